@@ -10,11 +10,12 @@ setup:  ## create .venv with moot, the embedded model's library and the developm
 	python3 -m venv .venv
 	$(BIN)/pip install --quiet --editable '.[local,dev]'
 
-check:  ## check format, lint, types and imports without changing anything
+check:  ## check format, lint, types, imports and dependencies without changing anything
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/deptry .
 
 test:  ## run the everyday tests, about six minutes on two cores
 	$(BIN)/pytest -n 2

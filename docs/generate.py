@@ -142,7 +142,7 @@ def stale(folder: Path) -> list[Path]:
 
 def tables() -> dict[Path, JsonObject]:
     """The files of plain data, as the code has them now: those that spare the program an import, and what the server can do."""
-    return {TABLE: made(), standing_in.FILE: standing_in.made(), OPERATIONS: specification(routed())}
+    return {TABLE: made(), standing_in.FILE: standing_in.generated_table(), OPERATIONS: specification(routed())}
 
 
 def main(folder: Path, *, check: bool) -> int:

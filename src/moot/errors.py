@@ -53,7 +53,9 @@ class MootError(Exception):
 
     def advice(self) -> str:
         """The message with the next move behind it, for places that hold one text."""
-        return f"{self.message}; {self.fix}" if self.fix else self.message
+        if not self.fix:
+            return self.message
+        return f"{self.message}{' ' if self.message.endswith(('.', '?', '!')) else '; '}{self.fix}"
 
 
 class UsageError(MootError):

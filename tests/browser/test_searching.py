@@ -131,7 +131,7 @@ def test_what_a_search_by_meaning_needs_is_said_and_words_are_a_step_back(visit:
     expect(typed(page, sought).first).to_be_visible()
     page.get_by_role("option", name="Find answers by meaning").click()
     said = page.get_by_role("dialog").get_by_role("status")
-    expect(said).to_contain_text("which is not here — moot models pull e5-small")
+    expect(said).to_contain_text("which is not installed — moot models pull e5-small")
     tab.shot("search-meaning-desktop-light")
     page.get_by_role("option", name="Find messages by their words").click()
     expect(page.get_by_role("group", name="Messages").get_by_role("option").first.locator("mark")).to_have_text(sought)

@@ -131,7 +131,7 @@ async def test_an_edited_prompt_is_answered_on_its_own_branch(stage: Any, direct
         await on.ask("TWO", conversation=run.conversation, edits=branch[2].id)
         assert [text_of(message.parts) for message in await store.conversations.branch(run.conversation)] == ["one", "old", "TWO", "new"]
         assert "two" not in str(on.server.requests[-1].json["messages"])
-        with pytest.raises(UsageError, match="edited to nothing"):
+        with pytest.raises(UsageError, match="can't be replaced by an empty one"):
             await on.engine.runs.submit(_prompt(run.conversation, edits=branch[2].id))
         await store.tree.switch(run.conversation, second.message)
         await on.follow(await on.engine.runs.submit(_prompt(run.conversation, answers=second.message)))

@@ -24,8 +24,8 @@ BAD = [
     (["run", "-m", "claude-sonnet-4-5@anthropic", "hi"], "", "ANTHROPIC_API_KEY, or providers.anthropic.api_key in"),
     (["run", "hi"], "models: {main: x}\nmdels: {}\n", "config.yaml:2:1: unknown key 'mdels'; did you mean 'models'?"),
     (["run", "hi"], "models:\n  main: [x\nproviders: {}\n", "config.yaml:3:10: "),
-    (["run", "hi"], "models:\n  main: ${NOT_SET_X}\n", "config.yaml:2:9: models.main: the environment variable 'NOT_SET_X' is not set"),
-    (["run", "hi"], "\udcff\udcfe", "config.yaml:1:1: not UTF-8"),
+    (["run", "hi"], "models:\n  main: ${NOT_SET_X}\n", "config.yaml:2:9: models.main: environment variable 'NOT_SET_X' is not set"),
+    (["run", "hi"], "\udcff\udcfe", "config.yaml:1:1: not valid UTF-8"),
 ]
 
 
@@ -49,7 +49,7 @@ def test_bytes_that_are_no_utf8_are_said_and_carried_as_far_as_they_can_be_read(
     moot = make(tmp_path, cache, obedient.config())
     ended = moot.run("run", "--no-tools", "--", b"argument \xff\xfe".decode(errors="surrogateescape"), stdin=b"say caf\xe9 \xff\0.")
     assert (ended.returncode, ended.stdout.decode()) == (0, "caf\ufffd \ufffd\0.\n")
-    assert b"stdin is not UTF-8 from byte 7 on" in ended.stderr
+    assert b"stdin is not valid UTF-8 from byte 7 on" in ended.stderr
     (user, _) = json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"]
     assert user["parts"][0]["text"] == "argument \ufffd\ufffd\n\nsay caf\ufffd \ufffd\0."
 

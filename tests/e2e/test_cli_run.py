@@ -135,7 +135,7 @@ def test_nobody_is_asked_in_a_pipe_and_the_call_is_denied(moot: MootProcess, obe
     (moot.home / "config.yaml").write_text(obedient.config())
     ended = moot.run("run", 'call write_file {"path": "made.txt", "content": "x"}')
     assert ended.returncode == 3, ended.stderr
-    assert b"nobody is there" in ended.stderr
+    assert b"no one is available" in ended.stderr
     assert not (moot.work / "made.txt").exists()
 
 

@@ -130,5 +130,5 @@ def test_what_went_wrong_in_a_run_is_found_by_its_id(moot: MootProcess) -> None:
         again = json.loads(moot.run("run", "--no-tools", "--json", "-m", "demo", "hello").stdout)
     [entry] = [json.loads(line) for line in moot.run("logs", "--run", ended["run"], "--level", "warning").stdout.splitlines()]
     assert (entry["run"], entry["conversation"]) == (ended["run"], ended["conversation"])
-    assert "gave no title" in entry["message"]
+    assert "could not generate a title" in entry["message"]
     assert again["run"] != ended["run"]

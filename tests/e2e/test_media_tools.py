@@ -61,7 +61,7 @@ async def test_a_picture_is_drawn_kept_shown_and_saved(stage: Any, directory: Pa
         file = output["value"][1]
         assert (file["mediaType"], file["filename"]) == ("image/png", "out/dot.png")
         assert await on.engine.store.of(message and run.user).blobs.get(file["url"].removeprefix("blob:")) == PNG
-        assert "scripted@mine made a picture" in output["value"][0]["text"] and "out/dot.png" in output["value"][0]["text"]
+        assert "scripted@mine generated an image" in output["value"][0]["text"] and "out/dot.png" in output["value"][0]["text"]
 
 
 async def recorded(on: Any, conversation: str, purpose: str) -> tuple[Any, bytes, bytes, Any]:
@@ -151,11 +151,11 @@ async def test_a_model_that_hears_as_it_answers_is_given_the_recording(stage: An
     ("call", "words"),
     [
         (ToolCall("generate_image", {"prompt": "x", "sources": ["../secret.png"]}), "secret.png"),
-        (ToolCall("generate_image", {"prompt": "x", "sources": ["notes.txt"]}), "is no picture"),
+        (ToolCall("generate_image", {"prompt": "x", "sources": ["notes.txt"]}), "is not an image"),
         (ToolCall("generate_image", {"prompt": "x", "path": "../out.png"}), "out.png"),
-        (ToolCall("generate_image", {"prompt": "x", "sources": [f"blob:{'0' * 64}"]}), "there is no 'blob:"),
+        (ToolCall("generate_image", {"prompt": "x", "sources": [f"blob:{'0' * 64}"]}), "not found; use the name"),
         (ToolCall("transcribe_audio", {"path": "../secret.wav"}), "secret.wav"),
-        (ToolCall("transcribe_audio", {"path": "notes.txt"}), "is no recording"),
+        (ToolCall("transcribe_audio", {"path": "notes.txt"}), "is not a recording"),
         (ToolCall("transcribe_audio", {"path": "gone.wav"}), "gone.wav"),
         (ToolCall("transcribe_audio", {"path": "large.wav"}), "is larger than 25.0 MB"),
     ],

@@ -142,9 +142,9 @@ async def test_an_answer_that_the_agent_does_not_take_is_refused_and_the_questio
         async with anyio.create_task_group() as group:
             group.start_soon(leg.decide, CALL)
             (approval,) = await opened(on, leg)
-            with pytest.raises(UsageError, match="takes no answer 'perhaps'"):
+            with pytest.raises(UsageError, match="does not offer the answer 'perhaps'"):
                 await on.engine.runs.answer(approval.id, Answer(True, "perhaps"))
-            with pytest.raises(UsageError, match="takes no other arguments"):
+            with pytest.raises(UsageError, match="does not accept edited arguments"):
                 await on.engine.runs.answer(approval.id, Answer(True, arguments=b'{"command":"id"}'))
             assert len(await opened(on, leg)) == 1
             group.cancel_scope.cancel()
@@ -168,7 +168,7 @@ async def test_nobody_there_is_a_no(stage: Any) -> None:
         leg = await leg_of(on, {"unattended": "deny"})
         said = await leg.decide(CALL)
         assert (said.approved, said.option) == (False, OPTIONS[2])
-        assert "nobody is there" in said.reason
+        assert "no one is available" in said.reason
 
 
 async def test_what_nobody_answers_in_time_is_a_no(stage: Any) -> None:
@@ -176,7 +176,7 @@ async def test_what_nobody_answers_in_time_is_a_no(stage: Any) -> None:
         leg = await leg_of(on)
         with anyio.fail_after(5):
             said = await leg.decide(CALL)
-        assert (said.approved, said.reason, said.by) == (False, "nobody answered in time", "moot")
+        assert (said.approved, said.reason, said.by) == (False, "no one answered in time", "moot")
         assert await status(on, leg) == "running"
 
 

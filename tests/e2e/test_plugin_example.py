@@ -45,7 +45,7 @@ def test_what_a_package_brings_is_listed_with_its_name_and_used(moot: cli_proces
     assert moot.run("run", "-m", "rules@rules", "hello").stdout == b"Good morning.\n"
     assert moot.run("run", "-a", "shouter", "hello").stdout == b"HELLO\n"
     lost = moot.run("run", "-a", "lost", "hello")
-    assert lost.returncode == 2 and b"'telepathy', which nothing here brings; known: " in lost.stderr and b"moot, pipe" in lost.stderr
+    assert lost.returncode == 2 and b"'telepathy'; known: " in lost.stderr and b"moot, pipe" in lost.stderr
     doctor = json.loads(moot.run("doctor", "--json").stdout)["data"]
     [found] = [item for item in doctor if item["name"] == "plugins"]
     assert found["state"] == "ok" and "moot.agents: pipe (moot-example 1.0.0)" in found["detail"]
@@ -109,12 +109,12 @@ def test_bad_plugins_are_named_with_their_package_and_stop_nobody_else(moot: cli
     listed = {tool["name"]: tool for tool in json.loads(moot.run("tools", "list", "--json").stdout)["data"]}
     assert [name for name, tool in listed.items() if tool.get("error")] == ["absent", "bare", "crooked"]
     assert all(listed[name]["package"] == "bad-plugin 0.1" for name in ("absent", "bare", "crooked"))
-    assert "calls itself 'straight'" in listed["crooked"]["error"] and listed["shell"]["package"] == ""
+    assert "has the wrong name 'straight'" in listed["crooked"]["error"] and listed["shell"]["package"] == ""
     answered = moot.run("run", "-m", "demo@demo", "hello")
     assert answered.returncode == 0 and b"You said: hello" in answered.stdout
     for arguments, words in (
-        (("run", "-m", "x@bursting", "hello"), b"from the package bad-plugin 0.1, can't be made: RuntimeError('boom')"),
-        (("run", "-m", "demo@demo", "--tools", "bare", "hello"), b"from the package bad-plugin 0.1, lacks what its seam asks for"),
+        (("run", "-m", "x@bursting", "hello"), b"from the package bad-plugin 0.1 could not be created: RuntimeError('boom')"),
+        (("run", "-m", "demo@demo", "--tools", "bare", "hello"), b"from the package bad-plugin 0.1 lacks required attributes"),
     ):
         said = moot.run(*arguments)
         assert said.returncode == 2 and words in said.stderr and b"Traceback" not in said.stderr, (arguments, said.stderr)
@@ -123,7 +123,7 @@ def test_bad_plugins_are_named_with_their_package_and_stop_nobody_else(moot: cli
     [found] = [item for item in json.loads(doctor.stdout)["data"] if item["name"] == "plugins"]
     assert doctor.returncode == 1 and found["state"] == "broken"
     assert all(
-        word in found["detail"] for word in ("absent", "bare", "crooked", "bursting", "silent", "'shell' of bad-plugin 0.1 is not used")
+        word in found["detail"] for word in ("absent", "bare", "crooked", "bursting", "silent", "'shell' of bad-plugin 0.1 is ignored")
     )
 
 

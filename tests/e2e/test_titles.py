@@ -57,7 +57,7 @@ async def test_a_title_that_fails_fails_nothing_else(stage: Any, caplog: pytest.
         run, message = await on.ask("hi there")
         assert await title(on, run.conversation) == ("hi there", "first-line")
         assert (run.status, message.status, run.error) == ("finished", "finished", None)
-        assert "gave no title" in caplog.text
+        assert "could not generate a title" in caplog.text
         await on.ask("again", conversation=run.conversation)
         await title(on, run.conversation)
         assert calls(on) == ["scripted", "little", "scripted"]

@@ -25,7 +25,7 @@ async def provide(name: str, home: Path, output: Output, *, consent: bool) -> No
         await fetch(name, home, output, consent=consent)
 
 
-async def fetch(name: str, home: Path, output: Output, *, consent: bool, source: Path | None = None) -> Path:
+async def fetch(name: str, home: Path, output: Output, *, consent: bool, source: Path | None = None, verbose: bool = False) -> Path:
     """Where the weights lie now. Raises UsageError when nobody can be asked, Refused when the person said no, ProviderError.
 
     `source` is a file of the person's own, used instead of the manifest's sources.
@@ -34,7 +34,7 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
         raise UsageError(f"cannot read {str(source)!r}: {reason}", fix="--from takes the file of the weights")
 
     async def ask(offer: Offer) -> bool:
-        for line in offer.lines():
+        for line in offer.lines(verbose=verbose):
             output.say(line)
         if consent:
             return True

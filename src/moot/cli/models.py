@@ -54,10 +54,11 @@ async def pull(
     from_: Annotated[Path | None, Parameter(name="--from", help="A file that is here already.")] = None,
     yes_download: Annotated[bool, Parameter(help="Don't ask.")] = False,
     json: AsJson = False,
+    verbose: Annotated[bool, Parameter(help="Also show the licence, the source, and sources that failed.")] = False,
     output: Out,
 ) -> None:
     """Fetches the weights of an embedded model, after saying what, how much, under which licence and from whom."""
-    path = await fetch(name, configured(output).settings.home, output, consent=yes_download, source=from_)
+    path = await fetch(name, configured(output).settings.home, output, consent=yes_download, source=from_, verbose=verbose)
     if json:
         output.json({"name": name, "path": str(path)})
     else:

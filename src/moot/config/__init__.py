@@ -1,26 +1,26 @@
-"""YAML, environment and flags become one frozen `Settings`; nothing else of moot reads a configuration.
+"""Load YAML files, environment variables and command-line flags into one frozen `Settings`.
 
-`load` lays the layers over each other, replaces `${VAR}`, checks the result against the schema and builds the settings; it says of
-every value which layer decided it. `Loader` keeps the last good one through reloads.
+`load` merges the layers, replaces `${VAR}`, validates the result and builds the settings. It records which layer each value comes from.
+`Loader` keeps the last valid settings when a reload fails. No other room reads configuration.
 
-| file | what it does |
+| file | contents |
 |---|---|
-| `settings.py` | the frozen values |
-| `home.py` | where moot lives, the vendors' own key variables |
-| `tree.py` | values that know where they were written |
+| `settings.py` | the frozen settings |
+| `home.py` | moot's home folder and the vendors' API key variables |
+| `tree.py` | values with the place where they were written |
 | `files.py` | the text of a file |
-| `document.py` | YAML text to a tree |
-| `layers.py` | environment and flags as trees, merging |
-| `interpolation.py` | `${VAR}` |
-| `sections.py` | the sections' names |
-| `schema.py` | the shape of the file (pydantic), strict |
-| `checking.py` | tree against schema: problems in words, with suggestions |
-| `secret.py` | which values are never shown |
-| `remembered.py` | what reading and checking came to, for the next process |
-| `building.py` | checked values to `Settings` |
+| `document.py` | YAML parsing |
+| `layers.py` | environment and flags as trees; merging |
+| `interpolation.py` | `${VAR}` references |
+| `sections.py` | names of the sections |
+| `schema.py` | strict pydantic models of the file |
+| `checking.py` | validation with readable errors and suggestions |
+| `secret.py` | detection and masking of secrets |
+| `remembered.py` | cache of parsed and validated configurations |
+| `building.py` | validated values to `Settings` |
 | `loading.py` | `load` and `Loader` |
-| `writing.py` | sets a value, keeping comments and order |
-| `rules.py` | adds and removes rules of the permissions |
+| `writing.py` | changes to the file that keep comments and order |
+| `rules.py` | adding and removing permission rules |
 """
 
 __all__: list[str] = []

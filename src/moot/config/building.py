@@ -1,4 +1,4 @@
-"""A checked configuration as the frozen values that the rooms above read."""
+"""Build the frozen settings from a validated configuration."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from moot.types.retention import Keeping, Retention
 NANO = 1_000_000_000
 
 _Part: TypeAlias = dict[str, Any]
-"""Of a checked configuration: the schema says what is in it."""
+"""A section of a validated configuration."""
 
 
 def build(configuration: JsonObject, home: Path) -> Settings:
-    """The settings that a configuration comes to; it is whole and checked, as `check` returns it."""
+    """Return the settings for a complete, validated configuration, as returned by `check`."""
     whole = cast("_Part", configuration)
     models, permissions = whole["models"], whole["permissions"]
     return Settings(

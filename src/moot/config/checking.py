@@ -1,4 +1,4 @@
-"""A merged tree against the schema: one problem for each fault, with file, line, column, key and the nearest known name."""
+"""Validation of the merged configuration. Every problem is reported with file, line, column, key and the closest known name."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _EXPECTED = {
 
 
 def checked(root: Node) -> JsonObject:
-    """The whole configuration in the file's own shape, with every default. Raises ConfigError as `check` does."""
+    """Return the whole configuration in the shape of the file, with all defaults. Raise ConfigError as `check` does."""
     return cast("JsonObject", check(root).model_dump(mode="json"))
 
 
 def check(root: Node) -> Configuration:
-    """The validated configuration. Raises ConfigError that names every problem, the first one's place first."""
+    """Return the validated configuration. Raise ConfigError listing every problem, in file order."""
     try:
         configuration = Configuration.model_validate(plain(root))
     except ValidationError as error:
@@ -45,15 +45,19 @@ def check(root: Node) -> Configuration:
         if changed:
             return check(root)
         problems = [_problem(root, cast("dict[str, Any]", item)) for item in error.errors(include_url=False)]
-        raise _joined(problems) from None  # the values that it quotes may be secrets
-    problems = [problem for look in (_near_misses, _strangers, _tools, _agent_types, _servers) for problem in look(root, configuration)]
+        raise _joined(problems) from None  # pydantic quotes values, which may be secrets
+    problems = [
+        problem
+        for find in (_misspelled_options, _custom_providers, _misspelled_tools, _misspelled_agent_types, _mcp_servers)
+        for problem in find(root, configuration)
+    ]
     if problems:
         raise _joined(problems)
     return configuration
 
 
 def _as_text(root: Node, error: ValidationError) -> tuple[Node, bool]:
-    """Numbers that came by a variable and should be text are text: a key made of digits, for instance."""
+    """Turn unquoted numbers from environment variables back into text where text is expected, such as an API key made of digits."""
     changed = False
     for item in error.errors(include_url=False, include_input=False):
         if item["type"] == "string_type":
@@ -83,7 +87,7 @@ def _problem(root: Node, item: dict[str, Any]) -> ConfigError:
     if kind == "extra_forbidden":
         return _at(place_of(root, path, key=True), _unknown(path))
     if kind == "missing":
-        return _at(place, f"{_dotted(path[:-1])}: the key {path[-1]!r} is missing")
+        return _at(place, f"{_dotted(path[:-1])}: required key {path[-1]!r} is missing")
     shown = "" if is_secret(path) or isinstance(item.get("input"), dict | list) else f", got {item.get('input')!r}"
     if kind == "literal_error":
         expected = str(item["ctx"]["expected"])
@@ -91,11 +95,11 @@ def _problem(root: Node, item: dict[str, Any]) -> ConfigError:
         hint = f"; did you mean {close[0]!r}?" if close else ""
         return _at(place, f"{_dotted(path)}: expected {expected}{shown}{hint}")
     if kind == "string_pattern_mismatch":
-        return _at(place, f"{_dotted(path)}: expected a URL that begins with http:// or https://{shown}")
+        return _at(place, f"{_dotted(path)}: expected a URL starting with http:// or https://{shown}")
     if kind in _EXPECTED:
         return _at(place, f"{_dotted(path)}: expected {_EXPECTED[kind]}{shown}")
-    words = str(item["msg"]).removeprefix("Value error, ").removeprefix("Input ")
-    return _at(place, f"{_dotted(path)}: {words}{shown}")
+    message = str(item["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    return _at(place, f"{_dotted(path)}: {message}{shown}")
 
 
 def _unknown(path: tuple[str | int, ...]) -> str:
@@ -109,8 +113,8 @@ def _unknown(path: tuple[str | int, ...]) -> str:
     )
 
 
-def _near_misses(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """A provider may have options of its own, but one that is nearly a known key is a slip."""
+def _misspelled_options(root: Node, configuration: Configuration) -> list[ConfigError]:
+    """Report provider options that look like a misspelled known key. Other unknown options are allowed."""
     found: list[ConfigError] = []
     for name, part in configuration.providers.items():
         known = list(type(part).model_fields)
@@ -120,61 +124,61 @@ def _near_misses(root: Node, configuration: Configuration) -> list[ConfigError]:
     return found
 
 
-def _strangers(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """A provider that is none of ours must say where it is; a dialect must be one that we speak."""
+def _custom_providers(root: Node, configuration: Configuration) -> list[ConfigError]:
+    """Report custom providers without a base URL, and unknown dialects."""
     found: list[ConfigError] = []
     for name, part in configuration.providers.items():
         if name not in PROVIDERS and part.enabled and not part.base_url:
-            words = f"{PROVIDERS.unknown(name)}; one of your own needs base_url"
+            words = f"{PROVIDERS.unknown(name)}; a custom provider needs base_url"
             found.append(_at(place_of(root, ("providers", name), key=True), words))
         if part.dialect and part.dialect not in DIALECTS:
             path = ("providers", name, "dialect")
             close = difflib.get_close_matches(part.dialect, DIALECTS.names(), n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ";"
             found.append(
-                _at(place_of(root, path), f"{_dotted(path)}: no dialect {part.dialect!r}{hint} known: {', '.join(DIALECTS.names())}")
+                _at(place_of(root, path), f"{_dotted(path)}: unknown dialect {part.dialect!r}{hint} known: {', '.join(DIALECTS.names())}")
             )
     return found
 
 
-def _tools(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """A tool that nobody knows may come later, but a name that is nearly one of ours is a slip."""
+def _misspelled_tools(root: Node, configuration: Configuration) -> list[ConfigError]:
+    """Report names that look like a misspelled built-in tool. Other unknown names are allowed: a package may add the tool later."""
     agents = configuration.agents.items()
     named = [(name, ("agents", agent, "tools", at)) for agent, part in agents for at, name in enumerate(part.tools or ())]
-    settled = [(name, ("tools", name)) for name in configuration.tools]
+    configured = [(name, ("tools", name)) for name in configuration.tools]
     return [
         _at(place_of(root, path, key=path[0] == "tools"), f"{_dotted(path if path[0] == 'agents' else path[:1])}: {TOOLS.unknown(name)}")
-        for name, path in [*named, *settled]
+        for name, path in [*named, *configured]
         if name not in TOOLS and _nearly(name, TOOLS.names())
     ]
 
 
-def _servers(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """A server is a program or an address; an agent names those that there are."""
+def _mcp_servers(root: Node, configuration: Configuration) -> list[ConfigError]:
+    """Report invalid MCP servers, and agents that name a server that is not configured."""
     found: list[ConfigError] = []
     for name, part in configuration.mcp.items():
         place = place_of(root, ("mcp", name), key=True)
         if not _SERVER.fullmatch(name):
-            found.append(_at(place, f"mcp: {name!r} is no name for a server; expected letters, digits, _ and -"))
+            found.append(_at(place, f"mcp: invalid server name {name!r}; use only letters, digits, _ and -"))
         if bool(part.command) == bool(part.url):
             found.append(_at(place, f"mcp.{name}: expected a command, as in {{command: npx, args: [..]}}, or a url"))
         for key in ("headers",) if part.command else ("args", "env"):
             if getattr(part, key):
-                why = "a program gets no headers" if part.command else f"what stands behind a url gets no {key}"
+                why = "headers apply only to servers with a url" if part.command else f"{key} applies only to servers with a command"
                 found.append(_at(place_of(root, ("mcp", name, key), key=True), f"mcp.{name}.{key}: {why}"))
     for agent, part in configuration.agents.items():
         for at, name in enumerate(part.mcp or ()):
             if name not in configuration.mcp:
                 path = ("agents", agent, "mcp", at)
-                hint = _close(name, sorted(configuration.mcp)) if configuration.mcp else "; the section mcp is empty"
-                found.append(_at(place_of(root, path), f"{_dotted(path)}: no server named {name!r}{hint}"))
+                hint = _close(name, sorted(configuration.mcp)) if configuration.mcp else "; no servers are configured in the section mcp"
+                found.append(_at(place_of(root, path), f"{_dotted(path)}: unknown MCP server {name!r}{hint}"))
     return found
 
 
 def doubts(root: Node) -> ConfigError | None:
-    """What is wrong and no fault of the file until it is asked for.
+    """Return problems that matter only when the setting is used, or None.
 
-    Models that there are not, or that a provider of your own does not list; settings that a tool does not have, or not in that shape.
+    These are unknown models of custom providers, models of unknown providers, and invalid settings of tools.
     """
     configuration = check(root)
     found = _unknown_models(root, configuration) + _tool_settings(root, configuration)
@@ -212,16 +216,16 @@ def _named_models(configuration: Configuration) -> list[tuple[tuple[str | int, .
 
 def _tool_settings(root: Node, configuration: Configuration) -> list[ConfigError]:
     found: list[ConfigError] = []
-    for name, given in configuration.tools.items():
+    for name, settings in configuration.tools.items():
         if (model := _settings_of(name)) is None:
             continue
         known = sorted(model.model_fields)
-        for key in given:
+        for key in settings:
             if key not in known and model.model_config.get("extra") != "allow":
-                hint = _close(key, known) if known else "; it has none"
+                hint = _close(key, known) if known else "; the tool has no settings"
                 found.append(_at(place_of(root, ("tools", name, key), key=True), f"tools.{name}: unknown setting {key!r}{hint}"))
         try:
-            model.model_validate({key: value for key, value in given.items() if key in known})
+            model.model_validate({key: value for key, value in settings.items() if key in known})
         except ValidationError as error:
             faults = [cast("dict[str, Any]", item) for item in error.errors(include_url=False)]
             found += [_problem(root, {**item, "loc": ("tools", name, *item["loc"])}) for item in faults]
@@ -229,10 +233,10 @@ def _tool_settings(root: Node, configuration: Configuration) -> list[ConfigError
 
 
 def _settings_of(tool: str) -> type[BaseModel] | None:
-    """What the tool says that its settings are; None when it says nothing."""
+    """Return the settings model that the tool declares, or None."""
     try:
         declared = getattr(TOOLS.load(tool), "settings", None) if tool in TOOLS else None
-    except UsageError:  # a package that is broken; `moot doctor` names it
+    except UsageError:  # a broken package, which `moot doctor` reports
         return None
     return declared if isinstance(declared, type) and issubclass(declared, BaseModel) else None
 
@@ -242,8 +246,8 @@ def _close(name: str, known: list[str]) -> str:
     return f"{f'; did you mean {close[0]!r}?' if close else ';'} known: {', '.join(known)}"
 
 
-def _agent_types(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """As with tools: one that nobody knows may come with a package, and a run of it says that it is not there."""
+def _misspelled_agent_types(root: Node, configuration: Configuration) -> list[ConfigError]:
+    """Report names that look like a misspelled agent type. Other unknown names are allowed: a package may add the type later."""
     agents = configuration.agents.items()
     return [
         _at(place_of(root, ("agents", name, "agent_type")), f"agents.{name}.agent_type: {AGENTS.unknown(part.agent_type)}")

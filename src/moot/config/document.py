@@ -1,4 +1,4 @@
-"""YAML text to a tree that knows where each value stands: no tags, no duplicate keys, no bombs."""
+"""Parsing of YAML text into a tree with source positions. Tags, duplicate keys and alias bombs are rejected."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from moot.errors import ConfigError
 
 MAX_DEPTH = 40
 MAX_NODES = 50_000
-"""Values in one file, with each alias counted as all that it stands for."""
+"""Values in one file. An alias counts as many times as the value it refers to."""
 
 
 def parse(text: str, place: Place) -> Node:
-    """The tree of a YAML document, whose top must be a mapping. Raises ConfigError with line and column."""
+    """Return the tree of a YAML document, which must be a mapping. Raise ConfigError with line and column."""
     try:
         node = _Builder(text, place).document()
     except MarkedYAMLError as error:
@@ -27,9 +27,9 @@ def parse(text: str, place: Place) -> Node:
         words = str(cast("Any", error).problem or error)
         line, column = (int(mark.line), int(mark.column)) if mark else (-1, -1)
         unquoted = column > 0 and text.split("\n")[line][column - 1 : column + 1] == "${"
-        fix = "Between braces and brackets, ${…} needs quotes around it." if unquoted else ""
+        fix = "Quote ${…} inside braces and brackets." if unquoted else ""
         raise _error(words, place, line + 1, column + 1, fix) from error
-    except YAMLError as error:  # a character that YAML forbids; its mark counts characters of the whole text
+    except YAMLError as error:  # a forbidden character; its position counts from the start of the text
         position = cast("int", getattr(error, "position", 0))
         before = text[:position]
         raise _error(
@@ -47,7 +47,7 @@ def _error(message: str, place: Place, line: int, column: int, fix: str = "") ->
 
 
 class _Builder:
-    """Reads parser events as they come, so that a bomb is refused before it is unpacked."""
+    """Builds the tree from parser events, so that alias bombs are rejected before they expand."""
 
     def __init__(self, text: str, place: Place) -> None:
         self._events: Iterator[Any] = iter(cast("Any", YAML(typ="safe", pure=True)).parse(text))
@@ -64,7 +64,7 @@ class _Builder:
         next(self._events)
         extra = next(self._events)
         if isinstance(extra, DocumentStartEvent):
-            raise self._refuse("one document to a file; remove the '---'", extra)
+            raise self._refuse("only one document per file is allowed; remove the '---'", extra)
         return node
 
     def _node(self, event: Any, depth: int) -> Node:
@@ -103,14 +103,14 @@ class _Builder:
         while (event := next(self._events)) and not _ends(event):
             name = self._key(event)
             if name in items:
-                raise self._refuse(f"the key {name!r} is here twice", event)
+                raise self._refuse(f"duplicate key {name!r}", event)
             child = self._node(next(self._events), depth + 1)
             items[name] = replace(child, named=self._at(event))
         return Node(items, self._at(start), size=1 + sum(item.size for item in items.values()))
 
     def _key(self, event: Any) -> str:
         if not isinstance(event, ScalarEvent):
-            raise self._refuse("a key must be a word", event)
+            raise self._refuse("a key must be a scalar", event)
         key = cast("Any", event)
         if key.tag is not None:
             raise self._refuse(f"tags are not allowed: {key.tag}", event)
@@ -119,7 +119,7 @@ class _Builder:
     def _alias(self, event: Any) -> Node:
         node = self._anchors.get(event.anchor)
         if node is None:
-            raise self._refuse(f"no anchor named {event.anchor!r} stands before", event)
+            raise self._refuse(f"undefined anchor {event.anchor!r}", event)
         self._count(node.size, event)
         return node
 

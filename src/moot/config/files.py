@@ -1,4 +1,4 @@
-"""The text of a configuration file, a file written whole or not at all, and one writer at a time."""
+"""Reading, locking and atomic writing of configuration files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_BYTES = 1024 * 1024
 
 
 def text_of(path: Path) -> str:
-    """The file's text; empty when it does not exist. Raises ConfigError."""
+    """Return the file's text, or an empty string if it does not exist. Raise ConfigError if it can't be read."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -24,20 +24,20 @@ def text_of(path: Path) -> str:
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", file=str(path), fix=f"Make {path} a readable file.") from error
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"larger than {MAX_BYTES // 1024} KiB; that is no configuration", file=str(path))
+        raise ConfigError(f"larger than {MAX_BYTES // 1024} KiB, too large for a configuration file", file=str(path))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        raise ConfigError("not UTF-8", file=str(path), line=line, column=column, fix="Save the file as UTF-8.") from error
+        raise ConfigError("not valid UTF-8", file=str(path), line=line, column=column, fix="Save the file as UTF-8.") from error
 
 
 @contextmanager
 def locked(path: Path) -> Generator[None, None, None]:
-    """Keeps other processes from changing the file between reading and writing it; waits for them. Raises ConfigError.
+    """Lock the file against changes by other processes while it is read and written, waiting if needed. Raise ConfigError.
 
-    The lock is a file beside it, for the file itself is replaced by each writing; the system drops it when its holder dies.
+    The lock is a separate file, because each write replaces the file itself. The system releases it when the process dies.
     """
     path = path.resolve()
     try:
@@ -53,8 +53,8 @@ def locked(path: Path) -> Generator[None, None, None]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The file has either its old or its new content, whatever happens. It is readable by its owner alone: it may hold keys."""
-    path = path.resolve()  # a linked configuration stays a link
+    """Write the file atomically, readable only by its owner because it may hold keys. Raise ConfigError."""
+    path = path.resolve()  # keep a symbolic link to the configuration
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

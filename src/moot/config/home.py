@@ -1,4 +1,4 @@
-"""Where moot lives, and which environment variables are its own."""
+"""The home folder, and the environment variables that moot and model vendors use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from moot.plugins.registry import attribute
 
 NO_SETTINGS = frozenset({"MOOT_HOME", "MOOT_TOKEN", "MOOT_CRASH_AT", "MOOT_TESTING", "MOOT_DEBUG", "MOOT_LOG"})
-"""Variables that are read elsewhere and set nothing in the configuration."""
+"""Variables starting with `MOOT_` that are not settings."""
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -25,15 +25,15 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "xai": ("XAI_API_KEY",),
     "zhipu": ("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
 }
-"""Built-in provider → the variables its vendor's own tools read the key from, first one wins."""
+"""Built-in provider → the variables in which its vendor's own tools look for the key. The first one set wins."""
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
-    """`MOOT_HOME`, else the platform's data folder; absolute."""
+    """Return `MOOT_HOME` or else the platform's data folder, as an absolute path."""
     named = environ.get("MOOT_HOME", "")
     if named:
         return Path(named).expanduser().absolute()
-    if sys.platform == "linux":  # as platformdirs has it, whose import costs three bare interpreters
+    if sys.platform == "linux":  # same as platformdirs, whose import takes three times as long as starting Python
         shared = Path(environ.get("XDG_DATA_HOME", ""))
         return (shared if shared.is_absolute() else Path.home() / ".local" / "share") / "moot"
     return Path(attribute("platformdirs:user_data_path")("moot", appauthor=False)).absolute()

@@ -1,4 +1,4 @@
-"""`${VAR}` and `${VAR:-default}` in the scalars of a file, after parsing: what a variable holds can never become structure."""
+"""`${VAR}` and `${VAR:-default}` in configuration files. They are replaced after parsing, so a variable can't change the structure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FILES = ("user", "project")
 
 
 def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disabled: bool = False) -> Node:
-    """The tree with every reference replaced; `$${` stands for `${`. Only values of files are looked at.
+    """Return the tree with every reference in values from files replaced. `$${` is an escaped `${`.
 
-    Raises ConfigError for a variable that is not set, unless a part with `enabled: false` holds it: there it is empty.
+    Raise ConfigError if a variable is not set. In sections with `enabled: false`, unset variables are empty instead.
     """
     if isinstance(node.value, dict):
         switch = node.value.get("enabled")
@@ -35,7 +35,7 @@ def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disab
 
 
 def references(text: str) -> list[str]:
-    """The variables that a scalar names."""
+    """Return the names of the variables used in a scalar."""
     return [match["name"] for match in _REFERENCE.finditer(text) if match["name"]]
 
 
@@ -44,7 +44,9 @@ def _resolve(match: re.Match[str], node: Node, environ: Mapping[str, str], path:
         return "${"
     name, default = match["name"], match["default"]
     if not match["end"] or not _NAME.fullmatch(name) or (default is not None and "${" in default):
-        raise _error(f"{path}: {match[0]!r} is no reference; expected ${{NAME}} or ${{NAME:-default}}", node, "Write $${ for a literal ${.")
+        raise _error(
+            f"{path}: invalid reference {match[0]!r}; expected ${{NAME}} or ${{NAME:-default}}", node, "Write $${ for a literal ${."
+        )
     found = environ.get(name)
     if default is not None:
         return found or default
@@ -52,7 +54,7 @@ def _resolve(match: re.Match[str], node: Node, environ: Mapping[str, str], path:
         return found
     if disabled:
         return ""
-    raise _error(f"{path}: the environment variable {name!r} is not set", node, f"Set it, or write ${{{name}:-default}}.")
+    raise _error(f"{path}: environment variable {name!r} is not set", node, f"Set it, or write ${{{name}:-default}}.")
 
 
 def _error(message: str, node: Node, fix: str) -> ConfigError:

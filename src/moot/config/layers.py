@@ -1,4 +1,4 @@
-"""Layers laid over each other: later wins, mappings are merged key by key."""
+"""The layers from environment and flags, and merging. Later layers win; mappings are merged key by key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTHING = Node({}, Place("default", ""))
 
 
 def environment(environ: Mapping[str, str], sections: Iterable[str]) -> tuple[Node, list[str]]:
-    """The tree that `MOOT_A__B=value` variables make, and the names that looked like settings but have no level below."""
+    """Return the tree of all `MOOT_A__B=value` variables, and the names of `MOOT_` variables that don't name a setting."""
     root: dict[str, Node] = {}
     unused: list[str] = []
     known = set(sections)
@@ -28,13 +28,13 @@ def environment(environ: Mapping[str, str], sections: Iterable[str]) -> tuple[No
             unused.append(name)
             continue
         if not all(path):
-            raise ConfigError(f"the variable {name} has an empty level", fix="Write levels as MOOT_SERVER__PORT.")
+            raise ConfigError(f"environment variable {name} has an empty level", fix="Write levels as MOOT_SERVER__PORT.")
         _put(root, path, Node(scalar(environ[name]), Place("environment", name), environ[name], True), name)
     return Node(root, Place("environment", "")), unused
 
 
 def flags(values: Mapping[str, Json]) -> Node:
-    """The tree of `{"models.main": …}`."""
+    """Return the tree for `{"models.main": …}`."""
     root: dict[str, Node] = {}
     for name, value in values.items():
         _put(root, name.split("."), from_json(value, Place("flags", name)), name)
@@ -42,7 +42,7 @@ def flags(values: Mapping[str, Json]) -> Node:
 
 
 def from_json(value: Json, place: Place) -> Node:
-    """A tree whose every value has the same place."""
+    """Return a tree in which all values have the same place."""
     if isinstance(value, dict):
         return Node({key: from_json(item, place) for key, item in value.items()}, place)
     if isinstance(value, list):
@@ -51,9 +51,9 @@ def from_json(value: Json, place: Place) -> Node:
 
 
 def merge(below: Node, above: Node, known: Mapping[str, Sequence[str]] | None = None, names: Sequence[str] = ()) -> Node:
-    """`above` laid over `below`. Keys of the environment find their like by letters alone: `LM_STUDIO` is `lm-studio`.
+    """Return `below` overlaid with `above`. Keys from the environment match without regard to case and dashes: `LM_STUDIO` is `lm-studio`.
 
-    `known` holds names that may be meant below a top-level key although `below` does not have them.
+    `known` lists further names that such keys may match below a top-level key.
     """
     if not isinstance(above.value, dict):
         return above
@@ -77,8 +77,8 @@ def _put(root: dict[str, Node], path: list[str], leaf: Node, name: str) -> None:
     for step in path[:-1]:
         child = level.setdefault(step, Node({}, leaf.place))
         if not isinstance(child.value, dict):
-            raise ConfigError(f"{name} sets a value below one that {child.place.source} sets")
+            raise ConfigError(f"{name} conflicts with {child.place.source}, which sets a value at a higher level")
         level = child.value
     if path[-1] in level:
-        raise ConfigError(f"{name} and {level[path[-1]].place.source or 'another variable'} set the same key")
+        raise ConfigError(f"{name} and {level[path[-1]].place.source or 'another variable'} both set the same key")
     level[path[-1]] = leaf

@@ -1,4 +1,4 @@
-"""Layers to settings: defaults, the user's file, the trusted project's file, the environment, flags; later wins."""
+"""Loading of settings from defaults, the user's file, the environment and flags. Later layers win."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ FILE = "config.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """One successful load."""
+    """The result of one successful load."""
 
     settings: Settings
     origin: Mapping[str, str]
-    """Dotted key → the layer that decided it, then where: `user /home/me/.local/share/moot/config.yaml:3:5`, `environment MOOT_…`."""
+    """Dotted key → layer and place of its value: `user /home/me/.local/share/moot/config.yaml:3:5`, `environment MOOT_…`."""
     secrets: tuple[str, ...]
-    """Every text of the configuration that must never be shown, longest first."""
+    """All secret texts in the configuration, longest first. They must never be shown."""
     configuration: JsonObject
-    """The merged values in the file's own shape, with every default; holds secrets."""
+    """The merged values in the shape of the file, with all defaults. Contains secrets."""
     notes: tuple[str, ...] = ()
-    """What the person should know although nothing is wrong."""
+    """Information for the user that is not an error."""
     root: Node = field(default=Node({}, Place("default", "")), repr=False)
-    """The merged tree with its places; holds secrets."""
+    """The merged tree with places. Contains secrets."""
 
     @property
     def doubt(self) -> ConfigError | None:
-        """What is no fault until it is asked for: told then, and by `moot config check`."""
+        """Problems that matter only when the setting is used. `moot config check` reports them."""
         return attribute("moot.config.checking:doubts")(self.root)
 
 
 def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path) -> Loaded:
-    """The configuration in force for a folder. Raises ConfigError; creates nothing."""
+    """Return the effective configuration for a folder. Raise ConfigError. Create nothing."""
     home = home or home_of(environ)
     notes: list[str] = []
     variables, unused = environment(environ, SECTIONS)
-    notes += [f"the variable {name} sets nothing: a setting has a section, as in MOOT_SERVER__PORT" for name in unused]
+    notes += [f"environment variable {name} is ignored: it does not name a section, as in MOOT_SERVER__PORT" for name in unused]
     memory = Memory(home)
     known = {"providers": PROVIDERS.names(), "tools": TOOLS.names()} if variables.value else {}
     root = Node({}, Place("default", ""))
@@ -60,11 +60,11 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
         root = merge(root, layer, known)
     project = directory / ".moot" / FILE
     if project.is_file() and project != home / FILE:
-        notes.append(f"{project} is not trusted, so nothing of it is used")
+        notes.append(f"{project} is ignored because the project is not trusted")
     root = _with_keys(interpolate(root, environ), environ)
     configuration = memory.checked(plain(root), lambda: attribute("moot.config.checking:checked")(root))
-    notes += [f"{section}: read, but nothing of this version acts on it" for section in NO_EFFECT_YET if configuration[section]]
-    settings = _placed(build(configuration, home), root)
+    notes += [f"{section}: this section has no effect in this version" for section in NO_EFFECT_YET if configuration[section]]
+    settings = _with_origins(build(configuration, home), root)
     return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), root)
 
 
@@ -75,7 +75,7 @@ def _file(path: Path, memory: Memory) -> Node:
 
 
 class Loader:
-    """The configuration in force while a process lives. A reload is all or nothing: when it fails, the last good one stays."""
+    """The current configuration of a running process. If a reload fails, the last valid one stays in use."""
 
     def __init__(self, *, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path):
         self._file = (home or home_of(environ)) / FILE
@@ -83,10 +83,10 @@ class Loader:
         self._seen = self.stamp()
         self.current = self._load()
         self.error: ConfigError | None = None
-        """Why the last reload failed; None when it did not."""
+        """Why the last reload failed, or None."""
 
     def reload(self) -> bool:
-        """Whether a new configuration is in force; its generation is one higher. Otherwise `error` says why not."""
+        """Load the configuration again. Return True if it succeeded, which increments `generation`, else set `error`."""
         self._seen = self.stamp()  # before the file is read: a change in between must not be missed
         try:
             loaded = self._load()
@@ -99,7 +99,7 @@ class Loader:
         return True
 
     def stamp(self) -> tuple[int, int, int]:
-        """Differs whenever the person's file is another than before; also when it is gone."""
+        """Return a value that changes whenever the user's file is changed, replaced or removed."""
         try:
             status = self._file.stat()
         except OSError:
@@ -107,21 +107,21 @@ class Loader:
         return status.st_mtime_ns, status.st_size, status.st_ino
 
     def is_stale(self) -> bool:
-        """Whether the file has changed since it was read last."""
+        """Return whether the file has changed since it was last read."""
         return self.stamp() != self._seen
 
 
-def _placed(settings: Settings, root: Node) -> Settings:
-    """The rules of the permissions, each with the place it was written at."""
+def _with_origins(settings: Settings, root: Node) -> Settings:
+    """Set the place where each permission rule was written."""
     rules = settings.permissions.rules
     placed = tuple(replace(rule, origin=str(place_of(root, ("permissions", "rules", at)))) for at, rule in enumerate(rules))
     return replace(settings, permissions=replace(settings.permissions, rules=placed))
 
 
 def _with_keys(root: Node, environ: Mapping[str, str]) -> Node:
-    """Built-in providers get the key that stands in their vendor's variable, unless the configuration has one.
+    """Give built-in providers the key from their vendor's environment variable, unless the configuration sets one.
 
-    An entry that points elsewhere gets none: a vendor's key goes to the vendor alone.
+    Entries with their own `base_url` don't get it: a vendor's key is only sent to that vendor.
     """
     found: dict[str, Node] = {}
     for name, candidates in KEY_VARIABLES.items():

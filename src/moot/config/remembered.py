@@ -1,8 +1,8 @@
-"""What reading and checking a configuration came to, kept for the next process: parsing YAML and checking cost more than a short command.
+"""Cache of parsed and validated configurations, because parsing YAML and validating take longer than a short command.
 
-Both answers are kept by hashes of everything that they depend on, so that a stale one is never found; a file that is broken or that
-cannot be written costs time and nothing else. No value of the configuration is in it, but for defaults and numbers: a text is kept as
-the place where it stands in the file, so that no secret gets a second home.
+Entries are found by a hash of everything they depend on, so a stale entry is never used. If the file is damaged or can't be written,
+loading is only slower. The cache contains no values except defaults and numbers. Texts are stored as positions in the configuration file,
+so that secrets are not copied.
 """
 
 from __future__ import annotations
@@ -22,62 +22,62 @@ from moot.config.tree import Node, Place, scalar
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
 CHECKED = 4
-"""Checked configurations that are kept: environments that take turns."""
+"""Number of validated configurations to keep, for environments that alternate."""
 
 _SAME = 0
-"""Stands for a text that is in the tree at the same path."""
+"""Represents a text that is in the tree at the same path."""
 
 
 class Memory:
-    """What one home remembers. Nothing is written into a home that does not exist yet."""
+    """The cache of one home. Nothing is written if the home does not exist yet."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / "state" / "config.json"
-        self._kept: dict[str, Any] = _load(self._path) or {"salt": secrets.token_hex(16), "tree": None, "checked": []}
+        self._cache: dict[str, Any] = _load(self._path) or {"salt": secrets.token_hex(16), "tree": None, "checked": []}
 
     def tree(self, text: str, place: Place, parse: Callable[[], Node]) -> Node:
-        """What `parse` makes of the file's text. Raises what it raises."""
+        """Return the parsed file, using `parse` if it is not cached."""
         key = self._hash(f"{place.source}\0{text}".encode())
-        kept = self._kept["tree"]
-        if kept and kept[0] == key:
-            return _unpacked(kept[1], text.split("\n"), place)
+        cached = self._cache["tree"]
+        if cached and cached[0] == key:
+            return _unpacked(cached[1], text.split("\n"), place)
         node = parse()
-        with contextlib.suppress(_Unkept):
-            self._kept["tree"] = [key, _packed(node, text.split("\n"), ())]
+        with contextlib.suppress(_NotCacheable):
+            self._cache["tree"] = [key, _packed(node, text.split("\n"), ())]
             self._save()
         return node
 
     def checked(self, values: Json, check: Callable[[], JsonObject]) -> JsonObject:
-        """What `check` makes of the values, which are what it goes by. Raises what it raises."""
+        """Return the validated values, using `check` if they are not cached."""
         key = self._hash(_code() + dumps(values))
-        for kept in self._kept["checked"]:
-            if kept[0] == key:
-                return cast("JsonObject", _filled(kept[1], values))
+        for cached in self._cache["checked"]:
+            if cached[0] == key:
+                return cast("JsonObject", _filled(cached[1], values))
         result = check()
-        with contextlib.suppress(_Unkept):
-            self._kept["checked"] = [[key, _emptied(result, values)], *self._kept["checked"]][:CHECKED]
+        with contextlib.suppress(_NotCacheable):
+            self._cache["checked"] = [[key, _emptied(result, values)], *self._cache["checked"]][:CHECKED]
             self._save()
         return result
 
     def _hash(self, data: bytes) -> str:
-        # salted: the hash of a short secret alone could be guessed
-        return blake2b(data, key=bytes.fromhex(self._kept["salt"]), digest_size=20).hexdigest()
+        # salted: the unsalted hash of a short secret could be guessed
+        return blake2b(data, key=bytes.fromhex(self._cache["salt"]), digest_size=20).hexdigest()
 
     def _save(self) -> None:
-        data = dumps(self._kept)
+        data = dumps(self._cache)
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        with contextlib.suppress(OSError):  # no home yet, a full disk: the next process reads and checks once more
+        with contextlib.suppress(OSError):  # no home yet, a full disk: the next process parses and validates again
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(f"{_checksum(data)}\n".encode() + data)
             new.replace(self._path)
 
 
-class _Unkept(Exception):
-    """A secret would have to be written down."""
+class _NotCacheable(Exception):
+    """A secret would have to be written to the cache."""
 
 
 def _load(path: Path) -> dict[str, Any] | None:
-    """What was written; None when that is not plainly what is there."""
+    """Return the cache file's content, or None if it is missing or damaged."""
     try:
         checksum, _, data = path.read_bytes().partition(b"\n")
     except OSError:
@@ -90,13 +90,13 @@ def _checksum(data: bytes) -> str:
 
 
 def _code() -> bytes:
-    """Changes with the code that checks."""
-    times = [Path(__file__).with_name(name).stat().st_mtime_ns for name in ("schema.py", "checking.py")]
+    """Return a key that changes with the code of this room, which includes the schema and the validation."""
+    times = [file.stat().st_mtime_ns for file in sorted(Path(__file__).parent.glob("*.py"))]
     return f"{__version__} {times}\0".encode()
 
 
 def _packed(node: Node, lines: list[str], path: tuple[str | int, ...]) -> Json:
-    """A tree with its texts as places in the file. Raises _Unkept when a secret is spelled otherwise than it reads."""
+    """Return the tree with texts replaced by their positions. Raise _NotCacheable if a secret's value differs from its spelling."""
     at: list[Json] = [node.place.line, node.place.column]
     if isinstance(node.value, dict):
         named = {key: child.named or child.place for key, child in node.value.items()}
@@ -104,11 +104,11 @@ def _packed(node: Node, lines: list[str], path: tuple[str | int, ...]) -> Json:
     if isinstance(node.value, list):
         return [*at, [_packed(child, lines, (*path, number)) for number, child in enumerate(node.value)]]
     line = lines[node.place.line - 1] if node.place.line <= len(lines) else ""
-    for start in (node.place.column - 1, node.place.column):  # the latter behind a quote
+    for start in (node.place.column - 1, node.place.column):  # the second after a quote
         if line[start : start + len(node.text)] == node.text:
             return [*at, node.plain, start, len(node.text)]
     if is_secret(path) or "://" in node.text:
-        raise _Unkept
+        raise _NotCacheable
     return [*at, node.plain, node.text]
 
 
@@ -126,15 +126,15 @@ def _unpacked(packed: Any, lines: list[str], top: Place) -> Node:
 
 
 def _emptied(result: Json, values: Json) -> Json:
-    """The result without the texts that are in the values anyway; every other value stands in a list of its own."""
+    """Return the result without texts that are in the values too. Every other value is wrapped in a list."""
     if isinstance(result, dict):
         known = values if isinstance(values, dict) else {}
         return {key: _emptied(item, known.get(key)) for key, item in result.items()}
     if isinstance(result, list) and isinstance(values, list) and len(result) == len(values):
         return {"": [_emptied(item, value) for item, value in zip(result, values, strict=True)]}
     if isinstance(result, str) and values is not None:
-        if result != values:  # a number that is meant as text: a key made of digits, for instance
-            raise _Unkept
+        if result != values:  # a number used as text, such as a key made of digits
+            raise _NotCacheable
         return _SAME
     return [result]
 

@@ -1,4 +1,4 @@
-"""Adds a rule of the permissions to a configuration file, or takes one out; comments, order and quoting of the rest stay."""
+"""Adding and removing permission rules in a configuration file. Comments, order and quoting are kept."""
 
 from __future__ import annotations
 
@@ -21,43 +21,47 @@ __all__ = ["add_rules", "with_rules", "without_rule"]
 
 
 def add_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str]) -> None:
-    """Writes the file `with_rules`; what another process writes at the same time stays. Raises ConfigError."""
+    """Add rules to the file, keeping concurrent changes by other processes. Raise ConfigError."""
     with locked(path):
         write_atomically(path, with_rules(path, rules, environ))
 
 
 def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str]) -> bytes:
-    """The file's bytes with these rules behind the others, checked; one that is there already is not repeated. Raises ConfigError."""
-    yaml, root, remarks = _load(path)
+    """Return the file's bytes with these rules appended, validated. Existing rules are not repeated. Raise ConfigError."""
+    yaml, root, comments = _load(path)
     permissions = root.get("permissions")
     if not isinstance(permissions, dict):
         permissions = root["permissions"] = CommentedMap()
-    kept = cast("Any", permissions).get("rules")
-    if not isinstance(kept, list):
-        kept = CommentedSeq()
-        _put_before_last(permissions, "rules", kept)
+    existing = cast("Any", permissions).get("rules")
+    if not isinstance(existing, list):
+        existing = CommentedSeq()
+        _put_before_last(permissions, "rules", existing)
     for rule in rules:
         if any("${" in value for value in rule.values()):
-            raise ConfigError("a rule with '${' in it would be read as a variable; write it yourself", file=str(path))
-        if not any(_same(item, rule) for item in cast("list[Any]", kept)):
+            raise ConfigError(
+                "a rule can't be added if it contains '${', which starts a variable reference",
+                file=str(path),
+                fix=f"Add the rule to {path} by hand, with $${{ for ${{.",
+            )
+        if not any(_same(item, rule) for item in cast("list[Any]", existing)):
             item: Any = CommentedMap(rule)
             item.fa.set_flow_style()
-            # not behind the last one: comments that stand before the next section belong to it
-            cast("Any", kept).insert(max(len(cast("list[Any]", kept)) - 1, 0), item)
-    return _checked(yaml, root, remarks, path, environ)
+            # not after the last item, which holds the comments before the next section
+            cast("Any", existing).insert(max(len(cast("list[Any]", existing)) - 1, 0), item)
+    return _checked(yaml, root, comments, path, environ)
 
 
 def without_rule(path: Path, at: int, environ: Mapping[str, str]) -> bytes:
-    """The file's bytes without its rule at that place, from 0, checked. Raises ConfigError."""
-    yaml, root, remarks = _load(path)
+    """Return the file's bytes without the rule at index `at`, validated. Raise ConfigError."""
+    yaml, root, comments = _load(path)
     del root["permissions"]["rules"][at]
-    return _checked(yaml, root, remarks, path, environ)
+    return _checked(yaml, root, comments, path, environ)
 
 
 def _load(path: Path) -> tuple[Any, Any, str]:
-    """Reader and tree, and the text of a file that has nothing but remarks: those have no place in a tree."""
+    """Return the reader, the tree, and the text of a file that contains only comments, which a tree can't hold."""
     text = text_of(path)
-    parse(text, Place("user", str(path)))  # refuses what the round trip would take: tags, duplicate keys, bombs
+    parse(text, Place("user", str(path)))  # rejects what the round trip would accept: tags, duplicate keys, alias bombs
     yaml = round_trip(text)
     root = yaml.load(text)
     if root is not None:
@@ -76,9 +80,9 @@ def _put_before_last(mapping: Any, key: str, value: Any) -> None:
         mapping.insert(len(mapping) - 1, key, value)
 
 
-def _checked(yaml: Any, root: Any, remarks: str, path: Path, environ: Mapping[str, str]) -> bytes:
+def _checked(yaml: Any, root: Any, comments: str, path: Path, environ: Mapping[str, str]) -> bytes:
     buffer = io.StringIO()
     yaml.dump(root, buffer)
-    changed = remarks + buffer.getvalue()
+    changed = comments + buffer.getvalue()
     check(interpolate(parse(changed, Place("user", str(path))), environ))
     return changed.encode()

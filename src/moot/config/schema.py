@@ -1,4 +1,4 @@
-"""The shape of a configuration: every key, its type and its limits. Nothing else is accepted."""
+"""The schema of the configuration file: every key with its type and limits. Unknown keys are rejected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def seconds(value: Any) -> Any:
-    """`5m`, `90s`, `1h` as seconds; what is no such text goes through for the type to judge."""
+    """Convert a duration such as `5m`, `90s` or `1h` to seconds. Other types are left for the field's validation."""
     if not isinstance(value, str):
         return value
     match = _DURATION.fullmatch(value.strip())
@@ -23,15 +23,15 @@ def seconds(value: Any) -> Any:
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def notified(value: Any) -> Any:
-    """`ui.notify` as it may be."""
+def valid_notify(value: Any) -> Any:
+    """Validate `ui.notify`."""
     words = cast("list[object]", value) if isinstance(value, list) else []
     if not (words and all(isinstance(word, str) for word in words)) and (words or value not in (True, False, "bell", "osc", "off")):
         raise ValueError("expected bell, osc, off, true, or a program and its arguments as a list: [notify-send, moot]")
     return cast("Any", value)
 
 
-Notify = Annotated[Any, BeforeValidator(notified)]
+Notify = Annotated[Any, BeforeValidator(valid_notify)]
 Duration = Annotated[float, BeforeValidator(seconds), Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 
@@ -221,11 +221,11 @@ SHAPES: dict[tuple[str, ...], type[BaseModel]] = {
     ("limits",): LimitsPart,
     ("ui",): UiPart,
 }
-"""Where a part stands in the file; `*` is any name or position."""
+"""The models of the sections, by path. `*` matches any name or index."""
 
 
 def fields_at(path: tuple[str, ...]) -> list[str]:
-    """The keys known at a path; none where any key goes."""
+    """Return the keys known at a path, or none if any key is allowed there."""
     for shape, part in SHAPES.items():
         if len(shape) == len(path) and all(step in ("*", at) for step, at in zip(shape, path, strict=True)):
             return list(part.model_fields)

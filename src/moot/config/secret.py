@@ -1,4 +1,4 @@
-"""Which values of a configuration are never shown."""
+"""Detection and masking of secret values in a configuration."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from moot.types.canonical import Json, JsonObject
 
 MASK = "•••"
 SHORTEST = 8
-"""Shorter ones (`none`, `ollama`) are words that an answer may hold; masking them would tear holes into it."""
+"""Shorter values (`none`, `ollama`) are ordinary words that an answer may contain, so they are not masked."""
 
 _SECRET = re.compile(r"(?i)(^|.*[_-])(key|apikey|token|secret|password|authorization|headers|env)")
 
 
 def is_secret(path: tuple[str | int, ...]) -> bool:
-    """Whether what stands at a path is never shown."""
+    """Return whether the value at a path is secret."""
     return any(isinstance(step, str) and _SECRET.fullmatch(step) is not None for step in path)
 
 
 def password_in(text: str) -> str | None:
-    """The password of a URL; None when it has none."""
+    """Return the password of a URL, or None."""
     if "://" not in text or "@" not in text:
         return None
     try:
@@ -30,12 +30,12 @@ def password_in(text: str) -> str | None:
 
 
 def masked(configuration: JsonObject) -> JsonObject:
-    """The configuration with every secret masked."""
+    """Return the configuration with every secret masked."""
     return {key: _masked(value, (key,)) for key, value in configuration.items()}
 
 
 def secrets_of(configuration: JsonObject) -> tuple[str, ...]:
-    """Every secret text in it, longest first, so that one inside another is masked whole."""
+    """Return all secret texts, longest first, so that a secret that contains another is masked whole."""
     found: set[str] = set()
     _collect(configuration, (), found)
     return tuple(sorted((text for text in found if len(text) >= SHORTEST), key=len, reverse=True))

@@ -1,4 +1,4 @@
-"""The sections of a configuration; the schema is held to them by a test, and importing it takes longer than a short command has."""
+"""Names of the configuration sections, without importing the schema, which is too slow for short commands. A test compares both."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ SECTIONS = (
 )
 
 NO_EFFECT_YET = ("hooks", "cron", "webhooks", "commands")
-"""Sections that are read and checked, and that nothing of this version acts on."""
+"""Sections that are validated but have no effect in this version."""

@@ -1,4 +1,4 @@
-"""All that a configuration says, frozen; one new `Settings` for each successful reload."""
+"""The frozen settings. Each successful reload creates a new `Settings`."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class ProviderSettings:
 
     name: str
     dialect: str = ""
-    """Empty = the built-in provider's own."""
+    """Empty = the built-in provider's dialect."""
     base_url: str = ""
-    """What the vendor's own SDK takes; empty = the built-in provider's own."""
+    """The base URL in the form that the vendor's SDK takes. Empty = the built-in provider's URL."""
     api_key: str = ""
-    """Resolved; never shown, logged or stored."""
+    """Resolved. Never shown, logged or stored."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     models: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """Model name → `{context, max_output, modalities, tools, reasoning, wire_name, price…}`, laid over the catalogue."""
+    """Model name → `{context, max_output, modalities, tools, reasoning, wire_name, price…}`, which override the catalogue."""
     plan: str = ""
-    """`coding` = the vendor's second base URL for coding plans, where there is one."""
+    """`coding` selects the vendor's base URL for coding plans, if there is one."""
     priority: int | None = None
-    """Smaller goes first for a bare model name; None = the built-in order."""
+    """Providers with smaller numbers are searched first for a bare model name. None = the built-in order."""
     enabled: bool = True
     timeout: float = 600.0
-    """Seconds without a byte after which a stream is cut."""
+    """Seconds without data after which a stream is closed."""
     options: JsonObject = field(default_factory=empty)
-    """Everything else under the entry: a provider's own."""
+    """All other keys of the entry: options specific to the provider."""
     home: Path = Path()
-    """The home of this moot, below which a provider may keep files of its own; `Providers` sets it."""
+    """moot's home folder, where a provider may keep files. Set by `Providers`."""
 
     def __repr__(self) -> str:
         return f"ProviderSettings(name={self.name!r}, base_url={self.base_url!r})"
@@ -46,7 +46,7 @@ class ProviderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The model types; each a `model@provider` or a bare name, empty = unset."""
+    """The model for each purpose: `model@provider`, a bare name, or empty if unset."""
 
     main: str = ""
     small: str = ""
@@ -58,15 +58,15 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A standing permission."""
+    """A permission rule."""
 
     tool: str
     action: Literal["allow", "ask", "deny"]
     match: str = "*"
     always: Literal["offer", "never"] = "offer"
-    """never: what this rule asks about is allowed for one call at a time."""
+    """never: calls that match this rule can only be approved one at a time."""
     origin: str = ""
-    """Layer and place that it was written at, as `user /home/me/…/config.yaml:3:5`."""
+    """Layer and place where the rule was written, such as `user /home/me/…/config.yaml:3:5`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Permissions:
     mode: Mode = "ask"
     rules: tuple[Rule, ...] = ()
     timeout: float = 300.0
-    """Seconds that an approval stays open; 0 = for ever."""
+    """Seconds until an approval request expires; 0 = never."""
     unattended: Literal["deny"] = "deny"
 
 
@@ -83,43 +83,43 @@ class Storage:
     url: str = "sqlite"
     durability: Literal["normal", "full"] = "normal"
     seal_after: float = 600.0
-    """Seconds after its last event from which on a conversation's log may be sealed in the background; 0 = never."""
+    """Seconds after a conversation's last event before its log may be sealed in the background; 0 = never."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where and for whom a server listens."""
+    """Address and access settings of a server."""
 
     host: str = "127.0.0.1"
     port: int = 4747
-    """0 = any free one."""
+    """0 = any free port."""
     allowed_hosts: tuple[str, ...] = ()
-    """What a request's Host may say besides the address that is listened on, as `moot.example.com` or `moot.lan:4747`."""
+    """Further values that a request's Host header may have, such as `moot.example.com` or `moot.lan:4747`."""
     allowed_origins: tuple[str, ...] = ()
-    """Pages of other origins that may call, as `https://app.example.com`."""
+    """Other origins whose pages may call the server, such as `https://app.example.com`."""
     max_body: int = 32 * 1024 * 1024
-    """Bytes of a request's body."""
+    """Maximum size of a request body, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportSettings:
-    """What comes in by itself."""
+    """Settings for automatic imports."""
 
     watch: bool = False
-    """A server follows what the agents on its machine write."""
+    """Import new conversations of agents on the server's machine automatically."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One configuration, resolved."""
+    """One complete, resolved configuration."""
 
     home: Path
-    """`MOOT_HOME`, else the platform's data folder: config.yaml, data/, agents/, state/ lie in it."""
+    """`MOOT_HOME` or else the platform's data folder. Contains config.yaml, data/, agents/ and state/."""
     models: Models = field(default_factory=Models)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
-    """Those of the file, and built-in ones whose key stands in the environment."""
+    """Configured providers, and built-in ones whose key is set in the environment."""
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
-    """Always has `default`."""
+    """Always contains `default`."""
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     permissions: Permissions = field(default_factory=Permissions)
     storage: Storage = field(default_factory=Storage)
@@ -131,7 +131,7 @@ class Settings:
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     ui: JsonObject = field(default_factory=empty)
     generation: int = 1
-    """Counts successful loads."""
+    """Number of successful loads."""
 
     @property
     def database(self) -> Path:

@@ -1,4 +1,4 @@
-"""Values that know where they were written: what a file, the environment and flags become before they are checked."""
+"""Configuration values with the place where they were written, before validation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Scalar: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value was written."""
+    """The place where a value was written."""
 
     layer: str
     """user | project | environment | flags"""
     source: str
-    """The file, or the variable's name."""
+    """The file, or the name of the variable or flag."""
     line: int = 0
     column: int = 0
 
@@ -28,22 +28,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One value, its place, and for a scalar its own spelling."""
+    """A value with its place, and for a scalar its original spelling."""
 
     value: Scalar | list[Node] | dict[str, Node]
     place: Place
     text: str = ""
     plain: bool = False
-    """Unquoted, so that what `${VAR}` brings may be a number."""
+    """Unquoted, so that the value of `${VAR}` may become a number."""
     named: Place | None = None
-    """Where its key stands; None = it has none."""
+    """The place of its key; None = it has no key."""
     from_variable: bool = False
-    """Whether `${VAR}` made it."""
+    """True if the value contains a resolved `${VAR}`."""
     size: int = field(default=1, compare=False)
 
 
 def scalar(text: str) -> Scalar:
-    """What an unquoted scalar stands for in YAML 1.2; integers beyond 18 digits stay text."""
+    """Return the value of an unquoted YAML 1.2 scalar. Integers with more than 18 digits stay text."""
     if text in _WORDS:
         return _WORDS[text]
     if len(text) <= 19 and _INTEGER.fullmatch(text):
@@ -54,7 +54,7 @@ def scalar(text: str) -> Scalar:
 
 
 def plain(node: Node) -> Json:
-    """The values alone, without what is null: a null means that nothing is set."""
+    """Return the values without places. Keys whose value is null are left out, because null means unset."""
     if isinstance(node.value, dict):
         return {key: plain(child) for key, child in node.value.items() if child.value is not None}
     if isinstance(node.value, list):
@@ -63,7 +63,7 @@ def plain(node: Node) -> Json:
 
 
 def find(node: Node, *path: str) -> Scalar | list[Node] | dict[str, Node]:
-    """The value at a path of keys; None when there is none."""
+    """Return the value at a path of keys, or None."""
     for key in path:
         if not isinstance(node.value, dict) or key not in node.value:
             return None
@@ -72,7 +72,7 @@ def find(node: Node, *path: str) -> Scalar | list[Node] | dict[str, Node]:
 
 
 def place_of(root: Node, path: tuple[str | int, ...], *, key: bool = False) -> Place:
-    """Where the value at a path (or its key) was written, or the nearest thing above it."""
+    """Return the place of the value at a path (or of its key), or of the closest parent that exists."""
     node = root
     for step in path:
         if isinstance(node.value, dict) and step in node.value:
@@ -81,7 +81,7 @@ def place_of(root: Node, path: tuple[str | int, ...], *, key: bool = False) -> P
             node = node.value[step]
         else:
             break
-    block = isinstance(node.value, dict | list)  # the value of a block may begin on the next line
+    block = isinstance(node.value, dict | list)  # a block may start on the line after its key
     return node.named if node.named is not None and (key or block) else node.place
 
 

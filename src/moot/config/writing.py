@@ -1,4 +1,4 @@
-"""Sets a value in a configuration file: comments, order and quoting stay, and the file is never half-written."""
+"""Changing values in a configuration file. Comments, order and quoting are kept, and the file is written atomically."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from moot.types.canonical import Json
 
 
 def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> None:
-    """As `set_values`, for one."""
+    """Set one value, as `set_values` does."""
     set_values(path, {key: value}, environ)
 
 
 def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> None:
-    """Puts each value at its dotted key of the file, all or none; the file is made when it does not exist.
+    """Set each value at its dotted key, all or none. Create the file if needed. Raise ConfigError.
 
-    The result is checked before anything is written, and what another process writes at the same time stays. Raises ConfigError.
+    The result is validated before it is written, and concurrent changes by other processes are kept.
     """
     with locked(path):
         write_atomically(path, _with_values(path, values, environ))
@@ -35,7 +35,7 @@ def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str
 
 def _with_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> bytes:
     text = text_of(path)
-    parse(text, Place("user", str(path)))  # refuses what the round trip below would take: tags, duplicate keys, bombs
+    parse(text, Place("user", str(path)))  # rejects what the round trip would accept: tags, duplicate keys, alias bombs
     yaml = round_trip(text)
     root = cast("CommentedMap | None", yaml.load(text))
     root = CommentedMap() if root is None else root
@@ -57,17 +57,17 @@ def _put(root: CommentedMap, key: str, value: Json) -> None:
         level = level[step]
     if last in level or len(level) == 0 or level is root:
         level[last] = value
-    else:  # not behind the last key: comments that stand before the next section belong to it
+    else:  # not after the last key, which holds the comments before the next section
         level.insert(len(level) - 1, last, value)
 
 
 def check_text(text: str, path: Path, environ: Mapping[str, str]) -> None:
-    """Raises ConfigError, with line and column, for a text that could not be the file's."""
+    """Raise ConfigError, with line and column, if the text is not a valid configuration."""
     check(interpolate(parse(text, Place("user", str(path))), environ))
 
 
 def round_trip(text: str) -> Any:
-    """A reader and writer that keeps comments, quotes, and the indentation that the text has."""
+    """Return a reader and writer that keeps comments, quotes and the indentation of the text."""
     yaml = cast("Any", YAML(typ="rt"))
     yaml.preserve_quotes = True
     yaml.width = 1_000_000

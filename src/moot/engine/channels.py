@@ -1,4 +1,4 @@
-"""What a channel may do: the narrow port through which it reaches its own conversations and no others."""
+"""Channels, and the restricted interface through which a channel can only access its own conversations."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from moot.types.run import OnBusy, Prompt, Run, Submitted
 MODES = get_args(Mode)
 
 OURS = ("agent", "model", "mode", "directory")
-"""Keys of `channels.<name>` that say how its runs are made; all others are the channel's own."""
+"""Keys of `channels.<name>` that configure its runs. All others belong to the channel itself."""
 
 log = logging.getLogger("moot.engine")
 
 
 async def serve(engine: Engine, name: str) -> None:
-    """Serves a channel until it is cancelled. Raises UsageError for an unknown one, ConfigError for settings it can't serve with."""
+    """Run a channel until it is cancelled. Raise UsageError for an unknown channel, ConfigError for invalid settings."""
     settings = engine.settings.channels.get(name, {})
     channel: Channel = CHANNELS.make(name)
     port = Port(engine, name, settings)
@@ -40,15 +40,15 @@ async def serve(engine: Engine, name: str) -> None:
     except Exception as error:
         log.exception("the channel %s failed", name)
         package = CHANNELS.package(name)
-        raise MootError(f"the channel {name!r}{f', from the package {package},' if package else ''} failed: {error!r}") from error
-    raise MootError(f"the channel {name!r} stopped serving by itself")
+        raise MootError(f"channel {name!r}{f' from the package {package}' if package else ''} failed: {error!r}") from error
+    raise MootError(f"channel {name!r} stopped unexpectedly")
 
 
 class Port:
-    """Implements ChannelRuntime. Every conversation of the channel has the key `<channel>:<who>`, and nothing without it is reached."""
+    """`ChannelRuntime` for one channel. Conversations of the channel have keys like `<channel>:<who>`; no others can be accessed."""
 
     def __init__(self, engine: Engine, name: str, settings: JsonObject) -> None:
-        """Raises ConfigError."""
+        """Raise ConfigError for invalid settings."""
         self._engine = engine
         self._prefix = f"{name}:"
         self._agent = _text(name, settings, "agent")
@@ -92,7 +92,7 @@ class Port:
     async def answer(self, approval: str, answer: Answer) -> None:
         stored = await self._engine.store.records.approval(approval)
         if stored is None:
-            raise NotFound(f"no approval {approval!r}")
+            raise NotFound(f"no approval has the id {approval!r}")
         await self._run(stored.run)
         await self._engine.runs.answer(approval, answer)
 
@@ -107,7 +107,7 @@ class Port:
     async def _own(self, id: str) -> Conversation:
         conversation = await self._engine.store.conversations.get(id)
         if conversation.key is None or not conversation.key.startswith(self._prefix):
-            raise NotFound(f"no conversation {id!r} of the channel {self._prefix[:-1]!r}")
+            raise NotFound(f"channel {self._prefix[:-1]!r} has no conversation {id!r}")
         return conversation
 
 

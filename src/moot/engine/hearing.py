@@ -1,4 +1,4 @@
-"""Hears what other processes want of the runs that are driven here: that they are cancelled."""
+"""Listening for cancel requests of other processes for the runs driven here."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ log = logging.getLogger("moot.engine")
 
 
 class Hearing:
-    """One task for all runs of this process, while there are any: a look at their inboxes each time another process has committed.
+    """One task for all runs of this process, while there are any. It checks their inboxes whenever another process has committed.
 
-    It does not tell what lay in an inbox before `begin`; whoever begins a run looks at that.
+    Requests that arrived before `begin` are not reported. The code that starts a run checks for them.
     """
 
     def __init__(self, runtime: Runtime, group: TaskGroup, driven: Collection[str], cancel: Callable[[str], None]) -> None:
-        """`driven` are the runs at any moment, `cancel` is called with one of them."""
+        """`driven` are the current runs; `cancel` is called with the id of a run."""
         self._runtime = runtime
         self._group = group
         self._driven = driven
@@ -32,13 +32,13 @@ class Hearing:
         self._scope: anyio.CancelScope | None = None
 
     def begin(self) -> None:
-        """Nothing happens when it has."""
+        """Start listening, unless already started."""
         if self._scope is None:
             self._scope = anyio.CancelScope()
             self._group.start_soon(self._listen, self._scope)
 
     def end(self) -> None:
-        """Until the next `begin`."""
+        """Stop listening until the next `begin`."""
         if self._scope is not None:
             self._scope.cancel()
             self._scope = None
@@ -47,13 +47,13 @@ class Hearing:
         with scope:
             async with aclosing(self._runtime.hub.foreign()) as commits:
                 async for _ in commits:
-                    await self._look()
+                    await self._check_inboxes()
 
-    async def _look(self) -> None:
+    async def _check_inboxes(self) -> None:
         try:
             found = await self._runtime.store.records.cancelled(self._driven)
-        except MootError as error:  # it is looked again at their next commit
-            log.error("cancels of other processes can't be read: %s", error)
+        except MootError as error:  # the next commit triggers another check
+            log.error("can't read cancel requests of other processes: %s", error)
             return
         for run in found:
             if run in self._driven:

@@ -1,5 +1,5 @@
-"""Keeps the store small and findable, behind whatever else is done: seals conversations that have been quiet for a while, gives free pages
-back, and in servers fills the index and the counts."""
+"""Background maintenance: seals idle conversations, returns free pages to the file system, and in servers fills the search index and
+the statistics."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from moot.types.store import Store
 __all__ = ["index_on", "keep", "keep_for_a_moment"]
 
 FIRST = 30.0
-"""Seconds that a process has lived before it looks: what starts is in a hurry."""
+"""Delay in seconds after the start of the process, which should start quickly."""
 AGAIN = 60.0
 SHARE = 0.1
-"""Of the time, at most."""
+"""Maximum fraction of the time to use."""
 SOON = 5.0
-"""Seconds between two looks at what is not indexed yet."""
+"""Seconds between two rounds of indexing."""
 STRETCH = 2.0
-"""Seconds of indexing after which another process gets a turn at it."""
+"""Seconds of indexing after which another process gets a turn."""
 MOMENT = 0.25
-"""Seconds that closing may spend on it; a process that lives longer does the rest."""
+"""Seconds to spend on sealing when the process ends. Processes that run longer do the rest."""
 FREE = 32 << 20
-"""Bytes of free pages that stay in the file: what is said next is written there."""
+"""Bytes of free pages to keep in the file for new data."""
 
 log = logging.getLogger("moot.engine")
 
 
 async def keep(store: Store, quiet: float, *, first: float = FIRST, again: float = AGAIN) -> None:
-    """For as long as it is let: one process at a time does it, the others look again later. Nothing for a `quiet` of 0."""
+    """Seal and shrink until cancelled. Only one process at a time works, the others retry later. Does nothing if `quiet` is 0."""
     await anyio.sleep(first)
     while quiet:
         try:
@@ -38,29 +38,29 @@ async def keep(store: Store, quiet: float, *, first: float = FIRST, again: float
                 pass
             async for _ in store.upkeep.give_back(keep=FREE, share=SHARE):
                 pass
-        except StoreError as error:  # what is not sealed is stored all the same
-            log.warning("the store was left as large as it is: %s", error)
+        except StoreError as error:  # unsealed data is stored safely too
+            log.warning("could not compact the store: %s", error)
         await anyio.sleep(again)
 
 
 async def index_on(store: Store, *, first: float = SOON, again: float = SOON) -> None:
-    """For as long as it is let: takes up what was said, so that a search has nothing to catch up with."""
+    """Index new messages until cancelled, so that searches have nothing to catch up on."""
     await anyio.sleep(first)
     while True:
         try:
             await store.search.index(seconds=STRETCH)
             await store.stats.count(seconds=STRETCH)
-        except StoreError as error:  # a search or a look at the sums makes up for it
-            log.warning("the search index or the counts were left for later: %s", error)
+        except StoreError as error:  # the next search or statistics command catches up
+            log.warning("could not update the search index or the statistics: %s", error)
         await anyio.sleep(again)
 
 
 async def keep_for_a_moment(store: Store, quiet: float) -> None:
-    """For those who only ever start a process for a prompt."""
+    """Seal for a short time, for users whose processes only run a single prompt."""
     if not quiet:
         return
     try:
         async for _ in store.upkeep.seal(quiet=quiet, seconds=MOMENT):
             pass
     except StoreError as error:
-        log.warning("the store was left as large as it is: %s", error)
+        log.warning("could not compact the store: %s", error)

@@ -1,4 +1,4 @@
-"""The model of meanings, loaded when somebody first asks; in servers the reading of what was said, behind whatever else is done."""
+"""The embedding model, loaded on first use, and in servers background embedding of answers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from moot.types.store import Store
 __all__ = ["Meanings", "read_on"]
 
 FIRST = 30.0
-"""Seconds that a server has lived before it looks."""
+"""Delay in seconds after the start of a server."""
 AGAIN = 10.0
 STRETCH = 60.0
-"""Seconds after which others get a turn at it."""
+"""Seconds after which other processes get a turn."""
 SHARE = 0.25
-"""Of the time, at most."""
+"""Maximum fraction of the time to use."""
 
 log = logging.getLogger("moot.engine")
 
 
 class Meanings:
-    """One model for a whole process."""
+    """The embedding model of a process."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -35,11 +35,11 @@ class Meanings:
         self._embedder: Embedder | None = None
 
     def here(self) -> bool:
-        """Whether extra and weights are."""
+        """Return whether the extra and the weights are installed."""
         return self._embedder is not None or can_mean(self._home)
 
     async def embedder(self) -> Embedder:
-        """Raises UsageError naming the command that brings what is missing, ProviderError for damaged weights."""
+        """Return the model. Raise UsageError with the command that installs what is missing, ProviderError for damaged weights."""
         async with self._loading:
             if self._embedder is None:
                 self._embedder = await to_thread.run_sync(load, self._home)
@@ -47,15 +47,15 @@ class Meanings:
 
 
 async def read_on(store: Store, meanings: Meanings, *, first: float = FIRST, again: float = AGAIN) -> None:
-    """For as long as it is let: reads answers for their meaning where the model is here; one process at a time does."""
+    """Embed answers until cancelled if the model is installed. Only one process at a time works."""
     await anyio.sleep(first)
     while True:
         try:
             if meanings.here():
                 await store.meaning.read(embedder=await meanings.embedder(), seconds=STRETCH, share=SHARE)
-        except StoreError as error:  # what is not read is stored all the same
-            log.warning("answers were left unread for their meaning: %s", error)
+        except StoreError as error:  # answers without embeddings are stored safely too
+            log.warning("could not embed answers: %s", error)
         except MootError as error:
-            log.warning("meanings can't be read: %s", error.advice())
+            log.warning("semantic search is not available: %s", error.advice())
             return
         await anyio.sleep(again)

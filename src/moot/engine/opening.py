@@ -1,4 +1,4 @@
-"""The one place of assembly: opens the store, makes the runtime, hands it its runs, and takes all of it down in order."""
+"""Assembly: opens the store, creates the runtime and its runs, and closes everything in order."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from moot.types.ids import new_id
 from moot.types.store import Store
 
 INDEXING = 5.0
-"""Seconds that closing may spend on the search index."""
+"""Seconds to spend on the search index when closing."""
 
 SETTLING = 3.0
-"""Seconds that closing may wait for a title."""
+"""Seconds to wait for a title when closing."""
 
 log = logging.getLogger("moot.engine")
 
@@ -47,10 +47,10 @@ class Engine:
 
 @asynccontextmanager
 async def open_engine(settings: Settings, *, resume: bool = False, seed: int | None = None) -> AsyncGenerator[Engine, None]:
-    """An Engine for as long as the block lasts. Raises StoreError and its children.
+    """Open an Engine for the duration of the block. Raise StoreError and its subclasses.
 
-    `resume` takes up dead owners' runs that may be (servers do; a terminal only marks them as interrupted). Leaving the block ends
-    the tasks of runs that still go on: they are left to be resumed.
+    With `resume`, runs of dead owners are resumed if they allow it, as in servers. Otherwise they are only marked as interrupted. When
+    the block ends, tasks of active runs are stopped, and the runs can be resumed later.
     """
     owner = Owner(settings.owners, new_id())
     try:
@@ -71,8 +71,8 @@ async def _index(store: Store) -> None:
     try:
         await store.search.index(seconds=INDEXING)
         await store.stats.count(seconds=INDEXING)
-    except StoreError as error:  # what was said is stored; a search or a look at the sums makes up for it
-        log.warning("the search index or the counts were left for later: %s", error)
+    except StoreError as error:  # messages are stored safely; the next search or statistics command catches up
+        log.warning("could not update the search index or the statistics: %s", error)
 
 
 @asynccontextmanager
@@ -80,7 +80,7 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
     providers = Providers(settings)
     runtime = Runtime(settings, store, providers, seed=seed)
     meanings = Meanings(settings.home)
-    drove = False
+    has_driven = False
     failure: Exception | None = None
     try:
         async with anyio.create_task_group() as group:
@@ -95,11 +95,11 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
             try:
                 yield Engine(settings, store, runtime, runs, runtime.hub, providers, meanings)
                 await runs.settle(SETTLING)
-            except Exception as error:  # noqa: BLE001  raised again below: out of a group it would come wrapped
+            except Exception as error:  # noqa: BLE001  raised again below, because the group would wrap it
                 failure = error
-            drove = runs.drove
+            has_driven = runs.drove
             group.cancel_scope.cancel()
-        if drove and not isinstance(failure, StoreError):
+        if has_driven and not isinstance(failure, StoreError):
             await _index(store)
             await keep_for_a_moment(store, settings.storage.seal_after)
         if failure is not None:

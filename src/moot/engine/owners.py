@@ -1,4 +1,4 @@
-"""Says which processes live: each holds an OS lock on a file of its own, which the system lets go of however the process ends."""
+"""Detection of live processes. Each process holds an OS lock on a file of its own, which the system releases however the process ends."""
 
 from __future__ import annotations
 
@@ -14,42 +14,44 @@ from moot.types.canonical import dumps, loads_object
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a process runs."""
+    """The machine and id of a process."""
 
     pid: int
     host: str
 
 
 class Owner:
-    """This process as the owner of runs. A laptop that slept still holds its lock: only a dead owner is ever taken over."""
+    """This process as the owner of runs. A suspended process keeps its lock, so only dead owners are ever replaced."""
 
     def __init__(self, folder: Path, id: str) -> None:
-        """Takes the lock. Raises StoreError when the folder can't be written."""
+        """Acquire the lock. Raise StoreError if the folder can't be written."""
         self.id = id
         self._folder = folder
         self._path = folder / f"{id}.lock"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file = self._take()
+            self._file = self._acquire()
         except OSError as error:
-            raise StoreError(f"cannot write {str(self._path)!r}: {error.strerror}", fix="check the folder, or set MOOT_HOME") from error
+            raise StoreError(
+                f"can't write {str(self._path)!r}: {error.strerror}", fix="check the permissions of the folder, or set MOOT_HOME"
+            ) from error
 
-    def _take(self) -> int:
+    def _acquire(self) -> int:
         while True:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(file, fcntl.LOCK_EX)
-            # between open and lock another process may have cleared the file away as a dead one's
+            # another process may have removed the file as stale between open and lock
             if self._path.exists() and os.fstat(file).st_ino == self._path.stat().st_ino:
                 os.write(file, dumps({"pid": os.getpid(), "host": socket.gethostname()}))
                 return file
             os.close(file)
 
     def lives(self, id: str) -> bool:
-        """Whether that owner's process still runs; this one's always does."""
+        """Return whether that owner's process is alive. Always true for this process."""
         return id == self.id or _is_locked(self._folder / f"{id}.lock")
 
     def clear(self) -> None:
-        """Takes away the files that dead ones left."""
+        """Remove the files of dead owners."""
         for path in self._folder.glob("*.lock"):
             if path != self._path and not _is_locked(path):
                 path.unlink(missing_ok=True)
@@ -60,21 +62,21 @@ class Owner:
 
 
 def place_of(folder: Path, id: str) -> Place | None:
-    """Where the owner of that id runs, or ran; None when its file is gone or says nothing."""
+    """Return where the owner runs or ran, or None if its file is missing or invalid."""
     try:
-        said = loads_object((folder / f"{id}.lock").read_bytes())
+        info = loads_object((folder / f"{id}.lock").read_bytes())
     except (OSError, ValueError):
         return None
-    pid, host = said.get("pid"), said.get("host")
+    pid, host = info.get("pid"), info.get("host")
     return Place(pid, host) if isinstance(pid, int) and isinstance(host, str) else None
 
 
 def living(folder: Path) -> tuple[list[Place], int]:
-    """Where the owners of a home's runs live, and how many files dead ones left. Takes nothing away."""
+    """Return the places of a home's live owners, and the number of files of dead owners. Removes nothing."""
     files = sorted(folder.glob("*.lock"))
-    held = [path for path in files if _is_locked(path)]
-    places = [place for path in held if (place := place_of(folder, path.stem)) is not None]
-    return places, len(files) - len(held)
+    locked = [path for path in files if _is_locked(path)]
+    places = [place for path in locked if (place := place_of(folder, path.stem)) is not None]
+    return places, len(files) - len(locked)
 
 
 def _is_locked(path: Path) -> bool:
@@ -83,7 +85,7 @@ def _is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # shared: two that look at a dead one's file at the same time must not take each other for its owner
+        # a shared lock, so that two processes checking a stale file don't mistake each other for its owner
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

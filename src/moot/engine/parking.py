@@ -1,4 +1,4 @@
-"""Runs that wait for answers: which of them has something to go on with, and when."""
+"""Parked runs: when a run that waits for answers can be resumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("moot.engine")
 
 
 class Parking:
-    """What has parked here; its tasks live in the group it is given."""
+    """The runs parked in this process. Its tasks run in the given group."""
 
     def __init__(
         self, runtime: Runtime, group: TaskGroup, cancel: Callable[[str], Awaitable[None]], wake: Callable[[str], Awaitable[None]]
@@ -29,9 +29,9 @@ class Parking:
         self._wake = wake
 
     async def tend(self, run: Run, answered: frozenset[str], *, cancelled: bool) -> None:
-        """Takes up what came while the run was parking: a cancel, or answers. Else it is left until what it asked expires.
+        """Handle what arrived while the run was parking: a cancel request or answers. Otherwise wait until a request expires.
 
-        `answered`: the approvals that had their answers when it was last taken up.
+        `answered` has the approvals that were answered when the run was last resumed.
         """
         try:
             items = await self._runtime.store.records.inbox(run.id)
@@ -43,16 +43,16 @@ class Parking:
                 self._group.start_soon(self._expire, run.id)
         except MootError as error:
             about = {"run": run.id, "conversation": run.conversation}
-            log.error("run %s waits, and may have missed an answer: %s", run.id, error, extra=about)
+            log.error("run %s is waiting and may have missed an answer: %s", run.id, error, extra=about)
 
     async def is_due(self, run: str) -> bool:
-        """Whether a parked run has something to go on with: everything it asked is answered, or something has expired."""
+        """Return whether a parked run can be resumed: all its requests are answered, or one has expired."""
         now = self._runtime.now() // 1000
         asked = await self._runtime.store.records.approvals(run=run)
         return not asked or any(approval.expires_at is not None and approval.expires_at <= now for approval in asked)
 
     async def _expire(self, run: str) -> None:
-        """Goes on with a parked run once something that it asked can't be answered any more; the model is told."""
+        """Resume a parked run when one of its requests expires. The model is notified."""
         try:
             asked = await self._runtime.store.records.approvals(run=run)
             times = [approval.expires_at for approval in asked if approval.expires_at is not None]
@@ -61,7 +61,7 @@ class Parking:
                 if await self.is_due(run):
                     await self._wake(run)
         except MootError as error:
-            log.error("run %s is not gone on with: %s", run, error, extra={"run": run})
+            log.error("could not resume run %s: %s", run, error, extra={"run": run})
 
     async def _answered(self, run: str) -> frozenset[str]:
         asked = await self._runtime.store.records.approvals(run=run, open_only=False)

@@ -1,4 +1,4 @@
-"""Runs on one SQLite file shared by many processes: whoever submits a prompt drives its run; anybody may cancel or answer."""
+"""Runs on one SQLite file shared by many processes. The process that submits a prompt drives its run; any process can cancel or answer."""
 
 from __future__ import annotations
 
@@ -27,52 +27,52 @@ from moot.types.message import Message
 from moot.types.run import STARTED, TERMINAL, Prompt, Run, RunStatus, Submitted
 from moot.types.store import Fence, InboxItem
 
-TAKEABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
+CLAIMABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
 
 OWNED: frozenset[RunStatus] = frozenset({"running", "queued", "waiting"})
-"""Somebody works on such a run, waits for its turn, or may wait with the process of its agent."""
+"""A process may be working on these runs, waiting for their turn, or waiting together with their agent's process."""
 
 MANY = 10_000
-"""Started runs that are looked at, the newest first."""
+"""Maximum number of started runs to check, newest first."""
 
-_LOOK = 0.25
-"""Seconds between two looks at what another process may have changed."""
+_POLL_SECONDS = 0.25
+"""Seconds between two checks for changes by other processes."""
 
 log = logging.getLogger("moot.engine")
 
 
 class LocalRuns:
-    """Implements Runs for one process; the tasks it starts live in the group it is given."""
+    """`Runs` for one process. Its tasks run in the given group."""
 
     def __init__(self, runtime: Runtime, owner: Owner, group: TaskGroup) -> None:
         self._runtime = runtime
         self._owner = owner
         self._group = group
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self._hearing = Hearing(runtime, group, self._scopes.keys(), self._call_off)
+        self._hearing = Hearing(runtime, group, self._scopes.keys(), self._cancel_here)
         self._parking = Parking(runtime, group, self.cancel, self.wake)
         self._cancelled: set[str] = set()
-        """Runs that are to end as cancelled as soon as they are held here."""
-        self._taken: Counter[str] = Counter()
+        """Runs to end as cancelled as soon as they are claimed here."""
+        self._claiming: Counter[str] = Counter()
         self._queued: set[str] = set()
-        """Queued runs whose turn is waited for here."""
+        """Queued runs whose turn is awaited here."""
         self._failures: dict[str, MootError] = {}
-        """Runs whose end could not be recorded, and why: nobody is at them though the store says that we are."""
-        self._moved = anyio.Event()
-        self._behind = 0
-        """Titles that are being made."""
+        """Errors of runs whose end could not be recorded. The store still says that this process works on them."""
+        self._changed = anyio.Event()
+        self._titling = 0
+        """Number of titles being generated."""
         self.drove = False
-        """Whether any run was driven here: then the search index has something to do."""
+        """True if any run was driven here, so that there is something to index."""
 
-    # ── the seam ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the interface ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def submit(self, prompt: Prompt) -> Submitted:
         existing = await self._existing(prompt)
         submission = await submission_of(self._runtime, prompt, existing, self._owner.id)
-        if existing is not None and existing.follows:  # not before all that can be refused was looked at
+        if existing is not None and existing.follows:  # only after everything that can be rejected was checked
             prompt = await going_on(self._runtime, prompt, existing)
             submission = await submission_of(self._runtime, prompt, await self._existing(prompt), self._owner.id)
-        with self._taking(submission.run.id):
+        with self._claim_of(submission.run.id):
             accepted = await self._runtime.store.records.submit(submission)
             self._runtime.hub.touch(accepted.conversation.id, accepted.seq)
             for run in accepted.superseded:
@@ -80,7 +80,7 @@ class LocalRuns:
                 self._runtime.hub.ring()
             if accepted.fence is not None:
                 self._start(accepted.fence)
-        self._move()
+        self._notify()
         if accepted.fence is None and not accepted.steered:
             self._group.start_soon(self._queue, accepted.run)
             if accepted.interrupts is not None:
@@ -88,7 +88,7 @@ class LocalRuns:
         return Submitted(accepted.conversation, accepted.run, accepted.seq, accepted.steered)
 
     async def _existing(self, prompt: Prompt) -> Conversation | None:
-        """The conversation that the prompt is for, if it is there. A dead owner's run in it keeps nobody from going on."""
+        """Return the prompt's conversation, if it exists. A run of a dead owner in it is interrupted first."""
         store = self._runtime.store
         conversations = (store if prompt.user is None else store.of(prompt.user)).conversations
         if prompt.conversation is not None:
@@ -106,93 +106,93 @@ class LocalRuns:
     async def resume(self, run: str) -> Run:
         found = await self.current(run)
         if found.status in TERMINAL:
-            raise UsageError(f"the run {found.id!r} has {found.status}: there is nothing to resume", fix="moot chat continue ID")
+            raise UsageError(f"run {found.id!r} is {found.status}, so there is nothing to resume", fix="moot chat continue ID")
         if found.status == "running" or found.held:
-            where = "here already" if found.id in self._scopes else "in another process"
-            raise Busy(f"the run {found.id!r} is running {where}", fix="moot chat stop ID")
-        await self._take(found.id, TAKEABLE)
+            where = "in this process" if found.id in self._scopes else "in another process"
+            raise Busy(f"run {found.id!r} is already running {where}", fix="moot chat stop ID")
+        await self._claim(found.id, CLAIMABLE)
         return await self._runtime.store.records.run(found.id)
 
     async def cancel(self, run: str) -> None:
         records = self._runtime.store.records
         while (found := await self.current(run)).status not in TERMINAL:
             if found.id in self._scopes:
-                self._call_off(found.id)
+                self._cancel_here(found.id)
                 return
             if found.status == "queued":
                 if await records.withdraw(found.id):
                     self._runtime.hub.touch(found.conversation)
-                    self._move()
+                    self._notify()
                     return
             elif found.status == "running" or found.held:
                 try:
                     await records.post(found.id, InboxItem("cancel"))
                 except Busy:
-                    return  # it has ended meanwhile
+                    return  # the run has ended
                 if (now := await records.run(found.id)).held or now.status == "running":
-                    return  # its owner hears of it; one that parked meanwhile may not have
+                    return  # its owner is notified, unless it has just parked the run
             else:
-                # nobody holds it: it is taken up only to be ended
+                # no owner: it is claimed only to be ended
                 self._cancelled.add(found.id)
-                with suppress(Busy):  # somebody was faster
-                    await self._take(found.id, frozenset({found.status}))
+                with suppress(Busy):  # another process was faster
+                    await self._claim(found.id, frozenset({found.status}))
                     return
 
     async def answer(self, approval: str, answer: Answer, *, wake: bool = True) -> None:
-        """As `Runs.answer`. Without `wake` the run is left as it is: more answers follow, and then `wake`."""
+        """Implement `Runs.answer`. Without `wake` the run is not resumed: more answers follow, then `wake`."""
         stored = await give(self._runtime, approval, answer)
         self._runtime.hub.ring()
-        self._move()
+        self._notify()
         if wake:
             await self.wake(stored.run)
 
     async def wait(self, run: str) -> Run:
-        """As `Runs.wait`. Raises StoreError when the run stopped here because the store could not take what it had to say."""
+        """Implement `Runs.wait`. Raise StoreError if the run stopped here because of a store error."""
         while True:
-            moved = self._moved
+            changed = self._changed
             if run in self._failures:
                 raise self._failures[run]
             found = await self.current(run)
-            ends_here = found.status in TERMINAL and run in self._scopes  # what was said too late is not behind it yet
+            ends_here = found.status in TERMINAL and run in self._scopes  # late messages are not stored yet
             if found.status not in ("queued", "running") and not ends_here:
                 return found
-            # one of an outside agent waits for a person without its task's end, which is all that moves us
-            looks = run not in self._scopes or found.agent_type != "moot"
-            with anyio.move_on_after(_LOOK if looks else None):
-                await moved.wait()
+            # a run of an outside agent can wait for a person while its task continues, so there is no notification
+            polls = run not in self._scopes or found.agent_type != "moot"
+            with anyio.move_on_after(_POLL_SECONDS if polls else None):
+                await changed.wait()
 
     async def settle(self, seconds: float) -> None:
-        """Waits for what is still done behind finished runs, at most that long."""
+        """Wait for background work of finished runs, at most that long."""
         with anyio.move_on_after(seconds):
             while True:
-                moved = self._moved
-                if not self._behind and not await self._ends():
+                changed = self._changed
+                if not self._titling and not await self._has_ending_task():
                     return
-                await moved.wait()
+                await changed.wait()
 
-    async def _ends(self) -> bool:
-        """Whether a run has its end and its task here has not yet: whoever waited for the run may be gone before it."""
+    async def _has_ending_task(self) -> bool:
+        """Return whether a task here belongs to a run that has ended. Callers that waited for the run may leave before its task ends."""
         return any([(await self._runtime.store.records.run(run)).status in TERMINAL for run in list(self._scopes)])
 
     async def sweep(self, *, resume: bool) -> list[Run]:
-        """Finds running and queued runs whose owner is dead: they become interrupted. All found.
+        """Mark running and queued runs of dead owners as interrupted, and return them.
 
-        With `resume`, whatever may go on by itself and that nobody works on is taken up: also what another process has swept.
+        With `resume`, also resume all runs without an owner that allow it, including those interrupted by other processes.
         """
         found: list[Run] = []
         for run in reversed(await self._runtime.store.records.runs(statuses=OWNED)):
             if (await self.current(run.id)).status == "interrupted":
                 found.append(run)
         if resume:
-            await self._take_up()
+            await self._resume_all()
         return found
 
-    # ── whose a run is ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── ownership ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def current(self, run: str) -> Run:
-        """The run as it stands; one that is called running (or waits with its agent) and that nobody drives is interrupted first.
+        """Return the current run. A run without a live owner is marked as interrupted first. Raise NotFound.
 
-        So is a queued one whose turn nobody waits for any more, unless it may be taken up by itself. Raises NotFound.
+        This includes queued runs whose turn no one awaits, unless they can be resumed automatically.
         """
         records = self._runtime.store.records
         found = await records.run(run)
@@ -204,34 +204,34 @@ class LocalRuns:
     def _is_driven(self, run: Run) -> bool:
         if run.status == "queued":
             return run.on_crash == "resume" or (run.owner is not None and self._owner.lives(run.owner))
-        if run.owner is None or run.owner == self._owner.id:  # not when the store has failed under it: then nothing could be recorded
-            return run.owner is None or run.id in self._scopes or self._taken[run.id] > 0
+        if run.owner is None or run.owner == self._owner.id:  # not after a store error, when nothing could be recorded
+            return run.owner is None or run.id in self._scopes or self._claiming[run.id] > 0
         return self._owner.lives(run.owner)
 
     @contextmanager
-    def _taking(self, run: str) -> Generator[None]:
-        """Covers the moment in which the store calls the run ours and its task has not begun."""
-        self._taken[run] += 1
+    def _claim_of(self, run: str) -> Generator[None]:
+        """Cover the time between claiming a run in the store and starting its task."""
+        self._claiming[run] += 1
         try:
             yield
         finally:
-            self._taken[run] -= 1
-            self._taken += Counter()  # drops what is at zero
+            self._claiming[run] -= 1
+            self._claiming += Counter()  # drops zeros
 
-    async def _take(self, run: str, statuses: frozenset[RunStatus], at_most: int = 0) -> None:
-        """Claims the run and drives it. Raises Busy when somebody else is at it or it has no turn yet."""
-        with self._taking(run):
+    async def _claim(self, run: str, statuses: frozenset[RunStatus], at_most: int = 0) -> None:
+        """Claim and drive a run. Raise Busy if it has another owner or must wait for its turn."""
+        with self._claim_of(run):
             self._start(await self._runtime.store.records.claim(run, self._owner.id, statuses=statuses, at_most=at_most))
 
-    async def _take_up(self) -> None:
-        for run in await self._runtime.store.records.runs(statuses=TAKEABLE):
+    async def _resume_all(self) -> None:
+        for run in await self._runtime.store.records.runs(statuses=CLAIMABLE):
             if run.on_crash != "resume":
                 continue
             if run.status == "queued":
                 self._group.start_soon(self._queue, run)
             elif run.status == "interrupted" or await self._parking.is_due(run.id):
                 with suppress(Busy):  # another process was faster
-                    await self._take(run.id, TAKEABLE)
+                    await self._claim(run.id, CLAIMABLE)
 
     # ── driving ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -241,7 +241,7 @@ class LocalRuns:
         if fence.run in self._cancelled:
             scope.cancel()
         self.drove = True
-        self._hearing.begin()  # before the run looks at its inbox, so that no cancel falls in between
+        self._hearing.begin()  # before the run reads its inbox, so that no cancel request is missed
         self._group.start_soon(self._drive, fence, scope)
 
     async def _drive(self, fence: Fence, scope: anyio.CancelScope) -> None:
@@ -251,21 +251,21 @@ class LocalRuns:
             standing = await self._runtime.store.records.standing(fence.run)
             answered = standing.answered
             if any(item.kind == "cancel" for item in standing.inbox):
-                self._call_off(fence.run)
+                self._cancel_here(fence.run)
             run = await drive(self._runtime, fence, standing, scope)
-            if run.status in TERMINAL and run.status != "finished":  # none finishes while something is left that was said to it
-                await self._said_too_late(run)  # before anybody who waits for the run may leave
-        except* Exception as errors:  # noqa: BLE001  logged, and told to whoever waits
+            if run.status in TERMINAL and run.status != "finished":  # a run with unread messages does not finish
+                await self._store_late_messages(run)  # before callers that wait for the run are released
+        except* Exception as errors:  # noqa: BLE001  logged, and raised by `wait`
             self._fail(fence.run, run, errors)
         finally:
-            if self._scopes.get(fence.run) is scope:  # else an answer came at once, and the next leg has begun
+            if self._scopes.get(fence.run) is scope:  # otherwise an answer has already started the next leg
                 del self._scopes[fence.run]
             if not self._scopes:
                 self._hearing.end()
             if run is not None and run.status == "finished":
-                self._behind += 1
+                self._titling += 1
                 self._group.start_soon(self._entitle, run)
-            self._move()
+            self._notify()
         if run is not None and run.status == "waiting":
             await self._parking.tend(run, answered, cancelled=run.id in self._cancelled)
         else:
@@ -273,28 +273,28 @@ class LocalRuns:
         await self._tidy()
 
     async def _tidy(self) -> None:
-        """Lets go of what conversations keep in memory, but not of those whose run goes on or waits: its commands are still wanted."""
+        """Evict conversations' in-memory objects, except of those with an active or waiting run, which still needs them."""
         drawers, records = self._runtime.drawers, self._runtime.store.records
         if drawers.crowded:
             try:
                 live = {run.conversation for run in await records.runs(statuses=STARTED, limit=MANY)}
-            except MootError as error:  # nothing is lost: the next run's end sees to it
-                log.error("nothing is let go of: %s", error)
+            except MootError as error:  # the end of the next run tries again
+                log.error("could not evict in-memory objects: %s", error)
             else:
                 await drawers.trim(live)
 
     async def _entitle(self, run: Run) -> None:
-        """Behind the answer, which it neither delays nor spoils."""
+        """Generate a title after the answer, without delaying or affecting it."""
         try:
             await entitle(self._runtime, run)
-        except Exception as error:  # noqa: BLE001  a provider's code may raise anything, and a title is not worth a run
-            log.warning("the small model gave no title: %s", error, extra=_about(run))
+        except Exception as error:  # noqa: BLE001  a provider may raise anything, and a title must not fail a run
+            log.warning("could not generate a title: %s", error, extra=_about(run))
         finally:
-            self._behind -= 1
-            self._move()
+            self._titling -= 1
+            self._notify()
 
     def _fail(self, run: str, ended: Run | None, errors: BaseExceptionGroup[Exception]) -> None:
-        """The store itself failed, so nothing more could be recorded: the run is found as interrupted later."""
+        """Remember a store error, because of which nothing more can be recorded. The run is later found as interrupted."""
         error: BaseException = errors
         while isinstance(error, BaseExceptionGroup):
             error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
@@ -303,66 +303,66 @@ class LocalRuns:
         about = {"run": run, **({"conversation": ended.conversation} if ended else {})}
         log.error("run %s stopped: %s", run, error, exc_info=None if isinstance(error, MootError) else error, extra=about)
 
-    async def _said_too_late(self, run: Run) -> None:
-        """What was said to a run that failed or was stopped stands behind it, unanswered: nothing that a person said is lost."""
+    async def _store_late_messages(self, run: Run) -> None:
+        """Store messages sent to a run that failed or was stopped after its answer, so that none is lost."""
         parent = run.message
         for item in await self._runtime.store.records.inbox(run.id):
             body = item.body if item.kind == "steer" and isinstance(item.body, dict) else {}
             parts = body.get("parts")
             if isinstance(parts, list):
-                whole = tuple(part for part in parts if isinstance(part, dict))
-                said = Message(str(body.get("id")), "user", whole, conversation=run.conversation, parent=parent)
-                parent = (await self._runtime.store.conversations.add_message(said)).id
+                own_parts = tuple(part for part in parts if isinstance(part, dict))
+                message = Message(str(body.get("id")), "user", own_parts, conversation=run.conversation, parent=parent)
+                parent = (await self._runtime.store.conversations.add_message(message)).id
                 self._runtime.hub.touch(run.conversation)
 
     async def wake(self, run: str) -> None:
-        """Goes on with a parked run here, unless it is not parked (yet) or somebody else is at it."""
+        """Resume a parked run here, unless it is not parked (yet) or has another owner."""
         found = await self._runtime.store.records.run(run)
         if found.status == "waiting" and not found.held:
             with suppress(Busy):
-                await self._take(run, frozenset({"waiting"}))
+                await self._claim(run, frozenset({"waiting"}))
 
     async def _queue(self, run: Run) -> None:
-        """Waits for a queued run's turn and drives it; once, however often it is found."""
+        """Wait for a queued run's turn and drive it. Calls for the same run have no effect."""
         if run.id in self._queued:
             return
         self._queued.add(run.id)
         try:
-            await self._begin_in_order(run)
+            await self._start_in_order(run)
         finally:
             self._queued.discard(run.id)
 
-    async def _begin_in_order(self, run: Run) -> None:
+    async def _start_in_order(self, run: Run) -> None:
         while True:
-            moved = self._moved
+            changed = self._changed
             try:
-                if await self._began(run):
+                if await self._try_to_start(run):
                     return
             except NotFound:
                 return
             except MootError as error:
-                log.error("run %s can't begin: %s", run.id, error, extra=_about(run))
-            with anyio.move_on_after(_LOOK):
-                await moved.wait()
+                log.error("could not start run %s: %s", run.id, error, extra=_about(run))
+            with anyio.move_on_after(_POLL_SECONDS):
+                await changed.wait()
 
-    async def _began(self, run: Run) -> bool:
+    async def _try_to_start(self, run: Run) -> bool:
         try:
-            await self._take(run.id, frozenset({"queued"}), self._runtime.settings.limits.runs_per_user)
+            await self._claim(run.id, frozenset({"queued"}), self._runtime.settings.limits.runs_per_user)
         except Busy:
-            await self.sweep(resume=False)  # what it stands behind may have died
+            await self.sweep(resume=False)  # the owner of the run before it may have died
             return (await self._runtime.store.records.run(run.id)).status != "queued"
         return True
 
-    def _call_off(self, run: str) -> None:
-        """Ends a run that is driven here as cancelled."""
+    def _cancel_here(self, run: str) -> None:
+        """Cancel a run that is driven here."""
         self._cancelled.add(run)
         self._scopes[run].cancel()
 
-    def _move(self) -> None:
-        moved, self._moved = self._moved, anyio.Event()
-        moved.set()
+    def _notify(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
 
 
 def _about(run: Run) -> dict[str, str]:
-    """What a log record about a run carries, for `moot logs --run`."""
+    """Return the extra fields of a run's log records, used by `moot logs --run`."""
     return {"run": run.id, "conversation": run.conversation}

@@ -1,4 +1,4 @@
-"""What a prompt decides before it is stored: agent, model, settings, and the conversation when it has to be made."""
+"""Preparing a prompt for storage: agent, model, settings, and a new conversation if needed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["going_on", "submission_of"]
 
 
 async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation | None, owner: str) -> Submission:
-    """The prompt ready to be stored. Its own agent and model go before those of the conversation.
+    """Return the prompt ready to be stored. Its own agent and model override those of the conversation.
 
-    Raises UsageError for an unknown agent, model or tool, before anything is stored.
+    Raise UsageError for an unknown agent, model or tool.
     """
     _check_place(prompt)
     name = prompt.agent or (existing.agent if existing is not None else "default")
@@ -70,7 +70,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
 
 
 async def going_on(runtime: Runtime, prompt: Prompt, existing: Conversation) -> Prompt:
-    """The prompt for the conversation in which that one is gone on with: one that others write goes on in its linked copy."""
+    """Return the prompt for the conversation that continues the existing one: an imported conversation continues in its linked copy."""
     going = await runtime.store.tree.continuation(existing.id, message=prompt.edits or prompt.answers or prompt.parent)
     if going.conversation.id == existing.id:
         return prompt
@@ -87,17 +87,15 @@ async def going_on(runtime: Runtime, prompt: Prompt, existing: Conversation) -> 
 
 def _check_place(prompt: Prompt) -> None:
     if prompt.edits is not None and not prompt.parts:
-        raise UsageError(f"the message {prompt.edits!r} can't be edited to nothing", fix="delete it instead")
+        raise UsageError(f"message {prompt.edits!r} can't be replaced by an empty one", fix="delete it instead")
     if prompt.answers is not None and prompt.parts:
-        raise UsageError("a prompt is either something new or asks for another answer, not both")
+        raise UsageError("a prompt either has new content or requests another answer, not both")
 
 
 async def _check(runtime: Runtime, model: str, agent: Agent) -> None:
     if agent.agent_type not in AGENTS:
-        words = (
-            f"agent {agent.name!r} has the agent_type {agent.agent_type!r}, which nothing here brings; known: {', '.join(AGENTS.names())}"
-        )
-        raise UsageError(words, fix="install the package that brings it, or change agent_type")
+        words = f"agent {agent.name!r} has the unknown agent_type {agent.agent_type!r}; known: {', '.join(AGENTS.names())}"
+        raise UsageError(words, fix="install the package that provides it, or change agent_type")
     AGENTS.make(agent.agent_type)
     if agent.agent_type == "moot":
         choice = await runtime.providers.choice(model or agent.model)
@@ -106,10 +104,10 @@ async def _check(runtime: Runtime, model: str, agent: Agent) -> None:
 
 
 def _check_client_tools(settings: JsonObject) -> None:
-    brought = [tool.name for tool in client_tools(settings)]
-    taken = next((name for at, name in enumerate(brought) if name in TOOLS or name in brought[:at]), None)
-    if taken is not None:
-        raise UsageError(f"a tool named {taken!r} is there already", fix="give the client's tool another name")
+    names = [tool.name for tool in client_tools(settings)]
+    duplicate = next((name for at, name in enumerate(names) if name in TOOLS or name in names[:at]), None)
+    if duplicate is not None:
+        raise UsageError(f"a tool named {duplicate!r} already exists", fix="rename the client's tool")
 
 
 def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, agent_type: str, model: str) -> Conversation:

@@ -1,4 +1,4 @@
-"""What a conversation is called: the first line that a person wrote, then a title by the small model, and for ever what a person says."""
+"""Titles of conversations: first the first line of the prompt, then a title by the small model, unless the user sets one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from moot.types.served import Served
 __all__ = ["cleaned", "entitle"]
 
 TITLE = 60
-"""Characters of a model's title."""
+"""Maximum length of a model's title."""
 _EXCERPT = 1_000
-"""Characters that the model reads of the prompt and of its answer."""
+"""Maximum length of the prompt and of the answer shown to the model."""
 
 _SYSTEM = (
     "You name conversations. Read how one began and reply with its title: at most six words, in its own language, on one line, "
@@ -32,38 +32,38 @@ _WRAPPING = " \"'`*_#“”„«»‘’"
 
 
 async def entitle(runtime: Runtime, run: Run) -> None:
-    """Asks the small model for a title once the conversation has its first answer; nothing happens without a small model.
+    """Generate a title with the small model after the conversation's first answer. Does nothing without a small model.
 
-    Raises MootError and its children when the model or the store fails.
+    Raise MootError and its subclasses if the model or the store fails.
     """
     store = runtime.store
     if not runtime.settings.models.small or run.parent_run is not None:
         return
     if (served := Served.of(run.settings)) is not None and served.plain:
-        return  # a program's calls of a model can be many, and none of them asked for a second one
+        return  # programs can make many direct model calls, and expect no further ones
     conversation = await store.conversations.get(run.conversation)
     answers = await store.records.runs(conversation=run.conversation, statuses=frozenset({"finished"}), limit=2)
     if conversation.title_source not in ("none", "first-line") or [answer.id for answer in answers] != [run.id]:
         return
-    began = await _beginning(runtime, run)
-    if not began:
+    excerpt = await _beginning(runtime, run)
+    if not excerpt:
         return
-    asked = Message("0", "user", (text_part(began),))
-    said = await aside(runtime, run.conversation, "title", _SYSTEM, [asked], model="small", settings=ModelSettings(temperature=0.3))
-    if title := cleaned(said):
+    prompt = Message("0", "user", (text_part(excerpt),))
+    answer = await aside(runtime, run.conversation, "title", _SYSTEM, [prompt], model="small", settings=ModelSettings(temperature=0.3))
+    if title := cleaned(answer):
         await store.conversations.rename(run.conversation, title, "model")
         runtime.hub.touch(run.conversation)
 
 
 async def _beginning(runtime: Runtime, run: Run) -> str:
     branch = await runtime.store.conversations.branch(run.conversation, head=run.message, limit=2)
-    said = [(message.role, text_of(message.parts).strip()[:_EXCERPT]) for message in branch]
-    return "\n\n".join(f"{role}:\n{text}" for role, text in said if text)
+    texts = [(message.role, text_of(message.parts).strip()[:_EXCERPT]) for message in branch]
+    return "\n\n".join(f"{role}:\n{text}" for role, text in texts if text)
 
 
-def cleaned(said: str) -> str:
-    """What a model said as one line for a list; empty when nothing of it can be a title."""
-    for line in clean(_THOUGHTS.sub("", said)).splitlines():
+def cleaned(answer: str) -> str:
+    """Return a model's answer as a one-line title, or an empty string if it contains none."""
+    for line in clean(_THOUGHTS.sub("", answer)).splitlines():
         bare = _LABEL.sub("", " ".join(line.split()).strip(_WRAPPING)).strip(_WRAPPING).removesuffix(".")
         if any(character.isalnum() for character in bare):
             return shortened(bare, TITLE)

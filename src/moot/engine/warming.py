@@ -1,4 +1,4 @@
-"""Has at hand what the first run would otherwise load while somebody waits for it."""
+"""Preloading of what the first run needs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ log = logging.getLogger("moot.engine")
 
 
 async def warm(engine: Engine) -> None:
-    """Imports and makes what a run of the default agent needs: its service, its tools' definitions, provider and dialect.
+    """Import and create what a run of the default agent needs: its service, tool definitions, provider and dialect.
 
-    For processes that stay: a command that ends soon loads only what it uses. What can't be had is left to the run that wants it.
+    For long-running processes only. Errors are left to the run that needs the component.
     """
     settings = engine.settings
     try:
@@ -29,4 +29,4 @@ async def warm(engine: Engine) -> None:
             definition(tool)
         await engine.providers.choices(agent.model or "main", settings.models.fallback)
     except MootError as error:
-        log.info("nothing is ready for a first run: %s", error.message)
+        log.info("could not preload the first run: %s", error.message)

@@ -1,23 +1,23 @@
-"""What may be touched, sent and shown: every border between moot and what it does not trust.
+"""Security checks at the borders between moot and what it does not trust: files, network, processes, terminal text, secrets.
 
-Models, tools, projects and the web are untrusted. Whatever of them reaches a file, an address, a child process, a log or a screen
-passes one function of this room, and nothing else in moot does these things by itself.
+Models, tools, projects and the web are untrusted. All their access to files, URLs, child processes, logs and screens goes through
+functions of this room.
 
-| file | border |
+| file | protects |
 |---|---|
-| `addresses` | which addresses belong to the public network |
-| `commands` | one command of a shell line: which others it may run, what a rule must spell out |
-| `descent` | the walk to a path that no link and no race leads astray |
-| `environment` | the variables that a child process gets |
-| `paths` | files: confined to the allowed folders, no link leads out of them |
-| `processes` | child processes: started, fed and killed as whole groups |
-| `roots` | which folders may be touched, and moot's own that may not |
+| `addresses` | private networks, by a table of public addresses |
+| `commands` | analysis of one shell command: which others it may run, what a rule must spell out |
+| `descent` | resolution of paths, safe against links and races |
+| `environment` | environment variables of child processes |
+| `paths` | files outside of the allowed folders |
+| `processes` | child processes: starting and killing them as groups |
+| `roots` | the allowed folders, and moot's own folder |
 | `secrets` | keys and passwords in errors and logs |
-| `sharing` | what of a text others need not know: secrets, home folders, names, addresses |
-| `shell` | a shell line: every command in it, or that it is not understood |
-| `terminal` | control sequences in text for a screen |
-| `tokens` | secrets that let somebody into a server |
-| `urls` | addresses on the network that a tool may fetch |
+| `sharing` | personal data in shared texts: secrets, home folders, names, addresses |
+| `shell` | shell lines, by splitting them into commands |
+| `terminal` | the terminal, from control sequences |
+| `tokens` | access to a server, with tokens |
+| `urls` | the network, from fetches by tools |
 """
 
 __all__: list[str] = []

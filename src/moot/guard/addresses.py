@@ -1,6 +1,6 @@
-"""Which addresses are the public network's, by an explicit table: `ipaddress.is_global` says yes to a NAT64 spelling of 127.0.0.1.
+"""Classification of public network addresses, by an explicit table: `ipaddress.is_global` accepts a NAT64 form of 127.0.0.1.
 
-Blocks after the IANA special-purpose registries (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-).
+The blocks are those of the IANA special-purpose registries (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Network: TypeAlias = IPv4Network | IPv6Network
 _BLOCKS: dict[str, str] = {
     "0.0.0.0/8": "this host",
     "10.0.0.0/8": "a private network",
-    "100.64.0.0/10": "a provider's inner network",
+    "100.64.0.0/10": "a provider's internal network",
     "127.0.0.0/8": "this machine",
-    "168.63.129.16/32": "a cloud's inner service",
-    "169.254.0.0/16": "link-local or a cloud's metadata",
+    "168.63.129.16/32": "an internal cloud service",
+    "169.254.0.0/16": "link-local or cloud metadata",
     "172.16.0.0/12": "a private network",
     "192.0.0.0/24": "reserved for protocols",
     "192.0.2.0/24": "for documentation",
@@ -43,7 +43,7 @@ _BLOCKS: dict[str, str] = {
 }
 _NOT_PUBLIC = [(ip_network(block), why) for block, why in _BLOCKS.items()]
 _UNICAST = IPv6Network("2000::/3")
-"""All of IPv6 that is handed out for the public network; what lies outside needs no row."""
+"""All IPv6 addresses allocated to the public network. Addresses outside of it need no row above."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _SIX_TO_FOUR = IPv6Network("2002::/16")
@@ -53,7 +53,7 @@ _NUMBERS = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]*)*", re.IGNORECASE)
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host spells in figures, in all the ways that the system's resolver takes (`127.1`, `0x7f.1`); None for a name."""
+    """Return the address that a host spells in numbers, in all forms that the system accepts (`127.1`, `0x7f.1`). None for a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -67,7 +67,7 @@ def literal(host: str) -> Address | None:
 
 
 def refusal(address: Address, allow: Sequence[Network] = ()) -> str:
-    """Why an address must not be reached; empty when it is public, or one of those that a person allowed."""
+    """Return why an address must not be accessed, or an empty string if it is public or allowed by the user."""
     for one in unwrapped(address):
         if any(one in network for network in allow if network.version == one.version):
             continue
@@ -78,7 +78,7 @@ def refusal(address: Address, allow: Sequence[Network] = ()) -> str:
 
 
 def unwrapped(address: Address) -> tuple[Address, ...]:
-    """The addresses that packets to this one may end at: those of IPv4 it carries, else itself."""
+    """Return the addresses that packets to this one may reach: embedded IPv4 addresses, or else itself."""
     if isinstance(address, IPv4Address):
         return (address,)
     inner = tuple(_inner(address))
@@ -103,5 +103,5 @@ def _inner(address: IPv6Address) -> Iterator[Address]:
 
 def _why(address: Address) -> str:
     if isinstance(address, IPv6Address) and address not in _UNICAST:
-        return "not of the public network"
+        return "not on the public network"
     return next((why for block, why in _NOT_PUBLIC if block.version == address.version and address in block), "")

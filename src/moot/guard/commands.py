@@ -1,4 +1,4 @@
-"""One simple command of a shell line: its words, what an allow rule can't cover of it, and which commands run others. Pure."""
+"""Analysis of a simple shell command: its words, what an allow rule can't cover, and which other commands it runs. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RUNNERS = _set(
     " numactl parallel pipx pkexec proot rlwrap runuser script setarch setpriv setsid ssh stdbuf strace su sudo systemd-run taskset"
     " time timeout tmux tsocks unbuffer unshare uvx watch xargs xvfb-run"
 )
-"""The words behind them are another command."""
+"""Their arguments are another command."""
 _RUNNER_PAIRS = frozenset(
     {("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("hatch", "run"), ("pipenv", "run"), ("npm", "exec"), ("npm", "x"), ("pnpm", "exec")}
     | {("pnpm", "dlx"), ("yarn", "dlx"), ("yarn", "exec"), ("bundle", "exec"), ("docker", "run"), ("docker", "exec"), ("podman", "run")}
@@ -38,7 +38,7 @@ _REBINDING = _set(
     ". alias at batch bind complete crontab dash declare enable eval export hash local mapfile printf read readarray readonly set"
     " shopt source trap typeset unalias unset"
 )
-"""They run text, or change what later words of the line mean: only a rule that spells them out whole covers them."""
+"""They run text, or change the meaning of later words in the line. Only a rule that spells them out completely covers them."""
 _RUNNING_WORDS: dict[str, tuple[str, ...]] = {
     "fd": ("-x", "-X", "--exec"),
     "find": ("-exec", "-ok", "-delete", "-fls", "-fprint"),
@@ -55,7 +55,7 @@ _RUNNING_WORDS: dict[str, tuple[str, ...]] = {
     "tar": ("--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--rsh-command", "-F", "--info-script"),
     "zip": ("-T", "--unzip-command"),
 }
-"""With one of these words a command runs another, or writes where it looks like reading."""
+"""With one of these words, the command runs another one, or writes although it seems to read."""
 _DESTRUCTIVE = _set(
     "blkdiscard cfdisk chattr chgrp chmod chown cryptsetup dd fdisk halt init iptables kill killall mkswap mount parted pkill"
     " poweroff reboot rm rmdir setfacl shred shutdown srm sudo su doas pkexec swapoff truncate umount unlink userdel wipe wipefs"
@@ -73,13 +73,13 @@ class Piece:
     """A command that the shell will run, or a construct that no rule can cover."""
 
     text: str
-    """As it is written."""
+    """The text as written in the line."""
     words: tuple[str | None, ...]
-    """Name and arguments as the command will get them; None = known only when it runs. Empty for a construct."""
+    """Name and arguments as passed to the command; None = known only at run time. Empty for a construct."""
     leftover: tuple[str, ...] = ()
-    """Why no allow rule covers it, in words; empty = one may."""
+    """Why no allow rule covers it; empty if one may."""
     within: bool = False
-    """It is run by the piece before it, so a rule that covers that one covers it too."""
+    """True if the piece before it runs it, so that a rule that covers that one covers it too."""
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -88,17 +88,17 @@ class Piece:
 
     @property
     def spelled(self) -> str:
-        """What rules match: the words with single spaces, in quotes where they need them; a construct as it is written."""
+        """The form that rules match: words separated by single spaces and quoted if needed, or the construct as written."""
         return spelled(self.known) if self.words and len(self.known) == len(self.words) else self.text
 
 
 def spelled(words: Sequence[str]) -> str:
-    """The one spelling of a command."""
+    """Return the canonical spelling of a command."""
     return " ".join(word if _PLAIN_WORD.fullmatch(word) else _quoted(word) for word in words)
 
 
 def sure_words(words: Sequence[str]) -> int:
-    """How many leading words an allow rule must spell out itself, so that the name of a wrapper never stands for what it runs."""
+    """Return how many leading words an allow rule must spell out, so that a wrapper's name is not enough to allow what it runs."""
     if not words:
         return 0
     name = basename(words[0])
@@ -117,7 +117,7 @@ def sure_words(words: Sequence[str]) -> int:
 
 
 def inner(words: Sequence[str]) -> Iterator[tuple[str, ...] | str]:
-    """What a wrapper may run: commands as their words, scripts as text. Rather one too many than one too few."""
+    """Yield what a wrapper may run: commands as words, scripts as text. Errs on the side of too many."""
     name = basename(words[0]) if words else ""
     if name in _SHELLS or name in ("eval", "su", "watch", "trap"):
         yield from _scripts(name, words)
@@ -129,14 +129,14 @@ def inner(words: Sequence[str]) -> Iterator[tuple[str, ...] | str]:
 
 
 def runs_others(words: Sequence[str]) -> bool:
-    """Whether what stands behind these words decides what is run."""
+    """Return whether the words after these determine what is run."""
     name = basename(words[0]) if words else ""
     known = name in _RUNNERS or name in _REBINDING or name in _SHELLS or name in _INTERPRETERS or (name, *words[1:2]) in _RUNNER_PAIRS
     return known or _PYTHON.fullmatch(name) is not None or _runs_by_word(name, words[1:])
 
 
 def is_destructive(words: Sequence[str]) -> bool:
-    """Whether it is the kind of command that nobody should allow for ever."""
+    """Return whether a permanent permission for the command should never be offered."""
     if not words:
         return False
     name = basename(words[0])

@@ -1,7 +1,7 @@
-"""The walk from an allowed folder to where a path ends, one component at a time, on descriptors that never follow a link.
+"""Resolution of a path inside the allowed folders, one component at a time, with descriptors that never follow links.
 
-Links are read and resolved here, and only when their target lies inside the folders too. So what was checked is what is opened,
-whoever renames things meanwhile. (openat2 with RESOLVE_BENEATH would do the same for one root, not for several.)
+Links are resolved here, and only if their target is inside the folders too. So the checked file is the opened one, even if files are
+renamed concurrently. (openat2 with RESOLVE_BENEATH would do the same, but only for a single root.)
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ __all__ = ["DIRECTORY", "Place", "enter", "missing", "refuse_own"]
 LINKS = 40
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# a descriptor to walk by needs no right to read the directory, only to pass through it
+# O_PATH needs only permission to traverse the directory, not to read it
 _WALK = DIRECTORY | getattr(os, "O_PATH", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a path ends: an open folder and a name in it, `.` for the folder itself."""
+    """The end of a resolved path: an open folder and a name in it, `.` for the folder itself."""
 
     folder: int
     name: str
     status: os.stat_result | None
-    """Of the name itself, never of a link's target; None = there is nothing."""
+    """Status of the name itself, not of a link's target. None = does not exist."""
     path: Path
-    """The real one."""
+    """The real path."""
 
 
 @contextmanager
 def enter(roots: Roots, path: str, *, create: bool = False) -> Generator[Place]:
-    """Where the path ends, its folder open for as long as the block lasts; with `create`, missing folders on the way are made.
+    """Resolve a path and keep its folder open during the block. With `create`, missing folders are created.
 
-    Raises Refused for what lies outside or can't be opened, NotFound when a folder on the way is missing.
+    Raise Refused if it is outside of the roots or can't be opened, NotFound if a folder is missing.
     """
     with ExitStack() as stack:
         try:
@@ -54,14 +54,14 @@ def enter(roots: Roots, path: str, *, create: bool = False) -> Generator[Place]:
 
 
 def missing(roots: Roots, path: str) -> NotFound:
-    """The words for a path with nothing at its end."""
-    return NotFound(f"nothing is at {path!r} (relative paths start at {str(roots.directory)!r})")
+    """Return the error for a path that does not exist."""
+    return NotFound(f"{path!r} does not exist (relative paths start at {str(roots.directory)!r})")
 
 
 def refuse_own(path: str, folder: int) -> None:
-    """Raises Refused when the open folder is moot's own."""
+    """Raise Refused if the open folder is moot's own."""
     if is_own(folder):
-        raise Refused(f"{path!r} lies in moot's own data folder, which no tool may touch")
+        raise Refused(f"{path!r} is in moot's own data folder, which tools can't access")
 
 
 class _Descent:
@@ -72,7 +72,7 @@ class _Descent:
         self._create = create
         self._links = 0
         self._from_link = 0
-        """How many of the components ahead stood in a link."""
+        """Number of remaining components that come from a link."""
         self._begin(roots.spelled(path), ())
 
     def _begin(self, spelled: str, rest: Iterable[str]) -> None:
@@ -110,7 +110,7 @@ class _Descent:
             return os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False)
         except FileNotFoundError:
             if linked:
-                raise Refused(f"{self._path!r} goes through a link that leads nowhere") from None
+                raise Refused(f"{self._path!r} goes through a broken link") from None
             if not self._ahead:
                 return None
             if not self._create or ".." in self._ahead:
@@ -128,7 +128,7 @@ class _Descent:
         if self._names:
             self._names.pop()
             self._folders.pop()
-        else:  # above the folder: fine when the rest leads into another allowed one
+        else:  # above the root: allowed if the rest leads into another root
             self._begin(os.path.normpath(Path(self._root, "..", *self._ahead)), ())
 
     def _follow(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""One guard for all file access of tools: confined to the allowed folders, and no link, name or race leads out of them."""
+"""The guard for all file access by tools. It is confined to the allowed folders, safe against links, names and races."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from moot.guard.roots import Roots, is_own
 __all__ = ["Entry", "Kind", "Paths", "Stamp", "stamp"]
 
 DEPTH = 100
-"""Levels that a walk goes down; each holds a descriptor."""
+"""Maximum depth of a walk. Each level holds a descriptor."""
 
 Kind: TypeAlias = Literal["file", "directory", "link", "other"]
 Stamp: TypeAlias = tuple[int, int, int, int]
-"""Device, inode, size and modification time in ns: different when a file was changed or replaced."""
+"""Device, inode, size and modification time in ns. Changes whenever the file is changed or replaced."""
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -30,42 +30,42 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A name in a folder."""
+    """An entry of a folder."""
 
     name: str
-    """As the file system has it; bytes that are no UTF-8 are surrogates."""
+    """The name as in the file system. Bytes that are not UTF-8 are surrogates."""
     kind: Kind
     size: int = 0
 
 
 class Paths:
-    """Opens, lists and writes what lies in `roots`; raises Refused for everything else and NotFound for what is not there."""
+    """File access below `roots`. All methods raise Refused for other paths and NotFound for missing files."""
 
     def __init__(self, roots: Sequence[Path], directory: Path) -> None:
         self._roots = Roots(roots, directory)
 
     def resolve(self, path: str) -> Path:
-        """The real path, links resolved; its last name need not exist."""
+        """Return the real path with links resolved. Its last component need not exist."""
         with enter(self._roots, path) as place:
             return place.path
 
     def shown(self, path: Path) -> str:
-        """A real path as a person would write it: relative to the directory when it lies below."""
+        """Return a real path in short form: relative to the directory if it is below it."""
         directory = Path(os.path.realpath(self._roots.directory))
         return str(path.relative_to(directory)) if path.is_relative_to(directory) else str(path)
 
     def stat(self, path: str) -> os.stat_result:
-        """Of what the path leads to."""
+        """Return the status of the path's target."""
         with enter(self._roots, path) as place:
             return _existing(self._roots, path, place)
 
     def kind(self, path: str) -> Kind:
-        """Of what the path leads to; never a link."""
+        """Return the kind of the path's target, never a link."""
         mode = self.stat(path).st_mode
         return "directory" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 
     def open_read(self, path: str) -> BinaryIO:
-        """A regular file, open for reading. FIFOs, devices, sockets and folders are refused without being opened."""
+        """Open a regular file for reading. FIFOs, devices, sockets and folders are rejected without being opened."""
         with enter(self._roots, path) as place:
             _must_be_file(path, _existing(self._roots, path, place))
             descriptor = os.open(place.name, _READ, dir_fd=place.folder)
@@ -78,9 +78,9 @@ class Paths:
 
     @contextmanager
     def open_write(self, path: str, *, expect: Stamp | None = None) -> Generator[BinaryIO]:
-        """A stream whose bytes replace the file when the block ends well: all of them or none, mode and owner kept, missing folders made.
+        """Open a stream that atomically replaces the file at the end of the block. Mode and owner are kept; missing folders are created.
 
-        With `expect`, Refused when the file is no longer the one with that stamp.
+        With `expect`, raise Refused if the file has changed since that stamp.
         """
         with enter(self._roots, path, create=True) as place:
             if place.status is not None:
@@ -104,15 +104,15 @@ class Paths:
             _sync_folder(place.folder)
 
     def listdir(self, path: str, limit: int = 10_000) -> list[Entry]:
-        """At most `limit` entries of a folder, sorted by name."""
+        """Return at most `limit` entries of a folder, sorted by name."""
         with self._folder(path) as descriptor, os.scandir(descriptor) as entries:
             found = [_entry(entry, sized=True) for entry, _ in zip(entries, range(limit), strict=False)]
         return sorted(found, key=lambda entry: entry.name)
 
     def walk(self, path: str, enter: Callable[[str], bool]) -> Iterator[tuple[str, Entry]]:
-        """Everything below a folder, depth first, sorted, with its path relative to the folder; links are named, not followed.
+        """Yield everything below a folder, depth first and sorted, with relative paths. Links are listed but not followed.
 
-        Goes down only into folders for which `enter` says yes; one that can't be read is named and passed over.
+        Only folders for which `enter` returns True are entered. Unreadable folders are listed but skipped.
         """
         with self._folder(path) as descriptor:
             yield from self._walk(descriptor, "", enter, 0)
@@ -127,7 +127,7 @@ class Paths:
                 continue
             try:
                 below = os.open(entry.name, DIRECTORY, dir_fd=folder)
-            except OSError:  # gone, replaced by a link, or closed to us: there is nothing to walk
+            except OSError:  # removed, replaced by a link, or unreadable
                 continue
             try:
                 if not is_own(below):
@@ -150,7 +150,7 @@ class Paths:
 
 
 def stamp(status: os.stat_result) -> Stamp:
-    """What tells a file's state from every later one."""
+    """Return a value that distinguishes the file's current state from later ones."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -166,14 +166,14 @@ def _must_be_file(path: str, status: os.stat_result) -> None:
 
 
 def _must_be_writable(path: str, place: Place) -> None:
-    # a rename would replace even a file that says it must not be written
+    # a rename would replace even a read-only file
     if not os.access(place.name, os.W_OK, dir_fd=place.folder):
         raise Refused(f"{path!r} is read-only")
 
 
 def _must_be_unchanged(path: str, place: Place, expect: Stamp | None) -> None:
     if expect is not None and stamp(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)) != expect:
-        raise Refused(f"{path!r} was changed by somebody else meanwhile; nothing was written", fix="read it again")
+        raise Refused(f"{path!r} was changed by another program in the meantime; nothing was written", fix="read it again")
 
 
 def _entry(entry: os.DirEntry[str], *, sized: bool = False) -> Entry:
@@ -206,7 +206,7 @@ def _kind_word(status: os.stat_result) -> str:
 def _keep_rights(descriptor: int, status: os.stat_result | None) -> None:
     if status is None:
         return
-    with suppress(PermissionError):  # only root may give files away; then the file becomes ours, as with any editor
+    with suppress(PermissionError):  # only root can change the owner; otherwise the file becomes ours, as with any editor
         os.fchown(descriptor, status.st_uid, status.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
 

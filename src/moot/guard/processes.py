@@ -1,6 +1,6 @@
-"""Child processes: the one place where moot starts any, each in a group of its own that can be killed whole.
+"""Child processes. Only this module starts them, each in a group of its own that can be killed as a whole.
 
-The exception is a program that a person works with at moot's own terminal, which is the person's and shares our group.
+The exception are programs that the user works with in moot's terminal, which share our group.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from moot.guard.environment import child_environment
 __all__ = ["Child", "Output", "foreground", "kill_group", "kill_leftover", "output", "process_started", "spawn"]
 
 MARK = "CHILD_OF_MOOT"
-"""Set to something unique in each child: finds what has left its process group (daemons)."""
+"""A variable with a unique value in each child, to find descendants that left its process group (daemons)."""
 GRACE = 2.0
-"""Seconds between asking (TERM) and telling (KILL)."""
+"""Seconds between TERM and KILL."""
 _POLL = 0.02
 _ROUNDS = 20
 _PROC = Path("/proc")
 
-# waits for a line on its stdin before it becomes the command; when moot dies first, it sees the end of its input and gives up
+# waits for a line on stdin before executing the command; exits if moot dies first, which closes its input
 _GATE = ("/bin/sh", "-c", 'IFS= read -r _ || exit 125; exec "$@" </dev/null', "sh")
 
 Pipe = Literal["pipe", "null"]
@@ -42,19 +42,19 @@ _NO_PIPE = {"null": DEVNULL, "stdout": STDOUT}
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A running child process and all that it starts."""
+    """A running child process and its descendants."""
 
     process: Process
     stdout: asyncio.StreamReader | None
     stderr: asyncio.StreamReader | None
     started: str
-    """For `kill_leftover`; empty when the system does not tell."""
+    """For `kill_leftover`. Empty if the system does not tell."""
     _mark: str
     _pipes: tuple[asyncio.ReadTransport, ...]
 
     @property
     def group(self) -> int:
-        """Its process group; also its own id, and that of its session."""
+        """The process group, which is also the process id and session id."""
         return self.process.pid
 
     @property
@@ -62,21 +62,21 @@ class Child:
         return self.process.stdin
 
     async def release(self) -> None:
-        """Lets a gated child begin."""
+        """Let a gated child start."""
         assert self.stdin is not None
-        with suppress(ConnectionError):  # it is dead already, which `wait` will tell
+        with suppress(ConnectionError):  # it is already dead, as `wait` will report
             self.stdin.write(b"\n")
             await self.stdin.drain()
         self.stdin.close()
 
     async def wait(self) -> int:
-        """Its exit code, negative for a signal; what it started may live on."""
+        """Return the exit code, negative for a signal. Descendants may still be running."""
         return await self.process.wait()
 
     async def kill(self, grace: float = GRACE) -> None:
-        """Ends it and all that it started, also what has left its group, and closes its pipes whoever still holds them.
+        """Kill the child and all its descendants, including those outside of its group, and close its pipes.
 
-        Not to be interrupted: a cancelled caller waits for it.
+        Not cancellable: a cancelled caller waits for it.
         """
         with anyio.CancelScope(shield=True):
             await kill_group(self.group, grace)
@@ -84,11 +84,11 @@ class Child:
                 if not _kill_marked(self._mark):
                     break
             self.close()
-            with anyio.move_on_after(GRACE):  # one that hangs in the kernel can't be waited for
+            with anyio.move_on_after(GRACE):  # a process stuck in the kernel can't be waited for
                 await self.process.wait()
 
     def close(self) -> None:
-        """Stops listening to it."""
+        """Stop reading from the child."""
         if self.stdin is not None:
             self.stdin.close()
         for pipe in self._pipes:
@@ -97,10 +97,10 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a finished command said."""
+    """The result of a finished command."""
 
     code: int | None
-    """None = it was ended for time or for too much output."""
+    """None = killed because of the time limit or too much output."""
     stdout: bytes
     stderr: bytes
 
@@ -115,9 +115,9 @@ async def spawn(
     stderr: Literal["pipe", "null", "stdout"] = "pipe",
     gated: bool = False,
 ) -> Child:
-    """A child in its own session and process group; `env` None = the allow-listed environment.
+    """Start a child in its own session and process group. Without `env`, it gets the allow-listed environment.
 
-    A gated child does nothing until `release`, and its stdin is then closed. No shell reads the arguments. Raises Refused when it
+    A gated child does nothing until `release`, and its stdin is then closed. The arguments don't go through a shell. Raise Refused if it
     can't be started.
     """
     mark = token_hex(16)
@@ -139,7 +139,7 @@ async def spawn(
             if pipe is not None:
                 pipe.transport.close()
         if isinstance(error, OSError | ValueError):
-            raise Refused(f"{argv[0]!r} can't be started in {str(cwd or Path.cwd())!r}: {error}") from error
+            raise Refused(f"{argv[0]!r} could not be started in {str(cwd or Path.cwd())!r}: {error}") from error
         raise
     finally:
         for pipe in outputs:
@@ -151,17 +151,17 @@ async def spawn(
 
 
 async def foreground(argv: Sequence[str], *, stdout: TextIO | None = None) -> anyio.abc.Process:
-    """A program of the person's own at our terminal, such as an editor; leaving its `async with` waits for it.
+    """Start a program chosen by the user in our terminal, such as an editor. Leaving its `async with` waits for it.
 
-    It shares our process group, so that Ctrl+Z stops both, and has the whole environment, for it is not a model's. `stdout` None = ours.
-    Raises OSError and ValueError (a NUL in the name) when it can't be started: what the caller says names who chose the program.
+    It shares our process group, so that Ctrl+Z stops both, and our environment, because no model chose it. Raise OSError or ValueError
+    (NUL in the name) if it can't be started, so that the caller can say who chose the program.
     """
     return await anyio.open_process(argv, stdin=None, stdout=stdout, stderr=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pipe:
-    # pipes of our own: asyncio's belong to the process and can't be closed while a daemon of it still holds them open
+    # own pipes, because asyncio's can't be closed while a daemon of the process holds them open
     reader: asyncio.StreamReader
     transport: asyncio.ReadTransport
     ours: int
@@ -179,7 +179,7 @@ async def _pipe() -> _Pipe:
 async def output(
     argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 60.0, limit: int = 10_000_000
 ) -> Output:
-    """Runs a command to its end and returns what it said, `limit` bytes of each stream at most. Raises Refused when it can't be started."""
+    """Run a command and return its output, at most `limit` bytes of each stream. Raise Refused if it can't be started."""
     child = await spawn(argv, cwd=cwd, env=env)
     stdout, stderr = bytearray(), bytearray()
     code: int | None = None
@@ -212,7 +212,7 @@ async def _fill(stream: asyncio.StreamReader, into: bytearray, limit: int) -> No
 
 
 async def kill_group(group: int, grace: float = GRACE) -> None:
-    """Ends all processes of a group, asking first; returns when none is left, or a second after they were told."""
+    """Terminate and then kill a process group. Return when it is gone, or one second after KILL."""
     if grace > 0 and _signal(group, signal.SIGTERM) and await _gone(group, grace):
         return
     if _signal(group, signal.SIGKILL):
@@ -220,7 +220,7 @@ async def kill_group(group: int, grace: float = GRACE) -> None:
 
 
 async def kill_leftover(group: int, started: float | str) -> bool:
-    """Ends a group that outlived the moot that started it; False when it is gone or its id belongs to somebody else by now."""
+    """Kill a group that outlived the process that started it. Return False if it is gone or its id was reused."""
     if group <= 1 or not started or process_started(group) not in ("", str(started)) or not _alive(group):
         return False
     await kill_group(group)
@@ -228,7 +228,7 @@ async def kill_leftover(group: int, started: float | str) -> bool:
 
 
 def process_started(pid: int) -> str:
-    """When a process began, exact enough to tell it from a later one of the same id; empty when there is none or nobody tells."""
+    """Return a start time that distinguishes the process from later ones with the same id, or an empty string if unknown."""
     try:
         fields = _stat(pid)
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -238,7 +238,7 @@ def process_started(pid: int) -> str:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third on (proc(5)); the second, a name, may hold anything."""
+    """Return the fields of /proc/PID/stat from the third on (proc(5)). The second, a name, may contain anything."""
     return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
@@ -247,7 +247,7 @@ def _signal(group: int, number: signal.Signals) -> bool:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it runs as somebody else by now: there is nothing that we could do
+    except PermissionError:  # it now runs as another user
         return False
     return True
 
@@ -269,7 +269,7 @@ def _alive(group: int) -> bool:
     except PermissionError:
         return True
     members = [fields for fields in _all_stats() if fields[2] == str(group)]
-    # a zombie is dead, though its parent has not looked yet
+    # a zombie is dead, even if its parent has not waited for it
     return not members or any(fields[0] not in "ZX" for fields in members)
 
 
@@ -289,11 +289,11 @@ def _pids() -> list[int]:
 
 
 def _kill_marked(mark: str) -> bool:
-    """Whether anything with that mark was still there."""
+    """Kill marked processes. Return whether there were any."""
     wanted = f"{MARK}={mark}".encode()
     found = False
     for pid in _pids():
-        with suppress(OSError):  # gone, or somebody else's
+        with suppress(OSError):  # gone, or owned by another user
             if wanted in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
                 os.kill(pid, signal.SIGKILL)
                 found = True

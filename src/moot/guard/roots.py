@@ -1,4 +1,4 @@
-"""The folders that may be touched, by whatever spelling a path comes, and the one inside them that never may: moot's own."""
+"""The folders that tools may access, however a path is spelled, except moot's own folder inside them."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from moot.errors import Refused, UsageError
 __all__ = ["Roots", "folders", "is_own"]
 
 PATH_BYTES = 4095
-"""What other programs can open."""
+"""Limit of other programs."""
 
 _HOME = re.compile(r"~[A-Za-z_][\w.-]*|~")
 
 
 class Roots:
-    """Finds the allowed folder that a path lies in, component by component; nothing here opens anything."""
+    """The allowed folders. Lookups compare path components and open nothing."""
 
     def __init__(self, roots: Sequence[Path], directory: Path) -> None:
         self.directory = directory
-        """Where relative paths start."""
+        """Base of relative paths."""
         self.folders = tuple(Path(os.path.realpath(root)) for root in roots)
         spelled = [(PurePosixPath(root.absolute()).parts, real) for root, real in zip(roots, self.folders, strict=True)]
         spelled += [(root.parts, root) for root in self.folders]
-        # the longest first, so that of two nested folders the nearer one is where a walk starts
+        # longest first, so that resolution starts at the innermost folder
         self._prefixes = sorted(spelled, key=lambda pair: -len(pair[0]))
 
     def spelled(self, path: str) -> str:
-        """The path made absolute, nothing resolved. Raises Refused for what can be no path here."""
+        """Return the absolute path without resolving anything. Raise Refused if it is invalid."""
         if "\0" in path:
-            raise Refused(f"{path!r} holds a NUL character and can't be a path")
+            raise Refused(f"{path!r} contains a NUL character, which paths can't have")
         try:
             length = len(os.fsencode(path))
         except UnicodeEncodeError as error:
-            raise Refused(f"{path!r} holds a lone surrogate and can't be a path") from error
+            raise Refused(f"{path!r} contains a lone surrogate, which paths can't have") from error
         if length > PATH_BYTES:
-            raise Refused(f"{path[:80]!r}…: a path of {length} bytes is too long; at most {PATH_BYTES} can be")
+            raise Refused(f"{path[:80]!r}…: the path is too long ({length} bytes, maximum {PATH_BYTES})")
         if _HOME.fullmatch(path.partition("/")[0]):
             raise Refused(f"{path!r}: '~' is not expanded here; use a path relative to {str(self.directory)!r} or an absolute one")
         return str(self.directory / path)
 
     def start(self, path: str, spelled: str) -> tuple[Path, list[str]]:
-        """The allowed folder in which the absolute `spelled` lies, and the components that lead on from it.
+        """Return the allowed folder that contains the absolute path `spelled`, and the remaining components.
 
-        Raises Refused, with the words of `path`, when there is none.
+        Raise Refused, mentioning `path`, if there is none.
         """
         for candidate in (spelled, os.path.normpath(spelled)):
             parts = PurePosixPath("/" + candidate.lstrip("/")).parts
@@ -55,14 +55,15 @@ class Roots:
                 if parts[: len(prefix)] == prefix:
                     return root, list(parts[len(prefix) :])
         known = ", ".join(repr(str(root)) for root in self.folders) or "none"
-        raise Refused(f"{path!r} leads outside the folders that may be touched: {known}", fix="add its folder to allowed_uris")
+        raise Refused(f"{path!r} is outside the allowed folders: {known}", fix="add its folder to allowed_uris")
 
 
 def is_own(folder: int) -> bool:
-    """Whether an open folder is a moot home, or the one in it that holds the database.
+    """Return whether an open folder is a moot home, or the folder in it that contains the database.
 
-    Known by what it holds, so that no spelling, link or mount gets by, nor the home of another moot. Settings and decisions lie there;
-    and a database file that anybody in its process opens and closes loses its locks (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    It is recognized by its content, so that no spelling, link or mount gets around the check, nor another moot's home. It holds settings
+    and approvals. Also, opening and closing the database file would release its process's locks
+    (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """
     return any(_holds(folder, name) for name in ("data/moot.db", "moot.db"))
 
@@ -76,7 +77,7 @@ def _holds(folder: int, name: str) -> bool:
 
 
 def folders(uris: Sequence[str]) -> tuple[Path, ...]:
-    """The folders that a list of `allowed_uris` names: absolute paths and `file:` URIs. Raises UsageError for anything else."""
+    """Return the folders in a list of `allowed_uris`: absolute paths and `file:` URIs. Raise UsageError for anything else."""
     return tuple(_folder_of(uri) for uri in uris)
 
 

@@ -1,4 +1,4 @@
-"""Secrets out of text that leaves its place: errors, logs, what a face prints about a configuration."""
+"""Removal of secrets from text: errors, logs, printed configurations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["HIDDEN", "mask", "redact", "standing"]
 
 HIDDEN = "[secret]"
 SHORTEST = 6
-"""A configured value with fewer characters is no secret worth the damage of striking it out everywhere."""
+"""Shorter configured values are not treated as secrets, because masking them everywhere would do more harm than good."""
 
-# no shape begins in the middle of a word, and every repetition is over one set of characters: the time is linear in the text
+# patterns start at word borders and repeat single character sets, so matching takes linear time
 _EDGE = r"(?<![A-Za-z0-9_-])"
 _SHAPES = (
     r"sk-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic (sk-ant-), OpenRouter (sk-or-), DeepSeek, Moonshot
@@ -48,7 +48,7 @@ _NAMED = re.compile(
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text without anything that looks like a key, a token or a password, and without the given live ones."""
+    """Return the text without anything that looks like a key, token or password, and without the given secrets."""
     for secret in sorted({secret for secret in secrets if len(secret) >= SHORTEST}, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     text = _BLOCK.sub(HIDDEN, text)
@@ -59,7 +59,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def standing(text: str, secrets: Iterable[str] = ()) -> Iterator[tuple[int, int]]:
-    """Where in the text `redact` finds something, in no order; places may overlap."""
+    """Yield the positions of secrets that `redact` would remove, unordered and possibly overlapping."""
     for secret in {secret for secret in secrets if len(secret) >= SHORTEST}:
         at = text.find(secret)
         while at >= 0:
@@ -72,5 +72,5 @@ def standing(text: str, secrets: Iterable[str] = ()) -> Iterator[tuple[int, int]
 
 
 def mask(value: str) -> str:
-    """Enough of a secret for its owner to know which one it is, and no more; nothing of a short one."""
+    """Return enough of a secret for its owner to recognize it, or nothing of a short one."""
     return f"{value[:4]}…{value[-2:]}" if len(value) >= 20 else "…"

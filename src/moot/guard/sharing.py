@@ -1,4 +1,4 @@
-"""What of a text others need not know: secrets, home folders, names, addresses, and what nobody can look at."""
+"""Detection of private data in texts: secrets, home folders, names, addresses, and encoded data."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from moot.guard.secrets import HIDDEN, standing
 __all__ = ["KEEPABLE", "Finder", "Kind", "Place", "is_secret_name", "merged"]
 
 Kind: TypeAlias = Literal["secrets", "paths", "names", "emails", "encoded", "files", "pictures", "vendor data"]
-"""`encoded`: long runs of base64, which may hold anything; `vendor data`: what vendors sealed or attached for themselves."""
+"""`encoded`: long base64 data, which may contain anything; `vendor data`: data that vendors encrypted or attached for themselves."""
 
 KEEPABLE: Final[frozenset[Kind]] = frozenset[Kind]({"paths", "names", "emails", "encoded", "files"})
-"""What a person may decide to leave in."""
+"""Kinds that the user can choose to keep."""
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A stretch of a text, and what is to stand there instead."""
+    """A range of a text and its replacement."""
 
     begin: int
     end: int
@@ -44,7 +44,7 @@ _KEY = re.compile(r"\bkey\s{0,4}[:=]\s{0,4}[\"']?([A-Za-z0-9+/_=-]{20,200})", re
 _CODE = re.compile(
     r"(?:\$?[A-Za-z_]+(?:(?:\.|::|->)[A-Za-z_]+)+|string|number|boolean|bytes|object|undefined|required|optional)\.?", re.IGNORECASE
 )
-"""What stands behind such a name in code without being one: where it is taken from, or its type."""
+"""Code after such a name that is not a secret: a reference or a type."""
 
 _FOLDER = r"[^/\\\s\"'`<>|:;,(){}\[\]*?&$#!=%@]{1,64}"
 _HOME = re.compile(
@@ -63,27 +63,27 @@ _COMMON = frozenset(
     {"root", "user", "users", "home", "admin", "administrator", "runner", "ubuntu", "debian", "node", "app", "vscode", "shared", "public"}
     | {"default", "name", "username", "someone", "example", "test", "guest", "work", "git", "you", "your", "local", "localhost"}
 )
-"""Names of folders that name nobody."""
+"""Folder names that don't identify anyone."""
 
 
 def merged(places: Iterable[Place]) -> list[Place]:
-    """In order, without overlaps: places that overlap are one, of the kind that begins first, of two that of the longer."""
-    kept: list[Place] = []
+    """Return the places in order, merging overlapping ones. The merged place has the kind of the first, or of the longer one."""
+    result: list[Place] = []
     for place in sorted(places, key=lambda place: (place.begin, -place.end)):
-        if not kept or place.begin >= kept[-1].end:
-            kept.append(place)
-        elif place.end > kept[-1].end:
-            kept[-1] = replace(kept[-1], end=place.end)
-    return kept
+        if not result or place.begin >= result[-1].end:
+            result.append(place)
+        elif place.end > result[-1].end:
+            result[-1] = replace(result[-1], end=place.end)
+    return result
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what stands under such a name is for nobody else: `api_key`, `Authorization`, `dbPassword`."""
+    """Return whether a value with this name is secret: `api_key`, `Authorization`, `dbPassword`."""
     return _SECRET_NAME.search(name) is not None and _COUNTED.search(name) is None
 
 
 class Finder:
-    """Finds what is to be left out; learns people's names from the home folders that it meets."""
+    """A finder of private data. It learns people's names from the home folders that it encounters."""
 
     def __init__(
         self, *, secrets: Collection[str] = (), homes: Iterable[str] = (), names: Iterable[str] = (), keep: Collection[Kind] = ()
@@ -97,13 +97,13 @@ class Finder:
         self._pattern: re.Pattern[str] | None = None
 
     def learn(self, text: str) -> None:
-        """Whose home folders are named there: the names are looked for everywhere else."""
+        """Learn the names of people from home folders in the text. They are then found everywhere."""
         for shape in (_HOME, _WINDOWS):
             for found in shape.finditer(text):
                 self._learn(next(filter(None, reversed(found.groups())), ""))
 
     def places(self, text: str) -> list[Place]:
-        """What is to be left out, in order, without overlaps."""
+        """Return the places of private data, in order, without overlaps."""
         return merged(self._all(text))
 
     def _all(self, text: str) -> Iterator[Place]:
@@ -117,7 +117,7 @@ class Finder:
             if self._pattern is None:
                 words = "|".join(re.escape(name) for name in sorted(self._names, key=len, reverse=True))
                 self._pattern = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE)
-            kept = [place for place in whole if place.kind in self.keep]  # with whom and where somebody is named
+            kept = [place for place in whole if place.kind in self.keep]  # names inside kept places are kept too
             for found in self._pattern.finditer(text):
                 if not any(place.begin <= found.start() and found.end() <= place.end for place in kept):
                     yield Place(*found.span(), "names", "[name]")
@@ -142,7 +142,7 @@ def _emails(text: str) -> Iterator[Place]:
 
 
 def _named(text: str) -> Iterator[tuple[int, int]]:
-    """What stands behind the name of a secret: in quotes whatever it is, else what is no code."""
+    """Yield values after the name of a secret: anything in quotes, otherwise anything that is not code."""
     yield from (found.span(2) for found in _QUOTED.finditer(text))
     for found in _BARE.finditer(text):
         if _CODE.fullmatch(found[1]) is None and _COUNTED.search(found[0][: -len(found[1])]) is None:
@@ -153,5 +153,5 @@ def _named(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _forms(home: str) -> tuple[str, ...]:
-    """A folder as it is, in an address, and as some agents name folders after it."""
+    """Return the forms of a folder: plain, URL-encoded, and as in folder names of some agents."""
     return home, quote(home, safe=""), home.replace("/", "-")

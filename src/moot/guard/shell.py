@@ -1,6 +1,6 @@
-"""A shell line taken apart by bash's grammar: every command in it, wherever it stands; or the plain word that it is not understood.
+"""Splitting of shell lines into all their commands with bash's grammar.
 
-Only what is known for certain comes out as known: what the walk below does not expect makes the whole line not understood.
+A line that contains anything unexpected is not understood as a whole, so that everything returned is certain.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["split"]
 
 MAX_CHARACTERS = 10_000
 MAX_PIECES = 50
-"""More is not taken apart: it asks."""
+"""Longer lines are not split and need approval."""
 
 _DEPTH = 4
-"""Scripts inside scripts that are taken apart."""
+"""Maximum nesting of scripts to split."""
 
 _BETWEEN = re.compile(r"(?:[ \t\n]|(?<=\s)\\\n)*")
 _RESERVED = frozenset(
@@ -49,11 +49,11 @@ _LANGUAGE = Language(tree_sitter_bash.language())
 
 
 class _NotUnderstood(Exception):
-    """The line holds what is not known for certain."""
+    """The line contains something uncertain."""
 
 
 def split(line: str) -> tuple[Piece, ...] | None:
-    """Every command of the line, in order; None = not understood, so no rule may allow it."""
+    """Return every command of the line, in order. None = not understood, so no rule can allow it."""
     try:
         pieces = tuple(_Walk(line, 0).pieces())
     except (_NotUnderstood, RecursionError):
@@ -62,7 +62,7 @@ def split(line: str) -> tuple[Piece, ...] | None:
 
 
 class _Walk:
-    """One line's tree, read against its text."""
+    """The syntax tree of a line, checked against its text."""
 
     def __init__(self, line: str, depth: int) -> None:
         if len(line) > MAX_CHARACTERS or depth > _DEPTH or not all(map(_is_ordinary, line)):
@@ -82,7 +82,7 @@ class _Walk:
         return self._source[node.start_byte : node.end_byte].decode()
 
     def _check_nothing_is_skipped(self, root: Node) -> None:
-        """Between two tokens there is only space, and a comment begins where the shell too sees one."""
+        """Check that there is only whitespace between tokens, and that comments start where the shell also sees one."""
         at = 0
         for leaf in _leaves(root):
             gap = self._source[at : leaf.start_byte].decode("utf-8", "replace")
@@ -115,7 +115,7 @@ class _Walk:
             raise _NotUnderstood
 
     def _below(self, node: Node) -> Iterator[Piece]:
-        """The commands anywhere in a construct that is none itself."""
+        """Yield the commands anywhere inside a construct."""
         for child in node.named_children:
             if child.type in _CONTROL_TOO or child.type in ("command", "redirected_statement"):
                 yield from self._statement(child)
@@ -131,7 +131,7 @@ class _Walk:
         single = body is not None and body.type == "command"
         if body is not None:
             yield from self._statement(body, (*leftover, *words) if single else leftover)
-        if words and not single:  # of the last command in it, or of all
+        if words and not single:  # they belong to its last command, or to all
             yield Piece(" ".join(map(self._text, redirects)), (), words)
         for child in redirects:
             yield from self._below(child)
@@ -143,7 +143,7 @@ class _Walk:
                 return ""
             return f"{'reads' if '<' in text and '>' not in text else 'writes to'} a file: {text}"
         if node.type == "heredoc_redirect" or node.type == "herestring_redirect":
-            return "is given text to read"
+            return "reads the given text"
         raise _NotUnderstood
 
     # ── one command ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -163,7 +163,7 @@ class _Walk:
         if words and words[0] in _RESERVED:
             words[0] = None
         if None in words:
-            reasons.append("a part of it is known only when it runs")
+            reasons.append("a part of it is only known at run time")
         piece = Piece(self._text(node), tuple(words), tuple(reasons))
         yield piece
         yield from self._wrapped(piece)
@@ -180,7 +180,7 @@ class _Walk:
                 yield Piece(found.text, found.words, found.leftover, within=True)
 
     def _word(self, node: Node, *, first: bool) -> str | None:
-        """The word as the command gets it; None when the shell makes something else of it."""
+        """Return the word as passed to the command. None if the shell expands it."""
         bits = [self._bit(child) for child in (node.children if node.type == "concatenation" else [node])]
         known = [bit for bit in bits if bit is not None]
         bare = "".join(bare for _, bare in known)
@@ -189,7 +189,7 @@ class _Walk:
         return "".join(text for text, _ in known)
 
     def _bit(self, node: Node) -> tuple[str, str] | None:
-        """A piece of a word without its quotes, and what of it the shell may still read as more than itself."""
+        """Return a piece of a word without quotes, and the part of it that the shell may still expand."""
         text = self._text(node)
         match node.type:
             case "word" | "number" | "==" | "=~":
@@ -205,7 +205,7 @@ class _Walk:
 
 
 def _is_ordinary(character: str) -> bool:
-    """No control or format character, and no space but the one that separates words everywhere."""
+    """Return whether it is not a control or format character, nor whitespace other than the usual."""
     return character in "\n\t" or (
         unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and (character == " " or not character.isspace())
     )

@@ -1,4 +1,4 @@
-"""Untrusted text made fit for a terminal: nothing in it can move the cursor, colour, retitle, paste, beep or reorder what is read."""
+"""Cleaning of untrusted text for a terminal, so that it can't move the cursor, change colors or the title, paste, beep or reorder text."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Literal, TypeAlias
 __all__ = ["Cleaner", "clean", "visible"]
 
 SEQUENCE_CHARACTERS = 4096
-"""What one control sequence may swallow. An unterminated one is given up there (or at a newline) and the rest is text again."""
+"""Maximum length of a control sequence. An unterminated one ends there (or at a newline), and the rest is treated as text."""
 
 COMBINING_MARKS = 30
-"""Marks that may follow one character (Unicode's stream-safe limit); more slow a terminal down or paint over other lines."""
+"""Maximum number of marks after one character (Unicode's stream-safe limit). More slow down terminals or overwrite other lines."""
 
 _Place: TypeAlias = Literal["text", "escape", "csi", "string", "string-escape"]
 
-# scripts without combining marks, in runs: the fast way through ordinary text
+# runs of scripts without combining marks: the fast path for ordinary text
 _PLAIN = re.compile("[\n\t -~\u00a0-\u02ff\u1e00-\u1fff\u2010-\u2027\u20a0-\u20cf\u2100-\u2bff\u3100-\u9fff\uac00-\ud7a3]+")
-# a whole sequence of the usual kind, such as a colour: the fast way through what colours every line
-_COLOUR = re.compile("\x1b\\[[ -?]{0,64}[@-~]")
+# a complete common sequence, such as a color: the fast path for colored text
+_COLOR = re.compile("\x1b\\[[ -?]{0,64}[@-~]")
 _OPENERS: dict[str, _Place] = {
     "[": "csi",
     "]": "string",
@@ -39,10 +39,10 @@ _STRING_ENDS = "\x07\x9c\x18\x1a"
 
 
 class Cleaner:
-    """Takes text in pieces; any cutting of a text comes out the same as the whole.
+    """A cleaner for text in pieces. The result does not depend on where the text is split.
 
-    Control sequences of 7 and 8 bits go, a lone carriage return becomes a newline (what stood there stays readable), bidirectional
-    overrides become `<U+202E>`, lone surrogates U+FFFD; newline and tab stay.
+    7-bit and 8-bit control sequences are removed, a lone carriage return becomes a newline (so that overwritten text stays readable),
+    bidirectional overrides become `<U+202E>`, and lone surrogates U+FFFD. Newlines and tabs are kept.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Cleaner:
         self._return = False
 
     def feed(self, text: str) -> str:
-        """What may be shown of this piece by now; a sequence that is not over yet is held back, never shown."""
+        """Return the cleaned text. Incomplete sequences are buffered."""
         shown: list[str] = []
         at = 0
         while at < len(text):
@@ -61,7 +61,7 @@ class Cleaner:
                 self._marks = 0
                 at = plain.end()
                 continue
-            if self._place == "text" and not self._return and (sequence := _COLOUR.match(text, at)):
+            if self._place == "text" and not self._return and (sequence := _COLOR.match(text, at)):
                 at = sequence.end()
                 continue
             shown.append(self._take(text[at]))
@@ -69,7 +69,7 @@ class Cleaner:
         return "".join(shown)
 
     def end(self) -> str:
-        """What was still held back; the cleaner is as new."""
+        """Return the rest of the buffered text and reset the cleaner."""
         rest = "\n" if self._return else ""
         self.__init__()
         return rest
@@ -163,15 +163,15 @@ _REORDERING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI",
 
 
 def clean(text: str) -> str:
-    """The whole text made fit for a terminal; see Cleaner."""
+    """Return the text cleaned for a terminal. See Cleaner."""
     cleaner = Cleaner()
     return cleaner.feed(text) + cleaner.end()
 
 
 def visible(text: str) -> str:
-    """The text with every control character spelled out (`\\x1b`), newline and tab kept.
+    """Return the text with control characters made visible (`\\x1b`), except newlines and tabs.
 
-    For what a person decides about: in a command to approve nothing may be hidden, not even by being removed.
+    For text that a person decides about: nothing in a command to approve may be hidden or removed.
     """
     return "".join(character if _shows(character) else _spelled(character) for character in text)
 

@@ -1,4 +1,4 @@
-"""Secrets that let somebody in: how they are made, and what they are known by."""
+"""Secrets for access to a server, and their hashes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from hashlib import sha256
 __all__ = ["CODE_SECONDS", "digest", "new_code", "new_secret"]
 
 CODE_SECONDS = 60
-"""How long a code for signing in holds."""
+"""Lifetime of a sign-in code."""
 
 
 def digest(secret: str) -> bytes:
-    """What a secret is known by. Ours are random and long: a slow hash would add nothing."""
+    """Return the hash of a secret. Our secrets are random and long, so a slow hash is unnecessary."""
     return sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def new_secret() -> str:
-    """256 random bits, recognisable in a log or a repository."""
+    """Return 256 random bits with a prefix that is recognizable in logs and repositories."""
     return f"moot_{secrets.token_urlsafe(32)}"
 
 
 def new_code() -> str:
-    """192 random bits, for a browser to sign in with."""
+    """Return 192 random bits for signing in with a browser."""
     return secrets.token_urlsafe(24)

@@ -1,7 +1,7 @@
-"""The one way to fetch what a model, a page or a file names: only from the public network, checked again at every hop.
+"""Fetching of URLs named by a model, a page or a file: only from the public network, checked at every redirect.
 
-A name is resolved once, every address of the answer is checked, and the connection goes to exactly those. Proxies of the environment,
-cookies and `.netrc` play no part: they would change where the checked request goes.
+A name is resolved once, all its addresses are checked, and the connection goes to exactly these. Proxy variables, cookies and `.netrc`
+are ignored, because they would change where the checked request goes.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PRIVATE_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key", "x-subscription-token"})
 _ENCODINGS = "gzip, deflate"
 _FREE_BYTES = 100_000
-"""Below this no ratio is too high: short pages of blanks compress well."""
+"""Shorter bodies may have any compression ratio: blank pages compress well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How far a fetch may go."""
+    """Limits of a fetch."""
 
     bytes: int = 5_000_000
-    """Of the decoded body; what comes after is left."""
+    """Maximum size of the decoded body. The rest is discarded."""
     ratio: int = 100
-    """How many times the bytes on the wire a body may unfold to."""
+    """Maximum ratio of decoded size to transferred size."""
     seconds: float = 30.0
-    """For all hops together."""
+    """Time limit for all redirects together."""
     hops: int = 5
     ports: frozenset[int] = PORTS
     allow: tuple[Network, ...] = ()
-    """Networks that a person opened by configuration, although they are not public."""
+    """Private networks that the user has allowed in the configuration."""
     anywhere: bool = False
-    """For an address that a person wrote into the configuration: any address and port, but no redirect."""
+    """For a URL from the configuration: any address and port, but no redirects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a URL held."""
+    """The response to a fetch."""
 
     url: str
-    """Where the last hop led."""
+    """URL after all redirects."""
     status: int
     media_type: str
     charset: str
     body: bytes
     cut: bool = False
-    """Whether there was more."""
+    """True if the body was truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +69,18 @@ class _Hop:
 
 
 class SystemResolver(AbstractResolver):
-    """Asks the system, off the loop."""
+    """Uses the system's resolver in a thread."""
 
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         return [_result(host, str(entry[4][0]), port) for entry in found]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to close."""
 
 
 class _Pinned(AbstractResolver):
-    """Knows one name and the addresses that were checked for it."""
+    """Resolves one name to the addresses that were checked."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._addresses = addresses
@@ -89,7 +89,7 @@ class _Pinned(AbstractResolver):
         return [_result(host, str(address), port) for address in self._addresses]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to close."""
 
 
 async def fetch(
@@ -100,9 +100,9 @@ async def fetch(
     policy: Policy | None = None,
     resolver: AbstractResolver | None = None,
 ) -> Page:
-    """What the URL holds, whatever the status; a POST when there is a body.
+    """Fetch a URL and return the response, whatever its status. Sends a POST request if there is a body.
 
-    Raises Refused for what may not be reached, and for what can't be: no such name, no answer in time, broken transfer.
+    Raise Refused if the URL is not allowed, or can't be fetched: unknown host, timeout, interrupted transfer.
     """
     limits = policy or Policy()
     try:
@@ -111,7 +111,7 @@ async def fetch(
     except TimeoutError as error:
         raise Refused(f"{url!r} took longer than {limits.seconds:g} seconds") from error
     except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
-        raise Refused(f"{url!r} can't be fetched: {error}") from error
+        raise Refused(f"could not fetch {url!r}: {error}") from error
 
 
 async def _follow(hop: _Hop, body: bytes | None, policy: Policy, resolver: AbstractResolver) -> Page:
@@ -120,11 +120,11 @@ async def _follow(hop: _Hop, body: bytes | None, policy: Policy, resolver: Abstr
         if isinstance(answer, Page):
             return answer
         hop = _next(hop, answer, policy)
-    raise Refused(f"{str(hop.url)!r} is the end of more than {policy.hops} redirects")
+    raise Refused(f"{str(hop.url)!r} was reached after more than {policy.hops} redirects")
 
 
 async def _request(hop: _Hop, body: bytes | None, policy: Policy, resolver: AbstractResolver) -> Page | str:
-    """The page, or where a redirect leads."""
+    """Return the page, or the target of a redirect."""
     url, addresses = await _checked(hop.url, policy, resolver)
     connector = aiohttp.TCPConnector(resolver=_Pinned(addresses), use_dns_cache=False, force_close=True, limit=1)
     headers = {"Accept-Encoding": _ENCODINGS, "User-Agent": "moot", **hop.headers}
@@ -142,10 +142,10 @@ async def _request(hop: _Hop, body: bytes | None, policy: Policy, resolver: Abst
 
 def _next(hop: _Hop, location: str, policy: Policy) -> _Hop:
     if policy.anywhere:
-        raise Refused(f"{str(hop.url)!r} redirects to {location!r}, which is not followed", fix="configure the final address")
+        raise Refused(f"{str(hop.url)!r} redirects to {location!r}, but redirects are not followed", fix="configure the final URL")
     url = _parse(str(hop.url.join(URL(location))), policy)
     if hop.url.scheme == "https" and url.scheme != "https":
-        raise Refused(f"{str(hop.url)!r} redirects to {str(url)!r}, out of encryption")
+        raise Refused(f"{str(hop.url)!r} redirects to {str(url)!r}, which is not encrypted")
     headers = hop.headers
     if url.origin() != hop.url.origin():
         headers = {name: value for name, value in headers.items() if name.lower() not in _PRIVATE_HEADERS}
@@ -157,13 +157,13 @@ def _parse(url: str, policy: Policy) -> URL:
         parsed = URL(url.strip())
         port = parsed.port
     except ValueError as error:
-        raise Refused(f"{url!r} is no URL: {error}") from error
+        raise Refused(f"{url!r} is not a valid URL: {error}") from error
     if parsed.scheme not in ("http", "https"):
-        raise Refused(f"{url!r}: only http and https can be fetched, not {parsed.scheme or 'nothing'!r}")
+        raise Refused(f"{url!r}: only http and https URLs can be fetched")
     if not parsed.host:
-        raise Refused(f"{url!r} names no host")
+        raise Refused(f"{url!r} has no host")
     if parsed.user is not None or parsed.password is not None:
-        raise Refused(f"a URL with a user name or password in it is not fetched ({parsed.host!r})")
+        raise Refused(f"URLs with a user name or password can't be fetched ({parsed.host!r})")
     if port not in policy.ports and not policy.anywhere:
         known = ", ".join(str(number) for number in sorted(policy.ports))
         raise Refused(f"{url!r}: port {port} is not one of {known}")
@@ -171,47 +171,47 @@ def _parse(url: str, policy: Policy) -> URL:
 
 
 async def _checked(url: URL, policy: Policy, resolver: AbstractResolver) -> tuple[URL, tuple[Address, ...]]:
-    """The URL as it is sent, and the only addresses it may be sent to. Raises Refused when any of the answer is not allowed."""
+    """Return the URL to send and the only addresses to send it to. Raise Refused if any address is not allowed."""
     host = (url.raw_host or "").rstrip(".")
     spelled = literal(url.host or "") or literal(host)
     if spelled is not None:
         addresses: tuple[Address, ...] = (spelled,)
-        # one spelling, so that nobody further on reads `127.1` in another way
+        # canonical form, so that nothing interprets `127.1` differently later
         url = url.with_host(str(spelled))
     else:
         answer = await resolver.resolve(host, url.port or 0, socket.AF_UNSPEC)
         addresses = tuple(address for entry in answer if (address := literal(entry["host"])) is not None)
     if not addresses:
-        raise Refused(f"{str(url)!r}: the name {host!r} has no address")
+        raise Refused(f"{str(url)!r}: host {host!r} has no address")
     if not policy.anywhere:
         for address in addresses:
             if why := refusal(address, policy.allow):
-                raise Refused(f"{str(url)!r} is not on the public network: {why}", fix="open it in tools.fetch_url.allow")
+                raise Refused(f"{str(url)!r} is not on the public network: {why}", fix="allow it in tools.fetch_url.allow")
     return url, addresses
 
 
 async def _read(response: aiohttp.ClientResponse, policy: Policy) -> tuple[bytes, bool]:
-    """The decoded body up to the limit, and whether there was more."""
-    unfold = _unfolder(response.headers.get("Content-Encoding", ""))
+    """Return the decoded body up to the limit, and whether it was truncated."""
+    decoder = _decoder(response.headers.get("Content-Encoding", ""))
     body, wire = bytearray(), 0
     async for piece in response.content.iter_any():
         wire += len(piece)
         while piece:
             room = policy.bytes + 1 - len(body)
-            if unfold is None:
+            if decoder is None:
                 body += piece[:room]
                 piece = b""
             else:
-                body += unfold.decompress(piece, room)
-                piece = b"" if unfold.eof else unfold.unconsumed_tail
+                body += decoder.decompress(piece, room)
+                piece = b"" if decoder.eof else decoder.unconsumed_tail
             if len(body) > max(wire * policy.ratio, _FREE_BYTES):
-                raise Refused(f"{str(response.url)!r} unfolds to more than {policy.ratio} times what was sent")
+                raise Refused(f"{str(response.url)!r} decompresses to more than {policy.ratio} times its size")
             if len(body) > policy.bytes:
                 return bytes(body[: policy.bytes]), True
     return bytes(body), False
 
 
-class _Unfold(Protocol):
+class _Decoder(Protocol):
     @property
     def unconsumed_tail(self) -> bytes: ...
     @property
@@ -219,7 +219,7 @@ class _Unfold(Protocol):
     def decompress(self, data: bytes, max_length: int = 0, /) -> bytes: ...
 
 
-def _unfolder(encoding: str) -> _Unfold | None:
+def _decoder(encoding: str) -> _Decoder | None:
     match encoding.strip().lower():
         case "" | "identity":
             return None
@@ -228,7 +228,7 @@ def _unfolder(encoding: str) -> _Unfold | None:
         case "deflate":
             return zlib.decompressobj()
         case other:
-            raise Refused(f"the answer is encoded as {other!r}, which was not asked for")
+            raise Refused(f"the response has the unsupported encoding {other!r}")
 
 
 def _result(hostname: str, host: str, port: int) -> ResolveResult:

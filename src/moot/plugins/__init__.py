@@ -1,23 +1,23 @@
-"""Names to code: the one place that imports by name.
+"""Registries of names and the code they stand for. Only this room imports code by name.
 
-| registry | what it finds | entry-point group |
+| registry | entries | entry-point group |
 |---|---|---|
 | `AGENTS` | agent services by `agent_type` | `moot.agents` |
-| `CHANNELS` | where people talk to moot from other programs | `moot.channels` |
+| `CHANNELS` | connections to chat services | `moot.channels` |
 | `COMMANDS` | slash commands | `moot.commands` |
-| `DIALECTS` | wire shapes | `moot.convert` |
-| `FACES` | what `python -m moot`, `import moot` and `moot serve` show | `moot.faces` |
-| `FORMATS` | other programs' files of conversations | `moot.formats` |
-| `KNOWN_AGENTS` | outside agents that can be run by name alone | `moot.known_agents` |
+| `DIALECTS` | wire formats | `moot.convert` |
+| `FACES` | the faces: `python -m moot`, `import moot` and `moot serve` | `moot.faces` |
+| `FORMATS` | conversation files of other programs | `moot.formats` |
+| `KNOWN_AGENTS` | outside agents that can be run by name | `moot.known_agents` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
 | `TOOLS` | built-in tools | `moot.tools` |
-| `TRANSLATORS` | converters that belong to no wire shape: those of outside agents, and of streams that people keep | `moot.translators` |
+| `TRANSLATORS` | converters without a wire format: for outside agents and recorded streams | `moot.translators` |
 
-| file | what it holds |
+| file | contents |
 |---|---|
-| `installed.py` | what installed packages declare |
-| `nearest.py` | the nearest known name |
-| `registry.py` | `Registry`: a table of names to import paths, joined by what is installed |
+| `installed.py` | entry points of installed packages |
+| `nearest.py` | suggestion of the closest known name |
+| `registry.py` | `Registry`: a table of names and import paths, extended by installed packages |
 """
 
 from moot.plugins.registry import Registry
@@ -136,7 +136,7 @@ KNOWN_AGENTS = Registry(
         "codex": "moot.agents.known.codex:KNOWN",
     },
 )
-"""Agent service → its table; what is in it are facts, and nothing is made of them."""
+"""Agent service → its table of known agents. The entries are facts, not classes."""
 
 PROVIDERS = Registry(
     "moot.providers",
@@ -208,5 +208,5 @@ TRANSLATORS = Registry(
 
 
 def extensible() -> tuple[Registry, ...]:
-    """The registries that installed packages may add to; a face is moot's own."""
+    """Return the registries that installed packages can extend."""
     return AGENTS, CHANNELS, COMMANDS, DIALECTS, FORMATS, PROVIDERS, TOOLS, TRANSLATORS

@@ -1,4 +1,4 @@
-"""What installed packages declare for moot. Asked only where the built-in names do not settle a question."""
+"""Entry points of installed packages. They are only looked up if the built-in names are not enough."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _METADATA = (".dist-info", ".egg-info")
 
 
 def points(group: str) -> tuple[Any, ...]:
-    """The entry points (importlib.metadata) of a group."""
+    """Return the entry points (importlib.metadata) of a group."""
     return tuple(attribute("importlib.metadata:entry_points")(group=group)) if _declared(group, tuple(sys.path)) else ()
 
 
 @cache
 def _declared(group: str, places: tuple[str, ...]) -> bool:
-    """Whether any package may declare something in a group: a look at the files, for importlib.metadata costs five bare interpreters."""
+    """Return whether any package declares entry points in a group, by looking at files, as importlib.metadata is slow to import."""
     return any(_declares(group, Path(place or ".")) for place in dict.fromkeys(places))
 
 
 def _declares(group: str, place: Path) -> bool:
-    if place.is_file():  # a zip: only importlib.metadata looks into it
+    if place.is_file():  # a zip file, which only importlib.metadata can read
         return True
     try:
         folders = [entry.path for entry in os.scandir(place) if entry.name.endswith(_METADATA)]

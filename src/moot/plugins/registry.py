@@ -1,4 +1,4 @@
-"""A table of names to import paths, joined by what installed packages declare under the same entry-point group."""
+"""A table of names and import paths, extended by entry points of installed packages."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from moot.errors import MootError, UsageError
 
 
 def attribute(path: str) -> Any:
-    """What `package.module:name` stands for; the module is imported now, and not before."""
+    """Import and return `package.module:name`."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 
 
 class Registry:
-    """Looks names up without importing anything; `load` imports the one that is wanted."""
+    """A table of names. Lookups import nothing; `load` imports an entry."""
 
     def __init__(self, group: str, built_in: Mapping[str, str], *, needs: Sequence[str] = (), families: Sequence[str] = ()) -> None:
-        """`needs` are the attributes that whatever is made of an entry has to have, by its seam.
+        """`needs` are attributes that instances of the entries must have.
 
-        `families` are names that may be followed by one of their own: `acp:opencode` is `acp` made with `opencode`.
+        `families` are names that can have a suffix: `acp:opencode` is `acp` created with the argument `opencode`.
         """
         self.group = group
         self._built_in = dict(built_in)
@@ -35,11 +35,11 @@ class Registry:
 
     @cached_property
     def _outside(self) -> dict[str, Any]:
-        # a built-in name can't be taken over by an installed package; of two packages the first in the alphabet has the name
+        # packages can't replace built-in names; of two packages, the alphabetically first one is used
         return {point.name: point for point in reversed(self._points) if point.name not in self._built_in}
 
     def names(self) -> list[str]:
-        """All known names, sorted."""
+        """Return all names, sorted."""
         return sorted({*self._built_in, *self._outside})
 
     def __contains__(self, name: str) -> bool:
@@ -51,32 +51,34 @@ class Registry:
         return (family, (member,)) if member and family in self._families else (name, ())
 
     def package(self, name: str) -> str:
-        """The installed package that brings it, with its version; empty for what is built in."""
+        """Return the installed package and version that provides the name. Empty for a built-in name."""
         return _package(self._outside[name]) if name not in self._built_in and name in self._outside else ""
 
     def clashes(self) -> list[str]:
-        """Names that packages declare in vain because somebody has them already, in words."""
+        """Return messages about entry points that are not used because their names are already taken."""
         found: list[str] = []
         for point in self._points:
             if point.name in self._built_in:
-                found.append(f"{self.group}: {point.name!r} of {_package(point)} is not used: the name is built in")
+                found.append(f"{self.group}: {point.name!r} of {_package(point)} is ignored because the name is built in")
             elif point != self._outside[point.name]:
-                found.append(f"{self.group}: {point.name!r} of {_package(point)} is not used: {self.package(point.name)} has the name")
+                found.append(
+                    f"{self.group}: {point.name!r} of {_package(point)} is ignored because {self.package(point.name)} has the same name"
+                )
         return found
 
     def load(self, name: str) -> Any:
-        """What the name stands for. Raises UsageError for an unknown name or a plugin that does not import."""
+        """Import and return the entry. Raise UsageError for an unknown name or a broken plugin."""
         if name in self._built_in:
             return attribute(self._built_in[name])
         if name in self._outside:
             try:
                 return self._outside[name].load()
             except Exception as error:
-                raise self._fault(name, f"does not import: {error!r}") from error
+                raise self._fault(name, f"could not be imported: {error!r}") from error
         raise UsageError(self.unknown(name))
 
     def make(self, name: str, *arguments: object) -> Any:
-        """An instance of it. Raises UsageError as `load` does, and for a plugin that is not what its seam asks for."""
+        """Return an instance of the entry. Raise UsageError as `load` does, and for a plugin that lacks required attributes."""
         name, member = self._split(name)
         arguments = (*member, *arguments)
         kind = self.load(name)
@@ -89,23 +91,23 @@ class Registry:
         except MootError:
             raise
         except Exception as error:
-            raise self._fault(name, f"can't be made: {error!r}") from error
+            raise self._fault(name, f"could not be created: {error!r}") from error
         if missing:
-            raise self._fault(name, f"lacks what its seam asks for: {', '.join(missing)}")
+            raise self._fault(name, f"lacks required attributes: {', '.join(missing)}")
         if called != name:
-            raise self._fault(name, f"calls itself {called!r}")
+            raise self._fault(name, f"has the wrong name {called!r}")
         return made
 
     def unknown(self, name: str) -> str:
-        """The words for a name that is not there, with the nearest one."""
+        """Return the error message for an unknown name, with a suggestion."""
         kind = self.group.rpartition(".")[2].removesuffix("s")
         return f"no {kind} named {name!r}{attribute('moot.plugins.nearest:hint')(name, self.names())} known: {', '.join(self.names())}"
 
     def _fault(self, name: str, what: str) -> UsageError:
         package = self.package(name)
         return UsageError(
-            f"the plugin {name!r} of {self.group}, from the package {package}, {what}",
-            fix=f"tell its author, or uninstall {package.partition(' ')[0]}",
+            f"plugin {name!r} of {self.group} from the package {package} {what}",
+            fix=f"report this to its author, or uninstall {package.partition(' ')[0]}",
         )
 
 

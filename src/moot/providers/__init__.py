@@ -1,31 +1,30 @@
-"""Whom we call: one file for each endpoint of a model, with its URL, its way of proving who asks, and its quirks.
+"""The model endpoints that moot calls: one class for each, with its URL, authentication and quirks.
 
-A provider takes a request that a dialect has written and gives back the vendor's own bytes, frame by frame; what they mean is the
-translator's business (`convert/`). `Providers` is the way in: it knows which ones are configured, finds a model by name and says
-what it costs. The endpoints themselves are listed by the registry `PROVIDERS` alone; `custom.py` is any endpoint of the configuration,
-`demo.py` no model at all, `local.py` the embedded one.
+A provider sends a request written by a dialect and returns the vendor's raw bytes, frame by frame. Translators (`convert/`) interpret
+them. `Providers` is the entry point: it knows which providers are configured, finds models by name and computes costs. The registry
+`PROVIDERS` lists all endpoints. `custom.py` is any endpoint from the configuration, `demo.py` a scripted stand-in without a model, and
+`local.py` the embedded model.
 
-| file | what |
+| file | contents |
 |---|---|
 | `described.py` | providers as JSON |
-| `trying.py` | one small call to a model |
-| `pool.py` | `Providers`: settings to providers, names to models, first run's detection |
-| `catalogue.py` | what is known of a model: context, modalities, price, each provider's own name for it |
-| `_families.py` | what families of models take and do |
-| `_prices.py` | the price snapshot of `genai-prices`, loaded when first wanted |
-| `http.py` | the one HTTP client: a POST, its frames, its errors |
+| `trying.py` | a test call to a model |
+| `pool.py` | `Providers`: from settings to providers, from names to models; detection of a default model |
+| `catalogue.py` | facts about models: context, modalities, price, each provider's name for it |
+| `_families.py` | capabilities of model families |
+| `_prices.py` | the price snapshot of `genai-prices`, loaded on first use |
+| `http.py` | the HTTP client: requests, frames, errors |
 | `_shapes.py` | paths and authentication of each dialect |
-| `_sse.py` | socket reads to raw frames |
-| `_lines.py` | the same where each line is a frame |
-| `_refusals.py` | statuses and error bodies to `ProviderError` |
-| `media.py` | pictures and transcripts |
-| `_mask.py` | keeps keys out of errors and frames |
-| `_own_machine.py` | what Ollama and LM Studio have in common |
-| `_local_machine.py` | whether the embedded model can run here |
-| `_local_server.py` | its child process, seen from moot |
-| `_local_child.py` | its child process, seen from inside |
-| `meaning/` | texts of like meaning near each other: the model of searches by meaning |
-| `weights/` | where the weights of models come from that moot runs itself |
+| `_lines.py` | splitting a response into lines |
+| `_refusals.py` | translation of HTTP errors to `ProviderError` |
+| `media.py` | image generation and transcription |
+| `_mask.py` | removal of keys from errors and frames |
+| `_own_machine.py` | base class of model servers on the user's machine |
+| `_local_machine.py` | check whether the embedded model can run on this machine |
+| `_local_server.py` | its child process, as seen by moot |
+| `_local_child.py` | the child process itself |
+| `meaning/` | the embedding model for semantic search |
+| `weights/` | download of model weights |
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""What families of models take and do, by their names: the facts that no price list has."""
+"""Capabilities of model families, matched by model name. Price lists don't have these facts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Models that are alike; the pattern is looked for in the name without its vendor, in lower case."""
+    """Models with the same capabilities. `pattern` is searched in the lowercase model name without its vendor."""
 
     pattern: re.Pattern[str]
     modalities: tuple[str, ...] = ("text",)
@@ -47,6 +47,6 @@ _UNKNOWN = Family(re.compile(""))
 
 
 def family_of(name: str) -> Family:
-    """The first family that fits; one that takes text and promises nothing when none does."""
+    """Return the first family that matches, or one for text only with unknown limits."""
     bare = name.lower().rpartition("/")[2]
     return next((family for family in _FAMILIES if family.pattern.search(bare)), _UNKNOWN)

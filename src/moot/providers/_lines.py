@@ -1,15 +1,15 @@
-"""Socket reads to raw frames where each line is one: newline-delimited JSON, as Ollama streams it."""
+"""Splitting a response into raw frames of one line each: newline-delimited JSON, as Ollama streams it."""
 
 from __future__ import annotations
 
-from moot.providers._sse import MAX_BODY, MAX_FRAME, too_large
+from moot.convert._sse import MAX_BODY, MAX_FRAME, too_large
 from moot.types.event import Raw
 
 
 class Lines:
-    """Splits a decoded body at its newlines as it comes in; the frames and the rest, joined, are the body to the last byte.
+    """Splitter of a response body into lines as it arrives. All frames and the rest, joined, are exactly the body.
 
-    A line keeps its newline, whatever stands before it; an empty one is a frame too. Nothing is held but the unfinished line.
+    Each frame includes its newline; an empty line is a frame too. Only the unfinished line is buffered.
     """
 
     def __init__(self, *, max_frame: int = MAX_FRAME, max_body: int = MAX_BODY) -> None:
@@ -19,13 +19,13 @@ class Lines:
         self._size = 0
 
     def feed(self, data: bytes) -> tuple[Raw, ...]:
-        """The lines that this read completes. Raises ProviderError (protocol) for a line or body over its limit."""
+        """Return the lines that this read completes. Raise ProviderError (protocol) if a line or the body exceeds its limit."""
         self._size += len(data)
         if self._size > self._max_body:
             raise too_large("body", self._max_body, data)
         end = data.rfind(b"\n") + 1
         if not end:
-            self._hold(data)
+            self._buffer(data)
             return ()
         frames = [line + b"\n" for line in data[: end - 1].split(b"\n")]
         if self._pending:
@@ -34,18 +34,18 @@ class Lines:
         for frame in frames:
             if len(frame) > self._max_frame:
                 raise too_large("line", self._max_frame, frame)
-        self._hold(data[end:])
+        self._buffer(data[end:])
         return tuple(frames)
 
     def rest(self) -> Raw | None:
-        """What came after the last newline; None when nothing did."""
+        """Return the data after the last newline, or None."""
         tail = bytes(self._pending)
         self._pending.clear()
         return tail or None
 
-    def _hold(self, data: bytes) -> None:
+    def _buffer(self, data: bytes) -> None:
         if len(self._pending) + len(data) > self._max_frame:
-            held = bytes(self._pending) + data
+            buffered = bytes(self._pending) + data
             self._pending.clear()
-            raise too_large("line", self._max_frame, held)
+            raise too_large("line", self._max_frame, buffered)
         self._pending += data

@@ -1,7 +1,7 @@
-"""The embedded model's own process: llama.cpp behind HTTP on the loopback, for as long as its standard input stays open.
+"""The child process of the embedded model: llama.cpp behind HTTP on the loopback interface, until standard input is closed.
 
-Reads one JSON line of orders, answers one JSON line (`url` or `error`), then serves. It is run as a file and imports nothing of
-moot: a native crash in here takes nothing else with it.
+It reads one JSON line with its options, answers with one JSON line (`url` or `error`), and then serves requests. It runs as a script and
+imports nothing from moot, so that a native crash affects nothing else.
 """
 
 import importlib
@@ -10,38 +10,38 @@ import os
 import sys
 from typing import Any, TextIO
 
-# before the native library is loaded: waiting OpenMP threads that spin made generation 4 to 9 times slower on busy cores
+# must be set before the native library is loaded: spinning OpenMP threads made generation 4 to 9 times slower on busy cores
 os.environ["OMP_WAIT_POLICY"] = "passive"
 os.environ["GOMP_SPINCOUNT"] = "0"
 
 
 def main() -> None:
-    """Serves until the parent closes our standard input, by will or by dying."""
-    orders: dict[str, Any] = json.loads(sys.stdin.readline())
-    answers = _own_output(str(orders["log"]))
+    """Serve until the parent process closes standard input or dies."""
+    options: dict[str, Any] = json.loads(sys.stdin.readline())
+    answers = _own_output(str(options["log"]))
     try:
-        server = _start(orders)
+        server = _start(options)
         answer = {"url": server.listening_address}
     except ImportError as error:
         answer = {"error": "import", "message": str(error)}
-    except Exception as error:  # noqa: BLE001  (whatever the native library says is for the parent to judge)
+    except Exception as error:  # noqa: BLE001  (any error of the native library is reported to the parent)
         answer = {"error": "start", "message": f"{type(error).__name__}: {error}"}
     print(json.dumps(answer), file=answers, flush=True)
     if "url" in answer:
         sys.stdin.read()
-    os._exit(0)  # the server's own shutdown waits for streams whose reader is gone
+    os._exit(0)  # the server's own shutdown would wait for streams whose client is gone
 
 
-def _start(orders: dict[str, Any]) -> Any:
+def _start(options: dict[str, Any]) -> Any:
     xllamacpp: Any = importlib.import_module("xllamacpp")
     params: Any = xllamacpp.CommonParams()
-    params.model.path = str(orders["model"])
-    params.model_alias = {str(orders["name"])}
-    params.n_ctx = int(orders["context"])
+    params.model.path = str(options["model"])
+    params.model_alias = {str(options["name"])}
+    params.n_ctx = int(options["context"])
     params.n_parallel = 1
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.api_keys = [str(orders["key"])]
+    params.api_keys = [str(options["key"])]
     params.cors_origins = ""
     params.ui = False
     params.offline = True
@@ -54,7 +54,7 @@ def _start(orders: dict[str, Any]) -> Any:
 
 
 def _own_output(log: str) -> TextIO:
-    """Our one line's way out; everything that native code prints goes to the log."""
+    """Redirect all output of native code to the log, and return a stream for our own answer."""
     answers = os.fdopen(os.dup(1), "w")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
     target = os.open(log, flags, 0o600)

@@ -1,4 +1,4 @@
-"""Whether this machine can run the embedded model, and if not, why."""
+"""Check whether this machine can run the embedded model."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 
 from moot.errors import ProviderError
 
-INSTEAD = "or use Ollama (https://ollama.com), an API key, or the demo provider (-m demo), which is no model"
-_FLAGS = frozenset({"avx2", "fma", "f16c", "bmi2"})
-_BESIDE_WEIGHTS = 300 << 20
-"""Memory that llama.cpp takes beside the file: 8k of context and its buffers (805 MB in all were seen for 491 MB of weights)."""
+INSTEAD = "or use Ollama (https://ollama.com), an API key, or the demo provider (-m demo), which is scripted"
+_CPU_FLAGS = frozenset({"avx2", "fma", "f16c", "bmi2"})
+_MEMORY_OVERHEAD = 300 << 20
+"""Memory that llama.cpp needs in addition to the weights, for a context of 8k (805 MB in total were measured for 491 MB of weights)."""
 
 
 def cannot(reason: str, fix: str = "") -> ProviderError:
-    """The error for a machine that can't, with what can be done instead."""
+    """Return the error for a machine that can't run it, with alternatives."""
     return ProviderError(f"the embedded model can't run here: {reason}", fix=f"{fix}; {INSTEAD}" if fix else INSTEAD.removeprefix("or "))
 
 
 def check_machine(weights_size: int, proc: Path = Path("/proc")) -> None:
-    """Raises ProviderError naming the first thing that is missing; `proc` is where Linux tells of itself."""
+    """Raise ProviderError for the first missing requirement. `proc` is where Linux describes itself."""
     if importlib.util.find_spec("xllamacpp") is None:
         if _musl():
             raise cannot("xllamacpp has no wheel for musl (Alpine)")
@@ -31,19 +31,19 @@ def check_machine(weights_size: int, proc: Path = Path("/proc")) -> None:
         raise cannot("the package xllamacpp is not installed", "pip install 'moot[local]'")
     if sys.platform == "linux" and not _loads("libgomp.so.1"):
         raise import_failed("libgomp")
-    if missing := sorted(_FLAGS - _processor_flags(proc / "cpuinfo")):
+    if missing := sorted(_CPU_FLAGS - _processor_flags(proc / "cpuinfo")):
         raise cannot(f"this processor lacks {', '.join(missing)}")
     available = _available_memory(proc / "meminfo")
-    if available is not None and available < weights_size + _BESIDE_WEIGHTS:
-        needed = (weights_size + _BESIDE_WEIGHTS) >> 20
-        raise cannot(f"it needs about {needed} MB of memory and {available >> 20} MB are free", "close something")
+    if available is not None and available < weights_size + _MEMORY_OVERHEAD:
+        needed = (weights_size + _MEMORY_OVERHEAD) >> 20
+        raise cannot(f"it needs about {needed} MB of memory, but only {available >> 20} MB are free", "close other programs")
 
 
 def import_failed(message: str) -> ProviderError:
-    """What the child's ImportError means."""
+    """Return the error for an ImportError in the child process."""
     if "libgomp" in message:
         return cannot("the system library libgomp.so.1 is missing", "apt-get install libgomp1")
-    return cannot(f"xllamacpp does not load ({message})", "pip install --force-reinstall 'moot[local]'")
+    return cannot(f"xllamacpp failed to load ({message})", "pip install --force-reinstall 'moot[local]'")
 
 
 def _loads(library: str) -> bool:
@@ -59,13 +59,13 @@ def _musl() -> bool:
 
 
 def _processor_flags(path: Path) -> frozenset[str]:
-    """The flags of an x86 processor under Linux; everywhere else we can't know and assume the best."""
+    """Return the flags of an x86 processor on Linux. On other systems, assume that all are available."""
     if platform.machine().lower() not in ("x86_64", "amd64") or not path.exists():
-        return _FLAGS
+        return _CPU_FLAGS
     for line in path.read_text(errors="replace").splitlines():
         if line.startswith("flags"):
             return frozenset(line.partition(":")[2].split())
-    return _FLAGS
+    return _CPU_FLAGS
 
 
 def _available_memory(path: Path) -> int | None:

@@ -1,4 +1,4 @@
-"""One running server of the embedded model: a child process, its address and its key."""
+"""The server of the embedded model: a child process, its address and its key."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from moot.types import canonical
 from moot.types.canonical import JsonObject
 
 CONTEXT = 8_192
-"""Tokens a conversation may take: what llama.cpp is started with."""
+"""Context size in tokens that llama.cpp is started with."""
 START_SECONDS = 120.0
-"""For reading the weights and getting ready."""
+"""Time limit for loading the weights."""
 _PROGRAM = Path(__file__).with_name("_local_child.py")
-_WORDS = 400
+_LOG_CHARACTERS = 400
 
 
 class Server:
-    """A child process that serves one model. It ends when its standard input closes, and so with us."""
+    """A child process that serves one model. It exits when its standard input closes, and therefore when moot exits."""
 
     def __init__(self, child: Child, log: Path, key: str, url: str) -> None:
         self._child = child
@@ -44,7 +44,7 @@ class Server:
         return self._child.process.pid
 
     async def died(self, within: float) -> str:
-        """Why it ended, when it has or does so within some seconds; empty when it lives."""
+        """Return why the process ended, if it has ended or ends within the given seconds. Empty if it is still running."""
         try:
             async with asyncio.timeout(within):
                 code = await self._child.wait()
@@ -53,21 +53,21 @@ class Server:
         return f"it {_ended(code)}{await to_thread.run_sync(_tail, self._log)}"
 
     async def stop(self) -> None:
-        """Ends it; returns when it is dead."""
+        """Kill the process and wait until it is dead."""
         if self.alive:
             await self._child.kill(0)
             await self._child.wait()
 
 
 async def start(name: str, model: Path, log: Path) -> Server:
-    """A server that has read its weights. Raises ProviderError saying why it could not."""
+    """Start a server and wait until its weights are loaded. Raise ProviderError if that fails."""
     key = secrets.token_urlsafe(32)
     await to_thread.run_sync(lambda: log.parent.mkdir(parents=True, exist_ok=True))
-    # -P: nothing beside the program may be imported in place of a library
+    # -P: files next to the script must not shadow libraries
     child = await spawn([sys.executable, "-P", str(_PROGRAM)], env=child_environment(), stdin="pipe", stdout="pipe", stderr="null")
-    orders: JsonObject = {"name": name, "model": str(model), "context": CONTEXT, "key": key, "log": str(log)}
+    options: JsonObject = {"name": name, "model": str(model), "context": CONTEXT, "key": key, "log": str(log)}
     try:
-        answer = await _exchange(child, orders)
+        answer = await _exchange(child, options)
         if (url := answer.get("url")) and isinstance(url, str):
             return Server(child, log, key, url)
         raise await _failure(child, log, answer)
@@ -76,13 +76,13 @@ async def start(name: str, model: Path, log: Path) -> Server:
         raise
 
 
-async def _exchange(child: Child, orders: JsonObject) -> JsonObject:
-    """What the child answers to its orders; empty when it ended without a word."""
+async def _exchange(child: Child, options: JsonObject) -> JsonObject:
+    """Send the options and return the child's answer. Empty if it ended without one."""
     stdin, stdout = child.process.stdin, child.stdout
     assert stdin is not None
     assert stdout is not None
     try:
-        stdin.write(json.dumps(orders).encode() + b"\n")  # the key goes this way: a command line can be read by everybody
+        stdin.write(json.dumps(options).encode() + b"\n")  # not as an argument: command lines are visible to all users
         await stdin.drain()
         async with asyncio.timeout(START_SECONDS):
             line = await stdout.readline()
@@ -103,17 +103,17 @@ async def _failure(child: Child, log: Path, answer: JsonObject) -> ProviderError
     code = await child.wait()
     if code == -signal.SIGILL:
         return cannot("this processor lacks an instruction that xllamacpp was built with")
-    return cannot(f"it {_ended(code) if not message else f'said {message!r}'}{await to_thread.run_sync(_tail, log)}")
+    return cannot(f"it {_ended(code) if not message else f'failed with {message!r}'}{await to_thread.run_sync(_tail, log)}")
 
 
 def _ended(code: int) -> str:
-    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 
 def _tail(log: Path) -> str:
-    """The end of what the native code printed, as a clause."""
+    """Return a clause with the last output of the native code."""
     try:
         text = log.read_text(errors="replace").strip()
     except OSError:
         return ""
-    return f"; its last words: {text[-_WORDS:]!r} ({str(log)!r})" if text else ""
+    return f"; last output: {text[-_LOG_CHARACTERS:]!r} ({str(log)!r})" if text else ""

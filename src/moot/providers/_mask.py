@@ -1,4 +1,4 @@
-"""Keeps keys out of what leaves a provider: vendors echo them in errors."""
+"""Removal of API keys from provider output, because vendors repeat them in errors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from moot.types.event import Raw
 
 _SHORTEST = 8
-"""Shorter values (`none`, `ollama`) are no secrets, and hiding them would spoil ordinary words."""
+"""Shorter values (`none`, `ollama`) are not secrets, and masking them would damage ordinary words."""
 
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
 
 class Mask:
-    """Hides the given secrets, each by as many asterisks as it has bytes, so that nothing around it moves."""
+    """Mask for secrets. They become asterisks of the same length, so that offsets stay valid."""
 
     def __init__(self, api_key: str, headers: Mapping[str, str]) -> None:
         values = [api_key, *(value for name, value in headers.items() if _SECRET_HEADER.search(name))]
@@ -22,17 +22,17 @@ class Mask:
         self._secrets = sorted({word.encode() for word in words if len(word) >= _SHORTEST}, key=len, reverse=True)
 
     def text(self, text: str) -> str:
-        """The text without the secrets."""
+        """Return the text with secrets masked."""
         return self.raw(text.encode("utf-8", "surrogatepass")).decode("utf-8", "replace") if self._secrets else text
 
     def raw(self, raw: bytes) -> bytes:
-        """The bytes without the secrets; the same length."""
+        """Return the bytes with secrets masked. The length stays the same."""
         for secret in self._secrets:
             raw = raw.replace(secret, b"*" * len(secret))
         return raw
 
     def frames(self, frames: tuple[Raw, ...]) -> tuple[Raw, ...]:
-        """The frames without the secrets: the one change that is ever made to what a vendor sent."""
+        """Return the frames with secrets masked. This is the only change ever made to a vendor's data."""
         joined = b"".join(frames)
         if any(secret in joined for secret in self._secrets):
             return tuple(map(self.raw, frames))

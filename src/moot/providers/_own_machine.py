@@ -1,4 +1,4 @@
-"""What the model servers on a person's own machine have in common."""
+"""Base class of model servers on the user's own machine."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from moot.providers.http import HttpProvider
 
 
 class OwnMachine(HttpProvider):
-    """No key, no price, and only the server itself knows what it has."""
+    """A server without key and prices. Only the server itself knows its models."""
 
     async def listening(self, seconds: float = 0.5) -> bool:
-        """Whether it is there, has a model and answers within so many seconds."""
+        """Return whether the server answers within the given seconds and has a model."""
         try:
             body = await self._get(self.shape.models, seconds=seconds)
             return bool(listed(self.name, self.facts, self.settings, body))

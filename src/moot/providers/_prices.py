@@ -1,4 +1,4 @@
-"""The price snapshot of `genai-prices`: what vendors charge and how long their models' contexts are. Offline, and slow to import."""
+"""Prices and context sizes from the offline snapshot of `genai-prices`. Slow to import."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from genai_prices.types import ModelPrice, TieredPrices
 from moot.types.model import Price
 
 _NANO_PER_TOKEN = 1000
-"""Dollars for a million tokens, as the snapshot has them, to nano-dollars for one."""
+"""Converts dollars per million tokens, as in the snapshot, to nano-dollars per token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """What the snapshot says of one model."""
+    """The snapshot's data for one model."""
 
     context: int | None
     price: Price | None
 
 
 def names(vendor: str) -> Sequence[str]:
-    """The names of a vendor's models that are still offered; empty for a vendor it does not have."""
+    """Return a vendor's models that are not deprecated, or nothing for an unknown vendor."""
     for provider in get_snapshot().providers:
         if provider.id == vendor:
             return [model.id for model in provider.models if not model.deprecated]
@@ -33,7 +33,7 @@ def names(vendor: str) -> Sequence[str]:
 
 
 def priced(vendor: str | None, name: str) -> Priced | None:
-    """What is known of one model of a vendor (None = of whichever the name tells), also by an alias or dated name; None when nothing is."""
+    """Return the data for a model, also by an alias or dated name, or None. Without a vendor, it is derived from the name."""
     try:
         _, model = get_snapshot().find_provider_model(name, None, vendor, None)
     except LookupError:
@@ -56,7 +56,7 @@ def _from(fields: Sequence[Decimal | TieredPrices | None], start: int | None) ->
 
 
 def _at(field: Decimal | TieredPrices | None, start: int | None) -> float | None:
-    """The price of a kind of token in the tier that begins at `start`; None = below all tiers."""
+    """Return the price of a kind of token in the tier that starts at `start`. None = the base price, below all tiers."""
     if field is None:
         return None
     if not isinstance(field, TieredPrices):

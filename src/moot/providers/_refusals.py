@@ -1,4 +1,4 @@
-"""What an endpoint's refusal means: status, headers and error body to one ProviderError."""
+"""Translation of an HTTP error response (status, headers, body) to a ProviderError."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
+from moot.convert._sse import KEPT
 from moot.errors import ProviderError
-from moot.providers._sse import KEPT
 from moot.types.canonical import Json, JsonObject
 
 _LONGEST = 500
-"""Characters of a vendor's own message that we repeat."""
+"""Maximum length of a vendor's message that is repeated."""
 
 _BY_STATUS = {
     401: "auth",
@@ -47,24 +47,24 @@ _NO_MONEY = re.compile(
 
 _FIXES = {
     "auth": "check providers.{name}.api_key (moot providers test {name})",
-    "context_too_long": "start a new conversation, or take a model with a larger context",
+    "context_too_long": "start a new conversation, or use a model with a larger context",
     "rate_limit": "wait, or name a fallback model in models.fallback",
     "overloaded": "try again later, or name a fallback model in models.fallback",
 }
 
 
 def refused(name: str, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-    """The error for an answer that is no success. `headers` is looked up without regard to case; `body` may be cut."""
-    words, code = _said(body)
-    kind = _kind(status, f"{code} {words}")
-    no_money = status == 402 or (status in (403, 429) and _NO_MONEY.search(f"{code} {words}") is not None)
+    """Return the error for an unsuccessful response. `headers` must be case-insensitive; `body` may be truncated."""
+    vendor_message, code = _vendor_error(body)
+    kind = _kind(status, f"{code} {vendor_message}")
+    no_money = status == 402 or (status in (403, 429) and _NO_MONEY.search(f"{code} {vendor_message}") is not None)
     retryable = kind in _RETRYABLE and not no_money
-    asked = headers.get("x-should-retry", "").strip().lower()
-    if asked in ("true", "false"):
-        retryable = asked == "true"
-    said = words or (f"an answer that is no error of an API: {_start(body)}" if body.strip() else "nothing more")
+    should_retry = headers.get("x-should-retry", "").strip().lower()
+    if should_retry in ("true", "false"):
+        retryable = should_retry == "true"
+    detail = vendor_message or (f"unexpected response {_start(body)}" if body.strip() else "no error message")
     return ProviderError(
-        f"{name} refused the request with status {status}: {said}",
+        f"{name} refused the request with status {status}: {detail}",
         fix=_fix(name, status, kind, no_money),
         kind=kind,
         status=status,
@@ -75,9 +75,9 @@ def refused(name: str, status: int, headers: Mapping[str, str], body: bytes) -> 
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the endpoint asks us to wait, never negative; None when it does not say, or says nonsense.
+    """Return the seconds that the endpoint asks us to wait, at least 0, or None if it does not say.
 
-    A date counts from the answer's own `Date`, so that a wrong clock on either side does no harm.
+    A date is compared with the response's own `Date` header, so that wrong clocks do no harm.
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
@@ -106,13 +106,13 @@ def _date(text: str) -> datetime | None:
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
-def _kind(status: int, words: str) -> str:
+def _kind(status: int, text: str) -> str:
     if 300 <= status < 400:
         return "protocol"
     if 400 <= status < 500 and status not in (401, 404):
-        if _CONTEXT.search(words):
+        if _CONTEXT.search(text):
             return "context_too_long"
-        if _CONTENT.search(words):
+        if _CONTENT.search(text):
             return "content"
     if status == 402:
         return "failed"
@@ -123,14 +123,14 @@ def _fix(name: str, status: int, kind: str, no_money: bool) -> str:
     if no_money:
         return f"add credit to the account at {name}, or choose another model"
     if status == 404:
-        return f"check the model's name (moot models list) and providers.{name}.base_url"
+        return f"check the model's name with 'moot models list', and providers.{name}.base_url"
     if kind == "protocol":
-        return f"set providers.{name}.base_url to the address that it moved to; keys never follow a redirect"
+        return f"set providers.{name}.base_url to the new address (redirects are not followed, to protect the key)"
     return _FIXES.get(kind, "").format(name=name)
 
 
-def _said(body: bytes) -> tuple[str, str]:
-    """The vendor's message and code, whichever of the usual shapes the body has; two empty strings when it has none."""
+def _vendor_error(body: bytes) -> tuple[str, str]:
+    """Return the vendor's message and error code from any of the usual formats, or empty strings."""
     try:
         value: Json = orjson.loads(body.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError:

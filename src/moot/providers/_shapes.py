@@ -1,4 +1,4 @@
-"""Where a dialect's requests go below the base URL, and how they prove who asks."""
+"""Paths and authentication of each dialect, relative to the base URL."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from moot.convert._sse import Frames
 from moot.providers._lines import Lines
-from moot.providers._sse import Frames
 from moot.types.event import Raw
 
 
-class Cutter(Protocol):
-    """Socket reads to raw frames. Joined, frames and rest are the body."""
+class FrameSplitter(Protocol):
+    """Splitter of a response body into raw frames. All frames and the rest, joined, are exactly the body."""
 
     def feed(self, data: bytes) -> tuple[Raw, ...]:
-        """The frames that this read completes. Raises ProviderError when one is larger than we hold."""
+        """Return the frames that this read completes. Raise ProviderError if one is too large."""
         ...
 
     def rest(self) -> Raw | None:
-        """What came after the last whole frame."""
+        """Return the data after the last complete frame, or None."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The paths and the authentication of one dialect's first vendor."""
+    """The paths and authentication that belong to a dialect."""
 
     post: str
-    """`{model}` in it stands for the model's name."""
+    """May contain `{model}` for the model's name."""
     models: str
     authentication: Callable[[str], Mapping[str, str]]
-    """The headers for a key, which may be empty."""
+    """Function from a key, which may be empty, to headers."""
     version: str = ""
-    """A path's end that the base URL must not have: people copy it from examples of the other kind."""
-    frames: Callable[[], Cutter] = Frames
+    """A path suffix that is removed from the base URL, because people copy it from examples for other clients."""
+    frames: Callable[[], FrameSplitter] = Frames
 
 
 def _bearer(key: str) -> Mapping[str, str]:
@@ -60,5 +60,5 @@ SHAPES: Mapping[str, Shape] = {
 
 
 def shape_of(dialect: str) -> Shape | None:
-    """The shape of a dialect; a `-schema` variant differs in the body alone. None when it has none."""
+    """Return the shape of a dialect, or None. A `-schema` variant has the same shape."""
     return SHAPES.get(dialect.removesuffix("-schema"))

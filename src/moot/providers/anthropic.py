@@ -1,4 +1,4 @@
-"""Anthropic's own API, in its own dialect."""
+"""Anthropic's API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from moot.types.facts import Facts
 
 
 class Anthropic(HttpProvider):
-    """`base_url` has no version: the paths bring their own."""
+    """`base_url` has no version, because the paths include it."""
 
     facts = Facts(
         "anthropic",

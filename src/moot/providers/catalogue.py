@@ -1,8 +1,8 @@
-"""What is known of models: context, modalities, prices, and each provider's own name for one.
+"""Facts about models: context, modalities, prices, and each provider's name for a model.
 
-Three layers, later wins: families by name (`_families.py`), the price snapshot (`_prices.py`), and `providers.<name>.models` of the
-configuration: `{context, max_output, modalities, tools, reasoning, wire_name, note, price: {input, output, cache_read, cache_write}}`,
-prices in dollars for a million tokens as vendors print them.
+There are three sources, later ones win: families by name (`_families.py`), the price snapshot (`_prices.py`), and
+`providers.<name>.models` in the configuration: `{context, max_output, modalities, tools, reasoning, wire_name, note,
+price: {input, output, cache_read, cache_write}}`, with prices in dollars per million tokens.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from moot.config.settings import ProviderSettings
+from moot.convert._sse import KEPT
 from moot.errors import ConfigError, ProviderError
 from moot.plugins import Registry
 from moot.providers._families import family_of
-from moot.providers._sse import KEPT
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, Price
 from moot.types.usage import Usage
 
 _SNAPSHOT = Registry("moot.prices", {"names": "moot.providers._prices:names", "priced": "moot.providers._prices:priced"})
-"""By name, because importing it takes half a second and most commands never need a price."""
+"""Loaded by name, because importing it takes half a second and most commands never need a price."""
 
 _NANO_PER_TOKEN = 1000
 _FREE = Price(0, 0, 0, 0)
 
 
 def price(model: Model, usage: Usage) -> int | None:
-    """What a call cost, in nano-dollars; None when a price or a count that it needs is unknown.
+    """Return the cost of a call in nano-dollars, or None if a price or count that it needs is unknown.
 
-    Cached tokens are part of the input. Where a vendor has no price of its own for them they cost what other input costs.
+    Cached tokens are part of the input. If a vendor has no separate price for them, they cost as much as other input.
     """
     return None if model.price is None else charged(model.price, usage)
 
 
 def charged(table: Price, usage: Usage) -> int | None:
-    """The same at prices that are known."""
+    """Return the cost of a call at the given prices, in nano-dollars, or None."""
     if table == _FREE:
         return 0
     if usage.input is None or usage.output is None:
@@ -54,7 +54,7 @@ def charged(table: Price, usage: Usage) -> int | None:
 
 
 def listed_price(vendor: str, name: str) -> Price | None:
-    """What the snapshot says that a model costs, of that vendor or, where the name alone tells it, of whichever has it."""
+    """Return the price of a model in the snapshot: the vendor's, or else of any vendor that has the model."""
     found = _SNAPSHOT.load("priced")
     priced = found(vendor, name) if vendor else None
     priced = priced or found(None, name)
@@ -62,12 +62,12 @@ def listed_price(vendor: str, name: str) -> Price | None:
 
 
 def load_snapshot() -> None:
-    """Imports the price snapshot now; safe in a worker thread."""
+    """Import the price snapshot. Safe to call in a worker thread."""
     _SNAPSHOT.load("names")("")
 
 
 def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str) -> Model:
-    """All that is known of one model at one provider; a model nobody knows has its name and no more. Raises ConfigError."""
+    """Return the known facts about a provider's model. An unknown model has only its name. Raise ConfigError."""
     overlay = _Overlay(provider, name, settings.models.get(name, {}))
     wire_name = overlay.text("wire_name") or wire_name_of(facts, name) or name
     priced = _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, wire_name)) if facts.prices else None
@@ -87,18 +87,20 @@ def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str)
 
 
 def known(facts: Facts, settings: ProviderSettings) -> list[str]:
-    """The names that a provider is known to have: those of the configuration, of its plan, of the snapshot. No network."""
+    """Return the provider's known model names from the configuration, its plan and the snapshot, without using the network."""
     return list(dict.fromkeys([*settings.models, *facts.plan_models.get(settings.plan, ()), *_offered(facts)]))
 
 
 def proposed(facts: Facts, settings: ProviderSettings) -> str:
-    """The model to take where none is named; empty when only the endpoint can say."""
+    """Return the provider's default model. Empty if only the endpoint knows its models."""
     return next(iter((*settings.models, *facts.plan_models.get(settings.plan, ()), facts.main)))
 
 
 def wire_name_of(facts: Facts, name: str) -> str | None:
-    """A provider's own name for a model, however it is spelled elsewhere: `claude-sonnet-4-5` is `anthropic/claude-sonnet-4.5` at a
-    gateway; None when the snapshot does not know it there."""
+    """Return the provider's own name for a model, or None if the snapshot does not know it.
+
+    For example, `claude-sonnet-4-5` is `anthropic/claude-sonnet-4.5` at a gateway.
+    """
     if not facts.prices:
         return None
     candidates = _offered(facts)
@@ -113,12 +115,12 @@ def wire_name_of(facts: Facts, name: str) -> str | None:
 
 
 def plain(name: str) -> str:
-    """A model's name without what vendors and gateways spell in their own ways: case, the vendor before it, dots for dashes."""
+    """Return a model's name in a form that ignores case, vendor prefix, and dots versus dashes."""
     return re.sub(r"[._]", "-", name.lower().rpartition("/")[2])
 
 
 def listed(name: str, facts: Facts, settings: ProviderSettings, body: bytes) -> Sequence[Model]:
-    """The models of an endpoint's own list (`{"data": [{"id"}]}`). Raises ProviderError when it is no such list."""
+    """Return the models from an endpoint's list (`{"data": [{"id"}]}`). Raise ProviderError if it has another format."""
     try:
         value = loads(body)
     except ValueError as error:
@@ -131,14 +133,14 @@ def listed(name: str, facts: Facts, settings: ProviderSettings, body: bytes) -> 
 
 
 class _Overlay:
-    """What the configuration says of one model, read field by field."""
+    """The configured facts about one model, validated when read."""
 
     def __init__(self, provider: str, name: str, values: JsonObject) -> None:
         self._where = f"providers.{provider}.models.{name}"
         self._values = values
 
     def text(self, field: str) -> str:
-        return cast("str", self._get(field, str, "a text")) or ""
+        return cast("str", self._get(field, str, "text")) or ""
 
     def count(self, field: str) -> int | None:
         value = cast("int | None", self._get(field, int, "a whole number"))
@@ -146,12 +148,12 @@ class _Overlay:
             raise self._wrong(field, value, "a number above 0")
         return value
 
-    def flag(self, field: str, otherwise: bool) -> bool:
+    def flag(self, field: str, default: bool) -> bool:
         value = self._get(field, bool, "true or false")
-        return otherwise if value is None else bool(value)
+        return default if value is None else bool(value)
 
     def texts(self, field: str) -> tuple[str, ...]:
-        values = cast("list[Json]", self._get(field, list, "a list of texts") or [])
+        values = cast("list[Json]", self._get(field, list, "a list of strings") or [])
         return tuple(str(value) for value in values)
 
     def tools(self) -> Literal["native", "schema", "none"]:
@@ -167,13 +169,13 @@ class _Overlay:
                 raise self._wrong("tools", value, "native, schema or none")
 
     def price(self) -> Price | None:
-        values = cast("Mapping[str, Json] | None", self._get("price", dict, "a map"))
+        values = cast("Mapping[str, Json] | None", self._get("price", dict, "a mapping"))
         if values is None:
             return None
         fields = ("input", "output", "cache_read", "cache_write")
         for field, value in values.items():
             if field not in fields or isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-                raise self._wrong(f"price.{field}", value, f"dollars for a million tokens, of: {', '.join(fields)}")
+                raise self._wrong(f"price.{field}", value, f"dollars per million tokens; known prices: {', '.join(fields)}")
         nano = {field: float(value) * _NANO_PER_TOKEN for field, value in values.items() if isinstance(value, int | float)}
         return Price(nano.get("input"), nano.get("output"), nano.get("cache_read"), nano.get("cache_write"))
 
@@ -188,13 +190,13 @@ class _Overlay:
 
 
 def _offered(facts: Facts) -> list[str]:
-    """The snapshot's names, as this provider spells them."""
+    """Return the snapshot's models under the provider's own names."""
     names = _SNAPSHOT.load("names")(facts.prices) if facts.prices else ()
     return [_here(facts, name) for name in names if re.match(facts.sold, name)]
 
 
 def _here(facts: Facts, name: str) -> str:
-    """A name of the snapshot as this provider spells it."""
+    """Return the provider's spelling of a name in the snapshot."""
     vendor, slash, rest = name.partition("/")
     spelled = f"{facts.vendors.get(vendor, vendor)}/{rest}" if slash else name
     return spelled.lower() if facts.lower_case else spelled
@@ -207,4 +209,6 @@ def _in_snapshot(facts: Facts, name: str) -> str:
 
 
 def _no_list(name: str, body: bytes) -> ProviderError:
-    return ProviderError(f"{name} answered no list of models", fix=f"check providers.{name}.base_url", kind="protocol", raw=body[:KEPT])
+    return ProviderError(
+        f"{name} did not return a list of models", fix=f"check providers.{name}.base_url", kind="protocol", raw=body[:KEPT]
+    )

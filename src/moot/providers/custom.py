@@ -1,4 +1,4 @@
-"""Any endpoint of the configuration, in the dialect that its entry names."""
+"""Endpoints defined in the configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moot.types.provider import Quirks
 
 
 class Custom(HttpProvider):
-    """`providers.<name>: {base_url, dialect, api_key, headers, models, quirks, …}`; the dialect is openai-chat unless it says otherwise.
+    """`providers.<name>: {base_url, dialect, api_key, headers, models, quirks, …}`. The default dialect is openai-chat.
 
     `quirks` sets fields of `moot.types.provider.Quirks` by name: `quirks: {max_tokens: max_completion_tokens}`.
     """
@@ -24,11 +24,11 @@ class Custom(HttpProvider):
         self.quirks = self._read_quirks()
 
     def _read_quirks(self) -> Quirks:
-        given = self.settings.options.get("quirks", {})
+        quirks = self.settings.options.get("quirks", {})
         known = {field.name: field.type for field in fields(Quirks) if field.name != "vendor_tools"}
-        if not isinstance(given, dict) or given.keys() - known.keys():
-            raise ConfigError(f"providers.{self.name}.quirks is {given!r}; expected a map with some of: {', '.join(known)}")
-        for name, value in given.items():
+        if not isinstance(quirks, dict) or quirks.keys() - known.keys():
+            raise ConfigError(f"providers.{self.name}.quirks is {quirks!r}; expected a mapping with these keys: {', '.join(known)}")
+        for name, value in quirks.items():
             if type(value) is not type(getattr(self.facts.quirks, name)):
                 raise ConfigError(f"providers.{self.name}.quirks.{name} is {value!r}; expected {known[name]}")
-        return replace(self.quirks, **given)  # pyright: ignore[reportArgumentType]  (types compared above)
+        return replace(self.quirks, **quirks)  # pyright: ignore[reportArgumentType]  (types checked above)

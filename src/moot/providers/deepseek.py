@@ -1,4 +1,4 @@
-"""DeepSeek's own API."""
+"""DeepSeek's API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moot.types.provider import Quirks
 
 
 class DeepSeek(HttpProvider):
-    """Its reasoning must go back within a step's tool calls, or it refuses the request."""
+    """Reasoning must be sent back together with a step's tool calls, otherwise the request is rejected."""
 
     facts = Facts(
         "deepseek",

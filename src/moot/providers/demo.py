@@ -1,4 +1,4 @@
-"""No model at all: scripted words and two tools, to try moot without a key, a download or a network."""
+"""A scripted provider with two tools, to try moot without a key, a download or a network."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, Price
 from moot.types.provider import ModelRequest
 
-NOTE = "demo provider: scripted words, no model"
+NOTE = "demo provider: scripted answer, not a model"
 
 _FILE = re.compile(r"[`'\"]([^`'\"\s]+)[`'\"]|(?<![\w/.:])((?:[\w.-]+/)*[\w-]+\.[A-Za-z]\w{0,7})(?![\w/])")
 _FOLDER = re.compile(r"\b(files|folder|directory|list|ls)\b", re.IGNORECASE)
 _QUOTED = 300
-"""Characters of what was said or read that an answer repeats."""
+"""Maximum number of characters of a prompt or tool output that an answer repeats."""
 _PIECE = 12
 
 
 class Demo:
-    """The same answer to the same request, always. It reads the file that a prompt names, or lists the folder, and says so."""
+    """Always gives the same answer to the same request. It reads the file that a prompt mentions, or lists the folder."""
 
     facts = Facts("demo", needs_key=False, priority=990, main="demo", free=True)
 
@@ -33,26 +33,26 @@ class Demo:
         self.quirks = self.facts.quirks
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
-        """The answer in the shape of openai-chat, a tuple for each frame."""
-        for frame in _frames(_delta(_told(request.body))):
+        """Return the answer in the openai-chat format, one frame at a time."""
+        for frame in _frames(_delta(_parsed(request.body))):
             yield (frame,)
 
     async def models(self) -> Sequence[Model]:
-        """The one that is none."""
+        """Return the demo model."""
         return [self.describe("demo")]
 
     def describe(self, name: str) -> Model:
-        """The one that is none. Raises UsageError for any other name."""
+        """Return the demo model. Raise UsageError for any other name."""
         if name != "demo":
             raise UsageError(f"provider {self.name!r} has no model {name!r}; did you mean 'demo'?")
         free = Price(0, 0, 0, 0)
         return Model(ModelId(name, self.name), name, context=100_000, price=free, note=NOTE)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is nothing to close."""
 
 
-def _told(body: bytes) -> JsonObject:
+def _parsed(body: bytes) -> JsonObject:
     try:
         return loads_object(body)
     except ValueError:
@@ -60,20 +60,20 @@ def _told(body: bytes) -> JsonObject:
 
 
 def _delta(body: JsonObject) -> JsonObject:
-    """What is "said" to a request: a tool call, an account of what tools gave, or a greeting that claims nothing."""
+    """Return a tool call, a summary of tool outputs, or a greeting."""
     prompt, outputs = _last(body)
     if outputs:
-        return {"content": _account(outputs)}
+        return {"content": _summary(outputs)}
     call = _call(prompt, _offered(body))
     if call:
         return call
-    said = f"You said: {_cut(prompt)}\n\n" if prompt else ""
-    more = "Name a file, or ask for the files here, and its tools show how a run looks; or choose a model: moot models list."
-    return {"content": f"This is moot's demo provider, which is no model: it understands nothing. {said}{more}"}
+    echo = f"You said: {_cut(prompt)}\n\n" if prompt else ""
+    more = "Mention a file, or ask for the files here, to see how tool calls look; or choose a model with: moot models list."
+    return {"content": f"This is moot's demo provider, which is not a model: it understands nothing. {echo}{more}"}
 
 
 def _last(body: JsonObject) -> tuple[str, list[str]]:
-    """The last user text, and the tool outputs that came after it."""
+    """Return the last user text, and the tool outputs after it."""
     outputs: list[str] = []
     for message in reversed(_objects(body.get("messages"))):
         match message.get("role"):
@@ -100,15 +100,15 @@ def _tool_call(name: str, arguments: JsonObject) -> JsonObject:
     return {"tool_calls": [{"index": 0, "id": f"demo_{name}", "type": "function", "function": function}]}
 
 
-def _account(outputs: Sequence[str]) -> str:
-    lines = ["This is moot's demo provider, which is no model: it can only repeat what a tool gave it."]
+def _summary(outputs: Sequence[str]) -> str:
+    lines = ["This is moot's demo provider, which is not a model: it can only repeat the output of a tool."]
     for output in outputs:
-        lines.append(f"The tool gave {len(output.splitlines())} lines, {len(output)} characters. It begins:\n\n{_cut(output)}")
+        lines.append(f"The tool returned {len(output.splitlines())} lines, {len(output)} characters. They start with:\n\n{_cut(output)}")
     return "\n\n".join(lines)
 
 
 def _offered(body: JsonObject) -> dict[str, str]:
-    """Tools by name, with the argument that a path goes into."""
+    """Return the names of the offered tools with their path arguments."""
     offered: dict[str, str] = {}
     for tool in _objects(body.get("tools")):
         function = tool.get("function")

@@ -1,4 +1,4 @@
-"""Providers as JSON: the same in every face."""
+"""Providers as JSON, the same for all faces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["providers_json"]
 
 
 async def providers_json(providers: Providers) -> list[JsonObject]:
-    """Every provider, in the order in which a bare model name is looked up, and what it lacks."""
+    """Return every provider with its state, in the order in which a bare model name is looked up."""
     silent = await providers.silent()
     return [_facts(name, providers, silent) for name in providers.names()]
 
@@ -36,7 +36,7 @@ def _facts(name: str, providers: Providers, silent: set[str]) -> JsonObject:
 
 
 def _missing(name: str) -> str | None:
-    """What this machine lacks for the embedded model, and what to do; None for all other providers."""
+    """Return what this machine lacks to run the embedded model and how to fix it. None for other providers."""
     if name != "local":
         return None
     try:

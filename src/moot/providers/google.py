@@ -1,12 +1,12 @@
-"""Google's Gemini API, in its own dialect."""
+"""Google's Gemini API."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from moot.convert._sse import KEPT
 from moot.errors import ProviderError
-from moot.providers._sse import KEPT
 from moot.providers.http import HttpProvider
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.facts import Facts
@@ -16,7 +16,7 @@ _METHOD = "generateContent"
 
 
 class Google(HttpProvider):
-    """`base_url` has no version: the paths bring their own. The key goes in a header, never in an address, which servers write down."""
+    """`base_url` has no version, because the paths include it. The key is sent in a header, because servers log URLs."""
 
     facts = Facts(
         "google",
@@ -30,7 +30,7 @@ class Google(HttpProvider):
     )
 
     async def models(self) -> Sequence[Model]:
-        """Those that answer prompts, as the endpoint lists them with the size of their context. Raises ProviderError."""
+        """Return the models that answer prompts, with their context sizes. Raise ProviderError."""
         if self.dialect != self.facts.dialect:
             return await super().models()
         body = await self._get(self.shape.models)
@@ -41,7 +41,7 @@ class Google(HttpProvider):
         rows = value.get("models") if isinstance(value, dict) else None
         if not isinstance(rows, list):
             fix = f"check providers.{self.name}.base_url"
-            raise ProviderError(f"{self.name} answered no list of models", fix=fix, kind="protocol", raw=body[:KEPT])
+            raise ProviderError(f"{self.name} did not return a list of models", fix=fix, kind="protocol", raw=body[:KEPT])
         return [self._listed(row) for row in rows if isinstance(row, dict) and _answers(row)]
 
     def _listed(self, row: JsonObject) -> Model:

@@ -1,4 +1,4 @@
-"""Groq: open models, served fast."""
+"""Groq, a fast host of open models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moot.types.provider import Quirks
 
 
 class Groq(HttpProvider):
-    """A host of others' models, so it stands behind the vendors themselves."""
+    """A host of other vendors' models, so its priority is lower than theirs."""
 
     facts = Facts(
         "groq",

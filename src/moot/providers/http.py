@@ -1,7 +1,7 @@
-"""The one HTTP client of the providers: a POST, its frames as they come, and every foreign error translated.
+"""The HTTP client of the providers. It sends requests, yields frames as they arrive, and translates all errors of aiohttp.
 
-A success is handed through whatever its body is: HTML, a JSON error under status 200, nothing at all are raw bytes like any other, kept
-in the log and judged by the translator. Anything but a success is a ProviderError before the first frame.
+A successful response is passed on whatever its body is: HTML, a JSON error with status 200, or nothing. The body is logged as raw bytes
+and interpreted by the translator. Any other response raises ProviderError before the first frame.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 import aiohttp
 
 from moot.config.settings import ProviderSettings
+from moot.convert._sse import KEPT, Frames
 from moot.errors import ConfigError, ProviderError
 from moot.providers._mask import Mask
 from moot.providers._refusals import refused
 from moot.providers._shapes import SHAPES, Shape, shape_of
-from moot.providers._sse import KEPT, Frames
 from moot.providers.catalogue import describe, listed
 from moot.types.event import Raw
 from moot.types.facts import Facts
@@ -28,23 +28,23 @@ from moot.types.model import Model
 from moot.types.provider import ModelRequest, Quirks
 
 READ_BUFFER = 1 << 18
-"""Bytes that may wait for us: with fewer, a burst of small HTTP chunks makes the client stop and start the socket for each of them."""
+"""Read buffer in bytes. With a smaller one, a burst of small HTTP chunks makes aiohttp pause and resume the socket for each of them."""
 
-BEAT = 0.03
-"""Seconds. A stream of small reads is read once a beat, and all streams on the same one: what a read costs on its way to the log and the
-watchers is then paid for several frames at once, and commits of many streams fall together. Nobody sees the wait."""
+READ_INTERVAL = 0.03
+"""Seconds. A stream of small reads is read once per interval, and all streams at the same time, so that the cost of logging and publishing
+a read is shared by several frames, and commits of many streams coincide. The delay is not noticeable."""
 
 BURST = 16 * 1024
-"""Bytes in a read that show a stream to be faster than that; the next one is not waited for."""
+"""A read of at least this many bytes shows a fast stream, which is read again without waiting."""
 
 CONNECT_SECONDS = 10.0
-"""For name, connection and TLS together."""
+"""Time limit for name lookup, connection and TLS together."""
 
 ERROR_SECONDS = 10.0
-"""For the body of a refusal, unless the provider's timeout is shorter; what has come by then is what we have."""
+"""Time limit for reading an error response, unless the provider's timeout is shorter. Whatever has arrived by then is used."""
 
 WHOLE_BYTES = 64 * 1024 * 1024
-"""Of an answer that is no stream: a few pictures in base64."""
+"""Maximum size of a response that is not a stream, such as a few images in base64."""
 
 _NONE: Mapping[str, str] = {}
 _HEADER_BYTES = 64 * 1024
@@ -52,10 +52,10 @@ _ERRORS = (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError)
 
 
 class HttpProvider:
-    """Base of every endpoint that is spoken to over HTTP. A subclass states its `facts`; paths and authentication follow the dialect.
+    """Base class of providers that use HTTP. A subclass sets `facts`; paths and authentication depend on the dialect.
 
-    One session and connector an instance, made at the first request. No proxy is used but `proxy` of the entry: variables of the
-    environment must not change where a key is sent. Redirects are never followed, so a key goes to the base URL's host alone.
+    Each instance has one session and connector, created on the first request. Only the entry's `proxy` option sets a proxy: environment
+    variables must not change where a key is sent. Redirects are never followed, so a key is only sent to the host of the base URL.
     """
 
     facts: ClassVar[Facts]
@@ -68,17 +68,17 @@ class HttpProvider:
         self.shape = self._shape()
         self.base = self._base_url()
         self.live = 0
-        """Streams that are open now."""
-        self._beat = _Beat()
+        """Number of open streams."""
+        self._ticker = _Ticker()
         self._mask = Mask(settings.api_key, settings.headers)
         self._session: aiohttp.ClientSession | None = None
 
     def authentication(self) -> Mapping[str, str]:
-        """The headers that prove who asks; none without a key."""
+        """Return the authentication headers, which may be empty without a key."""
         return self.shape.authentication(self.settings.api_key)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
-        """The answer's raw frames, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
+        """Yield the raw frames of the response, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
         response = await self._post(request)
         frames = self.shape.frames()
         failure: ProviderError | None = None
@@ -88,7 +88,7 @@ class HttpProvider:
                 try:
                     data = await response.content.readany()
                 except _ERRORS as error:
-                    failure = self._broken(error, "while it was answering")
+                    failure = self._connection_error(error, "while answering")
                     failure.__cause__ = error
                     break
                 if not data:
@@ -106,36 +106,36 @@ class HttpProvider:
             response.close()
 
     async def _pause(self, response: aiohttp.ClientResponse) -> None:
-        """Until the next beat; what comes meanwhile stays in the kernel, whence one read gets all of it."""
+        """Wait for the next read interval. Data that arrives meanwhile stays in the kernel and is read at once."""
         transport = response.connection.transport if response.connection is not None else None
         if transport is None:
             return
         transport.pause_reading()
-        await self._beat.next()
+        await self._ticker.next()
         transport.resume_reading()
 
     async def models(self) -> Sequence[Model]:
-        """What the endpoint says it has. Raises ProviderError."""
+        """Return the models that the endpoint lists. Raise ProviderError."""
         return listed(self.name, self.facts, self.settings, await self._get(self.shape.models))
 
     def describe(self, name: str) -> Model:
-        """What is known of one of its models, without asking it; a name that nobody knows is described by that name alone."""
+        """Return the known facts about a model without a request. An unknown model has only its name."""
         return describe(self.name, self.facts, self.settings, name)
 
     async def ask(self, path: str, body: bytes, *, media_type: str = "application/json", seconds: float = 300.0) -> bytes:
-        """The whole answer to a POST below the base URL that is no stream. Raises ProviderError."""
+        """Send a POST request below the base URL and return the whole response. Raise ProviderError."""
         headers = {"Accept": "application/json", "Content-Type": media_type}
-        return await self._whole("POST", path, "while it was working", seconds, io.BytesIO(body), headers)
+        return await self._whole("POST", path, "while processing the request", seconds, io.BytesIO(body), headers)
 
     async def close(self) -> None:
-        """Lets go of the connections; streams that are open break."""
+        """Close all connections. Open streams fail."""
         session, self._session = self._session, None
         if session:
             await session.close()
 
     async def _get(self, path: str, *, seconds: float = 30.0) -> bytes:
-        """The body of a small GET below the base URL. Raises ProviderError."""
-        return await self._whole("GET", path, "when asked for its models", seconds)
+        """Send a small GET request below the base URL and return the body. Raise ProviderError."""
+        return await self._whole("GET", path, "while listing its models", seconds)
 
     async def _whole(
         self,
@@ -154,7 +154,7 @@ class HttpProvider:
             ) as response:
                 body = await _read(response, Frames(max_frame=WHOLE_BYTES, max_body=WHOLE_BYTES))
         except _ERRORS as error:
-            raise self._broken(error, when) from error
+            raise self._connection_error(error, when) from error
         if not 200 <= response.status < 300:
             raise self._refused(response, body)
         return body
@@ -166,13 +166,13 @@ class HttpProvider:
         try:
             response = await self._client().post(
                 self._url(self.shape.post.replace("{model}", quote(request.model, safe=""))),
-                data=io.BytesIO(request.body),  # bytes over 1 MiB draw a warning from aiohttp
+                data=io.BytesIO(request.body),  # aiohttp warns about bytes over 1 MiB
                 headers=headers,
                 allow_redirects=False,
                 proxy=self._proxy(),
             )
         except _ERRORS as error:
-            raise self._broken(error, "before it answered") from error
+            raise self._connection_error(error, "before answering") from error
         if 200 <= response.status < 300:
             return response
         try:
@@ -198,16 +198,16 @@ class HttpProvider:
         headers = {"User-Agent": "moot", **self.authentication(), **self.settings.headers}
         for name, value in headers.items():
             if not value.isascii() or not value.isprintable():
-                raise ConfigError(f"the value of header {name!r} for provider {self.name!r} has characters that no header can carry")
+                raise ConfigError(f"header {name!r} of provider {self.name!r} contains characters that are not allowed in a header")
         return headers
 
     def _with_tools(self, quirks: Quirks) -> Quirks:
-        """The quirks with `vendor_tools` of the entry. Raises ConfigError."""
-        given = self.settings.options.get("vendor_tools", [])
-        tools = [tool for tool in given if isinstance(tool, dict)] if isinstance(given, list) else []
-        if not isinstance(given, list) or len(tools) != len(given):
+        """Return the quirks with the entry's `vendor_tools`. Raise ConfigError."""
+        entries = self.settings.options.get("vendor_tools", [])
+        tools = [tool for tool in entries if isinstance(tool, dict)] if isinstance(entries, list) else []
+        if not isinstance(entries, list) or len(tools) != len(entries):
             where = f"providers.{self.name}.vendor_tools"
-            raise ConfigError(f"{where} is {given!r}; expected a list of maps in the vendor's own words, as [{{type: web_search}}]")
+            raise ConfigError(f"{where} is {entries!r}; expected a list of mappings in the vendor's format, such as [{{type: web_search}}]")
         return replace(quirks, vendor_tools=tuple(tools)) if tools else quirks
 
     def _proxy(self) -> str | None:
@@ -217,18 +217,18 @@ class HttpProvider:
     def _shape(self) -> Shape:
         shape = shape_of(self.dialect)
         if shape is None:
-            raise ConfigError(f"provider {self.name!r} has the unknown dialect {self.dialect!r}; known: {', '.join(sorted(SHAPES))}")
+            raise ConfigError(f"provider {self.name!r} has an unknown dialect {self.dialect!r}; known: {', '.join(sorted(SHAPES))}")
         return shape
 
     def _base_url(self) -> SplitResult:
         plan, plans = self.settings.plan, self.facts.plans
         if plan and plan not in plans:
-            known = f"known: {', '.join(sorted(plans))}" if plans else "it has none"
+            known = f"known: {', '.join(sorted(plans))}" if plans else "it has no plans"
             raise ConfigError(f"provider {self.name!r} has no plan {plan!r}; {known}")
         text = self.settings.base_url or plans.get(plan, "") or self.facts.base_url
         if not text:
             raise ConfigError(f"provider {self.name!r} has no base_url", fix=f"set providers.{self.name}.base_url")
-        url = _sound(text.strip())
+        url = _valid_url(text.strip())
         if url is None:
             where = f"the base_url of provider {self.name!r}"
             raise ConfigError(f"{where} is {_without_password(text)!r}; expected http(s)://host[:port][/path]")
@@ -245,21 +245,21 @@ class HttpProvider:
             error.fix = f"{error.fix}: {host}"
         return error
 
-    def _broken(self, error: Exception, when: str) -> ProviderError:
+    def _connection_error(self, error: Exception, when: str) -> ProviderError:
         timeout = isinstance(error, asyncio.TimeoutError)
-        words, fix = _words(error, self.settings.timeout)
-        message = f"{self.name} at {self.base.netloc} {words} {when}"
+        what, fix = _explanation(error, self.settings.timeout)
+        message = f"{self.name} at {self.base.netloc} {what} {when}"
         return ProviderError(self._mask.text(message), fix=fix, kind="timeout" if timeout else "transport", retryable=True)
 
 
-def _sound(text: str) -> SplitResult | None:
-    """The URL when a request can be sent there; a password in it would travel with every request, so it is refused."""
+def _valid_url(text: str) -> SplitResult | None:
+    """Return the parsed URL if requests can be sent to it. A password is rejected, because it would be sent with every request."""
     try:
         url = urlsplit(text)
-        sound = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0 and "@" not in url.netloc
+        valid = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0 and "@" not in url.netloc
     except ValueError:
         return None
-    return url if sound else None
+    return url if valid else None
 
 
 def _without_password(text: str) -> str:
@@ -268,7 +268,7 @@ def _without_password(text: str) -> str:
 
 
 async def _error_body(response: aiohttp.ClientResponse, seconds: float) -> bytes:
-    """What can be had of a refusal's body, at most `KEPT` bytes: it only explains, so nothing about it is an error of its own."""
+    """Return at most `KEPT` bytes of an error response. The body only explains the error, so failing to read it is ignored."""
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
@@ -279,8 +279,8 @@ async def _error_body(response: aiohttp.ClientResponse, seconds: float) -> bytes
     return bytes(body[:KEPT])
 
 
-class _Beat:
-    """A clock that all streams of a process wait for together: one timer for all of them, and none while nobody waits."""
+class _Ticker:
+    """A clock shared by all streams of a provider, with one timer that only runs while a stream waits."""
 
     def __init__(self) -> None:
         self._next: asyncio.Event | None = None
@@ -289,25 +289,25 @@ class _Beat:
         if self._next is None:
             self._next = asyncio.Event()
             loop = asyncio.get_running_loop()
-            loop.call_at((loop.time() // BEAT + 1) * BEAT, self._strike)
+            loop.call_at((loop.time() // READ_INTERVAL + 1) * READ_INTERVAL, self._tick)
         await self._next.wait()
 
-    def _strike(self) -> None:
-        beat, self._next = self._next, None
-        if beat is not None:
-            beat.set()
+    def _tick(self) -> None:
+        waiting, self._next = self._next, None
+        if waiting is not None:
+            waiting.set()
 
 
 async def _read(response: aiohttp.ClientResponse, frames: Frames) -> bytes:
     parts: list[bytes] = []
     while data := await response.content.readany():
-        frames.feed(data)  # only for its limits
+        frames.feed(data)  # only to enforce the limits
         parts.append(data)
     return b"".join(parts)
 
 
-def _words(error: Exception, silence: float) -> tuple[str, str]:
-    """What happened, as a predicate of the endpoint, and the next move."""
+def _explanation(error: Exception, silence: float) -> tuple[str, str]:
+    """Return what happened, as a predicate whose subject is the endpoint, and how to fix it."""
     match error:
         case aiohttp.ConnectionTimeoutError():
             return f"could not be reached within {CONNECT_SECONDS:g} s", "check the address and the network"
@@ -315,11 +315,11 @@ def _words(error: Exception, silence: float) -> tuple[str, str]:
             return f"sent nothing for {silence:g} s", "try again, or raise the provider's timeout"
         case aiohttp.ClientConnectorCertificateError():
             fix = "install the system's CA certificates (Debian: ca-certificates), or point SSL_CERT_FILE at them"
-            return f"showed a certificate that is not trusted ({error.certificate_error})", fix
+            return f"has an untrusted certificate ({error.certificate_error})", fix
         case aiohttp.ClientSSLError():
-            return f"could not agree on a secure connection ({error.os_error})", "check that the address speaks https"
+            return f"could not establish a secure connection ({error.os_error})", "check that the server supports HTTPS"
         case aiohttp.ClientConnectorDNSError():
-            return "has a name that is not found", "check the address and the network"
+            return "has a host name that can't be resolved", "check the address and the network"
         case aiohttp.ClientConnectorError():
             return (
                 f"could not be reached ({error.os_error.strerror or error.os_error})",
@@ -328,6 +328,6 @@ def _words(error: Exception, silence: float) -> tuple[str, str]:
         case aiohttp.ServerDisconnectedError() | ConnectionError():
             return "closed the connection", "try again"
         case aiohttp.ClientPayloadError():
-            return "broke off", "try again"
+            return "broke the connection", "try again"
         case _:
-            return f"spoke no proper HTTP ({type(error).__name__}: {error})", "check the base_url"
+            return f"sent an invalid HTTP response ({type(error).__name__}: {error})", "check the base_url"

@@ -1,4 +1,4 @@
-"""llama.cpp's own server (`llama-server`) on this machine."""
+"""llama.cpp's server (`llama-server`) on this machine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from moot.types.facts import Facts
 
 
 class LlamaCpp(OwnMachine):
-    """At its usual port; it has the one model that it was started with."""
+    """Uses the default port. The server has a single model."""
 
     facts = Facts("llama-cpp", "http://127.0.0.1:8080/v1", needs_key=False, priority=82, free=True, open_ended=True)

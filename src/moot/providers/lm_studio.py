@@ -7,6 +7,6 @@ from moot.types.facts import Facts
 
 
 class LMStudio(OwnMachine):
-    """Its local server, as it stands after "Start server"."""
+    """The local server of LM Studio, as started with "Start server"."""
 
     facts = Facts("lm-studio", "http://127.0.0.1:1234/v1", needs_key=False, priority=81, free=True, open_ended=True)

@@ -1,4 +1,4 @@
-"""The embedded model: weights on this disk, llama.cpp in a child process, spoken to like any other endpoint."""
+"""The embedded model: weights on the local disk, run by llama.cpp in a child process."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from moot.types.model import Model, ModelId, Price
 from moot.types.provider import ModelRequest
 
 STEPS = 3
-"""Model calls for one prompt."""
+"""Maximum number of model calls for one prompt."""
 _OUTPUT = 600
-"""Tokens of an answer."""
+"""Maximum number of tokens in an answer."""
 _DEATH_SECONDS = 1.0
-"""How long a broken stream waits to learn that the child died."""
+"""Time to wait after a stream fails, to learn whether the child process died."""
 
 
 class Local:
-    """`model@local`. The server of a model starts with its first request and lives until `close`, or until it crashes.
+    """Models named `model@local`. The server of a model starts with its first request and runs until `close`, or until it crashes.
 
-    Weights are looked for below `home`; `path` of the entry names a file of the person's own, served under
-    its stem. Where the machine can't run it or the weights are missing, ProviderError says why and what to do.
+    Weights are looked up below the home folder. The entry's `path` names the user's own file, whose stem becomes the model name. If the
+    machine can't run the model or the weights are missing, ProviderError says why and what to do.
     """
 
     facts = Facts("local", dialect="openai-chat-schema", needs_key=False, priority=800, main=DEFAULT, free=True)
@@ -47,7 +47,7 @@ class Local:
         self._servers: dict[str, tuple[Server, HttpProvider]] = {}
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
-        """The answer's raw frames, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
+        """Yield the raw frames of the response, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
         server, http = await self._serving(request.model)
         try:
             async with aclosing(http.stream(request)) as frames:
@@ -55,36 +55,38 @@ class Local:
                     yield raws
         except ProviderError as error:
             if reason := await server.died(_DEATH_SECONDS):
-                message = f"the embedded model's process is gone: {reason}"
-                raise ProviderError(message, fix="try again: it is started anew", kind="transport", retryable=True) from error
+                message = f"the embedded model's process died: {reason}"
+                raise ProviderError(
+                    message, fix="try again; the process is restarted automatically", kind="transport", retryable=True
+                ) from error
             raise
 
     @property
     def live(self) -> int:
-        """Streams that are open now."""
+        """Number of open streams."""
         return sum(http.live for _, http in self._servers.values())
 
     def describe(self, name: str) -> Model:
-        """All that is known of a model. Raises UsageError for one that is neither in the manifest nor the person's own file."""
+        """Return a model of the manifest or the user's own file. Raise UsageError for any other name."""
         own = self._own_file()
         return describe_own(self.name, own) if own and own.stem == name else describe(self.name, find(name))
 
     async def models(self) -> Sequence[Model]:
-        """Those whose weights are here; when none are, the one that can be fetched by name."""
+        """Return the models whose weights are installed, or else the default model, which can be downloaded."""
         here = [describe(self.name, weights) for weights in installed(self._home)]
         if own := self._own_file():
             here.insert(0, describe_own(self.name, own))
         return here or [describe(self.name, find(DEFAULT))]
 
     async def close(self) -> None:
-        """Ends the child processes."""
+        """Stop the child processes."""
         servers, self._servers = self._servers, {}
         for server, http in servers.values():
             await http.close()
             await server.stop()
 
     async def _serving(self, name: str) -> tuple[Server, HttpProvider]:
-        """The server of a model, started when there is none or the last one died."""
+        """Return the model's server. Start one if there is none or it has died."""
         async with self._starting:
             if (running := self._servers.get(name)) and running[0].alive:
                 return running
@@ -112,34 +114,36 @@ class Local:
         weights = find(name)
         path = path_of(name, self._home)
         if path is None:
-            message = f"the weights of {weights.title} ({weights.size / 1e6:,.0f} MB) are not in {str(models_folder(self._home))!r}"
+            message = (
+                f"the weights of {weights.title} ({weights.size / 1e6:,.0f} MB) are not installed in {str(models_folder(self._home))!r}"
+            )
             raise ProviderError(message, fix=f"moot models pull {name}, or --yes-download; {INSTEAD}", kind="invalid_request")
         return path
 
     def _own_file(self) -> Path | None:
-        """The file that the entry's `path` names. Raises UsageError when it is not there."""
-        given = self.settings.options.get("path")
-        if not isinstance(given, str) or not given:
+        """Return the file that the entry's `path` names, or None. Raise UsageError if it does not exist."""
+        configured = self.settings.options.get("path")
+        if not isinstance(configured, str) or not configured:
             return None
-        path = Path(given).expanduser()
+        path = Path(configured).expanduser()
         if not path.is_file():
-            raise UsageError(f"providers.{self.name}.path is {given!r}, which is no file", fix="name a .gguf file")
+            raise UsageError(f"providers.{self.name}.path is {configured!r}, which is not a file", fix="set it to a .gguf file")
         return path
 
 
 class _Endpoint(HttpProvider):
-    """The child's own endpoint: a plain openai-chat server."""
+    """The endpoint of the child process: an openai-chat server."""
 
     facts = Facts("local", needs_key=False)
 
 
 def describe(provider: str, weights: Weights) -> Model:
-    """The model of an entry of the manifest."""
+    """Return the model for an entry of the manifest."""
     return _small(provider, weights.name, min(CONTEXT, weights.context), weights.note)
 
 
 def describe_own(provider: str, path: Path) -> Model:
-    """The model of a file of the person's own, of which we know nothing."""
+    """Return the model for the user's own file, about which nothing else is known."""
     return _small(provider, path.stem, CONTEXT, f"answer of a local model ({path.name}): check it")
 
 

@@ -1,4 +1,4 @@
-"""Pictures and transcripts: by OpenAI's endpoints for them, or in the dialect of a model that draws and hears as it answers."""
+"""Image generation and transcription, by OpenAI's endpoints for them, or by a model that outputs images or accepts audio."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from moot.types.provider import ModelPrompt, ModelRequest
 
 __all__ = ["draw", "transcribe"]
 
-Makes: TypeAlias = Callable[[Heard], Awaitable[Made]]
+MakeResult: TypeAlias = Callable[[Heard], Awaitable[Made]]
 
 _POLICY = Policy(bytes=32_000_000, seconds=60.0)
-_TRANSCRIBE = "Write down what is said in this recording, word for word, in its own language. Answer with nothing else."
+_TRANSCRIBE = "Transcribe the speech in this recording word for word, in its own language. Answer with the transcript only."
 
 
 async def draw(choice: Choice, order: Order) -> MediaCall:
-    """A call that makes at least one picture. Raises UsageError for a provider that has no way to make one."""
+    """Return a call that generates at least one image. Raise UsageError if the provider can't do that."""
     if choice.dialect.name.startswith("openai-"):
         return await _drawing(choice, order)
     parts: list[Part] = [text_part(order.prompt), *(_file(source) for source in order.sources)]
@@ -46,29 +46,29 @@ async def draw(choice: Choice, order: Order) -> MediaCall:
 
 
 async def transcribe(choice: Choice, sound: Media, language: str = "") -> MediaCall:
-    """A call that writes down what is said in a recording. Raises UsageError for a provider that has no way to hear it."""
+    """Return a call that transcribes a recording. Raise UsageError if the provider can't do that."""
     if choice.dialect.name.startswith("openai-"):
         form = _form({"model": choice.model.wire_name, "response_format": "json", **({"language": language} if language else {})})
         form.add_field("file", sound.data, filename=sound.name or "sound", content_type=sound.media_type)
 
-        async def said(heard: Heard) -> Made:
+        async def transcribed(heard: Heard) -> Made:
             return _made(choice, heard, openai_media.said(heard.raw))
 
-        return await _posting("transcript", choice, "/audio/transcriptions", form, said)
+        return await _posting("transcript", choice, "/audio/transcriptions", form, transcribed)
     if "audio" not in choice.model.modalities:
-        raise UsageError(f"{choice.model.id} takes no sound", fix="set models.transcription to a model that does")
-    told = f"{_TRANSCRIBE} The language is {language}." if language else _TRANSCRIBE
+        raise UsageError(f"{choice.model.id} does not accept audio", fix="set models.transcription to a model that does")
+    instructions = f"{_TRANSCRIBE} The language is {language}." if language else _TRANSCRIBE
 
     async def made(heard: Heard) -> Made:
         return _made(choice, heard, _text(heard.chunks).strip())
 
-    return _answering("transcript", choice, [text_part(told), _file(sound)], made)
+    return _answering("transcript", choice, [text_part(instructions), _file(sound)], made)
 
 
 async def _drawn(choice: Choice, heard: Heard, urls: Sequence[str], text: str) -> Made:
     if not urls:
-        refusal = f": it said {text[:300]!r}" if text else ""
-        raise ProviderError(f"{choice.model.id} made no picture{refusal}", fix="set models.image to a model that makes pictures")
+        refusal = f"; it answered {text[:300]!r}" if text else ""
+        raise ProviderError(f"{choice.model.id} generated no image{refusal}", fix="set models.image to a model that generates images")
     return _made(choice, heard, text, tuple([await _picture(url) for url in urls]))
 
 
@@ -76,22 +76,22 @@ async def _drawing(choice: Choice, order: Order) -> MediaCall:
     async def made(heard: Heard) -> Made:
         return await _drawn(choice, heard, *openai_media.pictures(heard.raw))
 
-    asked = openai_media.fields(choice.model.wire_name, order)
+    body = openai_media.fields(choice.model.wire_name, order)
     if not order.sources:
-        return await _posting("picture", choice, "/images/generations", dumps(asked), made)
-    form = _form({name: str(value) for name, value in asked.items()})
+        return await _posting("picture", choice, "/images/generations", dumps(body), made)
+    form = _form({name: str(value) for name, value in body.items()})
     for number, source in enumerate(order.sources):
         form.add_field("image[]", source.data, filename=source.name or f"{number}.png", content_type=source.media_type)
     return await _posting("picture", choice, "/images/edits", form, made)
 
 
-async def _posting(purpose: Purpose, choice: Choice, path: str, body: bytes | aiohttp.FormData, made: Makes) -> MediaCall:
-    """One request with one whole answer, which is one frame."""
+async def _posting(purpose: Purpose, choice: Choice, path: str, body: bytes | aiohttp.FormData, made: MakeResult) -> MediaCall:
+    """Return a call with one request and one response, which is a single frame."""
     provider = _http(choice, purpose)
     media_type = "application/json"
     if not isinstance(body, bytes):
         writer = body()
-        body, media_type = await writer.as_bytes(), writer.content_type  # what is sent is what is recorded
+        body, media_type = await writer.as_bytes(), writer.content_type  # record exactly what is sent
 
     async def reads() -> AsyncGenerator[tuple[Raw, ...], None]:
         yield (await provider.ask(path, body, media_type=media_type),)
@@ -109,14 +109,12 @@ def _form(fields: dict[str, str]) -> aiohttp.FormData:
 def _http(choice: Choice, purpose: Purpose) -> HttpProvider:
     kind = "image" if purpose == "picture" else "transcription"
     if not isinstance(choice.provider, HttpProvider):
-        raise UsageError(
-            f"the provider {choice.provider.name!r} has no models of the type {kind}", fix=f"set models.{kind} to one of another"
-        )
+        raise UsageError(f"provider {choice.provider.name!r} has no {kind} models", fix=f"set models.{kind} to a model of another provider")
     return choice.provider
 
 
-def _answering(purpose: Purpose, choice: Choice, parts: Sequence[Part], made: Makes) -> MediaCall:
-    """What the model says to one message, in its own dialect."""
+def _answering(purpose: Purpose, choice: Choice, parts: Sequence[Part], made: MakeResult) -> MediaCall:
+    """Return a call that sends one message to the model, in its own dialect."""
     prompt = ModelPrompt(choice.model, "", (Message("0", "user", tuple(parts)),), settings=ModelSettings(), quirks=choice.provider.quirks)
     request = ModelRequest(dumps(choice.dialect.to_request(prompt)), choice.model.wire_name, new_id())
     reads = lambda: choice.provider.stream(request)  # noqa: E731
@@ -128,7 +126,7 @@ async def _picture(url: str) -> Media:
         return Media(*openai_media.decoded(url))
     page = await fetch(url, policy=_POLICY)
     if page.status != 200 or not page.media_type.startswith("image/"):
-        raise ProviderError(f"the picture could not be fetched: status {page.status}, {page.media_type}", kind="protocol")
+        raise ProviderError(f"could not fetch the image: status {page.status}, {page.media_type}", kind="protocol")
     return Media(page.body, page.media_type)
 
 

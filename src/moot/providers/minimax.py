@@ -1,4 +1,4 @@
-"""MiniMax's own API."""
+"""MiniMax's API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moot.types.provider import Quirks
 
 
 class MiniMax(HttpProvider):
-    """Its subscription has keys of its own but no address of its own; the `china` ones take keys of minimaxi.com."""
+    """The coding plan has its own keys but no base URL of its own. The `china` plans take keys of minimaxi.com."""
 
     facts = Facts(
         "minimax",

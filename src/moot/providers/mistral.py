@@ -1,4 +1,4 @@
-"""Mistral's own API."""
+"""Mistral's API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moot.types.provider import Quirks
 
 
 class Mistral(HttpProvider):
-    """It refuses fields that it does not know (`stream_options`; usage comes by itself) and tool call ids of any but nine characters."""
+    """Rejects unknown fields (`stream_options`; usage is always sent) and tool call ids that don't have exactly nine characters."""
 
     facts = Facts(
         "mistral",

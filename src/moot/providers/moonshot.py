@@ -1,4 +1,4 @@
-"""Moonshot AI: the Kimi models."""
+"""Moonshot AI, maker of the Kimi models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moot.types.provider import Quirks
 
 
 class Moonshot(HttpProvider):
-    """Plan `coding` is Kimi Code, with keys and model names of its own (`kimi-for-coding`); `china` takes keys of moonshot.cn."""
+    """Plan `coding` is Kimi Code, with its own keys and model names (`kimi-for-coding`). `china` takes keys of moonshot.cn."""
 
     facts = Facts(
         "moonshot",

@@ -1,4 +1,4 @@
-"""Ollama on this machine, in its own dialect."""
+"""Ollama on this machine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _CLOUD = ("-cloud", ":cloud")
 
 
 class Ollama(OwnMachine):
-    """`base_url` has no version, as Ollama's own clients take it; with a dialect of OpenAI's the `/v1` of that side is added here.
+    """`base_url` has no version, as in Ollama's own clients. With an OpenAI dialect, `/v1` is added.
 
-    `models: {NAME: {context: 32768}}` of its entry is what a request asks the server to make room for.
+    `models: {NAME: {context: 32768}}` of its entry sets the context size that requests ask the server for.
     """
 
     facts = Facts("ollama", "http://127.0.0.1:11434", dialect="ollama", needs_key=False, priority=80, free=True, open_ended=True)
 
     def describe(self, name: str) -> Model:
-        """As everywhere; models that Ollama passes on to its cloud are not computed here, and their price is unknown."""
+        """Return the facts about a model. The price of models that Ollama runs in its cloud is unknown."""
         model = super().describe(name)
         priced_here = "price" in self.settings.models.get(name, {})
         return replace(model, price=None) if name.endswith(_CLOUD) and not priced_here else model

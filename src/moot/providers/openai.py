@@ -1,4 +1,4 @@
-"""OpenAI's own API, by Responses."""
+"""OpenAI's API, using Responses by default."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from moot.types.provider import Quirks
 
 
 class OpenAI(HttpProvider):
-    """`dialect: openai-chat` in its entry takes Chat Completions, and the quirks are for that: its reasoning models refuse `max_tokens` and
-    the role `system`, and the newer words hold for all of its models."""
+    """`dialect: openai-chat` in its entry selects Chat Completions, which the quirks are for: reasoning models reject `max_tokens` and the
+    role `system`, and all models accept the newer names."""
 
     facts = Facts(
         "openai",

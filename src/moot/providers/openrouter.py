@@ -1,4 +1,4 @@
-"""OpenRouter: one key for many vendors' models."""
+"""OpenRouter, a gateway to many vendors' models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moot.types.provider import Quirks
 
 
 class OpenRouter(HttpProvider):
-    """Reasoning is asked for by an object, and goes back as the details it came in, signatures included."""
+    """Reasoning is requested with an object, and sent back with all details, including signatures."""
 
     facts = Facts(
         "openrouter",

@@ -1,4 +1,4 @@
-"""One small call to a model: does it answer?"""
+"""A test call to a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUESTION = "Answer with the one word: ready"
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A model that answered."""
+    """A successful answer."""
 
     choice: Choice
     text: str
@@ -34,18 +34,18 @@ class Answered:
 
 
 async def ask_model(providers: Providers, model: str) -> Answered:
-    """What the model says to one small question. Raises UsageError, ProviderError."""
+    """Return the model's answer to a short question. Raise UsageError or ProviderError."""
     choice = await providers.choice(model)
-    began = time.monotonic()
+    started = time.monotonic()
     text, ending = await _ask(choice)
-    took = time.monotonic() - began
+    seconds = time.monotonic() - started
     if ending.error is not None:
         raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind)
-    return Answered(choice, text, ending, took)
+    return Answered(choice, text, ending, seconds)
 
 
 def answered_json(answered: Answered) -> JsonObject:
-    """What came of it."""
+    """Return the result as JSON."""
     return {
         "ok": True,
         "model": str(answered.choice.model.id),

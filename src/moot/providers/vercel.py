@@ -1,4 +1,4 @@
-"""Vercel AI Gateway: one key for many vendors' models."""
+"""Vercel AI Gateway, a gateway to many vendors' models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moot.types.provider import Quirks
 
 
 class Vercel(HttpProvider):
-    """It charges the vendors' own prices, as OpenRouter does, so the snapshot's table of that one serves for both."""
+    """Charges the vendors' own prices, like OpenRouter, whose prices in the snapshot are therefore used."""
 
     facts = Facts(
         "vercel",

@@ -1,4 +1,4 @@
-"""xAI's own API: the Grok models."""
+"""xAI, maker of the Grok models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moot.types.provider import Quirks
 
 
 class XAI(HttpProvider):
-    """Its newer models think always and take no effort."""
+    """The newer models always think and accept no effort."""
 
     facts = Facts(
         "xai",

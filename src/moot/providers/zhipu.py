@@ -1,4 +1,4 @@
-"""Zhipu AI (Z.ai): the GLM models."""
+"""Zhipu AI (Z.ai), maker of the GLM models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moot.types.provider import Quirks
 
 
 class Zhipu(HttpProvider):
-    """Plan `coding` is the subscription's own address; the `china` ones take keys of bigmodel.cn."""
+    """Plan `coding` is the base URL of the subscription. The `china` plans take keys of bigmodel.cn."""
 
     facts = Facts(
         "zhipu",

@@ -1,6 +1,6 @@
-"""Policy: which calls may run, which ask a person, which are denied. Deny goes before ask, ask before allow.
+"""Policy: which calls may run, which need approval, which are denied. Deny takes precedence over ask, ask over allow.
 
-A shell line is decided command by command: it runs only when every command of it may, and one denied command denies the line.
+A shell line is checked command by command. It runs only if every command may run, and one denied command denies the whole line.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from moot.types.outside import OutsideCall
 __all__ = ["Ruled", "Ruling", "decide", "rule_on", "told"]
 
 _SPLITTERS = Registry("moot.splitters", {"bash": "moot.guard.shell:split"})
-"""What takes a line apart brings a parser along, so it is imported when there is a line."""
+"""Loaded by name, because splitting a line needs a parser."""
 
 _STRICTEST: tuple[Action, ...] = ("deny", "ask", "allow")
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What happens to a call, and why in words."""
+    """A decision about a call, and the reason."""
 
     action: Action
     why: str
     parts: tuple[AskedPart, ...] = ()
-    """What it was decided about; empty when nobody had to look into it."""
+    """The parts of the call that were checked. Empty if that was not necessary."""
 
 
 class Ruled(Protocol):
-    """What policy has to know of a tool, moot's own or an outside agent's."""
+    """The facts that policy needs about a tool of moot or an outside agent."""
 
     @property
     def name(self) -> str: ...
@@ -47,7 +47,7 @@ class Ruled(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """Rules and grants that may concern a call of the tool."""
+    """Rules and grants that may apply to a call of the tool."""
 
     rules: tuple[Rule, ...]
     grants: tuple[Grant, ...]
@@ -57,7 +57,7 @@ class _Judge:
         return [rule for rule in self.rules if rule.action == action]
 
     def judge(self, forbids: Callable[[str], bool], allows: Callable[[str], bool]) -> tuple[Ruling, bool]:
-        """The ruling, and whether it may be asked away for longer than one call."""
+        """Return the ruling, and whether it can be allowed for longer than one call."""
         for rule in self.of("deny"):
             if forbids(rule.match):
                 return Ruling("deny", told(rule)), False
@@ -82,9 +82,9 @@ def decide(
     grants: Iterable[Grant] = (),
     like: str = "",
 ) -> Ruling:
-    """What happens to a call; `subject` is what rules match: a command, a path, a URL. `directory` is where relative paths begin.
+    """Return the ruling on a call. `subject` is matched by rules: a command, path or URL. `directory` is the base of relative paths.
 
-    Rules for the tool `like` hold for it too.
+    Rules for the tool `like` apply too.
     """
     names = ("*", tool.name, like or tool.name)
     judge = _Judge(
@@ -98,17 +98,18 @@ def decide(
 
 
 def rule_on(permissions: Permissions, mode: Mode, call: OutsideCall, directory: str, grants: Iterable[Grant]) -> Ruling:
-    """What happens to a call of an outside agent: the strictest of what its subjects come to."""
-    kept = tuple(grants)
+    """Return the strictest ruling on all subjects of an outside agent's call."""
+    all_grants = tuple(grants)
     rulings = [
-        decide(permissions, mode, call, subject, directory=directory, grants=kept, like=call.like) for subject in (call.subject, *call.more)
+        decide(permissions, mode, call, subject, directory=directory, grants=all_grants, like=call.like)
+        for subject in (call.subject, *call.more)
     ]
     action: Action = next(action for action in _STRICTEST if any(ruling.action == action for ruling in rulings))
     parts = tuple(part for ruling in rulings for part in ruling.parts)
     return replace(next(ruling for ruling in rulings if ruling.action == action), parts=parts)
 
 
-# ── a path, an address, nothing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── paths, URLs, or no subject ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _plain(judge: _Judge, subject: str, directory: str) -> Ruling:
@@ -125,7 +126,7 @@ def _plain(judge: _Judge, subject: str, directory: str) -> Ruling:
     return replace(ruling, parts=(AskedPart(subject, "ask", ruling.why, wanted, always),))
 
 
-# ── a shell line ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── shell lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _line(judge: _Judge, line: str) -> Ruling:
@@ -144,21 +145,21 @@ def _line(judge: _Judge, line: str) -> Ruling:
 
 
 def _strict(judge: _Judge, action: Action, line: str) -> Ruling | None:
-    """A rule that meets the line as a whole: `rm *` meets `rm x; y`."""
+    """Return a ruling if a rule matches the line as a whole: `rm *` matches `rm x; y`."""
     rule = next((rule for rule in judge.of(action) if rule.match != patterns.EVERYTHING and patterns.fits(line, rule.match)), None)
     return Ruling(action, told(rule)) if rule is not None else None
 
 
 def _not_understood(judge: _Judge, whole: Ruling, line: str) -> Ruling:
-    words = "not understood, so no rule can allow it"
+    why = "not understood, so no rule can allow it"
     strict = any(rule.action != "allow" and rule.match != patterns.EVERYTHING for rule in judge.rules)
     if whole.action == "ask" or strict:
-        return Ruling("ask", words, (AskedPart(line, "ask", words),))
+        return Ruling("ask", why, (AskedPart(line, "ask", why),))
     return whole
 
 
 def _part(judge: _Judge, piece: Piece) -> AskedPart:
-    if piece.within:  # the part before it is what runs; here only what is forbidden counts
+    if piece.within:  # the part before it runs this one, so only denials count here
         judge = replace(judge, fallback=Ruling("allow", "run by the part before it"))
     ruling, lasting = judge.judge(lambda pattern: patterns.forbids(pattern, piece), lambda pattern: patterns.allows(pattern, piece))
     if ruling.action == "allow" and (rule := _possible(judge, piece)) is not None:
@@ -176,7 +177,7 @@ def _possible(judge: _Judge, piece: Piece) -> Rule | None:
 
 
 def _strictest(parts: tuple[AskedPart, ...], asking: Ruling | None) -> Ruling:
-    """The strictest verdict of all parts, and of a rule that meets only the line as a whole: that one can't be asked away by parts."""
+    """Return the strictest ruling of all parts, or of a rule that matches the line as a whole, which the parts can't override."""
     action: Action = next(action for action in _STRICTEST if any(part.action == action for part in parts))
     if asking is None or action == "deny":
         return Ruling(action, next(part.why for part in parts if part.action == action), parts)
@@ -184,7 +185,7 @@ def _strictest(parts: tuple[AskedPart, ...], asking: Ruling | None) -> Ruling:
 
 
 def told(rule: Rule) -> str:
-    """The rule as rulings name it."""
+    """Return the rule as described in rulings."""
     return f"the rule {rule.tool} {rule.match!r} says {rule.action}"
 
 

@@ -1,4 +1,4 @@
-"""One model call outside any run: recorded like any other exchange, part of no message, and of no run's sums."""
+"""Auxiliary model calls outside of runs. They are recorded like other exchanges but belong to no message and no run's totals."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ async def aside(
     model: str,
     settings: ModelSettings | None = None,
 ) -> str:
-    """The text of one model's answer to these messages, called once; `model` as a person names it, or a model type.
+    """Return the text of a model's answer to these messages. `model` is a name or a model type.
 
-    In the log: an `exchange` start, a `raw` event for each frame, an `exchange` end with usage and what was charged, all without a run.
-    The conversation's sums change when a run ends and at no other time, so they leave this call out; stats read it from its end.
-    Raises UsageError when there is no such model, ProviderError when it refused or its answer broke off.
+    The log gets an `exchange` start, a `raw` event for each frame, and an `exchange` end with usage and cost, all without a run. The
+    conversation's totals only change when a run ends, so they don't include this call; statistics read it from the end event.
+    Raise UsageError if there is no such model, ProviderError if it refuses or the answer is interrupted.
     """
     choice = await runtime.providers.choice(model)
     prompt = ModelPrompt(choice.model, system, tuple(messages), settings=settings or ModelSettings(), quirks=choice.provider.quirks)
     pieces = split(choice.dialect.to_request(prompt))
     request = ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=new_id())
     exchange = await _exchange(runtime, conversation, purpose, choice, pieces, choice.dialect.translator, choice.dialect.name)
-    talk = _Talk(runtime, choice, exchange, choice.dialect.translator, choice.dialect.translator.open(exchange.options))
-    await talk.held(lambda: choice.provider.stream(request))
-    return "".join(str(chunk.get("delta", "")) for chunk in talk.chunks if chunk["type"] == "text-delta")
+    recording = _Recording(runtime, choice, exchange, choice.dialect.translator, choice.dialect.translator.open(exchange.options))
+    await recording.run_in_slot(lambda: choice.provider.stream(request))
+    return "".join(str(chunk.get("delta", "")) for chunk in recording.chunks if chunk["type"] == "text-delta")
 
 
 async def recorded(runtime: Runtime, conversation: str, choice: Choice, call: MediaCall) -> Heard:
-    """What a call for a picture or a transcript brought, recorded in the same way. Raises ProviderError."""
+    """Record a call for an image or a transcript in the same way, and return its result. Raise ProviderError."""
     exchange = await _exchange(runtime, conversation, call.purpose, choice, (call.request,), call.translator, call.dialect)
-    talk = _Talk(runtime, choice, exchange, call.translator, call.translator.open(exchange.options))
-    ending = await talk.held(call.reads)
-    return Heard(b"".join(talk.raws), tuple(talk.chunks), ending, talk.charged)
+    recording = _Recording(runtime, choice, exchange, call.translator, call.translator.open(exchange.options))
+    ending = await recording.run_in_slot(call.reads)
+    return Heard(b"".join(recording.raws), tuple(recording.chunks), ending, recording.charged)
 
 
 async def _exchange(
@@ -74,7 +74,7 @@ async def _exchange(
     owner = (await runtime.store.conversations.get(conversation)).owner
     blobs = await runtime.store.of(owner).blobs.put_all(pieces, "application/json" if len(pieces) > 1 else "application/octet-stream")
     return Exchange(
-        id=f"{conversation}:{purpose}:{new_id()}",  # not derived: nothing resumes it, so nothing has to find it again
+        id=f"{conversation}:{purpose}:{new_id()}",  # not derived from the call: it is never resumed, so it need not be found again
         run="",
         conversation=conversation,
         purpose=purpose,
@@ -88,8 +88,8 @@ async def _exchange(
 
 
 @dataclass(slots=True)
-class _Talk:
-    """The exchange while it runs."""
+class _Recording:
+    """A running exchange."""
 
     runtime: Runtime
     choice: Choice
@@ -100,8 +100,8 @@ class _Talk:
     raws: list[Raw] = field(default_factory=list[Raw])
     charged: int | None = None
 
-    async def held(self, reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]) -> Ending:
-        """How it ended, while it had its provider's slot. Raises ProviderError."""
+    async def run_in_slot(self, reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]) -> Ending:
+        """Run the exchange while holding the provider's slot. Raise ProviderError if it fails."""
         async with self.runtime.slot(self.choice.provider.name):
             ending = await self._run(reads)
         if ending.error is not None:
@@ -109,7 +109,7 @@ class _Talk:
         return ending
 
     async def _run(self, reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]) -> Ending:
-        """Recorded whatever happens. Cancellation passes through."""
+        """Run and record the exchange, whatever happens. Cancellation is passed on."""
         start = Event("exchange", exchange=self.exchange.id, phase="start", body=start_body(self.exchange, str(self.choice.model.id)))
         await self._append([start], OpenExchange(self.exchange))
         try:
@@ -147,7 +147,7 @@ class _Talk:
     async def _append(self, events: list[Event], *changes: Change) -> None:
         conversation, now = self.exchange.conversation, self.runtime.now()
         stamped = [event._replace(at=now) for event in events]
-        # not to be cancelled: what the state knows must be in the log, or the end would hold what nothing there stands for, or be missing
+        # not cancellable: everything the state has seen must be in the log, or the end event would be wrong or missing
         with anyio.CancelScope(shield=True):
             seqs = await self.runtime.store.log.append(conversation, stamped, changes=changes)
             self.runtime.hub.publish(conversation, seqs, stamped)

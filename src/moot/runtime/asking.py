@@ -1,4 +1,4 @@
-"""Asks a person: approvals of calls and the questions of tools. What is asked is stored first; an answer is good for one use."""
+"""Requests to a person: approvals of calls and questions of tools. A request is stored before it is shown. Each approval is used once."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from moot.types.run import RunRequest
 from moot.types.store import Ask, Change, Expire, Fence
 from moot.types.tool import Question, Tool
 
-NOBODY = "this needs a person's approval, and nobody is there to give it"
+NOBODY = "this needs a person's approval, but no one is available to give it"
 
-EXPIRED = "nobody answered in time"
+EXPIRED = "no one answered in time"
 
 
 class Asker(Protocol):
-    """The part of a leg that asking needs."""
+    """The part of a leg that requests need."""
 
     runtime: Runtime
     request: RunRequest
     fence: Fence
     index: Journal
     asked: frozenset[str]
-    """Ids of what this run had asked when the leg began."""
+    """Ids of all approvals that the run had requested when the leg started."""
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range: ...
 
 
 async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
-    """As `RunContext.allow`: policy first, then the stored answer, else the question (raises Parked)."""
+    """Implement `RunContext.allow`: apply policy, then the stored answer, else ask (raises Parked)."""
     request = leg.request
     ruling = rule_on(leg.runtime, request, tool, subject)
     if ruling.action == "deny":
@@ -72,24 +72,24 @@ async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: byt
         return Verdict(True)
     answer = await ask(leg, approval)
     if not answer.approved:
-        return Verdict(False, answer.reason or "a person said no", asked=True)
+        return Verdict(False, answer.reason or "rejected by a person", asked=True)
     if answer.arguments is not None:
         return _edited(leg, tool, approval.id, answer.arguments)
     return Verdict(True, answer.reason, approval.id, digest)
 
 
 async def _allowed_since(leg: Asker, stored: Approval) -> bool:
-    """Answers what was asked and need not be by now; what a person has said already stands. False when it can't be answered any more."""
+    """Answer a request that is allowed by now, unless a person has answered it. Return False if it has expired."""
     if stored.answer is None:
         try:
-            await leg.runtime.store.records.answer(stored.id, Answer(True, reason="allowed meanwhile", answered_by="moot"))
+            await leg.runtime.store.records.answer(stored.id, Answer(True, reason="allowed in the meantime", answered_by="moot"))
         except Busy:  # answered at this moment, or expired
             return (await leg.runtime.store.records.approval(stored.id) or stored).answer is not None
     return True
 
 
 def rule_on(runtime: Runtime, request: RunRequest, tool: Tool, subject: str) -> Ruling:
-    """Policy's word on a call, with what was allowed for the conversation."""
+    """Return policy's ruling on a call, including the conversation's grants."""
     settings, conversation = runtime.settings, request.conversation
     return decide(
         settings.permissions,
@@ -102,24 +102,24 @@ def rule_on(runtime: Runtime, request: RunRequest, tool: Tool, subject: str) -> 
 
 
 def _edited(leg: Asker, tool: Tool, approval: str, arguments: bytes) -> Verdict:
-    """The yes to what the person put in the place of the call; what is forbidden stays so."""
+    """Return the verdict on a call edited by the person. Denied calls stay denied."""
     ruling = rule_on(leg.runtime, leg.request, tool, subject_of(loads_exact(arguments)))
     if ruling.action == "deny":
-        return Verdict(False, f"not allowed as it was edited: {ruling.why}")
+        return Verdict(False, f"the edited call is not allowed: {ruling.why}")
     request = leg.request
     digest = bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
     return Verdict(True, "", approval, digest, arguments=arguments)
 
 
 def _is_spent(approval: Approval, now: int) -> bool:
-    """Whether a yes is good for nothing any more: used by a call whose outcome is unknown, or left until it had expired."""
+    """Return whether an approval can't be used any more: used by a call with unknown outcome, or expired after it was given."""
     if approval.answer is None or not approval.answer.approved:
         return False
     return approval.used_at is not None or (approval.expires_at is not None and approval.expires_at <= now)
 
 
 async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
-    """The replies to a tool's questions; raises Parked while they are out."""
+    """Return the replies to a tool's questions. Raise Parked while they are pending."""
     if leg.request.settings.get("unattended") == "deny":
         return tuple(() for _ in wanted)
     arguments = dumps([_to_json(item) for item in wanted])
@@ -140,7 +140,7 @@ async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tup
 
 
 async def client_output(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: JsonObject) -> JsonObject:
-    """As `ToolContext.client_output`. The client has all it needs in the call itself, so nothing more is shown; it never expires."""
+    """Implement `ToolContext.client_output`. The call itself tells the client everything, so no chunk is added. It never expires."""
     run, data = leg.request.run.id, dumps(arguments)
     approval = Approval(
         id=f"{run}/{key}/output",
@@ -155,11 +155,11 @@ async def client_output(leg: Asker, tool: Tool, key: str, tool_call: str, argume
     answer = await ask(leg, approval)
     if answer.approved and isinstance(answer.value, dict):
         return answer.value
-    return {"error": answer.reason or "the client gave no output"}
+    return {"error": answer.reason or "the client returned no output"}
 
 
 async def ask(leg: Asker, approval: Approval) -> Answer:
-    """As `RunContext.ask`."""
+    """Implement `RunContext.ask`."""
     stored = await leg.runtime.store.records.approval(approval.id)
     if stored is not None:
         if stored.answer is not None:
@@ -182,11 +182,11 @@ async def ask(leg: Asker, approval: Approval) -> Answer:
 
 
 async def _expired(leg: Asker, approval: Approval) -> Answer:
-    """The no that stands for an answer that did not come."""
+    """Store and return a rejection because the approval expired."""
     answer = Answer(False, reason=EXPIRED, answered_by="moot")
     try:
         await _show(leg, approval, answer, Expire(approval.id, EXPIRED))
-    except Busy:  # somebody was just in time
+    except Busy:  # someone answered just in time
         raise Parked from None
     return answer
 
@@ -202,7 +202,7 @@ async def _show(leg: Asker, approval: Approval, answer: Answer, *changes: Change
 
 
 def answered(approval: Approval, answer: Answer) -> Event:
-    """The answer as watchers see it; replies to questions are seen in the output of the call that asked."""
+    """Return the answer as an event for watchers. Replies to questions are shown in the output of the call that asked."""
     key = f"answer:{approval.id}"
     body: JsonObject = {"option": answer.option, "by": answer.answered_by}
     if approval.questions is not None:
@@ -216,7 +216,7 @@ def answered(approval: Approval, answer: Answer) -> Event:
 
 
 def expiry(leg: Asker) -> int | None:
-    """When a question of now ends, ms; None = never."""
+    """Return when a request made now expires, in ms; None = never."""
     timeout = leg.runtime.settings.permissions.timeout
     return int(leg.runtime.clock.now() // 1000 + timeout * 1000) if timeout else None
 

@@ -1,4 +1,4 @@
-"""A file that a person names, as a part of what they say."""
+"""Attaching files to a prompt."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _MEDIA = (
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A part, and what the person should know of it."""
+    """A message part, and a note for the user."""
 
     part: Part
     note: str = ""
 
 
 def attach(path: Path) -> Attached:
-    """A picture or PDF as a file part, text as a text part that begins with its path. Raises UsageError for all else. Blocks."""
+    """Return an image or PDF as a file part, or text as a text part that starts with its path. Raise UsageError for other files. Blocks."""
     data = read_whole(path, MAX_MEDIA)
     media = next((media for head, media in _MEDIA if data.startswith(head)), None)
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
@@ -39,15 +39,15 @@ def attach(path: Path) -> Attached:
         url = f"data:{media};base64,{base64.b64encode(data).decode()}"
         return Attached({"type": "file", "mediaType": media, "filename": path.name, "url": url})
     if b"\0" in data:
-        raise UsageError(f"{str(path)!r} is neither text, a picture (PNG, JPEG, GIF, WebP) nor a PDF")
+        raise UsageError(f"{str(path)!r} can't be attached: it is neither text, an image (PNG, JPEG, GIF, WebP) nor a PDF")
     if len(data) > MAX_TEXT:
-        raise UsageError(f"{str(path)!r} has more than {MAX_TEXT >> 20} MiB of text; no model reads that much")
+        raise UsageError(f"{str(path)!r} has more than {MAX_TEXT >> 20} MiB of text, which is too much for any model")
     text, note = as_text(data, str(path))
     return Attached(text_part(f"{path}:\n\n{text}"), note)
 
 
 def read_whole(path: Path, limit: int) -> bytes:
-    """The bytes of a file. Raises UsageError when it can't be read or has more than `limit`."""
+    """Return the bytes of a file. Raise UsageError if it can't be read or is larger than `limit`."""
     try:
         with path.open("rb") as file:
             data = file.read(limit + 1)
@@ -60,9 +60,9 @@ def read_whole(path: Path, limit: int) -> bytes:
 
 
 def as_text(data: bytes, where: str) -> tuple[str, str]:
-    """The text, and words about what of it was no UTF-8; empty when all was."""
+    """Return the text, and a note about bytes that are not UTF-8, or an empty string."""
     try:
         return data.decode("utf-8"), ""
     except UnicodeDecodeError as error:
-        note = f"{where} is not UTF-8 from byte {error.start} on; what could not be read became \ufffd"
+        note = f"{where} is not valid UTF-8 from byte {error.start} on; invalid bytes were replaced by \ufffd"
         return data.decode("utf-8", "replace"), note

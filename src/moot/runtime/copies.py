@@ -1,4 +1,4 @@
-"""Where a conversation that follows a source of another program is gone on with already."""
+"""The linked copy in which an imported conversation continues."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["copy_of"]
 
 
 async def copy_of(conversations: Conversations, conversation: Conversation) -> Conversation | None:
-    """The linked copy in which it was gone on with from where it stands; None when there is none yet, or it has gone on since.
+    """Return the linked copy that continues the conversation's current head, or None if there is none.
 
-    The next prompt goes there, so a face shows that one.
+    The next prompt goes to the copy, so faces show the copy.
     """
     if not conversation.follows or conversation.head is None:
         return None
     head = await conversations.message(conversation.head, conversation=conversation.id)
-    made = await conversations.by_key(copy_key(conversation.id, head.id, head.last_seq))
-    return made if made is not None and made.deleted_at is None else None
+    copy = await conversations.by_key(copy_key(conversation.id, head.id, head.last_seq))
+    return copy if copy is not None and copy.deleted_at is None else None

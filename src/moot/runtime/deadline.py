@@ -1,4 +1,4 @@
-"""How long a leg may work. While a person is waited for, its time stands still."""
+"""The time limit of a leg. The time spent waiting for a person does not count."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Deadline"]
 
 
 class Deadline:
-    """The limit of one leg, entered once; waits may overlap."""
+    """The time limit of one leg, entered once. Waits may overlap."""
 
     def __init__(self) -> None:
         self._scope: anyio.CancelScope | None = None
@@ -21,14 +21,14 @@ class Deadline:
 
     @contextmanager
     def limit(self, seconds: float | None) -> Generator[anyio.CancelScope]:
-        """Cancels what is done inside after that many seconds of work; None = never."""
+        """Cancel the block after that many seconds of work; None = never."""
         with anyio.move_on_after(seconds) as self._scope:
             yield self._scope
         self._scope = None
 
     @contextmanager
-    def standing_still(self) -> Generator[None]:
-        """What is done inside takes none of the time."""
+    def paused(self) -> Generator[None]:
+        """Stop the clock during the block."""
         if self._scope is not None and not self._waits:
             self._left, self._scope.deadline = self._scope.deadline - anyio.current_time(), inf
         self._waits += 1

@@ -1,4 +1,4 @@
-"""What becomes of a call that an outside agent asks about. Its process waits, and so the leg waits with it."""
+"""Decisions about calls of outside agents. The agent's process waits for the answer, so the leg keeps running."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from moot.types.store import Ask, Expire, Use
 __all__ = ["decide"]
 
 _DEFINITION = b"outside"
-"""Stands for the definition of a tool that moot has none of."""
-_WITHDRAWN = "the agent does not want to know any more"
-_PATIENCE = 2.0
+"""Used instead of a tool definition, because moot has none for outside tools."""
+_WITHDRAWN = "the agent withdrew the request"
+_WITHDRAW_SECONDS = 2.0
 
 
 class Holder(Asker, Protocol):
-    """The part of a leg that waiting inside of it needs."""
+    """The part of a leg that waiting inside it needs."""
 
     deadline: Deadline
     asked_outside: Counter[str]
-    """How often each call of an outside agent was asked about."""
+    """Number of requests for each call of an outside agent."""
 
     def message(self) -> Message: ...
 
 
 async def decide(leg: Holder, call: OutsideCall) -> OutsideAnswer:
-    """As `RunContext.decide`."""
+    """Implement `RunContext.decide`."""
     ruling = await _ruling(leg, call)
     if ruling.action == "deny":
         return await _by_policy(leg, call, ruling, f"not allowed: {ruling.why}")
@@ -52,19 +52,19 @@ async def decide(leg: Holder, call: OutsideCall) -> OutsideAnswer:
         return await _by_policy(leg, call, ruling, NOBODY)
     approval = await _ask(leg, call, ruling)
     try:
-        with leg.deadline.standing_still():
+        with leg.deadline.paused():
             answer = await _wait(leg, approval)
     except BaseException:
         await _withdraw(leg, approval)
         raise
-    return await _told(leg, call, approval, answer)
+    return await _outside_answer(leg, call, approval, answer)
 
 
 async def _ruling(leg: Holder, call: OutsideCall) -> Ruling:
     if call.questions is not None:
-        return Ruling("ask", "it asks the person")
+        return Ruling("ask", "the agent asks a question")
     runtime, request = leg.runtime, leg.request
-    # read again: what was answered to an earlier call of this run may allow this one
+    # read again, because an answer to an earlier call of this run may allow this one
     conversation = await runtime.store.conversations.get(request.conversation.id)
     return rule_on(
         runtime.settings.permissions,
@@ -76,7 +76,7 @@ async def _ruling(leg: Holder, call: OutsideCall) -> Ruling:
 
 
 async def _by_policy(leg: Holder, call: OutsideCall, ruling: Ruling, refused: str) -> OutsideAnswer:
-    """An answer that nobody was asked for; the log says why."""
+    """Return an answer given without asking a person. The log records the reason."""
     body: JsonObject = {"ruling": ruling.action, "why": ruling.why, "tool": call.name, "toolCallId": call.tool_call}
     if refused == NOBODY:
         body["value"] = {"denied": NOBODY}
@@ -90,7 +90,7 @@ def _refusal(call: OutsideCall, reason: str, by: str = "policy") -> OutsideAnswe
 
 async def _ask(leg: Holder, call: OutsideCall, ruling: Ruling) -> Approval:
     request, asked = leg.request, leg.asked_outside[call.tool_call]
-    leg.asked_outside[call.tool_call] += 1  # before anything is awaited: it may be asked twice at once
+    leg.asked_outside[call.tool_call] += 1  # before the first await, because the same call may be requested twice concurrently
     id = f"{request.run.id}/outside:{call.tool_call}{f'#{asked}' if asked else ''}"
     approval = Approval(
         id=id,
@@ -108,13 +108,13 @@ async def _ask(leg: Holder, call: OutsideCall, ruling: Ruling) -> Approval:
     piece: Chunk = {"type": "tool-approval-request", "approvalId": id, "toolCallId": call.tool_call}
     if call.questions is not None:
         piece = data("questions", {"approvalId": id, "toolCallId": call.tool_call, "questions": call.questions}, id=id)
-    # behind the mark the run's time stands still, and readers that want no more than what was said leave
+    # after this mark the run's clock is paused, and readers that don't wait for answers stop
     await leg.append(Event("chunks", (piece,)), Event("meta", body=PARKED), changes=(Ask(approval, hold=True),), sync=True, fold=True)
     return approval
 
 
 async def _wait(leg: Holder, approval: Approval) -> Answer:
-    """The answer; what nobody says in time is a no."""
+    """Wait for the answer. Return a rejection if it expires."""
     left = None if approval.expires_at is None else max(0.0, approval.expires_at / 1000 - leg.runtime.now() / 1_000_000)
     while True:
         with anyio.move_on_after(left):
@@ -124,7 +124,7 @@ async def _wait(leg: Holder, approval: Approval) -> Answer:
                         return answer
         try:
             await leg.append(Event("meta", body={"expired": approval.id}), changes=(Expire(approval.id, EXPIRED),), sync=True)
-        except Busy:  # somebody was just in time, or the clocks differ by a little
+        except Busy:  # someone answered just in time, or the clocks differ slightly
             left = 0.05
             continue
         return Answer(False, reason=EXPIRED, answered_by="moot")
@@ -136,32 +136,32 @@ async def _answer(leg: Holder, approval: Approval) -> Answer | None:
 
 
 async def _withdraw(leg: Holder, approval: Approval) -> None:
-    """Nobody waits for the answer any more."""
-    with anyio.CancelScope(shield=True), anyio.move_on_after(_PATIENCE):
+    """Expire the approval because no one waits for the answer any more."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(_WITHDRAW_SECONDS):
         try:
             answer = Answer(False, reason=_WITHDRAWN, answered_by="moot")
             change = Expire(approval.id, _WITHDRAWN, early=True)
             await leg.append(_closed(leg, approval, answer), Event("meta", body=LEG), changes=(change,), sync=True)
         except (Busy, FenceLost):
-            pass  # it was answered at this moment, for nothing; or the run is somebody else's by now
+            pass  # it was answered at the same moment, or another owner has taken the run
     leg.runtime.hub.touch(leg.fence.conversation)
 
 
 def _closed(leg: Holder, approval: Approval, answer: Answer) -> Event:
-    """The answer as watchers see it; nothing is shown of it on a call that is over already, which would open it again."""
+    """Return the answer as an event for watchers, without chunks if the call is already settled, which they would reopen."""
     event = answered(approval, answer)
     over = any(is_settled(part) for part in leg.message().parts if part.get("toolCallId") == approval.tool_call)
     return event._replace(kind="journal", chunks=()) if over else event
 
 
-async def _told(leg: Holder, call: OutsideCall, approval: Approval, answer: Answer) -> OutsideAnswer:
-    """Shows the answer and uses it up; what it says to the agent."""
+async def _outside_answer(leg: Holder, call: OutsideCall, approval: Approval, answer: Answer) -> OutsideAnswer:
+    """Show the answer, mark the approval as used, and return the answer for the agent."""
     option = _chosen(call, answer)
     digest = answer.digest or approval.digest
     events = (Event("meta", body=LEG), answered(approval, answer))
     if not answer.approved:
         await leg.append(*events, fold=True)
-        return OutsideAnswer(False, option, answer.reason or "a person said no", answer.answered_by)
+        return OutsideAnswer(False, option, answer.reason or "rejected by a person", answer.answered_by)
     try:
         await leg.append(*events, changes=(Use(approval.id, digest),), sync=True, fold=True)
     except Busy as error:
@@ -173,5 +173,5 @@ def _chosen(call: OutsideCall, answer: Answer) -> Option | None:
     named = next((option for option in call.options if option.id == answer.option and option.allows == answer.approved), None)
     if named is not None:
         return named
-    # ours for longer (`conversation`, `always`) are kept by moot: the agent is told of this call alone, and asks again
+    # moot itself applies lasting answers (`conversation`, `always`); the agent only gets an answer for this call and will ask again
     return call.option("allow_once", "allow_always") if answer.approved else call.option("reject_once", "reject_always")

@@ -1,4 +1,4 @@
-"""Permissions as JSON: the same in every face."""
+"""Permissions as JSON, the same for all faces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["grant_json", "place_of", "rule_json", "ruling_json"]
 
 
 def rule_json(rule: Rule) -> JsonObject:
-    """A standing rule, and where it was written."""
+    """Return a permission rule with the place where it was written."""
     return {
         "kind": "rule",
         "tool": rule.tool,
@@ -23,12 +23,12 @@ def rule_json(rule: Rule) -> JsonObject:
 
 
 def grant_json(grant: Grant) -> JsonObject:
-    """What was allowed in a conversation."""
+    """Return a permission granted in a conversation."""
     return {"kind": "grant", "action": "allow", **grant.to_json()}
 
 
 def ruling_json(permissions: Permissions, ruling: Ruling) -> JsonObject:
-    """What would happen to a call, and where that was written."""
+    """Return what would happen to a call, with the place of the deciding rule."""
     return {
         "action": ruling.action,
         "why": ruling.why,
@@ -38,5 +38,5 @@ def ruling_json(permissions: Permissions, ruling: Ruling) -> JsonObject:
 
 
 def place_of(permissions: Permissions, why: str) -> str:
-    """Where the rule stands that a ruling names; empty for none."""
+    """Return the place of the rule mentioned in a ruling, or an empty string."""
     return next((rule.origin for rule in permissions.rules if told(rule) in why), "")

@@ -1,4 +1,4 @@
-"""The run border: one leg from its claim to its end. Whatever happens inside, the run reaches one recorded state."""
+"""Driving one leg of a run from its claim to its end. Whatever happens inside, the run ends up in exactly one recorded state."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from moot.types.run import Run, RunOutcome, RunRequest
 from moot.types.store import End, Fence, Fold, Park, Standing
 
 CLOSING = 2.0
-"""Seconds that a run's closing may take when everything else is being cancelled."""
+"""Time limit in seconds for closing a run while everything else is being cancelled."""
 
 log = logging.getLogger("moot.runtime")
 
 
 async def drive(runtime: Runtime, fence: Fence, standing: Standing, scope: anyio.CancelScope) -> Run:
-    """Runs one leg from where the run stood when it was claimed; the run as it stands afterwards. Cancelling `scope` ends it as cancelled.
+    """Run one leg from the claimed state and return the run as it is afterwards. Cancelling `scope` ends the run as cancelled.
 
-    Cancellation from outside passes through and leaves the run to be resumed; so does the loss of the fence.
+    Cancellation from outside and loss of the fence leave the run to be resumed.
     """
     leg = await _open(runtime, fence, standing)
     ended = False
@@ -58,12 +58,12 @@ async def drive(runtime: Runtime, fence: Fence, standing: Standing, scope: anyio
     except Parked:
         await _park(leg)
     except FenceLost:
-        pass  # somebody else goes on with it, and what it stands at is theirs to say
+        pass  # another owner has taken the run and records its state
     return await runtime.store.records.run(fence.run)
 
 
 async def _ended(leg: Leg, outcome: RunOutcome) -> bool:
-    """Records the run's end; False when somebody has said more just as it was to be finished: it goes on where its journal stands."""
+    """Record the run's end. Return False if a message arrived just before the end, so that the run must continue."""
     with anyio.CancelScope(shield=True):
         with anyio.move_on_after(CLOSING):
             await kill_leftovers(leg.index)
@@ -86,7 +86,7 @@ async def _open(runtime: Runtime, fence: Fence, standing: Standing) -> Leg:
     try:
         agent = in_project(find_agent(runtime.settings, run.agent, run.settings), standing.project)
     except MootError:
-        agent = Agent(name=run.agent)  # gone from the configuration: the first step says so
+        agent = Agent(name=run.agent)  # removed from the configuration; the first step reports it
     request = RunRequest(run, standing.conversation, agent, limits, run.settings, servers_of(runtime.settings, agent))
     leg = Leg(runtime, request, fence, standing.message, events, standing.inbox, standing.project)
     if "run" not in leg.index.starts and not _damaged(events):
@@ -100,18 +100,18 @@ async def _open(runtime: Runtime, fence: Fence, standing: Standing) -> Leg:
 
 
 async def _within(leg: Leg) -> RunOutcome:
-    """The agent service's outcome; its failures as outcomes, its cancellation and Parked as they are."""
+    """Return the agent service's outcome, with errors as failed outcomes. Raise Parked and cancellation."""
     limit = leg.request.limits.seconds
     if seq := _damaged(await leg.journal()):
-        # what has begun and what has ended can't be told any more, and nothing is done twice on a guess
-        words = f"event {seq} of this run is damaged in the store, so it can't be taken up; what can be read of it is kept"
-        return RunOutcome("failed", "error", Failure(words, StoreCorrupt.code))
+        # it is unknown which calls were started or completed, and nothing must be done twice
+        message = f"event {seq} of this run is damaged in the store, so the run can't be resumed; its readable events are kept"
+        return RunOutcome("failed", "error", Failure(message, StoreCorrupt.code))
     try:
         service: AgentService = AGENTS.make(leg.request.run.agent_type)
         with leg.deadline.limit(max(0.0, limit - worked(await leg.journal())) if limit else None) as timer:
             return await service.run(leg.request, leg)
         assert timer.cancelled_caught
-        late = Failure(f"stopped after {limit:g} s", kind="deadline", fix="raise it with --timeout or limits.seconds")
+        late = Failure(f"stopped after {limit:g} s", kind="deadline", fix="raise the limit with --timeout or limits.seconds")
         return RunOutcome("failed", "other", late)
     except FenceLost:
         raise
@@ -125,18 +125,18 @@ async def _within(leg: Leg) -> RunOutcome:
 
 
 def _damaged(events: Sequence[Event]) -> int:
-    """The seq of the first event that the store could not read; 0 = all is well."""
+    """Return the seq of the first damaged event; 0 = none."""
     damaged = (event.seq for event in events if event.kind == "meta" and isinstance(event.body, dict) and event.body.get("damaged") is True)
     return next(damaged, 0)
 
 
 def _about(leg: Leg) -> dict[str, str]:
-    """What a log record about a run carries, for `moot logs --run`."""
+    """Return the extra fields of a run's log records, used by `moot logs --run`."""
     return {"run": leg.fence.run, "conversation": leg.request.run.conversation}
 
 
 def _unwrap(group: BaseExceptionGroup[BaseException], about: dict[str, str]) -> RunOutcome:
-    """A task group's failures as one outcome; what must pass through is raised alone."""
+    """Return a task group's failures as one outcome. Raise exceptions that must propagate."""
     for kind in (Parked, FenceLost):
         if (found := group.subgroup(kind)) is not None:
             raise _first(found)
@@ -157,7 +157,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def _park(leg: Leg) -> None:
-    """The run waits and its owner lets go; an answer claims it again."""
+    """Park the run and release it. An answer claims it again."""
     with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
         await leg.append(Event("meta", body=PARKED), changes=(Park(),), sync=True, fold=True)
         point("run.parked")
@@ -176,7 +176,7 @@ async def _end(leg: Leg, outcome: RunOutcome) -> None:
     fold = Fold(folder.parts(), folder.metadata(), message_status)
     end = End(status, outcome.error, usage, cost, context_usage if isinstance(context_usage, float) else None, model)
     body: JsonObject = {"status": status, "finish_reason": outcome.finish_reason}
-    # not by leg.append: here Fold carries the message's last status
+    # not with leg.append, because this Fold carries the message's final status
     event = Event("chunks", chunks, None, leg.fence.run, None, "end", "run", body, leg.runtime.now())
     conversation = leg.fence.conversation
     seqs = await leg.runtime.store.log.append(conversation, (event,), fence=leg.fence, changes=(fold, end), sync=True)
@@ -186,7 +186,7 @@ async def _end(leg: Leg, outcome: RunOutcome) -> None:
 
 def _closing(leg: Leg, outcome: RunOutcome) -> tuple[Chunk, ...]:
     parts = leg.folder.parts()
-    why = "cancelled before it ended" if outcome.status == "cancelled" else "not run: the run ended before it"
+    why = "cancelled before it completed" if outcome.status == "cancelled" else "not executed because the run ended"
     chunks: list[Chunk] = [*close_open(parts), *settle_calls(parts, why)]
     if outcome.error is not None:
         chunks.append(chunk.error(outcome.error.advice()))

@@ -1,4 +1,4 @@
-"""What a call would do, told by a model beside the run while the call stays pending. Its words are untrusted and decide nothing."""
+"""A model's explanation of a pending call. The text is untrusted and has no effect on the decision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.types.part import text_part
 __all__ = ["explain"]
 
 CHARACTERS = 20_000
-"""Of the arguments that are shown to the model."""
+"""Maximum length of the arguments shown to the model."""
 
 _SYSTEM = (
     "A person must decide whether a program may run the tool call below. In at most four short sentences of plain text say what it does, "
@@ -21,11 +21,11 @@ _SYSTEM = (
 
 
 async def explain(runtime: Runtime, approval: Approval, arguments: bytes) -> str:
-    """A few sentences by the small model, else the run's own. Raises UsageError (there is no model) and ProviderError."""
+    """Return a few sentences by the small model, or else the run's own. Raise UsageError without a model, and ProviderError."""
     run = await runtime.store.records.run(approval.run)
     conversation = await runtime.store.conversations.get(run.conversation)
     text = arguments.decode("utf-8", "replace")
-    shown = text if len(text) <= CHARACTERS else f"{text[:CHARACTERS]}\n({len(text):,} characters in all)"
-    said = Message("explain", "user", (text_part(f"Tool: {approval.tool}\nFolder: {conversation.directory}\nArguments:\n{shown}"),))
+    shown = text if len(text) <= CHARACTERS else f"{text[:CHARACTERS]}\n({len(text):,} characters in total)"
+    prompt = Message("explain", "user", (text_part(f"Tool: {approval.tool}\nFolder: {conversation.directory}\nArguments:\n{shown}"),))
     model = "small" if runtime.settings.models.small else run.model or conversation.model or "main"
-    return (await aside(runtime, conversation.id, "explain", _SYSTEM, [said], model=model)).strip()
+    return (await aside(runtime, conversation.id, "explain", _SYSTEM, [prompt], model=model)).strip()

@@ -1,4 +1,4 @@
-"""A conversation on its way out: as messages for any format, as a recording with all that its runs said and heard."""
+"""Export of a conversation: as messages for any format, or as a recording with all exchanges of its runs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
 async def exported(holdings: Holdings, conversation: Conversation, format: Format, *, branches: bool = True) -> Written:
-    """The conversation as a file of that format, with all its branches where the format holds them.
+    """Return the conversation as a file of that format, with all its branches if the format supports them.
 
-    Raises UsageError for a format that can only be read.
+    Raise UsageError if the format is read-only.
     """
     if isinstance(format, Recorder):
         recording = await recorded(holdings, conversation)
@@ -44,9 +44,9 @@ async def exported(holdings: Holdings, conversation: Conversation, format: Forma
 async def gathered(
     holdings: Holdings, conversation: Conversation, format: Format, *, branches: bool = True, counted: bool = False
 ) -> ExportedConversation:
-    """What of the conversation a format can hold: files in it, other branches, what sub-agents said.
+    """Return what the format can hold of the conversation, with attached files, other branches and sub-agents.
 
-    `counted`: the branches and sub-agents that it can't hold too, without their files, so that its report tells of them.
+    With `counted`, also include unsupported branches and sub-agents without their files, so that the format can report them as lost.
     """
     branched, nested = holds(format, "branches"), holds(format, "sub-agents")
     whole = await _whole(holdings, conversation, branches=branches and branched, depth=_DEEPEST if nested else 0)
@@ -60,7 +60,7 @@ async def gathered(
 
 
 def holds(format: Format, thing: str) -> bool:
-    """Whether its files can hold such a thing, in the words of `Counts`."""
+    """Return whether the format's files can hold such a thing, named as in `Counts`."""
     return isinstance(format, Holding) and thing in format.holds
 
 
@@ -74,23 +74,23 @@ async def _whole(holdings: Holdings, conversation: Conversation, *, branches: bo
 
 
 async def _children(holdings: Holdings, conversation: str) -> Sequence[Conversation]:
-    """What its sub-agents held, oldest first."""
+    """Return the conversations of sub-agents, oldest first."""
     page = await holdings.conversations.list(parent=conversation, archived=None, limit=_CHILDREN)
     return page.items[::-1]
 
 
 async def _others(holdings: Holdings, conversation: str, shown: Iterable[Message], *, files: bool) -> tuple[Message, ...]:
-    """The messages of the other branches; where one before them is deleted they hang on what stood before that."""
+    """Return the messages of the other branches. Children of a deleted message are attached to its closest parent that exists."""
     nodes = await holdings.tree.nodes(conversation)
     parents = {node.id: node.parent for node in nodes}
-    kept = {node.id for node in nodes if not node.deleted}
+    existing = {node.id for node in nodes if not node.deleted}
     known = {message.id for message in shown}
     found: list[Message] = []
     for node in nodes:
         if node.id in known or node.deleted:
             continue
         parent = node.parent
-        while parent is not None and parent not in kept:
+        while parent is not None and parent not in existing:
             parent = parents.get(parent)
         message = await holdings.conversations.message(node.id)
         found.append(replace(await _with_files(holdings, message) if files else message, parent=parent))
@@ -98,7 +98,7 @@ async def _others(holdings: Holdings, conversation: str, shown: Iterable[Message
 
 
 async def recorded(holdings: Holdings, conversation: Conversation) -> Recording:
-    """The whole conversation, all its branches, as it stands."""
+    """Return the whole conversation with all its branches."""
     events: list[Event] = []
     while page := await holdings.log.read(conversation.id, after=events[-1].seq if events else 0, limit=_PAGE):
         events += page
@@ -108,7 +108,7 @@ async def recorded(holdings: Holdings, conversation: Conversation) -> Recording:
     exchanges = await _exchanges(holdings, events)
     contents = await _contents(holdings, events, exchanges, runs)
     frames = sum(event.kind == "raw" for event in events)
-    kept = {"messages": len(messages), "runs": len(runs), "frames": frames, "contents": len(contents)}
+    counts = {"messages": len(messages), "runs": len(runs), "frames": frames, "contents": len(contents)}
     return Recording(
         conversation.id,
         conversation,
@@ -118,7 +118,7 @@ async def recorded(holdings: Holdings, conversation: Conversation) -> Recording:
         tuple(events),
         frozenset(node.id for node in nodes if node.deleted),
         contents,
-        Fidelity({name: count for name, count in kept.items() if count}),
+        Fidelity({name: count for name, count in counts.items() if count}),
     )
 
 
@@ -136,7 +136,7 @@ async def _exchanges(holdings: Holdings, events: Iterable[Event]) -> list[Exchan
 
 
 async def _contents(holdings: Holdings, events: Iterable[Event], exchanges: Iterable[Exchange], runs: Iterable[Run]) -> dict[str, Content]:
-    """Everything that is named by its hash and is there."""
+    """Return all existing blobs that are referenced by hash."""
     texts = [dumps(exchange.request) for exchange in exchanges] + [dumps(run.settings) for run in runs]
     texts += [dumps([list(event.chunks), event.body]) for event in events if event.kind != "raw"]
     found: dict[str, Content] = {}
@@ -145,7 +145,7 @@ async def _contents(holdings: Holdings, events: Iterable[Event], exchanges: Iter
             blob = await holdings.blobs.about(name)
             found[name] = Content(await holdings.blobs.get(name), blob.media_type)
         except NotFound:
-            continue  # 64 digits that are no blob's name
+            continue  # 64 hex digits that are not the name of a blob
     return found
 
 

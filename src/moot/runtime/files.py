@@ -1,4 +1,4 @@
-"""The files that a person could mean: for completing `@file`."""
+"""Completion of `@file`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from moot.tools.ignores import walk
 __all__ = ["candidates", "files_below"]
 
 WALKED = 20_000
-"""Files that are looked at for completion."""
+"""Maximum number of files considered for completion."""
 
 
 def files_below(paths: Paths) -> list[str]:
-    """Files and folders (with `/`) that are not ignored, the guard's own order. Blocks."""
+    """Return files and folders (with `/`) that are not ignored, in the order of the guard. Blocks."""
     found: list[str] = []
     try:
         for path, entry in walk(paths, "."):
@@ -25,13 +25,13 @@ def files_below(paths: Paths) -> list[str]:
                 found.append(f"{path}/" if entry.kind == "directory" else path)
             if len(found) >= WALKED:
                 break
-    except MootError:  # the folder is gone, or closed to us: there is nothing to complete
+    except MootError:  # the folder was removed or can't be read: there is nothing to complete
         pass
     return found
 
 
 def candidates(typed: str, files: Sequence[str], limit: int = 50) -> list[str]:
-    """The files that fit best: a name that begins so, then one that has it, then one with the letters in this order."""
+    """Return the best matches: names with this prefix, then names that contain it, then names with its letters in this order."""
     wanted = typed.lower()
     letters = re.compile(".*".join(map(re.escape, wanted)))
     ranked: list[tuple[int, int, str]] = []
@@ -45,7 +45,7 @@ def candidates(typed: str, files: Sequence[str], limit: int = 50) -> list[str]:
 def _rank(wanted: str, path: str, letters: re.Pattern[str]) -> int | None:
     if path.startswith(wanted):
         return 0
-    if os.path.basename(path.rstrip("/")).startswith(wanted):  # noqa: PTH119  no path object for each of thousands
+    if os.path.basename(path.rstrip("/")).startswith(wanted):  # noqa: PTH119  avoids thousands of path objects
         return 1
     if wanted in path:
         return 2

@@ -1,4 +1,4 @@
-"""A folder with a file for each conversation: names that stay, an index that says what is there, nothing written twice."""
+"""Export of conversations into a folder with one file each: stable names, an index, and nothing written twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from moot.types.store import Holdings
 __all__ = ["INDEX", "Filed", "Filter", "Folder", "Sheet", "filed", "put", "slug", "wanted"]
 
 INDEX = "index.jsonl"
-"""A line for each conversation: its id, its file, its title, what it was made of; of one id the last line counts."""
+"""One line per conversation with its id, file, title and state. The last line of an id counts."""
 
 _CHARACTERS = 60
 _BYTES = 150
@@ -33,39 +33,39 @@ _LATEST = 253_402_300_799_000
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which conversations; what is empty says nothing."""
+    """A selection of conversations. Empty fields match everything."""
 
     project: str = ""
-    """Its id."""
+    """Project id."""
     agent: str = ""
     since: int = 0
-    """ms: their last activity was then or later."""
+    """ms. Matches conversations whose last activity was then or later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A conversation as it is to be filed."""
+    """An exported conversation to be written to a file."""
 
     written: Written
     title: str
-    """For its file's name: of a form that is shared the redacted one."""
+    """Title for the file name. Redacted if the document is redacted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filed:
-    """What became of one conversation."""
+    """The result for one conversation."""
 
     conversation: Conversation
     outcome: Literal["written", "unchanged", "failed"]
     file: str = ""
-    """Its name in the folder."""
+    """Name in the folder."""
     fidelity: Fidelity = field(default_factory=Fidelity)
     problem: str = ""
     size: int = 0
 
 
 async def wanted(holdings: Holdings, filter: Filter, format: Format) -> list[Conversation]:
-    """Those that get a file of their own, oldest first: what a sub-agent said goes into its parent's where the format holds it."""
+    """Return the conversations that get a file of their own, oldest first. Sub-agents are left out if the format nests them."""
     found: list[Conversation] = []
     cursor: str | None = None
     nested = holds(format, "sub-agents")
@@ -85,9 +85,9 @@ async def filed(
     make: Callable[[Conversation], Awaitable[Sheet]],
     options: str,
 ) -> AsyncGenerator[Filed, None]:
-    """Each conversation once its file is there; `options` says what else the files depend on: when it changes all are written anew.
+    """Export each conversation and yield its result. If `options`, which the files also depend on, change, all files are written again.
 
-    What can't be written is told and costs no other. Raises MootError when the folder itself can't be used.
+    A conversation that can't be written does not affect the others. Raise MootError if the folder itself can't be used.
     """
     await anyio.to_thread.run_sync(folder.begin)
     for one in conversations:
@@ -106,19 +106,19 @@ async def filed(
 
 
 class Folder:
-    """The folder and its index. Not for two at once."""
+    """The folder and its index. Not safe for concurrent use."""
 
     def __init__(self, path: Path, suffix: str) -> None:
         self.path = path
         self._suffix = suffix
         self._index: dict[str, JsonObject] = {}
-        self._taken = set[str]()
+        self._used_names = set[str]()
 
     def begin(self) -> None:
-        """Makes the folder where there is none, and reads what an earlier time has left."""
+        """Create the folder if needed, and read the index."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._taken = {path.name.casefold() for path in self.path.iterdir()}
+            self._used_names = {path.name.casefold() for path in self.path.iterdir()}
             lines = (self.path / INDEX).read_bytes().splitlines() if (self.path / INDEX).is_file() else []
         except OSError as error:
             raise MootError(f"can't use the folder {str(self.path)!r}: {error.strerror}") from error
@@ -126,24 +126,24 @@ class Folder:
             try:
                 entry = loads_object(line)
             except ValueError:
-                continue  # the last line of a time that was cut short; its file is found again by its bytes
+                continue  # the last line of an interrupted export; its file is recognized by its content
             self._index[str(entry.get("id"))] = entry
 
     def known(self, id: str, state: str) -> str | None:
-        """The file that holds that state of it already."""
+        """Return the file that already contains that state of the conversation, or None."""
         entry = self._index.get(id)
         if entry is None or entry.get("state") != state:
             return None
         name, size = str(entry.get("file")), entry.get("bytes")
         path = self.path / name
-        whole = Path(name).name == name and path.is_file() and (size is None or path.stat().st_size == size)
-        return name if whole else None
+        complete = Path(name).name == name and path.is_file() and (size is None or path.stat().st_size == size)
+        return name if complete else None
 
     def add(self, conversation: Conversation, state: str, sheet: Sheet) -> str:
-        """Writes its file and its line; the name that it had stays. Raises MootError."""
+        """Write the conversation's file and index line, keeping its name. Raise MootError."""
         name = self._name(conversation, sheet)
         put(self.path / name, sheet.written.data)
-        self._taken.add(name.casefold())
+        self._used_names.add(name.casefold())
         entry: JsonObject = {"id": conversation.id, "file": name, "title": sheet.title, "bytes": len(sheet.written.data), "state": state}
         self._index[conversation.id] = entry
         try:
@@ -154,7 +154,7 @@ class Folder:
         return name
 
     def end(self) -> None:
-        """Leaves one line for each conversation in the index."""
+        """Compact the index to one line per conversation."""
         if self._index:
             put(self.path / INDEX, b"".join(dumps(entry) + b"\n" for entry in self._index.values()))
 
@@ -167,21 +167,21 @@ class Folder:
         number = 1
         while True:
             name = f"{stem}{f'-{number}' if number > 1 else ''}{self._suffix}"
-            if name.casefold() not in self._taken or self._is_same(name, sheet.written.data):
+            if name.casefold() not in self._used_names or self._is_same(name, sheet.written.data):
                 return name
             number += 1
 
     def _is_same(self, name: str, data: bytes) -> bool:
-        """Whether a file that no line tells of is the very one that would be written: the index was cut short."""
-        told = {str(entry.get("file")) for entry in self._index.values()}
+        """Return whether a file that is not in the index already has this content, because the index was truncated."""
+        indexed = {str(entry.get("file")) for entry in self._index.values()}
         path = self.path / name
-        return name not in told and path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+        return name not in indexed and path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
 def put(path: Path, data: bytes) -> None:
-    """The file whole under its name, or not at all; readable by nobody else, for conversations are private.
+    """Write a file atomically, readable only by its owner, because conversations are private.
 
-    What is no file, such as a pipe, is written to. Raises MootError.
+    Anything other than a regular file, such as a pipe, is written directly. Raise MootError.
     """
     unfinished = path.with_name(f".{os.getpid()}.unfinished")
     try:
@@ -197,8 +197,8 @@ def put(path: Path, data: bytes) -> None:
 
 
 def slug(title: str) -> str:
-    """Letters and digits of any language, everything else as one hyphen; short enough for every file system."""
+    """Return letters and digits of any language, with everything else as single hyphens, short enough for every file system."""
     signs = unicodedata.normalize("NFC", title).lower()
-    kept = "".join(sign if sign.isalnum() or unicodedata.category(sign) == "Mn" else "-" for sign in signs)
-    slug = "-".join(filter(None, kept.split("-")))[:_CHARACTERS]
+    words = "".join(sign if sign.isalnum() or unicodedata.category(sign) == "Mn" else "-" for sign in signs)
+    slug = "-".join(filter(None, words.split("-")))[:_CHARACTERS]
     return slug.encode()[:_BYTES].decode(errors="ignore").strip("-")

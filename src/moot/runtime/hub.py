@@ -1,4 +1,4 @@
-"""Hands committed events to each watcher of this process; what came from other processes is read from the store."""
+"""Delivery of committed events to this process's watchers. Events of other processes are read from the store."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from moot.types.event import Event
 from moot.types.store import Store
 
 MAILBOX = 256
-"""Batches that wait for a slow watcher; when there are more it catches up from the store, so memory stays bounded."""
+"""Number of batches that can wait for a slow watcher. With more, it reads from the store instead, so memory stays bounded."""
 
 PAGE = 512
 
 REST = 0.02
-"""Seconds after which a patient reader is rung at once again; less than a beat of the providers, which put together what comes in one."""
+"""Seconds since the last ring after which a patient reader is rung at once. Shorter than the read interval of the providers."""
 
 REMEMBERED = 1024
-"""Conversations whose last event is known without a look into the store."""
+"""Number of conversations whose last event is remembered."""
 
 
 _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 
 
 class Watch:
-    """One reader of a conversation, made by `Hub.reader` and closed by whoever made it.
+    """A reader of a conversation, created by `Hub.reader` and closed by its owner.
 
-    `ring` is called, never more than needed, when `take` has something; it must not block and not raise. A reader that is `patient` is
-    rung for deltas alone only at the next tick. A slow one is not waited for: its mailbox is emptied, and it reads the store.
+    `ring` is called, no more often than needed, when `take` has something to return. It must not block or raise. A `patient` reader is
+    rung for deltas only at the next tick. The hub does not wait for slow readers: their mailbox is emptied and they read from the store.
     """
 
-    __slots__ = ("_batches", "_conversation", "_hub", "_patient", "_position", "_put_off", "_ring", "_rung", "_stale", "_store", "_woken")
+    __slots__ = ("_batches", "_conversation", "_deferred", "_hub", "_patient", "_position", "_ring", "_rung", "_stale", "_store", "_woken")
 
     def __init__(self, hub: Hub, store: Store, conversation: str, after: int, ring: Callable[[], None], *, patient: bool) -> None:
         self._hub = hub
         self._store = store
         self._conversation = conversation
         self._position = after
-        """Of the last event that was taken."""
+        """Seq of the last event taken."""
         self._ring = ring
         self._patient = patient
         self._batches: deque[tuple[Event, ...]] = deque()
         self._stale = not hub.is_last(conversation, after)
         self._rung = False
-        """`take` has not been called since the last ring."""
-        self._put_off = False
+        """True until `take` is called after a ring."""
+        self._deferred = False
         self._woken = -REST
-        """When it was rung last."""
+        """Time of the last ring."""
 
     async def take(self) -> list[Event]:
-        """What has come since the last time, in order and without a gap; empty when nothing has. After something, ask again."""
+        """Return the new events in order and without gaps, or nothing. If it returns events, call it again."""
         self._rung = False
         while True:
             if self._stale:
                 self._batches.clear()
-                self._stale = False  # what is committed from here on is in the mailbox, or makes it stale again
+                self._stale = False  # events committed from now on are put in the mailbox or make it stale again
                 page = await self._store.log.read(self._conversation, after=self._position, limit=PAGE)
                 self._stale = self._stale or len(page) == PAGE
                 if page:
@@ -72,21 +72,21 @@ class Watch:
 
     @property
     def lags(self) -> bool:
-        """Whether it must look into the store."""
+        """True if the reader must read from the store."""
         return self._stale
 
     def close(self) -> None:
-        """Takes the reader out of the hub."""
+        """Remove the reader from the hub."""
         self._batches.clear()
         self._hub.leave(self._conversation, self)
 
     @property
     def reached(self) -> int:
-        """The last event that was taken or waits in the mailbox."""
+        """Seq of the last event that was taken or is in the mailbox."""
         return self._batches[-1][-1].seq if self._batches else self._position
 
     def put(self, batch: tuple[Event, ...]) -> None:
-        """For the hub: what has just been committed."""
+        """Add committed events. Called by the hub."""
         if len(self._batches) >= MAILBOX:
             self._batches.clear()
             self._stale = True
@@ -96,21 +96,21 @@ class Watch:
             return
         if not self._patient or not _only_deltas(batch):
             self.wake()
-        elif not self._put_off:
-            if monotonic() - self._woken >= REST:  # it has had its rest: what comes slowly is shown as it comes
+        elif not self._deferred:
+            if monotonic() - self._woken >= REST:  # slow streams are shown without delay
                 self.wake()
             else:
-                self._put_off = True
+                self._deferred = True
                 self._hub.ticks.soon(self.wake)
 
     def touch(self) -> None:
-        """For the hub: something was committed that only the store has."""
+        """Notice that something was committed that is only in the store. Called by the hub."""
         self._stale = True
         self.wake()
 
     def wake(self) -> None:
-        """Rings, unless it has."""
-        self._put_off = False
+        """Ring, unless it has been rung already."""
+        self._deferred = False
         if not self._rung:
             self._rung = True
             self._woken = monotonic()
@@ -124,7 +124,7 @@ class Watch:
             if last <= self._position:
                 continue
             if first > self._position + 1:
-                self._stale = True  # somebody else committed in between
+                self._stale = True  # another process committed in between
                 break
             taken.extend(batch[self._position + 1 - first :])
             self._position = last
@@ -142,15 +142,15 @@ def _only_deltas(batch: tuple[Event, ...]) -> bool:
 
 
 class Hub:
-    """One per process. `publish` never waits for a watcher."""
+    """Delivers committed events; one per process. `publish` never waits for a watcher."""
 
     def __init__(self, store: Store) -> None:
         self.published = 0
-        """Events that were committed by this process's runs."""
+        """Number of events committed by this process's runs."""
         self._store = store
         self._watchers: dict[str, list[Watch]] = {}
         self._last: dict[str, int] = {}
-        """The last seq of conversations in which this process has just committed; only what is certain."""
+        """Conversation → seq of its last event, if this process has just committed it and knows it for certain."""
         self.ticks = Ticks()
         self._foreign = anyio.Event()
         self._wanted = anyio.Event()
@@ -158,7 +158,7 @@ class Hub:
         self._polling = anyio.CancelScope()
 
     def publish(self, conversation: str, seqs: range, events: Sequence[Event]) -> None:
-        """Shows what this process has just committed."""
+        """Deliver events that this process has just committed."""
         self.published += len(events)
         if conversation in self._last:
             self._last[conversation] = seqs[-1]
@@ -170,7 +170,7 @@ class Hub:
                 watcher.put(batch)
 
     def touch(self, conversation: str, last: int = 0) -> None:
-        """Something of this process was committed that `publish` was not told of; its last seq where that is the conversation's."""
+        """Notice a commit of this process that bypassed `publish`. `last` is the conversation's last seq, if known."""
         self._last.pop(conversation, None)
         if last:
             if len(self._last) >= REMEMBERED:
@@ -180,18 +180,18 @@ class Hub:
             watcher.touch()
 
     def is_last(self, conversation: str, seq: int) -> bool:
-        """Whether nothing is behind that event, as far as this process knows for certain; whatever comes is told to its watchers."""
+        """Return whether this is the conversation's last event, as far as known for certain. Later events reach the watchers."""
         return self._last.get(conversation) == seq
 
     def reader(self, conversation: str, ring: Callable[[], None], *, after: int = 0, patient: bool = False) -> Watch:
-        """A reader of every event behind `after`; the caller closes it."""
+        """Return a reader of all events after `after`. The caller closes it."""
         watch = Watch(self, self._store, conversation, after, ring, patient=patient)
         self._watchers.setdefault(conversation, []).append(watch)
         self._listen(1)
         return watch
 
     def leave(self, conversation: str, watch: Watch) -> None:
-        """For `Watch.close`; nothing happens the second time."""
+        """Remove a watch. Called by `Watch.close`; further calls have no effect."""
         watchers = self._watchers.get(conversation, [])
         if watch in watchers:
             watchers.remove(watch)
@@ -200,7 +200,7 @@ class Hub:
                 del self._watchers[conversation]
 
     async def watch(self, conversation: str, *, after: int = 0) -> AsyncGenerator[tuple[Event, ...], None]:
-        """As `Tail.watch`."""
+        """Implement `Tail.watch`."""
         bell = anyio.Event()
         watch = self.reader(conversation, lambda: bell.set(), after=after)
         try:
@@ -213,14 +213,14 @@ class Hub:
             watch.close()
 
     async def foreign(self) -> AsyncGenerator[None, None]:
-        """Something at once, then each time another process may have committed; closed by the caller with `aclosing`."""
+        """Yield at once, then whenever another process may have committed. The caller closes it with `aclosing`."""
         self._listen(1)
         try:
             bell = self._foreign
             yield
             while True:
                 await bell.wait()
-                bell = self._foreign  # taken before the caller looks, so that a commit meanwhile rings it
+                bell = self._foreign  # read before the caller looks, so that no commit is missed
                 yield
         finally:
             self._listen(-1)
@@ -234,30 +234,30 @@ class Hub:
             self._polling.cancel()
 
     async def poll(self) -> None:
-        """Follows other processes' commits while somebody listens; one task of the runtime runs it."""
+        """Follow other processes' commits while there are listeners. Runs as one task of the runtime."""
         while True:
             await self._wanted.wait()
             with anyio.CancelScope() as self._polling:
                 async with aclosing(self._store.foreign_commits()) as others:
                     async for _ in others:
-                        await self._look()
+                        await self._check_store()
 
     def ring(self) -> None:
-        """Has everybody who listens look into the store again."""
-        self._tell()
+        """Make all listeners read from the store again."""
+        self._ring_foreign()
         for watchers in self._watchers.values():
             for watcher in watchers:
                 watcher.touch()
 
-    async def _look(self) -> None:
-        """Has those look into the store who have something to find there; a conversation that is gone is such a thing."""
+    async def _check_store(self) -> None:
+        """Wake the watchers whose conversation has new events in the store or was deleted."""
         self._last.clear()
-        self._tell()
+        self._ring_foreign()
         if not self._watchers:
             return
         try:
             heads = await self._store.log.last_seqs(list(self._watchers))
-        except MootError:  # each of them is told by its own look
+        except MootError:  # each watcher gets the error when it reads
             heads = {}
         for conversation, watchers in self._watchers.items():
             head = heads.get(conversation)
@@ -265,6 +265,6 @@ class Hub:
                 if head is None or head > watcher.reached:
                     watcher.touch()
 
-    def _tell(self) -> None:
+    def _ring_foreign(self) -> None:
         bell, self._foreign = self._foreign, anyio.Event()
         bell.set()

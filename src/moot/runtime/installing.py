@@ -1,4 +1,4 @@
-"""A conversation put where another agent keeps its sessions, so that it goes on there."""
+"""Export of a conversation as a session of another agent, so that it can be continued there."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _SPACE = uuid.UUID("2b0d5c1e-8f57-5c43-9a0e-6d1c3e7f4a58")
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A session in its place."""
+    """An installed session."""
 
     session: Session
     outcome: Literal["written", "replaced", "unchanged"]
-    """`replaced`: its own file, all of which is in the new one."""
+    """`replaced`: the old file was moot's own, and the new one contains all of it."""
     beside: Path | None = None
-    """An earlier one that stays, for it holds what the conversation does not: the program went on with it, or the history was another."""
+    """A conflicting earlier file, which is kept because it has content that the conversation lacks."""
 
 
 async def installed(
     holdings: Holdings, conversation: Conversation, format: Format, *, home: Path, environ: Mapping[str, str], directory: Path
 ) -> Installed:
-    """The conversation as a session of the format's program: the same one each time, as long as that takes nothing away from it.
+    """Write the conversation as a session of the format's program. The same session is updated as long as no content is lost.
 
-    `directory`: where the program is to go on, for a conversation that has no folder of its own. Raises UsageError, MootError.
+    `directory` is where the program continues if the conversation has no folder. Raise UsageError or MootError.
     """
     if not isinstance(format, Installable) or not isinstance(format, Placed):
         names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Installable)]
-        raise UsageError(f"no program goes on with files of the format {format.name!r}; of these some does: {', '.join(names)}")
+        raise UsageError(f"no program can continue sessions in the format {format.name!r}; supported formats: {', '.join(names)}")
     whole = await gathered(holdings, conversation, format, counted=True)
     places = tuple(format.places(home, environ))
     return await anyio.to_thread.run_sync(_placed, format, whole, directory, places)
@@ -54,7 +54,7 @@ async def installed(
 
 def _placed(format: Installable, whole: ExportedConversation, directory: Path, places: tuple[Path, ...]) -> Installed:
     own = Path(whole.conversation.directory)
-    where = (own if own.is_absolute() and own.is_dir() else directory).resolve()  # programs look under the folder's real name
+    where = (own if own.is_absolute() and own.is_dir() else directory).resolve()  # programs use the folder's real path
     whole = replace(whole, conversation=replace(whole.conversation, directory=str(where)))
     beside: Path | None = None
     for number in count(1):
@@ -67,11 +67,11 @@ def _placed(format: Installable, whole: ExportedConversation, directory: Path, p
         if outcome is not None:
             return Installed(session, outcome, beside)
         beside = session.path
-    raise AssertionError("there is always a further id")
+    raise AssertionError("there is always another id")
 
 
 def _put(session: Session) -> Literal["written", "replaced", "unchanged"] | None:
-    """The file whole under its name, readable by nobody else; None where what is there holds a line that it does not. Raises OSError."""
+    """Write the file atomically, readable only by its owner. Return None if an existing file has other lines. Raise OSError."""
     path = session.path
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     there = path.lstat() if os.path.lexists(path) else None
@@ -84,10 +84,10 @@ def _put(session: Session) -> Literal["written", "replaced", "unchanged"] | None
         with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
             file.write(session.data)
         if there is None:
-            os.link(unfinished, path)  # unlike a rename it never takes the place of another file
+            os.link(unfinished, path)  # unlike a rename, this never replaces another file
             return "written"
         if (now := path.lstat()).st_size != there.st_size or now.st_mtime_ns != there.st_mtime_ns:
-            return None  # the program has just written on
+            return None  # the program has just changed it
         unfinished.replace(path)
         return "replaced"
     finally:
@@ -95,7 +95,7 @@ def _put(session: Session) -> Literal["written", "replaced", "unchanged"] | None
 
 
 def _holds(data: bytes, path: Path) -> bool:
-    """Whether each line of the file is one of these: nothing of it would be lost."""
+    """Return whether the data contains every line of the file, so that nothing would be lost."""
     lines = set(data.splitlines(keepends=True))
     with path.open("rb") as file:
         return all(line in lines for line in file)

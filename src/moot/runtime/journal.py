@@ -1,4 +1,4 @@
-"""The journal of one run in memory: which keys have begun and which have ended. The log is its truth; this is its index."""
+"""An in-memory index of a run's journal: which keys have started and ended. The log is authoritative."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from moot.types.canonical import JsonObject
 from moot.types.event import Event
 
 LEG: JsonObject = {"leg": True}
-"""The body of the event with which a further leg of a run begins."""
+"""Body of the event that starts a further leg of a run."""
 PARKED: JsonObject = {"parked": True}
-"""The body of the event with which a leg ends that waits for a person."""
+"""Body of the event that ends a leg waiting for a person."""
 
 
 def worked(events: Iterable[Event]) -> float:
-    """Seconds that a run has worked: from event to event within each leg. What lies between two legs is a wait, or lay in a crash."""
+    """Return the seconds that a run has worked. The time between legs does not count: it was a wait or followed a crash."""
     total, last = 0, None
     for event in events:
         if last is not None and not (_begins_leg(event) or _parks(last)):
@@ -33,13 +33,13 @@ def _parks(event: Event) -> bool:
 
 
 class Journal:
-    """Starts, ends and notes by key, kept up as events are appended."""
+    """Starts, ends and notes by key, updated as events are appended."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.starts: dict[str, Event] = {}
         self.ends: dict[str, Event] = {}
         self.notes: dict[str, JsonObject] = {}
-        """The last fact that a tool put down while it ran."""
+        """The last note that a tool recorded while running."""
         for event in events:
             self.add(event)
 
@@ -54,14 +54,14 @@ class Journal:
             self.notes[event.key] = event.body
 
     def standing(self, key: str) -> Literal["new", "begun", "ended"]:
-        """What is known of the work, whatever its attempts."""
+        """Return the state of the work, over all its attempts."""
         attempts = self.next_attempt(key)
         if any(f"{key}.{attempt}" in self.ends for attempt in range(max(attempts, 1))):
             return "ended"
         return "begun" if attempts else "new"
 
     def next_attempt(self, base: str) -> int:
-        """The first attempt of `<base>.<n>` that has not begun."""
+        """Return the first attempt of `<base>.<n>` that has not started."""
         attempt = 0
         while f"{base}.{attempt}" in self.starts:
             attempt += 1

@@ -1,4 +1,4 @@
-"""Commands that outlived the moot that started them: they end with the run that they belong to, whoever ends it."""
+"""Commands that outlived the process that started them. They are killed when their run ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["kill_left_by", "kill_leftovers"]
 
 
 async def kill_leftovers(journal: Journal) -> None:
-    """Ends what a call left running that has no end: a crash cut it off, and nobody is going to look at what became of it."""
+    """Kill commands of calls without an end, which were interrupted by a crash."""
     for key, note in journal.notes.items():
         group, started = note.get("pgid"), note.get("started")
         if key not in journal.ends and isinstance(group, int) and isinstance(started, int | float | str):
@@ -21,7 +21,7 @@ async def kill_leftovers(journal: Journal) -> None:
 
 
 async def kill_left_by(store: Store, conversation: str, run: str) -> None:
-    """The same for a run that ended without being taken up; not given up halfway."""
+    """Kill such commands of a run that ends without being resumed. Not cancellable."""
     with anyio.CancelScope(shield=True):
         events: list[Event] = []
         while page := await store.log.read(conversation, after=events[-1].seq if events else 0, run=run):

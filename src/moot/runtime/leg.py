@@ -1,4 +1,4 @@
-"""One stretch of a run between two waits, as its agent service sees it: the log, the journal, the inbox, the answers."""
+"""The RunContext of a leg, a part of a run between two waits: log, journal, inbox, answers."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from moot.types.tool import Question, Tool, ToolContext
 ASKING = "tool-approval-request"
 
 HISTORY_PAGE = 64
-"""Messages that are read at first."""
+"""Number of messages to read first."""
 
 
 _NO_PROJECT = Project(DEFAULT_PROJECT, DEFAULT_PROJECT)
 
 
 async def events_of(store: Store, fence: Fence) -> list[Event]:
-    """All events of the run so far, in order."""
+    """Return all events of the run so far, in order."""
     events: list[Event] = []
     while page := await store.log.read(fence.conversation, after=events[-1].seq if events else 0, run=fence.run):
         events += page
@@ -53,7 +53,7 @@ async def events_of(store: Store, fence: Fence) -> list[Event]:
 
 
 def folded(events: Sequence[Event]) -> Folder:
-    """The fold of a run's events."""
+    """Return the fold of a run's events."""
     folder = Folder()
     _feed(folder, events)
     return folder
@@ -65,7 +65,7 @@ def _feed(folder: Folder, events: Sequence[Event]) -> None:
 
 
 def step_open(events: Sequence[Event], before: bool = False) -> bool:
-    """Whether a step is open behind these events; `before` them it was or was not."""
+    """Return whether a step is open after these events. `before` tells whether one was open before them."""
     for event in events:
         for piece in event.chunks:
             if (kind := piece["type"]) == "start-step":
@@ -76,7 +76,7 @@ def step_open(events: Sequence[Event], before: bool = False) -> bool:
 
 
 class Leg(OutsideLeg):
-    """Implements RunContext for one claim of a run. Made and ended by `drive`, which owns its cancel scope."""
+    """RunContext for one claim of a run. Created and ended by `drive`, which owns its cancel scope."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Leg(OutsideLeg):
         inbox: Sequence[InboxItem] | None = None,
         project: Project = _NO_PROJECT,
     ) -> None:
-        """`inbox` is what had been said when the leg began; None = not looked."""
+        """`inbox` has the messages that had arrived when the leg started; None = not read."""
         super().__init__()
         self.runtime = runtime
         self.request = request
@@ -107,16 +107,16 @@ class Leg(OutsideLeg):
         self._shortened = False
         self.folder = folded(events)
         self.step_open = step_open(events)
-        """Whether the last border of a step that it said is a start."""
+        """True if the last step border in the log is a start."""
         self._order = asyncio.Lock()
         self.torn = False
-        """What became of an append is not known here, so fold and index may lack what the log holds."""
+        """True if the result of an append is unknown, so that fold and index may lack events of the log."""
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
         now = self.runtime.clock.now()
         run = self.fence.run
         stamped = [event if event.at else event._replace(run=run, at=now) for event in events]
-        async with self._order:  # one after the other: a fold that is stored must hold what stands before it in the log, and no more
+        async with self._order:  # serialized, because a stored fold must contain exactly the events before it in the log
             await mend(self)
             folder = self.folder
             if fold:
@@ -137,13 +137,13 @@ class Leg(OutsideLeg):
     async def _commit(self, events: Sequence[Event], changes: Sequence[Change], sync: bool) -> range:
         try:
             return await self.runtime.store.log.append(self.fence.conversation, events, fence=self.fence, changes=changes, sync=sync)
-        except BaseException:  # a task that was cancelled is not told that its append was committed
+        except BaseException:  # a cancelled task does not learn whether its append was committed
             self.torn = True
             self.runtime.hub.touch(self.fence.conversation)
             raise
 
     async def journal(self) -> list[Event]:
-        """The events that were there when the leg began."""
+        """Return the events that existed when the leg started."""
         return self._events
 
     async def history(self, tokens: int) -> list[Message]:
@@ -151,14 +151,14 @@ class Leg(OutsideLeg):
         if served is not None and served.history and not self._history_whole:
             self._history = await told_history(self.runtime.store, served.history)
             self._history_whole = True
-        # page by page: what a step costs must not grow with the conversation
+        # in pages, so that the cost of a step does not grow with the conversation
         before = self._message.parent
         while before and not self._history_whole and sum(estimate(message.parts) for message in self._history) < tokens:
             limit = max(HISTORY_PAGE, 4 * len(self._history))
             self._history = await self.runtime.store.conversations.branch(self.fence.conversation, head=before, limit=limit)
             self._history_whole = len(self._history) < limit
         if self.request.run.agent_type != "moot" and tokens >= WHOLE and not self._shortened:
-            self._shortened = True  # an outside agent takes it as one text; the loop trims for itself
+            self._shortened = True  # an outside agent gets the history as one text; the loop trims it itself
             self._history, notes = await shortened(self.runtime, self.fence.conversation, self._history)
             if notes:
                 await self.append(Event("chunks", notes))
@@ -224,7 +224,7 @@ class Leg(OutsideLeg):
 
     async def inbox(self) -> list[InboxItem]:
         found, self._inbox = self._inbox, None
-        if found is not None:  # what is said from then on is taken at the next border, or keeps the run from its end
+        if found is not None:  # later messages are read at the next border, or keep the run from ending
             return list(found)
         return await self.runtime.store.records.inbox(self.fence.run)
 
@@ -271,7 +271,7 @@ class Leg(OutsideLeg):
 
 
 async def mend(leg: Leg) -> None:
-    """Reads fold and index again when the log may hold more than they."""
+    """Rebuild fold and index if the log may have more events."""
     if leg.torn:
         events = await events_of(leg.runtime.store, leg.fence)
         leg.folder, leg.index, leg.step_open = folded(events), Journal(events), step_open(events)

@@ -1,4 +1,4 @@
-"""What the file that a call would write holds now, for whoever decides about the call."""
+"""Preview of the file that a call would write, for the person who decides about the call."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from moot.types.canonical import JsonObject, loads_exact
 __all__ = ["Looked", "look", "object_of"]
 
 COMPARED_BYTES = 200_000
-"""A file that is larger is not compared line by line with what is to replace it."""
+"""Larger files are not compared with their new content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Arguments with what is known about what they would do."""
+    """The arguments of a call with what they would change."""
 
     arguments: bytes
     parts: tuple[AskedPart, ...] = ()
     fact: str = ""
-    """Of the file that would be written: new, or what it replaces."""
+    """A note that the file is new, or on what would be replaced."""
     before: str | None = None
-    """What stands in that file; None = nothing, or too much to compare."""
+    """Current content of the file. None = no file, or too large to compare."""
 
 
 async def look(arguments: bytes, parts: tuple[AskedPart, ...], roots: Sequence[Path], directory: Path) -> Looked:
-    """The arguments, with what the file that they name holds now."""
+    """Return the arguments with the current content of the file that they name."""
     value = object_of(arguments)
     path = value.get("path")
     if not isinstance(path, str) or not {"content", "edits"} & value.keys():
@@ -45,7 +45,7 @@ async def look(arguments: bytes, parts: tuple[AskedPart, ...], roots: Sequence[P
 
 
 def object_of(arguments: bytes) -> JsonObject:
-    """Arguments as an object; empty when they are none."""
+    """Return the arguments as an object, or an empty one if they are not."""
     try:
         value = loads_exact(arguments)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The models of the types image and transcription, as tools reach them; each call is an exchange of the conversation's log."""
+"""The configured image and transcription models, for tools. Each call is recorded as an exchange in the conversation's log."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from moot.types.media import Made, Media, MediaCall, Order
 __all__ = ["ConfiguredMedia"]
 
 _CALLS = Registry("moot.media", {"draw": "moot.providers.media:draw", "transcribe": "moot.providers.media:transcribe"})
-"""By name: a run that draws nothing does not import them."""
+"""Loaded by name, because most runs don't need them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredMedia:
-    """Implements MediaModels with what `models` of the configuration in force names."""
+    """`MediaModels` with the models in the current configuration."""
 
     runtime: Runtime
     conversation: str

@@ -1,4 +1,4 @@
-"""What a conversation is called before anybody has named it."""
+"""Default titles of conversations."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["first_line", "shortened"]
 
 FIRST_LINE = 80
 _FILE = re.compile(r"(\S*[./]\S*):\n\n")
-"""How a text file begins that goes with a prompt."""
+"""The start of a text file attached to a prompt."""
 _COMMAND = re.compile(r"/[a-z][\w-]*(\s|$)")
 _FENCE = re.compile(r"```|~~~")
 
 
 def first_line(parts: Sequence[Part]) -> str:
-    """The first line of the prompt that says something; a file's name when there are only files; empty when there is nothing."""
+    """Return the first meaningful line of a prompt, a file's name if there are only files, or an empty string."""
     texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
     own = [text for text in texts if _FILE.match(text) is None]
     lines = [" ".join(clean(line).split()) for text in own for line in text[: 100 * FIRST_LINE].splitlines()]
@@ -38,7 +38,7 @@ def _file_name(parts: Sequence[Part]) -> str:
 
 
 def shortened(line: str, most: int) -> str:
-    """The line, cut at a word where that leaves enough of it."""
+    """Return the line, shortened at a word border if enough of it remains."""
     if len(line) <= most:
         return line
     cut = line[: most - 1]

@@ -1,4 +1,4 @@
-"""What a leg offers to an outside agent beside the rest: decisions, and its own session."""
+"""The part of a leg for outside agents: decisions and the agent's session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["OutsideLeg"]
 
 
 class OutsideLeg(ABC):
-    """Implements OutsideContext, on what the leg has anyway."""
+    """The `OutsideContext` part of a leg."""
 
     runtime: Runtime
     request: RunRequest

@@ -1,4 +1,4 @@
-"""Earlier conversations, for a tool call: what the owner of the running conversation could find, and no more."""
+"""Search in earlier conversations for tools, limited to what the owner of the running conversation can see."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from moot.types.search import Search, SearchPage
 
 @dataclass(frozen=True, slots=True)
 class OwnPast:
-    """Implements `Past`."""
+    """`Past` for the owner of a conversation."""
 
     index: Search
-    """The owner's."""
+    """The owner's index."""
     conversation: str
-    """The running one."""
+    """The running conversation."""
 
     async def search(self, query: str, *, limit: int, best: bool, here: bool) -> SearchPage:
         return await self.index.search(query, limit=limit, best=best, exclude=None if here else self.conversation)

@@ -1,4 +1,4 @@
-"""What a rule's pattern covers, and the narrowest pattern for what was asked. An allow covers less than a deny: so both err safely."""
+"""Matching of rule patterns, and the narrowest pattern for a call. An allow matches less than a deny, so both err on the safe side."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def allows(pattern: str, piece: Piece) -> bool:
-    """Whether an allow of that pattern covers the command: every word is known, nothing is left over, and no wrapper hides behind `*`."""
+    """Return whether an allow rule covers the command: all words are known, nothing is unparsed, and no wrapper is hidden by `*`."""
     if pattern == EVERYTHING:
         return True
     if piece.leftover or not piece.words or len(piece.known) < len(piece.words):
@@ -33,7 +33,7 @@ def allows(pattern: str, piece: Piece) -> bool:
 
 
 def forbids(pattern: str, piece: Piece) -> bool:
-    """Whether a deny or ask of that pattern meets the command, however it is spelled."""
+    """Return whether a deny or ask rule matches any spelling of the command."""
     texts = [piece.text, piece.spelled]
     if piece.known:
         texts.append(spelled((posixpath.basename(piece.known[0]), *piece.known[1:])))
@@ -41,17 +41,17 @@ def forbids(pattern: str, piece: Piece) -> bool:
 
 
 def could_match(pattern: str, piece: Piece) -> bool:
-    """Whether a command that is not wholly known may turn out to be one that the pattern meets."""
+    """Return whether a partly unknown command may turn out to match the pattern."""
     if len(piece.known) == len(piece.words):
         return False
     if runs_others(piece.known):
         return True
-    begun, wanted = spelled(piece.known), literal(pattern)
-    return begun.startswith(wanted) or wanted.startswith(begun)
+    known, wanted = spelled(piece.known), literal(pattern)
+    return known.startswith(wanted) or wanted.startswith(known)
 
 
 def narrowest(piece: Piece) -> tuple[tuple[str, ...], bool]:
-    """Patterns that cover the command, narrowest first, and whether one may be offered for ever; none for what no rule can cover."""
+    """Return patterns that cover the command, narrowest first, and whether a permanent rule may be offered. There may be none."""
     words = piece.known
     if piece.leftover or not words or len(words) < len(piece.words):
         return (), False
@@ -68,7 +68,7 @@ def narrowest(piece: Piece) -> tuple[tuple[str, ...], bool]:
 
 
 def literal(pattern: str) -> str:
-    """What a pattern spells out before its first wildcard."""
+    """Return the literal text of a pattern before its first wildcard."""
     found = ""
     at = 0
     while at < len(pattern) and pattern[at] not in "*?":
@@ -84,7 +84,7 @@ def literal(pattern: str) -> str:
 
 
 def fits(text: str, pattern: str) -> bool:
-    """`git status *` also covers `git status` alone: the space is the border of a word."""
+    """Return whether the pattern matches. `git status *` also matches `git status`, because the space is a word border."""
     return fnmatchcase(text, pattern) or (pattern.endswith(" *") and fnmatchcase(text, pattern[:-2]))
 
 
@@ -96,7 +96,7 @@ def _plain_words(words: tuple[str, ...]) -> int:
 
 
 def spellings(subject: str, directory: str) -> tuple[list[str], list[str]]:
-    """What an allow may match of a path or an address, and what a deny may: the one spelling, and all of them."""
+    """Return the spellings of a path or URL that an allow rule may match, and those that a deny rule may match."""
     if not subject:
         return [""], [""]
     if _SCHEME.match(subject):
@@ -109,7 +109,7 @@ def spellings(subject: str, directory: str) -> tuple[list[str], list[str]]:
 
 
 def offers(subject: str, directory: str) -> tuple[str, ...]:
-    """Patterns that cover a path (it alone, then its folder), an address (its host), or all of a tool that has neither."""
+    """Return patterns for a path (itself, then its folder), a URL (its host), or all calls of a tool without a subject."""
     if not subject:
         return (EVERYTHING,)
     allowed, _ = spellings(subject, directory)
@@ -123,7 +123,7 @@ def offers(subject: str, directory: str) -> tuple[str, ...]:
 
 
 def _address(url: str) -> str | None:
-    """The URL with scheme, host and port in their one spelling; None when its parts are not certain."""
+    """Return the URL with scheme, host and port normalized, or None if they are ambiguous."""
     try:
         split = urlsplit(url)
         host, port = split.hostname, split.port

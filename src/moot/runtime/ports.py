@@ -1,4 +1,4 @@
-"""What one leg works with beside the log: the bytes of its conversation's owner, time and chance."""
+"""The environment of a leg: blobs of the conversation's owner, time and randomness."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from moot.types.blob import Blobs
 
 @dataclass(frozen=True, slots=True)
 class LegPorts:
-    """Implements Ports. A hash that is named in a conversation reaches only what its owner may read."""
+    """The `Ports` of a leg. Blobs are limited to those that the conversation's owner may read."""
 
     runtime: Runtime
     blobs: Blobs
 
     def now(self) -> int:
-        """Wall time, µs."""
+        """Return the wall time in µs."""
         return self.runtime.now()
 
     def jitter(self) -> float:
-        """A random number from 0 to 1."""
+        """Return a random number from 0 to 1."""
         return self.runtime.jitter()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits; cancellable."""
+        """Sleep; cancellable."""
         await self.runtime.sleep(seconds)
 
     def slot(self, provider: str) -> AbstractAsyncContextManager[object]:
-        """As `Ports.slot`."""
+        """Implement `Ports.slot`."""
         return self.runtime.slot(provider)

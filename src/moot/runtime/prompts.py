@@ -1,4 +1,4 @@
-"""The system prompt: at most 500 tokens, so that small models keep room for the work."""
+"""The system prompt: at most 500 tokens, to leave room for small models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLAN = "You are in plan mode: read and think, change nothing, and end with a pl
 
 
 def system_prompt(agent: Agent, tools: tuple[Tool, ...], *, directory: str, mode: Mode, now: int) -> str:
-    """The text for one step; `now` in µs. Paragraphs are ordered so that what changes comes last, for the providers' caches."""
+    """Return the system prompt for a step. `now` is in µs. Text that changes comes last, for the providers' caches."""
     day = datetime.datetime.fromtimestamp(now / 1_000_000, tz=datetime.UTC).date().isoformat()
     paragraphs = [agent.instructions.strip() or _OPENING]
     if tools:

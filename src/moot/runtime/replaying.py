@@ -1,4 +1,4 @@
-"""A run's events once more, as they came: what lies between two of them is waited for again, but for long silences."""
+"""Replay of a run's events with their original timing, except for long pauses."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from moot.types.store import LogReading
 __all__ = ["INSTANT", "LONGEST", "Beat", "beats"]
 
 LONGEST = 2.0
-"""Seconds of silence that are waited for at most, before the speed counts: nobody wants to see how long somebody thought."""
+"""Maximum wait in seconds between two events, before the speed is applied."""
 
 INSTANT = 0.0
-"""The speed at which nothing is waited for."""
+"""A speed without any waits."""
 
 _PAGE = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """An event, and how long it is waited for."""
+    """An event and the wait before it."""
 
     event: Event
     wait: float
     """Seconds."""
     left_out: float
-    """Seconds of the silence before it that are not waited for; 0 = all of it is."""
+    """Seconds of the pause before the event that are skipped; 0 = none."""
 
 
 async def beats(log: LogReading, run: Run, *, begin: int = 0, speed: float = 1.0) -> AsyncGenerator[Beat, None]:
-    """The events of a run from the seq `begin` on. At speed 2 it takes half the time; INSTANT waits for nothing."""
+    """Yield the run's events starting at the seq `begin`. Speed 2 halves the waits; INSTANT removes them."""
     last: Event | None = None
     after = max(run.first_seq, begin) - 1
     while page := await log.read(run.conversation, after=after, limit=_PAGE, run=run.id, newest=True):

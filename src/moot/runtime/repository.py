@@ -1,4 +1,4 @@
-"""Where a folder stands in its git repository, read from its files: git itself may run what a repository's configuration names."""
+"""The git branch and commit of a folder, read from files, because running git may execute programs from the repository's configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 __all__ = ["Standing", "standing"]
 
 LONGEST = 64 * 1024
-"""Bytes of a file of the repository that are read; only lists of packed references are longer."""
+"""Maximum number of bytes to read from a file of the repository, except lists of packed references."""
 PACKED = 4 * 1024 * 1024
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -18,14 +18,14 @@ _REFERENCE = re.compile(r"refs/heads/[^\x00-\x20\x7f~^:?*\[\\]{1,250}")
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Branch and commit; None = none."""
+    """Branch and commit, if any."""
 
     branch: str | None = None
     commit: str | None = None
 
 
 def standing(folder: Path) -> Standing:
-    """Branch and commit that the folder is at; both None outside a repository, or when its files say nothing. Blocks."""
+    """Return the folder's branch and commit. Both are None outside of a repository or if its files are invalid. Blocks."""
     place = _repository(folder)
     if place is None:
         return Standing()
@@ -39,7 +39,7 @@ def standing(folder: Path) -> Standing:
 
 
 def _repository(folder: Path) -> Path | None:
-    """The repository's own folder, for the folder or one above it; a linked work tree's `.git` is a file that names it."""
+    """Return the `.git` folder of the folder or its closest parent. In a linked work tree, `.git` is a file with its path."""
     for above in (folder, *folder.parents):
         place = above / ".git"
         if place.is_dir():
@@ -64,7 +64,7 @@ def _commit(place: Path, name: str) -> str | None:
 
 
 def _text(path: Path, limit: int = LONGEST) -> str:
-    """The beginning of an ordinary file; empty when there is none."""
+    """Return the beginning of a regular file, or an empty string."""
     try:
         if not path.is_file():
             return ""

@@ -1,6 +1,6 @@
-"""A run of moot's own loop once more, offline: the model says what its exchanges recorded, tools give what they gave.
+"""Offline repetition of a run of moot's own loop, with the recorded answers of models and outputs of tools.
 
-Nothing is stored, nothing goes out and no tool is run. What the loop asks the model now is compared with what it asked then.
+Nothing is stored or sent, and no tool runs. The requests that the loop makes now are compared with the recorded ones.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _PAGE = 512
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What came of running it again."""
+    """The result of a repetition."""
 
     run: Run
     ran: bool
-    """False = it can't be run again; `differences` is then empty, and `why` says it."""
+    """False = the run can't be repeated; `differences` is empty, and `why` has the reason."""
     requests: int = 0
     calls: int = 0
     differences: tuple[str, ...] = ()
@@ -64,9 +64,9 @@ class Rerun:
 
 
 async def rerun(runtime: Runtime, holdings: Holdings, conversation: Conversation, run: Run) -> Rerun:
-    """Runs it again against its own recording. Raises StoreError."""
+    """Repeat a run against its own recording. Raise StoreError."""
     if run.agent_type != "moot":
-        return Rerun(run, False, why=f"{run.agent_type} is a program of its own, and what it would say now is not recorded")
+        return Rerun(run, False, why=f"{run.agent_type} is an external program, whose behavior is not recorded")
     events: list[Event] = []
     while page := await holdings.log.read(run.conversation, after=events[-1].seq if events else 0, limit=_PAGE, run=run.id):
         events += page
@@ -82,14 +82,14 @@ async def rerun(runtime: Runtime, holdings: Holdings, conversation: Conversation
     except HungUp:
         outcome = None
     except MootError as error:
-        tape.differs(f"it could not go on: {error.advice()}")
+        tape.differs(f"the repetition failed: {error.advice()}")
         outcome = None
     _compare(run, message, context, outcome, tape)
-    return Rerun(run, True, tape.requests, context.calls, tuple(tape.told))
+    return Rerun(run, True, tape.requests, context.calls, tuple(tape.reported))
 
 
 def _directory(conversation: Conversation) -> str:
-    """Where it stood when it ran: what was brought in goes on elsewhere, and its requests named the folder of then."""
+    """Return the folder in which the run took place. Imported conversations may continue elsewhere."""
     there = conversation.origin.get("directory") if conversation.origin is not None else None
     return there if isinstance(there, str) and there else conversation.directory
 
@@ -97,16 +97,16 @@ def _directory(conversation: Conversation) -> str:
 def _compare(run: Run, message: Message, context: _Context, outcome: RunOutcome | None, tape: Tape) -> None:
     if outcome is not None and outcome.status != run.status:
         why = f" ({outcome.error.message})" if outcome.error is not None else ""
-        tape.differs(f"it ended {run.status}, and would end {outcome.status} now{why}")
+        tape.differs(f"the run was {run.status}, but would now be {outcome.status}{why}")
     for name in tape.unasked():
-        tape.differs(f"the model call {name} was made, and would not be made now")
+        tape.differs(f"the model call {name} would not be made now")
     recorded, now = _plain(message.parts), _plain(context.folder.parts())
     for difference in differences(recorded, now):
         tape.differs(f"the answer differs at {where(difference)}")
 
 
 def _plain(parts: Sequence[JsonObject]) -> list[Json]:
-    """Parts without what only asking a person leaves on them."""
+    """Return the parts without approval data."""
     return [{name: value for name, value in part.items() if name != "approval"} for part in parts]
 
 
@@ -114,7 +114,7 @@ def _plain(parts: Sequence[JsonObject]) -> list[Json]:
 
 
 class _Context:
-    """`RunContext` as the loop uses it, in memory alone."""
+    """An in-memory `RunContext` for the loop."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class _Context:
         self._recorded = Journal(events)
         self._index = Journal()
         self._steps = 0
-        self._said = _steers(events)
+        self._steered = _steers(events)
         for event in events[:1]:
             self.folder.feed_all(event.chunks)
 
@@ -170,7 +170,7 @@ class _Context:
         return await step_setup(settings, pool, agent, self._run, self._conversation, role=role, now=self.ports.now())
 
     async def once(self, key: str, *, idempotent: bool, work: Work, body: JsonObject, verdict: Verdict | None = None) -> Result:
-        """The output that was recorded; the work is never done."""
+        """Return the recorded output. The work is never done."""
         self.calls += 1
         ended = self._ended(key)
         if ended is None:
@@ -184,14 +184,14 @@ class _Context:
         return self._index.standing(key)
 
     async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
-        """What was decided then."""
+        """Return the recorded decision."""
         started = self._recorded.starts.get(f"{key}.0")
         if started is not None:
             edited = started.body.get("input") if isinstance(started.body, dict) else None
             return Verdict(True, arguments=dumps(edited) if edited is not None else None)
         ended = self._ended(key)
         if ended is None:
-            return Verdict(True)  # `once` says that nothing of it is recorded
+            return Verdict(True)  # `once` reports that nothing is recorded
         self.calls += 1
         return _denied(ended)
 
@@ -200,21 +200,21 @@ class _Context:
         return attempts[-1] if attempts else None
 
     async def inbox(self) -> list[InboxItem]:
-        """What was said into it at this border of steps."""
+        """Return the messages that steered the run at this border of steps."""
         return [
             InboxItem("steer", body, number)
-            for number, (step, body) in enumerate(self._said, 1)
+            for number, (step, body) in enumerate(self._steered, 1)
             if step == self._steps and self._take(number)
         ]
 
     def _take(self, number: int) -> bool:
-        step, body = self._said[number - 1]
-        self._said[number - 1] = (-1, body)
+        step, body = self._steered[number - 1]
+        self._steered[number - 1] = (-1, body)
         return step >= 0
 
 
 def _steers(events: Sequence[Event]) -> list[tuple[int, JsonObject]]:
-    """After how many steps each was taken in, and what it said."""
+    """Return the steering messages with the number of steps completed before each."""
     found: list[tuple[int, JsonObject]] = []
     steps = 0
     for event in events:
@@ -237,7 +237,7 @@ def _has(chunks: Sequence[Chunk], kind: str) -> bool:
 
 @dataclass(slots=True)
 class _Ports:
-    """Time stands where the recording stood; nothing is waited for."""
+    """Recorded time, without any waits."""
 
     blobs: _Reading
     at: int
@@ -257,7 +257,7 @@ class _Ports:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Blobs that can be read; what is put there is only named."""
+    """Read-only blobs. New ones are only named."""
 
     inner: Blobs
 

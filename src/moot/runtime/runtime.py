@@ -1,4 +1,4 @@
-"""What lives as long as the process: the store, the providers, the settings, the hub, and what conversations keep in memory."""
+"""State that lives as long as the process: store, providers, settings, hub, and the conversations' in-memory objects."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class _Closable(Protocol):
 
 
 class Drawers:
-    """Things that conversations keep in memory (running processes, todo lists), for the most recently used ones only.
+    """In-memory objects of conversations, such as running processes and task lists, for the most recently used conversations.
 
-    A thing with `aclose` is closed when its conversation loses its place.
+    Objects with `aclose` are closed when their conversation is evicted.
     """
 
     def __init__(self, limit: int) -> None:
@@ -36,7 +36,7 @@ class Drawers:
         self._drawers: OrderedDict[str, dict[str, object]] = OrderedDict()
 
     def kept(self, conversation: str, name: str, make: Callable[[], T]) -> T:
-        """The thing of that name, made at the first call."""
+        """Return the object with that name, creating it on the first call."""
         drawer = self._drawers.setdefault(conversation, {})
         self._drawers.move_to_end(conversation)
         if name not in drawer:
@@ -45,11 +45,11 @@ class Drawers:
 
     @property
     def crowded(self) -> bool:
-        """Whether more conversations keep things than the limit allows."""
+        """True if more conversations have objects than the limit allows."""
         return 0 < self._limit < len(self._drawers)
 
     async def trim(self, live: Collection[str]) -> None:
-        """Lets go of the conversations used longest ago, down to the limit, but of none that is live."""
+        """Evict the least recently used conversations down to the limit, except live ones."""
         for conversation in list(self._drawers):
             if not self.crowded:
                 break
@@ -57,7 +57,7 @@ class Drawers:
                 await _close(self._drawers.pop(conversation))
 
     async def aclose(self) -> None:
-        """Lets go of them all."""
+        """Evict all conversations."""
         while self._drawers:
             await _close(self._drawers.popitem()[1])
 
@@ -69,7 +69,7 @@ async def _close(drawer: dict[str, object]) -> None:
 
 
 class Runtime:
-    """Handed to whatever drives runs; `settings` is replaced as a whole when the configuration is read again."""
+    """Shared by everything that drives runs. `settings` is replaced as a whole when the configuration is reloaded."""
 
     def __init__(
         self, settings: Settings, store: Store, providers: Providers, *, clock: Clock | None = None, seed: int | None = None
@@ -84,24 +84,24 @@ class Runtime:
         self._slots: dict[tuple[str, int], anyio.Semaphore] = {}
 
     def now(self) -> int:
-        """Wall time, µs."""
+        """Return the wall time in µs."""
         return self.clock.now()
 
     def jitter(self) -> float:
-        """A random number from 0 to 1."""
+        """Return a random number from 0 to 1."""
         return self.random.random()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits; cancellable."""
+        """Sleep; cancellable."""
         await anyio.sleep(seconds)
 
     def slot(self, provider: str) -> AbstractAsyncContextManager[object]:
-        """As `Ports.slot`; of this process."""
+        """Implement `Ports.slot`, with slots of this process."""
         limit = self.settings.limits.per_provider
         if not limit:
             return nullcontext()
         return self._slots.setdefault((provider, limit), anyio.Semaphore(limit))
 
     def check_tools(self, agent: Agent) -> None:
-        """Raises UsageError when the agent names a tool that doesn't exist."""
+        """Raise UsageError if the agent names a tool that does not exist."""
         offered(self.settings, agent)

@@ -1,4 +1,4 @@
-"""What another program said before its call, read back from where it was stored: each message once, however often it is sent again."""
+"""The history that another program sent with its call, read back from storage. Each message is stored once, however often it is sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "ass
 
 
 async def told_history(store: Store, blobs: Sequence[str]) -> list[Message]:
-    """The messages, oldest first. An entry is a message, or names one of the log with what came of its calls. Raises NotFound."""
+    """Return the messages, oldest first. An entry is a message, or names a stored one with the outputs of its calls. Raise NotFound."""
     messages: list[Message] = []
     for sha256 in blobs:
         entries = loads(await store.blobs.get(sha256))
@@ -31,12 +31,12 @@ async def _message(store: Store, entry: JsonObject) -> Message:
     if isinstance(named, str):
         stored = await store.conversations.message(named)
         return dataclasses.replace(stored, parts=with_outputs(stored.parts, outputs if isinstance(outputs, dict) else {}))
-    kept = tuple(part for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
-    return Message("", _ROLES.get(str(entry.get("role")), "user"), kept, metadata if isinstance(metadata, dict) else {})
+    own = tuple(part for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
+    return Message("", _ROLES.get(str(entry.get("role")), "user"), own, metadata if isinstance(metadata, dict) else {})
 
 
 def with_outputs(parts: Sequence[Part], outputs: JsonObject) -> tuple[Part, ...]:
-    """The parts with what the program says came of its calls, by the calls' ids: `{"output": …}` or `{"errorText": …}`."""
+    """Return the parts with outputs supplied by the program, by call id: `{"output": …}` or `{"errorText": …}`."""
     return tuple(_with_output(part, outputs.get(str(part.get("toolCallId")))) if is_tool(part) else part for part in parts)
 
 

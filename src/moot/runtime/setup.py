@@ -1,4 +1,4 @@
-"""Settings, tools and models of one step, taken afresh from the configuration in force."""
+"""Settings, tools and models of a step, taken from the current configuration."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from moot.types.run import Run
 from moot.types.served import Served
 
 UNTRIMMED = 1 << 53
-"""Tokens of history for a caller that trims for itself."""
+"""History tokens for callers that trim the history themselves."""
 
 DEFAULT_CONTEXT = 64_000
-"""Tokens that we reckon with when nobody knows a model's context."""
+"""Context size to assume if a model's is unknown."""
 
 _EFFORTS: dict[str, Effort] = {"none": "none", "low": "low", "medium": "medium", "high": "high", "max": "max"}
 _MODES: dict[str, Mode] = {"ask": "ask", "edits": "edits", "plan": "plan", "auto": "auto"}
 
 
 def find_agent(settings: Settings, name: str, options: JsonObject) -> Agent:
-    """The agent as this run wants it. Raises UsageError for a name that the configuration doesn't have."""
+    """Return the agent as modified by the run's options. Raise UsageError for an unknown name."""
     if (served := Served.of(options)) is not None and served.plain:
         return Agent(name, tools=(), show_reasoning=served.show_reasoning)
     agent = agent_called(settings, name)
@@ -46,19 +46,19 @@ def find_agent(settings: Settings, name: str, options: JsonObject) -> Agent:
 
 
 def in_project(agent: Agent, project: Project) -> Agent:
-    """The agent as it works in a project: told what the project's people say of it, and held to their rules."""
-    told = [text.strip() for text in (project.context, agent.rules, project.rules)]
-    return dataclasses.replace(agent, rules="\n\n".join(filter(None, told))) if project.context or project.rules else agent
+    """Return the agent with the project's context and rules added."""
+    texts = [text.strip() for text in (project.context, agent.rules, project.rules)]
+    return dataclasses.replace(agent, rules="\n\n".join(filter(None, texts))) if project.context or project.rules else agent
 
 
 def servers_of(settings: Settings, agent: Agent) -> tuple[McpServer, ...]:
-    """The MCP servers that the agent is to have."""
+    """Return the agent's enabled MCP servers."""
     wanted = settings.mcp if agent.mcp is None else agent.mcp
     return tuple(server for name, server in settings.mcp.items() if name in wanted and server.enabled)
 
 
 def mode_of(settings: Settings, options: JsonObject) -> Mode:
-    """The run's own mode, else the configuration's."""
+    """Return the run's mode, or else the configured one."""
     wanted = options.get("mode")
     return _MODES.get(str(wanted), settings.permissions.mode)
 
@@ -66,7 +66,7 @@ def mode_of(settings: Settings, options: JsonObject) -> Mode:
 async def step_setup(
     settings: Settings, providers: Providers, agent: Agent, run: Run, conversation: Conversation, *, role: ModelRole, now: int
 ) -> StepSetup:
-    """What a step needs. Raises UsageError when there is no model to be had or a tool's name is unknown."""
+    """Return what a step needs. Raise UsageError if no model is available or a tool is unknown."""
     options = run.settings
     served = Served.of(options)
     if served is not None and served.plain:
@@ -74,7 +74,7 @@ async def step_setup(
     wanted = run.model if role == "main" and run.model else (agent.model if role == "main" else role)
     choices = await providers.choices(wanted, agent.fallback or settings.models.fallback)
     if not choices:
-        raise UsageError("no model can be had", fix="moot providers list")
+        raise UsageError("no model is available", fix="moot providers list")
     mode = mode_of(settings, options)
     tools = () if choices[0].model.tools == "none" else (*offered(settings, agent), *client_tools(options))
     model = choices[0].model
@@ -91,14 +91,14 @@ async def step_setup(
 
 
 async def _plain(settings: Settings, providers: Providers, agent: Agent, run: Run, served: Served) -> StepSetup:
-    """A model as if it were called directly: what the caller sent, nothing more, and no other model in its place."""
+    """Return the setup for a direct model call: exactly what the caller sent, without fallback."""
     choice = await providers.choice(run.model)
     wanted = model_settings(agent, run.settings)
     return StepSetup((choice,), (), served.system, wanted, UNTRIMMED, settings.limits.steps, served)
 
 
 def model_settings(agent: Agent, options: JsonObject) -> ModelSettings:
-    """What requests are told: the run's own options over the agent's."""
+    """Return the settings for requests. The run's options override the agent's."""
     wanted, schema, temperature = options.get("effort"), options.get("schema"), options.get("temperature")
     served = Served.of(options) or Served()
     return ModelSettings(
@@ -121,6 +121,6 @@ def _history_budget(model: Model) -> int:
 
 
 def _max_steps(settings: Settings, agent: Agent, options: JsonObject, model: Model) -> int:
-    given = options.get("max_steps")
-    bounds = [given if isinstance(given, int) else 0, agent.max_steps or 0, settings.limits.steps, model.max_steps or 0]
+    requested = options.get("max_steps")
+    bounds = [requested if isinstance(requested, int) else 0, agent.max_steps or 0, settings.limits.steps, model.max_steps or 0]
     return min((bound for bound in bounds if bound > 0), default=0)

@@ -1,4 +1,4 @@
-"""A conversation as others may see it: without secrets, homes, names and addresses, and with a list of what was left out."""
+"""Redaction of conversations for sharing: without secrets, home folders, names and addresses, and with a list of what was removed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _VENDORS = ("providerMetadata", "callProviderMetadata", "resultProviderMetadata"
 _FACTS = ("agent", "model", "provider", "finish_reason")
 _STEP = ("step", "model", "finish_reason", "usage", "cost", "ms")
 _MANY = 2_000
-"""Texts in a row of which each beginning is looked at by itself."""
+"""Maximum number of adjacent texts whose beginnings are checked individually."""
 _AHEAD = 2_048
 _TEXT = ("text/", "application/json", "application/xml", "application/yaml", "image/svg")
 _WHO = {"user": "you", "assistant": "assistant", "system": "instructions"}
@@ -43,7 +43,7 @@ _WHO = {"user": "you", "assistant": "assistant", "system": "instructions"}
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """So many of a kind at one place; never the thing itself."""
+    """The number of removed things of one kind in one place, never the things themselves."""
 
     kind: Kind
     where: str
@@ -52,50 +52,50 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Shareable:
-    """What may be shared, and what is not in it any more."""
+    """A redacted conversation and what was removed from it."""
 
     exported: ExportedConversation
     left_out: tuple[LeftOut, ...]
 
 
 def finder_here(secrets: Collection[str], keep: Collection[Kind] = ()) -> Finder:
-    """Knows this machine: its person's home, names and host."""
+    """Return a finder that knows this machine: its user's home folder, names and host name."""
     names = [getpass.getuser(), socket.gethostname().partition(".")[0]]
-    with suppress(KeyError):  # a user without an entry has no further name
+    with suppress(KeyError):  # a user without a passwd entry has no full name
         names.append(pwd.getpwuid(os.getuid()).pw_gecos.partition(",")[0])
     return Finder(secrets=secrets, homes=[str(Path.home())], names=names, keep=keep)
 
 
 def kinds_of(text: str) -> frozenset[Kind]:
-    """`emails,paths` as kinds. Raises UsageError for what can't be kept."""
+    """Parse kinds such as `emails,paths`. Raise UsageError for kinds that can't be kept."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     known: list[Kind] = [kind for kind in KINDS if kind in KEEPABLE]
     if unknown := [word for word in words if word not in set[str](known)]:
-        raise UsageError(f"{unknown[0]!r} can't be kept in what is shared", fix=f"one or more of {', '.join(known)}, joined by commas")
+        raise UsageError(f"{unknown[0]!r} can't be kept when sharing", fix=f"use one or more of {', '.join(known)}, separated by commas")
     return frozenset[Kind](kind for kind in known if kind in words)
 
 
 def refuse_whole(format: Format) -> None:
-    """Raises UsageError for a format that keeps every byte: nothing can be left out of it."""
+    """Raise UsageError for a format that keeps every byte, from which nothing can be removed."""
     if isinstance(format, Recorder):
         others = ", ".join(name for name in FORMATS.names() if name != format.name)
-        said = f"a {format.name} keeps every byte that came, so nothing can be left out of it"
-        raise UsageError(said, fix=f"share it as html, md or json (known: {others}), or leave --share out")
+        reason = f"the format {format.name} keeps all raw data, so nothing can be redacted"
+        raise UsageError(reason, fix=f"use html, md or json (known: {others}), or omit --share")
 
 
 def shareable(exported: ExportedConversation, finder: Finder) -> Shareable:
-    """The conversation as it may be shared. Takes as long as it is large: for a worker thread."""
+    """Return the redacted conversation. Call it in a worker thread: it takes time proportional to the conversation."""
     for text in _texts(exported):
         finder.learn(text)
-    work = _Work(finder)
-    made = work.conversation(exported, "")
+    work = _Redaction(finder)
+    redacted = work.conversation(exported, "")
     order = {kind: number for number, kind in enumerate(KINDS)}
-    told = sorted(work.tally.items(), key=lambda item: order[item[0][0]])
-    return Shareable(made, tuple(LeftOut(kind, where, count) for (kind, where), count in told))
+    counts = sorted(work.tally.items(), key=lambda item: order[item[0][0]])
+    return Shareable(redacted, tuple(LeftOut(kind, where, count) for (kind, where), count in counts))
 
 
-class _Work:
-    """One conversation on its way out."""
+class _Redaction:
+    """The redaction of one conversation."""
 
     def __init__(self, finder: Finder) -> None:
         self._finder = finder
@@ -143,8 +143,8 @@ class _Work:
         parts = list(message.parts)
         for kind in ("text", "reasoning"):
             at = [number for number, part in enumerate(parts) if part.get("type") == kind and isinstance(part.get("text"), str)]
-            said = self._together([str(parts[number]["text"]) for number in at], f"{where}, {kind}")
-            for number, text in zip(at, said, strict=True):
+            redacted = self._together([str(parts[number]["text"]) for number in at], f"{where}, {kind}")
+            for number, text in zip(at, redacted, strict=True):
                 parts[number] = {**parts[number], "text": text}
         return Message(
             message.id,
@@ -157,7 +157,7 @@ class _Work:
         )
 
     def _metadata(self, metadata: JsonObject, where: str) -> JsonObject:
-        """What a page says of an answer; what else vendors and programs note there stays here."""
+        """Return the facts shown on a page. Other metadata of vendors and programs is removed."""
         kept: JsonObject = {name: metadata[name] for name in _FACTS if name in metadata}
         steps = metadata.get("steps")
         if isinstance(steps, list):
@@ -181,7 +181,7 @@ class _Work:
         return made if isinstance(made, dict) else part
 
     def value(self, value: Json, where: str, *, secret: bool = False) -> Json:
-        """Any value with every text in it."""
+        """Redact all texts in a value."""
         if isinstance(value, str):
             return self._hidden(value, where) if secret else self._string(value, where)
         if isinstance(value, list):
@@ -203,18 +203,18 @@ class _Work:
         return HIDDEN
 
     def _list(self, value: list[Json], where: str, *, secret: bool) -> Json:
-        """Texts that follow each other are looked at together too: lines of a key, pieces of an answer."""
+        """Redact adjacent texts together too, such as lines of a key or pieces of an answer."""
         texts = [text for item in value if isinstance(text := item.get("text") if isinstance(item, dict) else item, str)]
         if secret or len(texts) < 2:
             return [self.value(item, where, secret=secret) for item in value]
-        said = iter(self._together(texts, where))
+        redacted = iter(self._together(texts, where))
         made: list[Json] = []
         for item in value:
             if isinstance(item, str):
-                made.append(next(said))
+                made.append(next(redacted))
             elif isinstance(item, dict) and isinstance(item.get("text"), str):
                 rest = self._object({name: inner for name, inner in item.items() if name != "text"}, where)
-                made.append({**rest, "text": next(said)})
+                made.append({**rest, "text": next(redacted)})
             else:
                 made.append(self.value(item, where))
         return made
@@ -232,17 +232,17 @@ class _Work:
         made: JsonObject = {}
         for name, inner in value.items():
             if name == "data" and isinstance(data, str) and isinstance(kind, str):
-                made[name] = inner  # looked at already
+                made[name] = inner  # already redacted
                 continue
             hidden = is_secret_name(name) or (name == "value" and isinstance(named, str) and is_secret_name(named))
             made[self.text(name, where)] = self.value(inner, where, secret=hidden)
         return made
 
     def _together(self, texts: Sequence[str], where: str) -> list[str]:
-        """Texts that follow each other, each without what is to be left out, also where that goes over a border."""
+        """Redact adjacent texts, including matches that span several of them."""
         joined = "".join(texts)
         borders = [0, *accumulate(len(text) for text in texts)]
-        found = [*self._finder.places(joined), *self._begun(joined, borders)]
+        found = [*self._finder.places(joined), *self._at_borders(joined, borders)]
         for text, border in zip(texts, borders, strict=False):
             found += (replace(place, begin=place.begin + border, end=place.end + border) for place in self._finder.places(text))
         inside: list[list[Place]] = [[] for _ in texts]
@@ -256,8 +256,8 @@ class _Work:
                 number += 1
         return [self._cut(text, places, where) for text, places in zip(texts, inside, strict=True)]
 
-    def _begun(self, joined: str, borders: Sequence[int]) -> Iterator[Place]:
-        """What begins right at a border, where the text before it ends in the middle of a word."""
+    def _at_borders(self, joined: str, borders: Sequence[int]) -> Iterator[Place]:
+        """Yield matches that start exactly at a border if the previous text ends in the middle of a word."""
         for border in borders[1:-1] if len(borders) < _MANY else ():
             if joined[border - 1 : border].isalnum():
                 for place in self._finder.places(joined[border : border + _AHEAD]):
@@ -275,7 +275,7 @@ class _Work:
         return {**kept, "url": made}
 
     def _url(self, url: str, where: str) -> str | None:
-        """An address as it may be shared; None where what it holds has to stay here."""
+        """Return the redacted URL, or None if its content must be removed."""
         if not url.startswith("data:"):
             return self.text(url, where) if url.startswith(("http://", "https://")) else None
         head, _, encoded = url.partition(",")
@@ -289,7 +289,7 @@ class _Work:
                 self.tally["pictures", where] += 1
                 return f"data:{kind};base64,{base64.b64encode(data).decode()}"
         except (binascii.Error, UnicodeDecodeError, Refused):
-            pass  # what can't be looked into stays here, as every other file
+            pass  # undecodable content is removed, like other files
         if "files" in self._finder.keep:
             return url
         self.tally["files", where] += 1
@@ -297,7 +297,7 @@ class _Work:
 
 
 def _texts(exported: ExportedConversation) -> Iterator[str]:
-    """Every text in it, to learn from."""
+    """Yield every text in the conversation, to learn names from."""
     yield exported.conversation.title
     yield exported.conversation.directory
     stack: list[Json] = [list[Json](message.parts) for message in (*exported.messages, *exported.others)]

@@ -1,4 +1,4 @@
-"""A conversation as a page for whoever has its link: looked at first, then made as it was looked at."""
+"""Shared pages. A page is previewed first, and exactly the previewed page is shared."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = ["DAY", "LONGEST", "Draft", "left_out_json", "looked_at", "made"]
 
 DAY = 86_400
 LONGEST = 366 * DAY
-"""Seconds that a page is shown at most."""
+"""Maximum lifetime of a page in seconds."""
 
 _PAGES = Registry("moot.pages", {"policy": "moot.formats.html.page:policy"})
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A page as it would be shared."""
+    """The preview of a page."""
 
     conversation: Conversation
     title: str
@@ -41,25 +41,25 @@ class Draft:
 
     @property
     def digest(self) -> str:
-        """Of the page: what was looked at is what is shared."""
+        """Hash of the page, to share exactly what was previewed."""
         return sha256(self.page).hexdigest()
 
 
 async def looked_at(holdings: Holdings, conversation: Conversation, finder: Finder) -> Draft:
-    """The shown branch with what sub-agents said, without what others need not know."""
+    """Return a preview of the current branch with its sub-agents, redacted."""
     format: Format = FORMATS.make("html")
     whole = await gathered(holdings, conversation, format, branches=False)
     if not whole.messages:
-        raise UsageError(f"the conversation {conversation.id!r} has nothing to be shared yet", fix="say something in it first")
+        raise UsageError(f"the conversation {conversation.id!r} has no messages to share", fix="send a message first")
     shared = await anyio.to_thread.run_sync(shareable, whole, finder)
     written = await anyio.to_thread.run_sync(format.write, shared.exported)
     return Draft(conversation, shared.exported.conversation.title, written.data, shared.left_out)
 
 
 async def made(holdings: Holdings, draft: Draft, *, now: int, seconds: float) -> tuple[Share, str]:
-    """The shared page, and the secret of its link, which is shown this once; `now` in ms. Raises UsageError."""
+    """Share a page and return it with the secret of its link, which is shown only once. `now` is in ms. Raise UsageError."""
     if not 0 < seconds <= LONGEST:
-        raise UsageError(f"a page is shown for some time, and for at most {LONGEST // DAY} days", fix="give it as 12h, 7d or 30d")
+        raise UsageError(f"a shared page must expire within {LONGEST // DAY} days", fix="use a duration such as 12h, 7d or 30d")
     secret = new_code()
     policy: Callable[[], str] = _PAGES.load("policy")
     share = Share(
@@ -70,5 +70,5 @@ async def made(holdings: Holdings, draft: Draft, *, now: int, seconds: float) ->
 
 
 def left_out_json(one: LeftOut) -> Json:
-    """As it is stored, and told to scripts."""
+    """Return the entry as stored and as shown in JSON output."""
     return {"kind": one.kind, "where": one.where, "count": one.count}

@@ -1,4 +1,4 @@
-"""One side of a comparison, as it is stored."""
+"""One side of a comparison of conversations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["side_of"]
 
 
 async def side_of(holdings: Holdings, conversation: Conversation) -> Side:
-    """The shown branch with the runs that wrote it."""
+    """Return the current branch with the runs that wrote it."""
     messages = await holdings.conversations.branch(conversation.id)
     runs: dict[str, Run] = {}
     for message in messages:

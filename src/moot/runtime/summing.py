@@ -1,4 +1,4 @@
-"""Earlier messages made short for an agent that takes a conversation over: the oldest as a summary, the newest as they are."""
+"""Summary of earlier messages for an agent that takes over a conversation. The newest messages are passed on unchanged."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from moot.types.part import text_part
 __all__ = ["shortened"]
 
 WHOLE = 12_000
-"""Tokens up to which everything is told as it was said."""
+"""Number of tokens up to which the history is passed on completely."""
 RECENT = 6_000
-"""Tokens of the newest messages that are told as they are when it is more."""
+"""Number of tokens of the newest messages to pass on unchanged if the history is longer."""
 READ = 100_000
-"""Characters of what is older that the summary is made of; the newest of it."""
+"""Maximum number of characters of older messages to summarize, the newest of them."""
 
 _ASKED = (
-    "Another agent takes over the conversation that you are given. Write what it has to know to go on: what the person wants and has said"
-    " must hold, what was decided and why, what was done (files, commands, results, errors), and what is still open. Names, paths and"
-    " numbers to the letter. No greeting, no advice."
+    "Another agent takes over this conversation. Write what it needs to know to continue: what the user wants and which requirements they"
+    " stated, what was decided and why, what was done (files, commands, results, errors), and what is still open. Quote names, paths and"
+    " numbers exactly. No greeting, no advice."
 )
 _HEAD = "Summary of the first {} messages of this conversation, made by {}:\n\n"
 
@@ -35,10 +35,10 @@ log = logging.getLogger("moot.runtime")
 
 
 async def shortened(runtime: Runtime, conversation: str, messages: Sequence[Message]) -> tuple[list[Message], tuple[Chunk, ...]]:
-    """The messages as they are when they are few; else a summary of the older ones and the newest, and a note that says so.
+    """Return the messages unchanged if they are short, otherwise a summary of the older ones, the newest ones, and a note about it.
 
-    Without a model for it (`models.compaction`, else `models.small`), or when it fails, the newest alone. Nothing stored is changed: the
-    summary is an exchange of the log beside the run.
+    Without a model (`models.compaction` or `models.small`), or if it fails, return only the newest messages. Stored messages don't
+    change: the summary is an exchange in the log outside the run.
     """
     if sum(estimate(message.parts) for message in messages) <= WHOLE:
         return list(messages), ()
@@ -47,24 +47,26 @@ async def shortened(runtime: Runtime, conversation: str, messages: Sequence[Mess
     if not older:
         return list(messages), ()
     if not model:
-        words = f"the first {len(older)} messages were too much to tell and are left out: no model for summaries is set (models.compaction)"
-        return newer, (chunk.data("note", {"text": words}),)
-    asked = Message("summary", "user", (text_part(told(older, "Write the summary now.", limit=READ)),))
+        note = f"the first {len(older)} messages were omitted: the history is too long, and models.compaction is not set"
+        return newer, (chunk.data("note", {"text": note}),)
+    prompt = Message("summary", "user", (text_part(told(older, "Write the summary now.", limit=READ)),))
     try:
-        text = await aside(runtime, conversation, "compact", _ASKED, [asked], model=model)
+        text = await aside(runtime, conversation, "compact", _ASKED, [prompt], model=model)
     except StoreError:
         raise
     except MootError as error:
-        log.warning("no summary for the agent that takes over: %s", error.message, extra={"conversation": conversation})
-        words = f"the first {len(older)} messages were too much to tell and are left out: {model} made no summary ({error.message})"
-        return newer, (chunk.data("note", {"text": words}),)
+        log.warning("could not summarize the history: %s", error.message, extra={"conversation": conversation})
+        note = (
+            f"the first {len(older)} messages were omitted: the history is too long, and {model} failed to summarize it ({error.message})"
+        )
+        return newer, (chunk.data("note", {"text": note}),)
     summary = Message("summary", "system", (text_part(_HEAD.format(len(older), model) + text.strip()),))
-    words = f"the first {len(older)} messages were too much to tell: this agent knows them by a summary that {model} made"
-    return [summary, *newer], (chunk.data("note", {"text": words}),)
+    note = f"the history is too long for this agent, so {model} summarized the first {len(older)} messages"
+    return [summary, *newer], (chunk.data("note", {"text": note}),)
 
 
 def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-    """The older and the newest ones; at least the last is among these."""
+    """Split the messages into older and newer ones. The newer ones contain at least the last message."""
     left = RECENT
     at = len(messages)
     while at > 0 and (left := left - estimate(messages[at - 1].parts)) >= 0:

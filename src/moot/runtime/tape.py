@@ -1,4 +1,4 @@
-"""What the model said in a run, played again: exchanges by their ids, requests compared with those of then."""
+"""Playback of a run's recorded model answers. Exchanges are found by id, and requests are compared with the recorded ones."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from moot.types.store import Holdings
 __all__ = ["HungUp", "Pool", "Tape", "where"]
 
 MOST = 20
-"""Differences that are told of one run."""
+"""Maximum number of differences to report for a run."""
 
 
 class HungUp(Exception):
-    """The recording was cancelled here."""
+    """The recorded exchange was cancelled at this point."""
 
 
 @dataclass(slots=True)
 class _Recorded:
-    """One exchange as it went."""
+    """A recorded exchange."""
 
     exchange: Exchange
     raws: list[Raw] = field(default_factory=list[Raw])
@@ -38,17 +38,17 @@ class _Recorded:
     failure: Failure | None = None
     ended: str = ""
     ended_at: int = 0
-    asked: bool = False
+    requested: bool = False
 
 
 class Tape:
-    """All exchanges of a run, found by their ids, and what differs from them."""
+    """All exchanges of a run by id, and the differences found."""
 
     def __init__(self, exchanges: dict[str, _Recorded], holdings: Holdings) -> None:
         self.exchanges = exchanges
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.requests = 0
-        self._left_out = 0
+        self._omitted = 0
         self._holdings = holdings
 
     @classmethod
@@ -62,31 +62,31 @@ class Tape:
                 if exchange is None or exchange.purpose != "answer":
                     continue
                 if "redacted" in exchange.request:
-                    raise UsageError("something was redacted in what the model said then, so it can't say it again")
+                    raise UsageError("the recorded answer was redacted, so it can't be played back")
                 found[event.exchange] = _Recorded(exchange)
             _take(found[event.exchange], event)
         return cls(found, holdings)
 
-    def differs(self, words: str) -> None:
-        if len(self.told) < MOST:
-            self.told.append(words)
+    def differs(self, difference: str) -> None:
+        if len(self.reported) < MOST:
+            self.reported.append(difference)
             return
-        self._left_out += 1
-        self.told[-1] = f"and {self._left_out + 1} differences more"
+        self._omitted += 1
+        self.reported[-1] = f"and {self._omitted + 1} more differences"
 
     def unasked(self) -> list[str]:
-        return [name.rpartition(":")[2] for name, recorded in self.exchanges.items() if not recorded.asked]
+        return [name.rpartition(":")[2] for name, recorded in self.exchanges.items() if not recorded.requested]
 
     async def check(self, recorded: _Recorded, request: ModelRequest) -> None:
-        """Compares what is asked with what was."""
+        """Compare a request with the recorded one."""
         self.requests += 1
-        recorded.asked = True
+        recorded.requested = True
         name = recorded.exchange.id.rpartition(":")[2]
         pieces = recorded.exchange.request.get("pieces")
         try:
             then = b"".join([await self._holdings.blobs.get(str(piece)) for piece in pieces]) if isinstance(pieces, list) else b""
         except NotFound:
-            self.differs(f"the request of {name} is not kept, so it could not be compared")
+            self.differs(f"the request of {name} was not stored, so it could not be compared")
             return
         if then == request.body:
             return
@@ -96,7 +96,7 @@ class Tape:
             self.differs(f"the request of {name} differs")
             return
         if not found:
-            self.differs(f"the request of {name} says the same in other bytes")
+            self.differs(f"the request of {name} differs only in its formatting")
         for difference in found:
             self.differs(f"the request of {name} differs at {where(difference)}")
 
@@ -113,8 +113,8 @@ def _take(recorded: _Recorded, event: Event) -> None:
         recorded.ended, recorded.ended_at = str(event.body.get("ended", "")), event.at
 
 
-class _Again:
-    """A provider that says what was said."""
+class _Playback:
+    """A provider that plays back recorded answers."""
 
     def __init__(self, name: str, dialect: str, quirks: Quirks, tape: Tape) -> None:
         self.name = name
@@ -126,15 +126,15 @@ class _Again:
         recorded = self._tape.exchanges.get(request.idempotency_key)
         if recorded is None:
             name = request.idempotency_key.rpartition(":")[2]
-            raise UsageError(f"it would make the model call {name} now, which was not made then")
+            raise UsageError(f"the model call {name} was not made in the recorded run")
         await self._tape.check(recorded, request)
         for raw in recorded.raws:
             yield (raw,)
         failure = recorded.failure
         if recorded.ended == "cancelled":
             raise HungUp
-        if recorded.ended == "":  # a crash cut it off
-            raise ProviderError("cut off", kind="transport", retryable=True)
+        if recorded.ended == "":  # interrupted by a crash
+            raise ProviderError("interrupted", kind="transport", retryable=True)
         if recorded.ended == "cut" and failure is not None:
             raise ProviderError(
                 failure.message,
@@ -153,7 +153,7 @@ class _Again:
 
 
 class Pool:
-    """The models of the run, with what they said in the place of whom to call."""
+    """The models of the run, whose providers play back recorded answers."""
 
     def __init__(self, providers: Providers, tape: Tape) -> None:
         self._providers = providers
@@ -166,21 +166,21 @@ class Pool:
         try:
             found = await self._providers.choices(text, fallback, role=role)
         except UsageError:
-            return (self._unknown(),)  # nothing of the provider is needed but what it said
-        return tuple(replace(one, provider=self._silent(one.provider.name, one.provider.dialect, one.provider.quirks)) for one in found)
+            return (self._unknown(),)  # only the provider's recorded answers are needed
+        return tuple(replace(one, provider=self._playback(one.provider.name, one.provider.dialect, one.provider.quirks)) for one in found)
 
     def _unknown(self) -> Choice:
         first = next(iter(self._tape.exchanges.values()), None)
         if first is None:
-            raise UsageError("it asked no model that is known here", fix="moot providers list")
+            raise UsageError("the run used no known model", fix="moot providers list")
         exchange = first.exchange
         model = Model(ModelId(exchange.model, exchange.provider), exchange.model)
-        return Choice(model, self._silent(exchange.provider, exchange.dialect, Quirks()), DIALECTS.make(exchange.dialect))
+        return Choice(model, self._playback(exchange.provider, exchange.dialect, Quirks()), DIALECTS.make(exchange.dialect))
 
-    def _silent(self, name: str, dialect: str, quirks: Quirks) -> Provider:
-        return cast("Provider", _Again(name, dialect, quirks, self._tape))
+    def _playback(self, name: str, dialect: str, quirks: Quirks) -> Provider:
+        return cast("Provider", _Playback(name, dialect, quirks, self._tape))
 
 
 def where(difference: Difference) -> str:
-    """A difference in words."""
+    """Return a description of a difference."""
     return f"{difference.where or 'the whole'}: was {difference.expected}, now {difference.found}"

@@ -1,4 +1,4 @@
-"""One clock for all who may wait a moment: what is put off is done at the next tick, all of it together."""
+"""A shared clock for delayed callbacks: everything deferred runs together at the next tick."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 __all__ = ["TICK", "Ticks"]
 
 TICK = 0.03
-"""Seconds between two ticks, and so the longest that anything is put off."""
+"""Seconds between two ticks, and the longest delay."""
 
 
 class Ticks:
-    """Calls back at the ticks of the loop's clock; no timer runs while nobody waits.
+    """A scheduler of callbacks at the ticks of the event loop's clock. No timer runs while nothing is deferred.
 
-    That all wait for the same moment is what makes it cheap: a hundred streams wake the loop once, and watchers of one conversation
-    find the same events, so that these are written as frames once.
+    Running everything at the same moment is cheap: a hundred streams wake the loop once, and watchers of one conversation find the same
+    events, which are then encoded once.
     """
 
     def __init__(self, tick: float = TICK) -> None:
@@ -23,7 +23,7 @@ class Ticks:
         self._waiting: list[Callable[[], None]] = []
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Calls it at the next tick; it must not raise."""
+        """Call it at the next tick. It must not raise."""
         if not self._waiting:
             loop = asyncio.get_running_loop()
             loop.call_at((loop.time() // self._tick + 1) * self._tick, self._ring)

@@ -1,4 +1,4 @@
-"""What one tool call may use: the ToolContext that the runtime hands out."""
+"""The ToolContext of one tool call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Tooling:
-    """Implements ToolContext; the callables reach the leg that made it, and nothing else of it."""
+    """The `ToolContext` of a call. The callables access only the necessary parts of the leg."""
 
     directory: Path
     roots: tuple[Path, ...]

@@ -6,9 +6,10 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from typing import Any, Generic, TypeVar
 
-from anyio import CancelScope
+from anyio import CancelScope, current_effective_deadline
 
 from moot.store.transaction import Transaction
 
@@ -70,20 +71,16 @@ async def outcome(unit: Unit[T]) -> T:
     caller's next await, a cancelled task at once."""
     try:
         await unit.future
-    except asyncio.CancelledError as error:
+    except asyncio.CancelledError:
+        by_scope = current_effective_deadline() == -inf  # only then is the cancellation delivered again at the next await
         # the future is cancelled, but the queued work still runs
         with CancelScope(shield=True):
             await _known(unit)
-        if not _by_scope(error):
+        if not by_scope:
             raise
         if unit.error is not None:
             raise unit.error from None
     return unit.result
-
-
-def _by_scope(error: asyncio.CancelledError) -> bool:
-    """Return True if an anyio scope cancelled; it does so at every await until it is left, `task.cancel()` only once."""
-    return bool(error.args) and isinstance(reason := error.args[0], str) and reason.startswith("Cancelled via cancel scope ")
 
 
 async def _known(unit: Unit[T]) -> None:

@@ -1,21 +1,21 @@
-"""Doubles that stand in for a model's endpoint over real HTTP, or for an agent, for our tests and for people who test agents of their own.
+"""Test doubles for model endpoints, over real HTTP, and for agents. They serve our own tests and those of people who test their agents.
 
-| file | what |
+| file | contents |
 |---|---|
-| `scripted.py` | `ScriptedServer`: says what a script tells it to, in every dialect, and fails in every way an endpoint can |
-| `process.py` | `ScriptedProcess`: the same as a process of its own, for tests of the command line |
-| `replay.py` | `ReplayServer`: sends recorded bytes again, split and paused at will |
-| `chaos.py` | `ChaosServer`: sends a recorded answer with faults chosen by a seed |
-| `codex_program.py` | a double of Codex's program, run as a script |
-| `acp_agent.py` | an agent that speaks ACP and does what a script says: a program of its own |
-| `script.py` | `Reply` and `ToolCall`, the words of a script |
-| `claude_program.py` | a script that speaks as Claude Code does, and misbehaves in every way |
-| `_frames.py` | a reply in the wire shape of each dialect |
-| `_wires.py` | of Responses, Gemini and Ollama |
-| `_asked.py` | a request in one shape whatever the dialect |
-| `_serve.py` | the small HTTP server under all of them |
+| `scripted.py` | `ScriptedServer`: gives scripted answers in every dialect, and fails in every way an endpoint can |
+| `process.py` | `ScriptedProcess`: the same in a separate process, for tests of the command line |
+| `replay.py` | `ReplayServer`: sends recorded bytes, split and paused as configured |
+| `chaos.py` | `ChaosServer`: sends an answer with faults chosen by a seed |
+| `codex_program.py` | a double of the Codex program, run as a script |
+| `acp_agent.py` | an ACP agent controlled by a script, run as a program |
+| `script.py` | `Reply` and `ToolCall`, the elements of a script |
+| `claude_program.py` | a double of the Claude Code program, run as a script |
+| `_frames.py` | replies in the wire format of each dialect |
+| `_wires.py` | replies in the formats of Responses, Gemini and Ollama |
+| `_asked.py` | requests in a common format for all dialects |
+| `_serve.py` | the HTTP server behind all endpoints |
 
-Product code never imports this room.
+Production code never imports this room.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""A request as a double reads it: which dialect, which model, and the messages in one shape whatever the wire."""
+"""Parsing of requests: the dialect, the model, and the messages in a common format."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 PICTURES, SOUNDS = "pictures", "sounds"
-"""What is no conversation: OpenAI's endpoints for pictures and recordings."""
+"""OpenAI's endpoints for images and recordings, which have no conversation."""
 
 _GOOGLE = re.compile(r"/models/([^/:]+):\w+$")
 
 
 def dialect_of(path: str) -> str:
-    """The dialect that is spoken at a path, or `PICTURES` or `SOUNDS`."""
+    """Return the dialect of a path, or `PICTURES` or `SOUNDS`."""
     if _GOOGLE.search(path):
         return "google"
     ends = {
@@ -29,17 +29,17 @@ def dialect_of(path: str) -> str:
 
 
 def model_of(path: str, body: dict[str, Any]) -> str:
-    """The model that is asked for; Google has it in the path."""
+    """Return the requested model, which Google has in the path."""
     found = _GOOGLE.search(path)
     return unquote(found[1]) if found else str(body.get("model", ""))
 
 
 def messages_of(dialect: str, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages, each with `role` (user, assistant, system, tool) and `content` as openai-chat or anthropic have it."""
+    """Return the messages with `role` (user, assistant, system, tool) and `content` as in openai-chat or anthropic."""
     match dialect:
         case "openai-responses":
-            given = body.get("input", [])
-            items = [{"role": "user", "content": given}] if isinstance(given, str) else _objects(given)
+            value = body.get("input", [])
+            items = [{"role": "user", "content": value}] if isinstance(value, str) else _objects(value)
             return [_item(item) for item in items]
         case "pictures":
             return [{"role": "user", "content": body.get("prompt", "")}]
@@ -70,14 +70,14 @@ def _content(content: dict[str, Any]) -> dict[str, Any]:
         answer = part.get("functionResponse")
         if isinstance(answer, dict):
             response = cast("dict[str, Any]", answer).get("response")
-            parts.append({"type": "tool_result", "content": response if isinstance(response, str) else _said(response)})
+            parts.append({"type": "tool_result", "content": response if isinstance(response, str) else _output_text(response)})
         elif "text" in part:
             parts.append({"type": "text", "text": part["text"]})
     return {"role": "assistant" if content.get("role") == "model" else "user", "content": parts}
 
 
-def _said(response: Any) -> str:
-    """What a tool's answer says in words."""
+def _output_text(response: Any) -> str:
+    """Return the text of a tool's output."""
     values = list(cast("dict[str, Any]", response).values()) if isinstance(response, dict) else [response]
     return "\n".join(value if isinstance(value, str) else json.dumps(value) for value in values)
 

@@ -1,4 +1,4 @@
-"""A reply in the wire shape of each dialect: the frames of an event stream, and the body of a refusal."""
+"""Replies in the wire format of each dialect: the frames of a stream, and the bodies of errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.testing.script import Reply, ToolCall, Usage
 
 
 def frames(reply: Reply, dialect: str, model: str, ids: Iterator[str]) -> list[bytes]:
-    """The event stream of a reply, one element a frame. `ids` makes up what the script leaves open."""
+    """Return the frames of a reply's event stream. `ids` provides ids that the script does not set."""
     made = _DIALECTS.get(dialect, _chat)(reply, model, ids)
     if reply.malformed_at is not None:
         made.insert(reply.malformed_at, b'{"broken": \n' if dialect == "ollama" else b'data: {"broken": \n\n')
@@ -19,13 +19,13 @@ def frames(reply: Reply, dialect: str, model: str, ids: Iterator[str]) -> list[b
 
 
 def content_type(dialect: str) -> str:
-    """Of a stream in that dialect."""
+    """Return the content type of a stream in that dialect."""
     kinds = {"ollama": "application/x-ndjson", "pictures": "application/json", "sounds": "application/json"}
     return kinds.get(dialect, "text/event-stream")
 
 
 def error_body(reply: Reply, dialect: str) -> bytes:
-    """The JSON body of an answer that is no success."""
+    """Return the JSON body of an error response."""
     message = reply.error or f"scripted status {reply.status}"
     if dialect == "anthropic":
         kind = reply.error_code or {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}.get(
@@ -140,4 +140,4 @@ _DIALECTS: dict[str, Callable[[Reply, str, Iterator[str]], list[bytes]]] = {
     "sounds": heard,
     "openai-responses": responses,
 }
-"""All others get chat completions."""
+"""All other dialects get chat completions."""

@@ -1,4 +1,4 @@
-"""The small HTTP server under the doubles: a random port on 127.0.0.1, every request kept, bodies sent as told."""
+"""The HTTP server behind the doubles: a random port on 127.0.0.1, with all requests recorded."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _POLL = 0.01
 
 @dataclass(slots=True)
 class Recorded:
-    """A request as it came in, and what became of it."""
+    """A received request and what happened to it."""
 
     method: str
     path: str
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Names are in lower case."""
     body: bytes
     at: float
     """Monotonic seconds."""
     status: int = 0
-    """Of our answer; 0 while there is none."""
+    """Status of our response; 0 = none yet."""
     sent: int = 0
-    """Bytes of the body that were written."""
+    """Number of body bytes written."""
     hung_up: bool = False
-    """Whether the client went before the answer's end."""
+    """True if the client disconnected before the end of the response."""
     done: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
-    """Set when nothing more will happen."""
+    """Set when the request is finished."""
 
     @property
     def dialect(self) -> str:
@@ -46,12 +46,12 @@ class Recorded:
 
     @property
     def model(self) -> str:
-        """The model that was asked for."""
+        """The requested model."""
         return model_of(self.path, self.json)
 
     @property
     def json(self) -> dict[str, Any]:
-        """The body, parsed; empty when it is no JSON object."""
+        """The parsed body, or an empty object if it is not a JSON object."""
         try:
             value: Any = json.loads(self.body)
         except ValueError:
@@ -60,12 +60,12 @@ class Recorded:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """In one shape whatever the dialect: `role` and `content`, as openai-chat or anthropic have it."""
+        """The messages with `role` and `content` as in openai-chat or anthropic, whatever the dialect."""
         return messages_of(self.dialect, self.json)
 
     @property
     def user_text(self) -> str:
-        """The text of the last message that a user wrote; tool outputs do not count."""
+        """The text of the last user message, without tool outputs."""
         for message in reversed(self.messages):
             text = text_of(message.get("content")) if message.get("role") == "user" else ""
             if text:
@@ -74,7 +74,7 @@ class Recorded:
 
 
 def text_of(content: Any) -> str:
-    """The text in a message's content, in either dialect; tool outputs are left out."""
+    """Return the text in a message's content, without tool outputs."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -84,14 +84,14 @@ def text_of(content: Any) -> str:
 
 
 class Server:
-    """Base of the doubles; an async context manager. A subclass answers `respond`."""
+    """Base class of the doubles, an async context manager. Subclasses implement `respond`."""
 
     models: tuple[str, ...] = ("scripted",)
 
     def __init__(self, *, port: int = 0) -> None:
         self.port = port
         self.requests: list[Recorded] = []
-        """Every POST in order of arrival."""
+        """All POST requests in order of arrival."""
         self._runner: web.AppRunner | None = None
         self._stopping = asyncio.Event()
 
@@ -127,13 +127,13 @@ class Server:
             await runner.cleanup()
 
     async def respond(self, recorded: Recorded, request: web.Request) -> web.StreamResponse:
-        """The answer to a POST."""
+        """Return the response to a POST request."""
         raise NotImplementedError
 
     async def send(
         self, recorded: Recorded, request: web.Request, writes: AsyncIterator[bytes], headers: Mapping[str, str]
     ) -> web.StreamResponse:
-        """A 200 whose body is the given writes, each sent by itself. `BrokenPipeError` from the iterator breaks the connection."""
+        """Send a 200 response with these writes as the body. `BrokenPipeError` from the iterator breaks the connection."""
         response = web.StreamResponse(headers=headers)
         recorded.status = 200
         await response.prepare(request)
@@ -149,7 +149,7 @@ class Server:
         return response
 
     def refuse(self, recorded: Recorded, reply: Reply) -> web.Response:
-        """An answer whose status is no success."""
+        """Return an error response."""
         headers = dict(reply.headers)
         if reply.retry_after is not None:
             after = reply.retry_after
@@ -160,13 +160,13 @@ class Server:
         return web.Response(status=reply.status, body=body, headers={"Content-Type": kind, **headers})
 
     def provider(self, name: str = "mine", dialect: str = "openai-chat", **more: Any) -> ProviderSettings:
-        """The settings of a custom provider that calls this server."""
+        """Return the settings of a custom provider that uses this server."""
         base_url = self.openai_url if dialect.startswith("openai-") else self.url
         values: dict[str, Any] = {"api_key": "scripted-key", "models": {model: {} for model in self.models}, **more}
         return ProviderSettings(name, dialect=dialect, base_url=base_url, **values)
 
     async def hang(self, recorded: Recorded, request: web.Request) -> None:
-        """Waits until the client goes; the server's own end breaks the connection."""
+        """Wait until the client disconnects. Stopping the server breaks the connection."""
         while not self._stopping.is_set():
             if request.transport is None or request.transport.is_closing():
                 recorded.hung_up = True
@@ -209,6 +209,6 @@ class Server:
 
 
 def _break(request: web.Request) -> None:
-    """Closes the connection in the middle of a body, after what was written has gone out."""
+    """Close the connection in the middle of a body, after everything written was sent."""
     if request.transport is not None:
         request.transport.close()

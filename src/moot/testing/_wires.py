@@ -1,4 +1,4 @@
-"""A reply as OpenAI's Responses, Google's Gemini and Ollama's own chat stream it."""
+"""Replies in the stream formats of OpenAI's Responses, Google's Gemini and Ollama's chat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["drawn", "google", "heard", "json_bytes", "ollama", "pieces", "respon
 
 
 def pieces(text: str, size: int) -> list[str]:
-    """The text in pieces of that many characters."""
+    """Split the text into pieces of that many characters."""
     return [text[start : start + size] for start in range(0, len(text), max(1, size))]
 
 
@@ -23,7 +23,7 @@ def json_bytes(value: object) -> bytes:
 
 
 def ollama(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
-    """Lines of JSON, a call whole in one of them."""
+    """Return lines of JSON. A call is complete in a single line."""
     base = {"model": reply.model or model, "created_at": "2026-01-01T00:00:00.000000000Z"}
 
     def line(message: dict[str, Any], **more: Any) -> bytes:
@@ -45,7 +45,7 @@ def ollama(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
 
 
 def google(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
-    """A whole response an event; the signature stands on the first call, or on an empty text at the end."""
+    """Return one complete response per event. The signature is on the first call, or on an empty text at the end."""
     base = {"modelVersion": reply.model or model, "responseId": f"resp-{next(ids)}"}
     parts: list[dict[str, Any]] = [{"text": piece, "thought": True} for piece in pieces(reply.reasoning, reply.chunk_size)]
     parts += [{"text": piece} for piece in pieces(reply.text, reply.chunk_size)]
@@ -77,7 +77,7 @@ def _google_usage(usage: Usage) -> dict[str, int]:
 
 
 def responses(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
-    """The events of each item in turn, between the response's begin and its end."""
+    """Return the events of all items in order, between the start and end of the response."""
     response: dict[str, Any] = {"id": f"resp_{next(ids)}", "object": "response", "created_at": 1_700_000_000, "model": reply.model or model}
     response |= {"status": "in_progress", "error": None, "incomplete_details": None, "output": [], "usage": None}
     events: list[dict[str, Any]] = [
@@ -87,8 +87,8 @@ def responses(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
     items: list[dict[str, Any]] = []
     for index, (item, more) in enumerate(_items(reply, ids)):
         items.append(item)
-        began: dict[str, Any] = {**item, "status": "in_progress", **({"content": []} if item["type"] == "message" else {})}
-        events.append({"type": "response.output_item.added", "output_index": index, "item": began})
+        started: dict[str, Any] = {**item, "status": "in_progress", **({"content": []} if item["type"] == "message" else {})}
+        events.append({"type": "response.output_item.added", "output_index": index, "item": started})
         events += [{**event, "item_id": item["id"], "output_index": index} for event in more]
         events.append({"type": "response.output_item.done", "output_index": index, "item": item})
     if reply.finish is not None:
@@ -102,7 +102,7 @@ def responses(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
 
 
 def _items(reply: Reply, ids: Iterator[str]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Each item as it ends, with the events between its begin and its end."""
+    """Return each completed item with the events between its start and end."""
     found: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
     if reply.reasoning:
         found.append(_thought(reply, next(ids)))
@@ -151,18 +151,18 @@ def _responses_usage(usage: Usage | None) -> dict[str, Any] | None:
 
 
 def drawn(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
-    """The answer to a wish for a picture; none without one in the script."""
+    """Return the response to an image request, without an image if the script has none."""
     rows = [{"b64_json": base64.b64encode(reply.picture).decode(), "revised_prompt": reply.text}] if reply.picture else []
     return [json_bytes({"created": 1_700_000_000, "data": rows, "output_format": "png", "usage": _responses_usage(reply.usage)})]
 
 
 def heard(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
-    """The words of a recording."""
+    """Return a transcript."""
     return [json_bytes({"text": reply.text, "usage": _responses_usage(reply.usage)})]
 
 
 def _object(call: ToolCall) -> Any:
-    """The arguments as a wire takes them that has no text for them; a text that is no JSON goes as it is."""
+    """Return the parsed arguments, for formats without JSON text. Invalid JSON is sent as is."""
     try:
         return json.loads(call.text)
     except ValueError:

@@ -1,23 +1,23 @@
-"""A small agent that speaks the Agent Client Protocol: it echoes, or does what a script says, however wrong that is.
+"""A small agent that speaks the Agent Client Protocol. It echoes, or follows a script, even an invalid one.
 
-`python acp_agent.py echo`, `python acp_agent.py slow`, or `python acp_agent.py SCRIPT.json`. It imports nothing of moot: it is run as a
-program of its own. A script is an object:
+Usage: `python acp_agent.py echo`, `python acp_agent.py slow`, or `python acp_agent.py SCRIPT.json`. It runs as a separate program and
+imports nothing from moot. A script is an object:
 
-| field | what it says |
+| field | meaning |
 |---|---|
-| `begin` | steps before anything is read |
-| `initialize`, `session` | fields laid over the answers to `initialize` and to the opening of a session |
-| `opening` | steps before a session is opened; `loading` those after the answer to `session/load` |
-| `refuse` | method → error, given in place of an answer |
-| `prompt` | steps of an answer; `$TEXT` in any text stands for what was asked, `$ANSWER` for the answer to the last request |
-| `after` | steps behind an answer |
-| `ids` | `text`: ids of answers are texts, whatever those of the questions were |
-| `heard` | a file to which every line that comes is added |
-| `deaf` | a cancel is not heard |
-| `sessions` | a file in which sessions are kept, so that another process can go on with them |
+| `begin` | steps before reading anything |
+| `initialize`, `session` | fields that override those in the responses to `initialize` and to opening a session |
+| `opening` | steps before opening a session; `loading`: steps after the response to `session/load` |
+| `refuse` | method → error to return |
+| `prompt` | steps of an answer; `$TEXT` is replaced by the prompt, `$ANSWER` by the response to the last request |
+| `after` | steps after an answer |
+| `ids` | `text`: response ids are strings, whatever the type of the request ids |
+| `heard` | a file to which every received line is appended |
+| `deaf` | cancel requests are ignored |
+| `sessions` | a file for sessions, so that another process can continue them |
 
-A step is an object with one of: `say`, `think` (texts), `update` (of the session), `request` ({method, params}), `raw` (a line as it is),
-`stderr`, `sleep` (seconds), `exit` (a code), `close` (its stdout), `repeat` (how often, with `steps`), `stop` (the answer's end, with
+A step is an object with one of: `say`, `think` (text), `update` (of the session), `request` ({method, params}), `raw` (a literal line),
+`stderr`, `sleep` (seconds), `exit` (an exit code), `close` (its stdout), `repeat` (a count, with `steps`), `stop` (ends the answer, with
 `usage`).
 """
 
@@ -52,7 +52,7 @@ SLOW: Object = {"prompt": [{"say": "working on it"}, {"sleep": 60}]}
 
 
 class Cancelled(Exception):
-    """The answer is to end."""
+    """The answer was cancelled."""
 
 
 class Agent:
@@ -185,7 +185,7 @@ class Agent:
         self.answer = json.dumps(found.get("result", found.get("error")))
 
     def _filled(self, value: Any) -> Any:
-        """The value with what is known by now in the places of its marks."""
+        """Replace the placeholders in a value."""
         text = json.dumps(value)
         terminal = json.loads(self.answer).get("terminalId", "") if self.answer.startswith("{") else ""
         for mark, known in (("$TEXT", self.text), ("$ANSWER", self.answer), ("$TERMINAL", str(terminal))):
@@ -193,7 +193,7 @@ class Agent:
         return json.loads(text)
 
     def _wait(self, id: int | str | None, seconds: float | None) -> Object:
-        """The answer to a request of ours; an empty one when the time is over."""
+        """Return the response to our request, or an empty one after the given time."""
         until = None if seconds is None else time.monotonic() + seconds
         while until is None or time.monotonic() < until:
             try:
@@ -218,11 +218,11 @@ class Agent:
 
 
 def main() -> None:
-    given = sys.argv[1] if len(sys.argv) > 1 else "echo"
-    if given in ("echo", "slow"):
-        script = {"echo": ECHO, "slow": SLOW}[given]
+    mode = sys.argv[1] if len(sys.argv) > 1 else "echo"
+    if mode in ("echo", "slow"):
+        script = {"echo": ECHO, "slow": SLOW}[mode]
     else:
-        script = json.loads(Path(given).read_text(encoding="utf-8"))
+        script = json.loads(Path(mode).read_text(encoding="utf-8"))
     Agent(script).serve()
 
 

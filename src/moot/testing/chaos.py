@@ -1,11 +1,11 @@
-"""A model's endpoint with faults: a good answer, spoiled in a way that a seed chooses.
+"""A model endpoint with faults: a good answer, corrupted in a way chosen by a seed.
 
     async with ChaosServer(Reply(text="Hello there."), seed=7) as server:
         ...
-        print(server.faults)                # one a request, e.g. ["cut at byte 112", "none"]
+        print(server.faults)                # one per request, e.g. ["cut at byte 112", "none"]
 
-The same seed spoils the same requests in the same way. `only` narrows the kinds, `share` says how many requests are spoiled at all, so a
-client that tries again reaches the good answer in the end. Never random without a seed: a failing run is repeated by its number.
+The same seed corrupts the same requests in the same way. `only` restricts the kinds of faults; `share` is the fraction of corrupted
+requests, so that a client that retries gets the good answer eventually. A failing run can be repeated with its seed.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ Fault = Literal[
     "garbage",
     "split",
 ]
-"""cut: the connection breaks at a byte · end: the body ends at a byte · delay: pauses · duplicate: a frame twice · disorder: two frames
-change places · html: a page under status 200 · empty: nothing under status 200 · half: half an event · billion: a line of a billion bytes
-· status: 500, 502, 503 or 529 · retry-after: 429 with 10^9 seconds · silence: nothing more, the connection open · garbage: bytes that are
-no UTF-8 between frames · split: every byte by itself."""
+"""cut: the connection breaks at a byte · end: the body ends at a byte · delay: pauses · duplicate: a frame is sent twice · disorder: two
+frames are swapped · html: a page with status 200 · empty: no body with status 200 · half: half an event · billion: a line of a billion
+bytes · status: 500, 502, 503 or 529 · retry-after: 429 with 10^9 seconds · silence: nothing more, but the connection stays open ·
+garbage: invalid UTF-8 between frames · split: every byte in its own write."""
 
 BILLION = 1_000_000_000
 _BLOCK = b"x" * 262_144
 
 
 class ChaosServer(Server):
-    """Answers every POST with the reply, spoiled or not."""
+    """A server that answers every POST with the reply, corrupted or not."""
 
     models = ("chaos",)
 
     def __init__(
         self, reply: Reply, *, seed: int, share: float = 1.0, only: Sequence[Fault] = (), longest: float = 0.02, port: int = 0
     ) -> None:
-        """`share` of the requests, 0 to 1, is spoiled; no pause is longer than `longest` seconds, except for `silence`, which lasts until
-        the client goes."""
+        """`share` is the fraction of corrupted requests, 0 to 1. Pauses last at most `longest` seconds, except for `silence`, which lasts
+        until the client disconnects."""
         super().__init__(port=port)
         self.faults: list[str] = []
-        """What was done to each request."""
+        """The fault of each request."""
         self._reply = reply
         self._random = random.Random(seed)
         self._share = share
@@ -131,7 +131,7 @@ async def _broken(body: bytes) -> AsyncIterator[bytes]:
 
 
 async def _billion() -> AsyncIterator[bytes]:
-    """A line that does not end, made block by block: no more than one block is ever held."""
+    """Yield an endless line in blocks, so that only one block is in memory."""
     yield b'data: {"choices": [{"delta": {"content": "'
     for _ in range(BILLION // len(_BLOCK)):
         yield _BLOCK

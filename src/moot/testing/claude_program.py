@@ -1,9 +1,9 @@
-"""A double of Claude Code's program, to be run as a script: it speaks its lines and its control protocol.
+"""A double of the Claude Code program, run as a script. It speaks Claude Code's line format and control protocol.
 
-It answers each prompt by the behaviour that is its first argument, and not by what is said: `answer` says hello, `linger` does that slowly,
-`slow` begins and goes on until it is interrupted, `hang` does that and hears no interrupt, `crash` dies in the middle, `silent` ends
-without a word, `noise` writes what is no JSON around its answer, `flood` writes much, `newer` speaks of what nobody knows yet, `older`
-answers and takes no MCP servers, `ask` wants to run a command, `withdraw` asks and takes it back.
+Its first argument determines how it answers each prompt, whatever the prompt says: `answer` says hello, `linger` does so slowly, `slow`
+continues until it is interrupted, `hang` ignores interrupts, `crash` dies in the middle, `silent` exits without output, `noise` adds lines
+that are not JSON, `flood` writes a lot, `newer` sends unknown messages, `older` does not support MCP servers, `ask` asks to run a command,
+`withdraw` asks and withdraws the request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Double:
         sys.stdout.flush()
 
     def listen(self, behave: Callable[[_Double], None]) -> None:
-        """Hears what is said until nothing more comes; a prompt is answered on a thread of its own."""
+        """Read input until it ends. Each prompt is answered in its own thread."""
         for line in sys.stdin:
             message = json.loads(line)
             kind, request = message.get("type"), message.get("request", {})
@@ -148,8 +148,8 @@ def _ask(double: _Double) -> None:
     arguments = {"command": "ls", "n": 12345678901234567890123}
     double.says("m1", {"type": "tool_use", "id": "c1", "name": "Bash", "input": arguments})
     double.asks("a1", subtype="can_use_tool", tool_name="Bash", tool_use_id="c1", input=arguments)
-    said = double.answered("a1")
-    content: Any = {"type": "tool_result", "tool_use_id": "c1", "content": json.dumps(said), "is_error": said.get("behavior") != "allow"}
+    reply = double.answered("a1")
+    content: Any = {"type": "tool_result", "tool_use_id": "c1", "content": json.dumps(reply), "is_error": reply.get("behavior") != "allow"}
     double.write(type="user", message={"content": [content]})
     double.says("m2", _text("So be it."))
     double.ends()

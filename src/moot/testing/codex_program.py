@@ -1,10 +1,9 @@
-"""A double of Codex's program, to be run as a script: it speaks the protocol of `codex app-server`.
+"""A double of the Codex program, run as a script. It speaks the protocol of `codex app-server`.
 
-It answers each prompt by the behaviour that is its first argument: `answer` says hello, `linger` does that slowly, `slow` begins and goes
-on until it is interrupted, `hang` does that and hears no interrupt, `crash` dies in the middle and complains, `silent` ends without a
-word, `noise` writes what is no JSON around its answer, `flood` writes much, `newer` speaks of what nobody knows yet, `ask` wants to run a
-command, `patch` to change files, `withdraw` asks and takes it back, `fail` has its model refuse, `forget` knows no session, `refuse`
-begins none.
+Its first argument determines how it answers each prompt: `answer` says hello, `linger` does so slowly, `slow` continues until it is
+interrupted, `hang` ignores interrupts, `crash` dies in the middle with an error, `silent` exits without output, `noise` adds lines that are
+not JSON, `flood` writes a lot, `newer` sends unknown messages, `ask` asks to run a command, `patch` to change files, `withdraw` asks and
+withdraws the request, `fail` reports a model error, `forget` has lost its sessions, `refuse` starts none.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class _Double:
         self.interrupted = threading.Event()
         self.behaviour = ""
         self.turn = ""
-        self.told: list[str] = []
+        self.prompts: list[str] = []
 
     def write(self, **message: Any) -> None:
         with self._writing:
@@ -44,7 +43,7 @@ class _Double:
         self.write(method=method, params={"threadId": THREAD, "turnId": self.turn, **params}, emittedAtMs=0)
 
     def listen(self) -> None:
-        """Hears what is said until nothing more comes; a turn is made on a thread of its own."""
+        """Read input until it ends. Each turn runs in its own thread."""
         for line in sys.stdin:
             message = json.loads(line)
             method, id = message.get("method"), message.get("id")
@@ -65,7 +64,7 @@ class _Double:
             self.tell("thread/started", thread={"id": THREAD})
         elif method == "turn/start":
             self.turn = f"turn-{id}"
-            self.told = [str(piece.get("text")) for piece in params["input"]]
+            self.prompts = [str(piece.get("text")) for piece in params["input"]]
             self.write(id=id, result={"turn": {"id": self.turn, "status": "inProgress"}})
             threading.Thread(target=BEHAVIOURS[self.behaviour], args=(self,), daemon=True).start()
         elif method == "turn/interrupt" and self.behaviour != "hang":
@@ -101,7 +100,7 @@ class _Double:
 
 def _answer(double: _Double) -> None:
     double.begins()
-    double.says(f"Hello: {double.told[0]}")
+    double.says(f"Hello: {double.prompts[0]}")
     double.ends()
 
 

@@ -1,4 +1,4 @@
-"""A scripted endpoint as a process of its own, for tests that drive the command line and have no event loop.
+"""A scripted endpoint in a separate process, for tests of the command line without an event loop.
 
 with ScriptedProcess([Reply(text="Hello.")]) as server:
     (home / "config.yaml").write_text(server.config())
@@ -27,10 +27,10 @@ _TO_ITSELF = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ScriptedProcess:
-    """`python -m moot.testing.scripted`, started and stopped; a context manager."""
+    """A context manager that runs `python -m moot.testing.scripted`."""
 
     def __init__(self, script: Sequence[Reply] = (), *, obey: bool = False, models: Sequence[str] = ("scripted",)) -> None:
-        """Without a script every answer is `Hello.`"""
+        """Without a script, every answer is `Hello.`"""
         self.url = ""
         self.models = tuple(models)
         self._script = list(script) or [Reply(text="Hello.", times=0)]
@@ -50,21 +50,21 @@ class ScriptedProcess:
             self.url = cast("Any", self._process.stdout).readline().strip()
         if not self.url:
             self._stop()
-            raise RuntimeError("the scripted endpoint did not start; its own words are on stderr")
+            raise RuntimeError("the scripted endpoint did not start; see its stderr")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stop()
 
     def config(self, *, dialect: str = "openai-chat", name: str = "mine") -> str:
-        """A `config.yaml` whose main model is this server's first one."""
+        """Return a `config.yaml` whose main model is this server's first one."""
         base_url = self.openai_url if dialect.startswith("openai-") else self.url
         models = ", ".join(f"{json.dumps(model)}: {{context: 100000}}" for model in self.models)
         entry = f"{{dialect: {dialect}, base_url: {json.dumps(base_url)}, api_key: scripted-key, models: {{{models}}}}}"
         return f"models: {{main: {json.dumps(f'{self.models[0]}@{name}')}}}\nproviders:\n  {name}: {entry}\n"
 
     def requests(self) -> list[dict[str, Any]]:
-        """What came in so far: path, headers, body (text), at, status, sent, hung_up, done."""
+        """Return the requests received so far: path, headers, body (text), at, status, sent, hung_up, done."""
         with _TO_ITSELF.open(f"{self.url}/_requests", timeout=_SECONDS) as answer:
             return cast("list[dict[str, Any]]", json.load(answer))
 

@@ -1,10 +1,10 @@
-"""A model's endpoint that sends recorded bytes again: the same body, split and paused as the test wishes.
+"""A model endpoint that replays recorded bytes, split and paused as configured.
 
     async with ReplayServer(["answer.sse"], sizes=[1, 1, 500], pause=0.01) as server:
         settings = server.provider("mine", dialect="anthropic")
 
-A recording is the decoded body of one answer, as the log's raws joined give it. They are sent in order, one for each request, and over
-again from the first when `repeat` is set.
+A recording is the decoded body of one response, like the joined raw bytes in the log. Recordings are sent in order, one per request, and
+again from the first if `repeat` is set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["ReplayServer"]
 
 
 class ReplayServer(Server):
-    """Answers every POST with the next recording."""
+    """A server that answers every POST with the next recording."""
 
     models = ("replayed",)
 
@@ -36,11 +36,11 @@ class ReplayServer(Server):
         content_type: str = "text/event-stream",
         port: int = 0,
     ) -> None:
-        """`sizes` are the bytes of each write, used in turn, at least 1; empty = the body in one write. Raises OSError for a file that is
-        not there."""
+        """`sizes` are the sizes of the writes, used in turn, at least 1. Empty = the body in one write. Raise OSError if a file does not
+        exist."""
         super().__init__(port=port)
         if any(size < 1 for size in sizes):
-            raise ValueError(f"the bytes of a write are at least 1, got {min(sizes)}")
+            raise ValueError(f"sizes must be at least 1, got {min(sizes)}")
         self._bodies = [one if isinstance(one, bytes) else Path(one).read_bytes() for one in recordings]
         self._sizes = tuple(sizes)
         self._pause = pause
@@ -63,7 +63,7 @@ class ReplayServer(Server):
 
 
 def split(body: bytes, sizes: Sequence[int]) -> list[bytes]:
-    """The body in pieces of these sizes, used in turn; one piece when there are none."""
+    """Split the body into pieces of these sizes, used in turn, or a single piece if there are none."""
     if not sizes:
         return [body] if body else []
     pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The words of a script: what a scripted model says, and how its endpoint misbehaves."""
+"""The elements of a script: the answers of a scripted model, and the failures of its endpoint."""
 
 from __future__ import annotations
 
@@ -14,67 +14,67 @@ Usage = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model makes."""
+    """A tool call by the model."""
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
-    """A string is sent as it is, also when it is no JSON."""
+    """A string is sent as is, even if it is not valid JSON."""
     id: str = ""
-    """Empty = made up, unique in the server."""
+    """Empty = generated, unique in the server."""
 
     @property
     def text(self) -> str:
-        """The arguments as they go over the wire."""
+        """The arguments as sent."""
         return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer. Without any field it is an empty, well-formed one."""
+    """An answer. By default it is empty but well-formed."""
 
     text: str = ""
     reasoning: str = ""
     signature: str = "c2lnbmF0dXJl"
-    """Of the reasoning, in the dialects that sign or seal it."""
+    """Signature of the reasoning, in dialects that have one."""
     tool_calls: Sequence[ToolCall] = ()
     picture: bytes = b""
-    """A PNG that the model gives, in an answer or on its own; chat completions and Anthropic's dialect have no place for it."""
+    """A PNG image, in an answer or on its own. Not supported by chat completions and Anthropic's dialect."""
     finish: str | None = ""
-    """The vendor's own word; empty = what fits, None = no finish is sent at all."""
+    """The vendor's finish reason. Empty = the appropriate one, None = no finish is sent."""
     usage: Usage | None = field(default_factory=lambda: {"input": 12, "output": 7})
-    """None = the endpoint does not say."""
+    """None = not reported."""
     model: str = ""
-    """Of the answer; empty = the one that was asked for."""
+    """Model name in the answer. Empty = the requested one."""
 
     when: str = ""
-    """Only for a request whose last user text contains this."""
+    """Only answer requests whose last user text contains this."""
     times: int = 1
-    """How many requests it answers; 0 = any number."""
+    """Number of requests to answer; 0 = unlimited."""
 
     chunk_size: int = 8
-    """Characters in each delta."""
+    """Characters per delta."""
     write_size: int = 0
-    """Bytes in each write; 0 = a write for each frame."""
+    """Bytes per write; 0 = one write per frame."""
     delay: float = 0.0
     """Seconds before each write."""
     wait: float = 0.0
-    """Seconds before anything at all, the status line included."""
+    """Seconds before the response, including the status line."""
     hang_at: int | None = None
-    """After so many writes it says nothing more until the client goes; 0 = after the headers."""
+    """Number of writes after which nothing is sent until the client disconnects; 0 = after the headers."""
     cut_at_byte: int | None = None
-    """The connection breaks after so many bytes of the body."""
+    """Number of body bytes after which the connection breaks."""
     end_at_byte: int | None = None
-    """The body ends after so many bytes as if that were all."""
+    """Number of body bytes after which the response ends normally."""
     malformed_at: int | None = None
-    """A frame that is no JSON stands before the n-th frame."""
+    """Index of a frame before which a frame with invalid JSON is inserted."""
     raw: bytes | None = None
-    """The body, instead of everything above."""
+    """The body, replacing all of the above."""
     content_type: str = ""
-    """Empty = what fits the dialect."""
+    """Empty = the dialect's usual one."""
 
     status: int = 200
     error: str = ""
-    """The message of an answer whose status is no success; empty = made up."""
+    """Message of an error response. Empty = a default message."""
     error_code: str = ""
     retry_after: float | str | None = None
     """The Retry-After header: seconds, or any text."""
@@ -82,16 +82,16 @@ class Reply:
 
 
 def replies_from_json(text: str | bytes) -> list[Reply]:
-    """The script in a JSON file: a list of objects with the fields of `Reply`; `raw` is text, or `raw_base64`, `picture` is
-    `picture_base64`. Raises ValueError."""
+    """Parse a script from JSON: a list of objects with the fields of `Reply`. `raw` is text, or `raw_base64`; `picture` is
+    `picture_base64`. Raise ValueError."""
     value: Any = json.loads(text)
     if not isinstance(value, list):
-        raise ValueError(f"a script is a list of replies, got {type(value).__name__}")
+        raise ValueError(f"a script must be a list of replies, got {type(value).__name__}")
     return [_reply(row) for row in cast("list[Any]", value)]
 
 
 def replies_to_json(replies: Sequence[Reply]) -> str:
-    """The same script as a JSON file."""
+    """Return the script as JSON."""
     return json.dumps([_row(reply) for reply in replies])
 
 
@@ -99,7 +99,7 @@ def _reply(row: Any) -> Reply:
     if isinstance(row, str):
         return Reply(text=row)
     if not isinstance(row, dict):
-        raise ValueError(f"a reply is a text or an object, got {type(row).__name__}")
+        raise ValueError(f"a reply must be a string or an object, got {type(row).__name__}")
     values = dict(cast("dict[str, Any]", row))
     if "raw_base64" in values:
         values["raw"] = base64.b64decode(values.pop("raw_base64"))
@@ -109,7 +109,7 @@ def _reply(row: Any) -> Reply:
         values["picture"] = base64.b64decode(values.pop("picture_base64"))
     known = {item.name for item in fields(Reply)}
     if unknown := values.keys() - known:
-        raise ValueError(f"a reply has no field {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
+        raise ValueError(f"unknown reply field {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
     values["tool_calls"] = [ToolCall(**call) for call in values.get("tool_calls", [])]
     return Reply(**values)
 

@@ -1,20 +1,20 @@
-"""A model's endpoint that says what a script tells it to: real HTTP on 127.0.0.1, every dialect, every kind of failure.
+"""A scripted model endpoint: real HTTP on 127.0.0.1, every dialect, every kind of failure.
 
 In a test:
 
     async with ScriptedServer([Reply(text="Hello."), Reply(tool_calls=[ToolCall("read_file", {"path": "a.txt"})])]) as server:
         settings = server.provider("mine")                        # a ProviderSettings; dialect="google" for another one
         ...
-        assert server.requests[0].json["model"] == "scripted"     # every request is kept: headers, bytes, time
+        assert server.requests[0].json["model"] == "scripted"     # all requests are recorded with headers, bytes and time
 
-Replies are used up in order; one with `when` answers only a request whose last user text contains it; one with `times=0` is never used
-up. A failure is a reply too: `Reply(status=429, retry_after=1)`, `Reply(text="long …", cut_at_byte=200)`, `Reply(raw=b"<html>")`,
-`Reply(text="…", hang_at=2)`. When nothing is left the answer is a 400 that says so. Instead of a list, a function from request to reply.
+Replies are used in order. One with `when` only answers requests whose last user text contains it; one with `times=0` can be used any number
+of times. Failures are replies too: `Reply(status=429, retry_after=1)`, `Reply(text="long …", cut_at_byte=200)`, `Reply(raw=b"<html>")`,
+`Reply(text="…", hang_at=2)`. When none is left, the response is a 400 that says so. A function from request to reply works too.
 
-With `obey=True` the model does whatever it reads, in a user's text or in a tool's output alike: a line `call NAME {json}` becomes a tool
-call, `say TEXT` the answer. It is the worst model there is, for tests of what a model may bring about.
+With `obey=True`, the model follows any instruction it reads, in user texts and tool outputs alike: a line `call NAME {json}` becomes a tool
+call, `say TEXT` becomes the answer. This is the worst possible model, to test the damage that a model can do.
 
-As a process, which prints its URL on the first line; `GET /_requests` shows what came in (see `moot.testing.process`):
+It can run as a process that prints its URL on the first line; `GET /_requests` returns the received requests (see `moot.testing.process`):
 
     python -m moot.testing.scripted --port 0 --script replies.json        # [{"text": "Hello."}, {"status": 529}]
 """
@@ -46,9 +46,10 @@ _SAY = re.compile(r"^\s*say (.+)$", re.IGNORECASE | re.MULTILINE)
 
 
 class ScriptedServer(Server):
-    """Answers from a script in the dialect of the path: `/chat/completions`, `/responses`, `/messages` (with `/v1` or without),
-    `/v1beta/models/NAME:streamGenerateContent`, `/api/chat`; pictures and transcripts at OpenAI's paths for them. Lists `models` where each
-    dialect has its list."""
+    """A server that answers from a script in the dialect of the path.
+
+    The paths are `/chat/completions`, `/responses`, `/messages` (with or without `/v1`), `/v1beta/models/NAME:streamGenerateContent`,
+    `/api/chat`, and OpenAI's paths for images and transcripts. It also lists `models` in each dialect."""
 
     def __init__(self, script: Script = (), *, obey: bool = False, models: Sequence[str] = ("scripted",), port: int = 0) -> None:
         super().__init__(port=port)
@@ -97,20 +98,20 @@ class ScriptedServer(Server):
 
 
 def obeyed(recorded: Recorded) -> Reply:
-    """What a model that does all it is told makes of the messages since its own last one."""
-    told: list[str] = []
+    """Return the reply of a model that follows all instructions since its last message."""
+    texts: list[str] = []
     for message in reversed(recorded.messages):
         if message.get("role") == "assistant":
             break
-        told.append(_everything(message.get("content")))
-    text = "\n".join(reversed(told))
+        texts.append(_everything(message.get("content")))
+    text = "\n".join(reversed(texts))
     calls = [ToolCall(name, arguments) for name, arguments in _CALL.findall(text)]
-    said = [line.strip() for line in _SAY.findall(text)]
-    return Reply(text=" ".join(said) or ("" if calls else "Done."), tool_calls=calls)
+    answers = [line.strip() for line in _SAY.findall(text)]
+    return Reply(text=" ".join(answers) or ("" if calls else "Done."), tool_calls=calls)
 
 
 def _everything(content: Any) -> str:
-    """The text of a message with all tool outputs in it."""
+    """Return the text of a message including all tool outputs."""
     if not isinstance(content, list):
         return text_of(content)
     parts = [cast("dict[str, Any]", part) for part in cast("list[Any]", content) if isinstance(part, dict)]
@@ -125,22 +126,22 @@ def _sized(made: list[bytes], size: int) -> list[bytes]:
 
 
 def _cut(writes: list[bytes], end: int) -> list[bytes]:
-    kept: list[bytes] = []
+    result: list[bytes] = []
     for data in writes:
         if end <= 0:
             break
-        kept.append(data[:end])
+        result.append(data[:end])
         end -= len(data)
-    return kept
+    return result
 
 
 async def main(arguments: Sequence[str] | None = None) -> None:
-    """Serves until it is stopped; the first line on stdout is the URL."""
+    """Serve until stopped. The first line on stdout is the URL."""
     parser = argparse.ArgumentParser(prog="python -m moot.testing.scripted", description="A scripted model endpoint on 127.0.0.1.")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--script", type=Path, help="JSON file with a list of replies")
-    parser.add_argument("--obey", action="store_true", help="do whatever is read")
-    parser.add_argument("--models", default="scripted", help="names to list, joined by commas")
+    parser.add_argument("--obey", action="store_true", help="follow all instructions in the messages")
+    parser.add_argument("--models", default="scripted", help="comma-separated model names")
     options = parser.parse_args(arguments)
     script = replies_from_json(options.script.read_bytes()) if options.script else [Reply(text="Hello.", times=0)]
     async with ScriptedServer(script, obey=options.obey, models=options.models.split(","), port=options.port) as server:

@@ -1,4 +1,4 @@
-"""A model's arguments as the tool wants them, and the JSON Schema that asks for them: all that needs the tool's pydantic model."""
+"""Validation of a model's arguments, and their JSON Schema: everything that needs the tool's pydantic model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Anything", "parse", "schema_of"]
 
 
 class Anything(BaseModel):
-    """An object with any fields, kept as they are."""
+    """An object with arbitrary fields, kept unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -24,7 +24,7 @@ _SHOWN_ERRORS = 5
 
 
 def parse(tool: Tool, input: Json) -> BaseModel | str:
-    """The arguments, or words for the model on what does not fit and what is expected."""
+    """Return the validated arguments, or an error message for the model that says what is wrong and what is expected."""
     expected = f"{tool.name} takes {_signature(schema_of(tool.arguments))}"
     if not isinstance(input, dict):
         return f"the arguments must be a JSON object, not {_word(input)}; {expected}"
@@ -37,15 +37,15 @@ def parse(tool: Tool, input: Json) -> BaseModel | str:
         repaired = _unquoted(input, {str(problem["loc"][0]) for problem in problems if problem["type"] in _STRUCTURES})
     if repaired is not None:
         return parse(tool, repaired)
-    words = [f"{_place(problem['loc'])}: {problem['msg']}, got {_short(problem['input'])}" for problem in problems[:_SHOWN_ERRORS]]
-    return f"{'; '.join(words)}; {expected}"
+    messages = [f"{_place(problem['loc'])}: {problem['msg']}, got {_short(problem['input'])}" for problem in problems[:_SHOWN_ERRORS]]
+    return f"{'; '.join(messages)}; {expected}"
 
 
 _STRUCTURES = frozenset({"list_type", "tuple_type", "dict_type", "model_type", "model_attributes_type"})
 
 
 def _unquoted(value: JsonObject, names: set[str]) -> JsonObject | None:
-    """The object with those fields parsed that hold a list or an object as JSON text, as small models write them; None = there are none."""
+    """Return the object with those fields parsed that contain JSON text of a list or object, as small models write them, or None."""
     parsed: JsonObject = {}
     for name in names:
         text = value.get(name)
@@ -67,7 +67,7 @@ def _unknown(arguments: type[BaseModel], input: JsonObject) -> str:
     for name in input:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
-            return f"there is no argument {name!r}" + (f", did you mean {close[0]!r}?" if close else "")
+            return f"unknown argument {name!r}" + (f", did you mean {close[0]!r}?" if close else "")
     return ""
 
 
@@ -112,18 +112,18 @@ def _type_word(schema: JsonObject) -> str:
 
 @cache
 def schema_of(arguments: type[BaseModel]) -> JsonObject:
-    """The JSON Schema of a model without titles and, where it is not recursive, without references."""
+    """Return a model's JSON Schema without titles and, unless it is recursive, without references."""
     schema: dict[str, Any] = arguments.model_json_schema()
     definitions: dict[str, Any] = schema.pop("$defs", {})
     slim = cast("JsonObject", _slim(schema, definitions, ()))
-    slim.pop("description", None)  # the docstring of the class: not for models
+    slim.pop("description", None)  # the class docstring is not for models
     if recursive := {name: _slim(body, {}, ()) for name, body in definitions.items() if f"#/$defs/{name}" in str(slim)}:
         slim["$defs"] = cast("JsonObject", recursive)
     return slim
 
 
 def _slim(node: Any, definitions: dict[str, Any], inside: tuple[str, ...]) -> Any:
-    """The schema node without titles, null alternatives and references (recursive ones stay)."""
+    """Return the schema without titles, null alternatives and non-recursive references."""
     if isinstance(node, list):
         return [_slim(item, definitions, inside) for item in cast("list[Any]", node)]
     if not isinstance(node, dict):
@@ -131,7 +131,7 @@ def _slim(node: Any, definitions: dict[str, Any], inside: tuple[str, ...]) -> An
     schema = cast("dict[str, Any]", node)
     name = str(schema.get("$ref", "")).rpartition("/")[2]
     if name in definitions and name not in inside:
-        # what a class says of itself is for readers of the code; what a field says of it stays
+        # class docstrings are for readers of the code; field descriptions are kept
         return _slim({**_without(definitions[name], "description"), **_without(schema, "$ref")}, definitions, (*inside, name))
     alternatives = [item for item in schema.get("anyOf", ()) if item != {"type": "null"}]
     if len(alternatives) == 1:
@@ -142,7 +142,7 @@ def _slim(node: Any, definitions: dict[str, Any], inside: tuple[str, ...]) -> An
 
 
 def _slim_value(key: str, value: Any, definitions: dict[str, Any], inside: tuple[str, ...]) -> Any:
-    if key == "properties":  # names of arguments, not keywords: one may be called `title`
+    if key == "properties":  # these are argument names, not keywords: one may be called `title`
         return {name: _slim(field, definitions, inside) for name, field in value.items()}
     return value if key in ("default", "enum", "const", "examples") else _slim(value, definitions, inside)
 

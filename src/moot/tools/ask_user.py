@@ -1,4 +1,4 @@
-"""ask_user: one to four questions to the person, with choices or without."""
+"""ask_user: ask the user one to four questions, with or without choices."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ class Choice(BaseModel):
     description: str = Field(default="", max_length=500)
 
 
-class Asked(BaseModel):
+class QuestionArguments(BaseModel):
     question: str = Field(min_length=1, max_length=2000)
     header: str = Field(default="", max_length=40, description="A word or two")
-    options: list[Choice] = Field(default=[], max_length=8, description="Choices; the user may always answer in own words")
-    multiple: bool = Field(default=False, description="Several choices may be taken")
+    options: list[Choice] = Field(default=[], max_length=8, description="Choices; the user can always answer in their own words")
+    multiple: bool = Field(default=False, description="Allow several choices")
 
 
 class AskUserArguments(BaseModel):
-    questions: list[Asked] = Field(min_length=1, max_length=4)
+    questions: list[QuestionArguments] = Field(min_length=1, max_length=4)
 
 
 class AskUser(Defaults):
-    """Asks, and may be entered again from its top when the answer comes: it does nothing else."""
+    """The `ask_user` tool. It only asks, so that it can be restarted when the answer arrives."""
 
     name: str = "ask_user"
-    description: str = "Ask the user when you can't go on without an answer."
+    description: str = "Ask the user when you can't continue without an answer."
     arguments: type[BaseModel] = AskUserArguments
     idempotent: bool = True
     effects: frozenset[Effect] = frozenset({"read"})
@@ -46,20 +46,20 @@ class AskUser(Defaults):
     )
 
     async def run(self, arguments: AskUserArguments, context: ToolContext) -> ToolOutput:
-        replies = await context.ask(tuple(_question(asked) for asked in arguments.questions))
+        replies = await context.ask(tuple(_question(item) for item in arguments.questions))
         lines = [
-            f"{asked.question}\n{', '.join(reply) or '(no answer)'}"
-            for asked, reply in zip(arguments.questions, [*replies, *[()] * len(arguments.questions)], strict=False)
+            f"{item.question}\n{', '.join(reply) or '(no answer)'}"
+            for item, reply in zip(arguments.questions, [*replies, *[()] * len(arguments.questions)], strict=False)
         ]
         return ToolOutput("\n\n".join(lines), cast("Json", [list(reply) for reply in replies]))
 
     def doing(self, arguments: AskUserArguments) -> View:
-        return View("Ask", count(len(arguments.questions), "question"), "\n".join(asked.question for asked in arguments.questions))
+        return View("Ask", count(len(arguments.questions), "question"), "\n".join(item.question for item in arguments.questions))
 
     def done(self, arguments: AskUserArguments, output: ToolOutput) -> View:
         return View("Asked", count(len(arguments.questions), "question"), output.text)
 
 
-def _question(asked: Asked) -> Question:
-    options = tuple(Option(choice.label, choice.description) for choice in asked.options)
-    return Question(asked.header or "Question", asked.question, options, asked.multiple)
+def _question(item: QuestionArguments) -> Question:
+    options = tuple(Option(choice.label, choice.description) for choice in item.options)
+    return Question(item.header or "Question", item.question, options, item.multiple)

@@ -1,4 +1,4 @@
-"""A tool that the run's client brings and runs itself: the model may call it, the run waits for the output that the client sends."""
+"""Tools that the run's client provides and executes. The run waits for the output that the client sends."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["SETTING", "ClientTool", "client_tools"]
 
 SETTING = "client_tools"
-"""The key of `Run.settings` that holds them: a list of `{name, description, inputSchema}`."""
+"""The key in `Run.settings` for a list of `{name, description, inputSchema}`."""
 
 _ANYTHING: JsonObject = {"type": "object"}
 
 
 class ClientTool:
-    """One such tool; its value is in the run's settings, so a resumed run has it too. Nothing of ours is touched by it."""
+    """A tool of the client. It is defined in the run's settings, so a resumed run has it too. It touches nothing on this machine."""
 
     concurrent = True
-    idempotent = True  # entered again from its top when the output has come
+    idempotent = True  # restarted when the output arrives
     hidden = False
     beta = False
     badge = "client"
@@ -39,17 +39,17 @@ class ClientTool:
 
     @property
     def arguments(self) -> type[BaseModel]:
-        """Takes any object: what fits is said by the schema, which is looked at when the tool is called."""
+        """A model that accepts any object. The arguments are checked against the schema when the tool is called."""
         return cast("type[BaseModel]", attribute("moot.tools.arguments:Anything"))
 
     async def run(self, arguments: BaseModel, context: ToolContext) -> ToolOutput:
-        given = cast("JsonObject", arguments.model_dump())
-        if problem := await self._problem(given):
+        values = cast("JsonObject", arguments.model_dump())
+        if problem := await self._problem(values):
             return ToolOutput(f"The arguments do not match the schema: {problem}", error=True)
-        told = await context.client_output(given)
-        if "output" not in told:
-            return ToolOutput(str(told.get("error") or "it failed"), error=True)
-        output = told["output"]
+        result = await context.client_output(values)
+        if "output" not in result:
+            return ToolOutput(str(result.get("error") or "the tool failed"), error=True)
+        output = result["output"]
         text = output if isinstance(output, str) else dumps(output).decode()
         return ToolOutput(text, output, structured=True)
 
@@ -67,9 +67,9 @@ class ClientTool:
 
 
 def client_tools(settings: JsonObject) -> tuple[Tool, ...]:
-    """The tools that a run's settings bring, in their order. Raises UsageError for one without a name."""
-    given = settings.get(SETTING)
-    return tuple(cast("Tool", _tool(item)) for item in given) if isinstance(given, list) else ()
+    """Return the tools in a run's settings, in their order. Raise UsageError if one has no name."""
+    tools = settings.get(SETTING)
+    return tuple(cast("Tool", _tool(item)) for item in tools) if isinstance(tools, list) else ()
 
 
 def _tool(item: Json) -> ClientTool:

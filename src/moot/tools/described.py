@@ -1,4 +1,4 @@
-"""Tools as JSON: the same in every face."""
+"""Tools as JSON, the same for all faces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["tool_facts", "tool_json"]
 
 
 def tool_facts(name: str, settings: Settings) -> JsonObject:
-    """The facts of a tool; of a plugin that can't be had, why."""
+    """Return the facts about a tool. For a broken plugin they include the error."""
     try:
         return tool_json(find(name), settings)
     except UsageError as error:
@@ -24,7 +24,7 @@ def tool_facts(name: str, settings: Settings) -> JsonObject:
 
 
 def tool_json(tool: Tool, settings: Settings) -> JsonObject:
-    """The facts of a tool."""
+    """Return the facts about a tool."""
     return {
         "name": tool.name,
         "description": tool.description,

@@ -1,4 +1,4 @@
-"""What a change does to a text, as a unified diff for people."""
+"""Unified diffs for display."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import difflib
 __all__ = ["DIFF_CHARACTERS", "unified"]
 
 DIFF_CHARACTERS = 12_000
-"""More is cut: it travels with the call's output."""
+"""Maximum length of a diff, which is stored with the call's output."""
 _COMPARED_LINES = 4000
-"""Longer texts are not compared line by line: it takes the square of their length."""
+"""Longer texts are not compared, because comparing takes quadratic time."""
 
 
 def unified(path: str, before: str, after: str) -> str:
-    """The diff, empty when nothing differs; of very long texts only how long they are."""
+    """Return the diff, empty if the texts are equal. For very long texts, return only their lengths."""
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > _COMPARED_LINES:
         return f"--- {path}\n+++ {path}\n({len(old):,} lines become {len(new):,})"

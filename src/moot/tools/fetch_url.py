@@ -1,4 +1,4 @@
-"""fetch_url: a page of the public web, as Markdown."""
+"""fetch_url: fetch a page of the public web as Markdown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HTML = frozenset({"text/html", "application/xhtml+xml"})
 
 
 class FetchUrlArguments(BaseModel):
-    url: str = Field(min_length=1, max_length=8000, description="http or https address")
+    url: str = Field(min_length=1, max_length=8000, description="http or https URL")
 
 
 def _network(block: object) -> IPv4Network | IPv6Network:
@@ -29,13 +29,13 @@ def _network(block: object) -> IPv4Network | IPv6Network:
 
 class FetchUrlSettings(ToolSettings):
     allow: tuple[Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)], ...] = ()
-    """Networks beside the public one, like 10.0.0.0/8."""
+    """Networks to allow in addition to public ones, such as 10.0.0.0/8."""
     ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = ()
-    """Beside the usual ones."""
+    """Ports to allow in addition to the usual ones."""
 
 
 class FetchUrl(Defaults):
-    """Fetches through the guard."""
+    """The `fetch_url` tool. The guard blocks private addresses."""
 
     name: str = "fetch_url"
     description: str = "Fetch a web page, shown as Markdown, or a text or JSON file from the web."
@@ -68,10 +68,10 @@ def _policy(settings: FetchUrlSettings) -> Policy:
 
 def _output(page: Page) -> ToolOutput:
     if texts.is_binary(page.body) or not _is_text(page):
-        return failed(f"{page.url} is {page.media_type or 'of no type'} ({size_word(len(page.body))}), which can't be shown as text")
+        return failed(f"{page.url} can't be shown as text ({page.media_type or 'unknown type'}, {size_word(len(page.body))})")
     text = _text(page)
     shown = to_markdown(text) if page.media_type in _HTML else text
-    head = f"{page.url} ({page.status}, {page.media_type or 'no type'}{', cut' if page.cut else ''})"
+    head = f"{page.url} ({page.status}, {page.media_type or 'unknown type'}{', truncated' if page.cut else ''})"
     return ToolOutput(f"{head}\n\n{shown}", {"url": page.url, "status": page.status}, error=page.status >= 400)
 
 
@@ -89,6 +89,6 @@ def _text(page: Page) -> str:
     if page.charset and not mark:
         try:
             return page.body.decode(page.charset, "replace")
-        except LookupError:  # a charset that nobody knows: judge by the bytes
+        except LookupError:  # unknown charset: detect it from the bytes
             pass
     return page.body[len(mark) :].decode(encoding, "replace")

@@ -1,4 +1,4 @@
-"""find_files: files by name."""
+"""find_files: find files by name."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FILES = 500
 
 class FindFilesArguments(BaseModel):
     pattern: str = Field(min_length=1, max_length=500, description="Glob like *.py or src/**/*.md")
-    path: str = Field(default=".", description="Folder to look in")
+    path: str = Field(default=".", description="Folder to search")
 
 
 class FindFiles(Defaults):
-    """Finds files below a folder; what `.gitignore` names is left out."""
+    """The `find_files` tool. Files ignored by `.gitignore` are left out."""
 
     name: str = "find_files"
     description: str = "Find files by name with a glob pattern, in all subfolders."
@@ -41,10 +41,6 @@ class FindFiles(Defaults):
 
     def doing(self, arguments: FindFilesArguments) -> View:
         return View(title("Find", arguments.pattern), "" if arguments.path in ("", ".") else f"in {arguments.path}")
-
-    def done(self, arguments: FindFilesArguments, output: ToolOutput) -> View:
-        doing = self.doing(arguments)
-        return View(doing.title, doing.detail, output.text)
 
 
 def _find(paths: Paths, arguments: FindFilesArguments) -> ToolOutput:

@@ -1,4 +1,4 @@
-"""Path patterns: `*` and `?` within a name, `**` across folders, `[a-z]`, `{a,b}`; in time linear in the path."""
+"""Glob patterns: `*` and `?` within a name, `**` across folders, `[a-z]`, `{a,b}`. Matching takes linear time in the path length."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Glob", "expanded", "matches", "segments"]
 _ALTERNATIVES = 64
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _ANY = re.compile("(?!)")
-"""Stands for `**`: any number of folders."""
+"""Represents `**`: any number of folders."""
 
 
 class Glob:
-    """A pattern for files below a folder: without a slash it is for names at any depth, with one for whole paths."""
+    """A pattern for files below a folder. Without a slash it matches names at any depth, otherwise whole paths."""
 
     def __init__(self, pattern: str) -> None:
         self._alternatives = [_rooted(one) for one in expanded(pattern)]
@@ -25,17 +25,17 @@ class Glob:
 
 
 def segments(pattern: str) -> tuple[re.Pattern[str], ...]:
-    """The pattern, one part for each folder; for `matches`."""
+    """Return the pattern's parts, one per folder, for `matches`."""
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
-    if parts and parts[-1] == "**":  # all that is below, not the folder itself
+    if parts and parts[-1] == "**":  # everything below, but not the folder itself
         parts.append("*")
     found = [_ANY if part == "**" else _name(part) for part in parts]
     return tuple(part for part, before in zip(found, [None, *found], strict=False) if part is not _ANY or before is not _ANY)
 
 
 def matches(wanted: Sequence[re.Pattern[str]], path: str) -> bool:
-    """Whether the whole path fits, by keeping the set of places in the pattern that its beginning may have led to."""
-    places = _widened({0}, wanted)
+    """Return whether the whole path matches, by tracking the set of reachable positions in the pattern."""
+    places = _with_skips({0}, wanted)
     for name in path.split("/"):
         reached: set[int] = set()
         for place in places:
@@ -43,11 +43,11 @@ def matches(wanted: Sequence[re.Pattern[str]], path: str) -> bool:
                 reached.add(place)
             elif place < len(wanted) and wanted[place].fullmatch(name):
                 reached.add(place + 1)
-        places = _widened(reached, wanted)
+        places = _with_skips(reached, wanted)
     return len(wanted) in places
 
 
-def _widened(places: set[int], wanted: Sequence[re.Pattern[str]]) -> set[int]:
+def _with_skips(places: set[int], wanted: Sequence[re.Pattern[str]]) -> set[int]:
     return places | {place + 1 for place in places if place < len(wanted) and wanted[place] is _ANY}
 
 
@@ -56,7 +56,7 @@ def _rooted(pattern: str) -> tuple[re.Pattern[str], ...]:
 
 
 def expanded(pattern: str) -> list[str]:
-    """The pattern for each choice of its braces; with too many choices they are plain characters."""
+    """Return one pattern for each choice in its braces. If there are too many choices, braces are literal."""
     done: list[str] = []
     open_ = [pattern]
     while open_:
@@ -82,7 +82,7 @@ def _name(pattern: str) -> re.Pattern[str]:
             pieces[-1] += piece
     if len(pieces) == 1:
         return re.compile(pieces[0], re.DOTALL)
-    # atomic groups: once the earliest place is found there is no way back, so many stars cost no more than one
+    # atomic groups: after the earliest match there is no backtracking, so many stars cost no more than one
     middle = "".join(f"(?>.*?{piece})" for piece in pieces[1:-1] if piece)
     return re.compile(f"{pieces[0]}{middle}.*{pieces[-1]}", re.DOTALL)
 
@@ -106,6 +106,6 @@ def _class(body: str) -> str:
     inner = re.sub(r"([\\\[\]&~|^])", r"\\\1", body[1:] if negated else body)
     try:
         re.compile(f"[{inner}]")
-    except re.error:  # a range that runs backwards: nothing lies in it
+    except re.error:  # a reversed range, which matches nothing
         return "." if negated else "(?!)"
     return f"[{'^' if negated else ''}{inner}]"

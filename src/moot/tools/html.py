@@ -1,4 +1,4 @@
-"""A web page as Markdown, whatever the page does to the converter."""
+"""Conversion of web pages to Markdown, robust against malicious pages."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from html_to_markdown import convert
 __all__ = ["plain", "to_markdown"]
 
 MAX_CHARACTERS = 1_000_000
-"""Without scripts and styles."""
+"""Limit for the page without scripts and styles."""
 MAX_DEPTH = 1000
-"""Converting takes the square of the nesting; no page for people comes near this."""
+"""Maximum nesting. Conversion takes quadratic time in the nesting, and real pages are far below this."""
 _TAG = re.compile(r"<[^<>]*>")
 _NAME = re.compile(r"</?([a-zA-Z][a-zA-Z0-9-]{0,30})")
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
 _SHALLOW = _VOID | {"p", "li", "dt", "dd", "td", "th", "tr", "option"}
-"""Elements that hold nothing, or that the next of their kind closes."""
+"""Elements without content, or closed by the next one of the same kind."""
 _BLANK_LINES = re.compile(r"\n[ \t]*(\n[ \t]*)+")
 
 
 def to_markdown(page: str) -> str:
-    """The page's text as Markdown; plain text when its nesting is too deep to convert."""
+    """Return the page's text as Markdown, or as plain text if it is nested too deeply to convert."""
     slim = _without(_without(page, "script"), "style")
     if _too_deep(slim):
         return _BLANK_LINES.sub("\n\n", plain(slim))
     content = convert(slim[:MAX_CHARACTERS]).content or plain(slim[:MAX_CHARACTERS])
     shown = _BLANK_LINES.sub("\n\n", content).strip()
-    return shown if len(slim) <= MAX_CHARACTERS else f"{shown}\n\n(cut: the page is too long to show whole)"
+    return shown if len(slim) <= MAX_CHARACTERS else f"{shown}\n\n(truncated: the page is too long)"
 
 
 def plain(piece: str) -> str:
-    """The text without tags and entities, on one line for each of its lines."""
+    """Return the text without tags and entities, keeping the line breaks."""
     return html.unescape(_TAG.sub("", piece)).strip()
 
 
@@ -47,7 +47,7 @@ def _too_deep(page: str) -> bool:
 
 
 def _without(page: str, tag: str) -> str:
-    """The page without those elements, in one pass: a pattern would try every opening against the whole rest."""
+    """Remove elements in a single pass. A regular expression would compare every opening tag with the whole rest."""
     lower, at = page.lower(), 0
     pieces: list[str] = []
     while (start := lower.find(f"<{tag}", at)) >= 0:

@@ -1,61 +1,61 @@
-"""`.gitignore` rules (https://git-scm.com/docs/gitignore), read as a walk comes by them."""
+"""`.gitignore` rules (https://git-scm.com/docs/gitignore), read while walking a folder."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from pathspec.patterns.gitignore import GitIgnorePatternError
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from moot.errors import MootError
 from moot.guard.paths import Entry, Paths
-from moot.tools import globs
 
 __all__ = ["Ignores", "walk"]
 
 FILE_BYTES = 500_000
 
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    wanted: tuple[re.Pattern[str], ...]
-    negated: bool
-    folders_only: bool
+# parts of the regular expressions that pathspec makes of patterns
+_NEGATED_CLASS = re.compile(r"\[\^(?!/\])")
+_STAR = r"\[\^/\]\*"
+_BEFORE_STAR = re.compile(rf"{_STAR}((?:(?!{_STAR})[^/()])+)(?={_STAR})")
+_BEFORE_FOLDERS = re.compile(r"\(\?:/\.\+\)\?(/[^()]*)(?=\(\?:/\.\+\)\?)")
 
 
 class Ignores:
-    """Which names below a folder are ignored; the rules of its own and deeper `.gitignore` files, and never `.git` itself."""
+    """The rules of the `.gitignore` files in a folder and its subfolders. `.git` is always ignored."""
 
     def __init__(self, paths: Paths, base: str) -> None:
         self._paths = paths
         self._base = base
-        self._rules: dict[str, tuple[_Rule, ...]] = {}
+        self._rules: dict[str, list[tuple[bool, re.Pattern[str]]]] = {}
         self.read("")
 
     def read(self, folder: str) -> None:
-        """Takes up the rules of a folder below the base, before anything in it is asked about."""
+        """Read the rules of a folder below the base. Call this before checking anything in the folder."""
         try:
             with self._paths.open_read(f"{self._base}/{folder}/.gitignore") as stream:
-                text = stream.read(FILE_BYTES).decode("utf-8", "replace")
-        except MootError:  # there is none, or none that we may read
+                text = stream.read(FILE_BYTES).decode("utf-8-sig", "replace")
+        except MootError:  # missing, or not allowed to be read
             return
-        self._rules[folder] = tuple(rule for line in text.split("\n") if (rule := _rule(line.rstrip("\r"))))
+        self._rules[folder] = [rule for line in text.split("\n") if (rule := _rule(line.removesuffix("\r")))]
 
     def __call__(self, path: str, *, folder: bool) -> bool:
-        """Whether the path below the base is ignored, given that the folder it lies in is not."""
+        """Return whether a path below the base is ignored, assuming that its parent folder is not."""
         names = path.split("/")
         if names[-1] == ".git":
             return True
         ignored = False
         for depth in range(len(names)):
-            below = "/".join(names[depth:])
-            for rule in self._rules.get("/".join(names[:depth]), ()):
-                if (folder or not rule.folders_only) and globs.matches(rule.wanted, below):
-                    ignored = not rule.negated
+            below = "/".join(names[depth:]) + ("/" if folder else "")
+            for include, pattern in self._rules.get("/".join(names[:depth]), ()):
+                if include != ignored and pattern.fullmatch(below):
+                    ignored = include
         return ignored
 
 
 def walk(paths: Paths, base: str) -> Iterator[tuple[str, Entry]]:
-    """Everything below a folder that is not ignored, sorted; see `Paths.walk`."""
+    """Yield everything below a folder that is not ignored, sorted. See `Paths.walk`."""
     ignored = Ignores(paths, base)
 
     def enter(folder: str) -> bool:
@@ -69,14 +69,19 @@ def walk(paths: Paths, base: str) -> Iterator[tuple[str, Entry]]:
             yield path, entry
 
 
-def _rule(line: str) -> _Rule | None:
-    pattern = re.sub(r"(?<!\\) +$", "", line)
-    if not pattern or pattern.startswith("#"):
+def _rule(line: str) -> tuple[bool, re.Pattern[str]] | None:
+    """Return whether the line ignores or re-includes paths, and which; None for blank lines, comments and invalid patterns."""
+    try:
+        regex, include = GitIgnoreSpecPattern.pattern_to_regex(line)
+    except GitIgnorePatternError:
         return None
-    negated = pattern.startswith("!")
-    pattern = pattern.removeprefix("!")
-    folders_only = pattern.endswith("/")
-    pattern = pattern.rstrip("/")
-    if not pattern:
+    if regex is None or include is None:
         return None
-    return _Rule(globs.segments(pattern if "/" in pattern else f"**/{pattern}"), negated, folders_only)
+    regex = regex if regex.startswith("^") else f".*{regex}"  # `*/`: any folder
+    regex = f"{regex}.+" if regex.endswith("/") else regex  # `a/**`: everything in the folder
+    return include, re.compile(_without_backtracking(_NEGATED_CLASS.sub("[^/", regex)), re.DOTALL)
+
+
+def _without_backtracking(regex: str) -> str:
+    """Make `*` and `**` match as early as possible if another one follows, so that a malicious pattern can't take exponential time."""
+    return _BEFORE_FOLDERS.sub(r"(?>(?:/.+?)?\1(?=/))", _BEFORE_STAR.sub(r"(?>[^/]*?\1)", regex))

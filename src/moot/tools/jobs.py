@@ -1,4 +1,4 @@
-"""Commands that run: read to their end, in the foreground or beside the conversation, and never left behind."""
+"""Running commands, in the foreground or background. No process is left behind."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from moot.guard.processes import Child, spawn
 from moot.tools.spool import KEPT_BYTES, Spool
 from moot.types.canonical import JsonObject
 
-__all__ = ["Job", "Jobs", "drain", "started"]
+__all__ = ["Job", "Jobs", "drain", "start"]
 
 OUTPUT_BYTES = 200_000_000
-"""A command that writes more is ended: nobody will read it."""
+"""A command that writes more output is killed."""
 LINGER = 0.3
-"""Seconds for what is still in the pipe when the command itself has ended and something of it holds the pipe open."""
+"""Seconds to wait for output after the command has exited, if a process it started keeps the pipe open."""
 
 
 @dataclass(slots=True)
@@ -29,16 +29,16 @@ class Job:
     child: Child
     spool: Spool
     code: int | None = None
-    """None = it runs, or was ended by us."""
-    why: str = ""
-    """Why we ended it; empty when it ended by itself."""
+    """None = still running, or killed by us."""
+    stop_reason: str = ""
+    """Why we killed it; empty if it exited by itself."""
     task: asyncio.Task[None] | None = None
 
     @property
     def state(self) -> str:
-        """In a few words."""
-        if self.why:
-            return self.why
+        """The state as shown to the model."""
+        if self.stop_reason:
+            return self.stop_reason
         return "running" if self.code is None else f"exit code {self.code}"
 
 
@@ -49,33 +49,33 @@ class Jobs:
         self.jobs: dict[str, Job] = {}
 
     async def add(self, job: Job) -> str:
-        """Its id; from now on its output is read."""
+        """Start reading the job's output and return its id."""
         id = str(len(self.jobs) + 1)
         self.jobs[id] = job
-        # lives beyond the call by design: kept here, cancelled by `end`, by `aclose`, or with the loop, and kills its command then
+        # outlives the call by design; `end`, `aclose` or the end of the loop cancel it, which kills the command
         job.task = asyncio.create_task(drain(job), name=f"shell {id}")
-        await asyncio.sleep(0)  # a task that is cancelled before its first step does not clean up
+        await asyncio.sleep(0)  # a task cancelled before its first step does not clean up
         return id
 
     async def end(self, job: Job) -> None:
-        """Kills a job with all that it started."""
+        """Kill a job and all processes it started."""
         if job.task is not None and not job.task.done():
-            job.why = "killed"
+            job.stop_reason = "killed"
             job.task.cancel()
             with suppress(asyncio.CancelledError):
                 await job.task
 
     async def aclose(self) -> None:
-        """Kills them all and gives up what they said."""
+        """Kill all jobs and discard their output."""
         for job in self.jobs.values():
             await self.end(job)
             job.spool.close()
 
 
-async def started(
-    command: str, *, cwd: Path, env: Mapping[str, str], note: Callable[[JsonObject], Awaitable[None]], kept: int = KEPT_BYTES
+async def start(
+    command: str, *, cwd: Path, env: Mapping[str, str], note: Callable[[JsonObject], Awaitable[None]], kept_bytes: int = KEPT_BYTES
 ) -> Job:
-    """A command whose process group is in the journal before it does anything; `kept` bytes of what it says are kept whole."""
+    """Start a command. Its process group is recorded in the journal before it runs. `kept_bytes` of its output are kept completely."""
     child = await spawn(
         [shutil.which("bash", path="/bin:/usr/bin") or "/bin/sh", "-c", command], cwd=cwd, env=env, stderr="stdout", gated=True
     )
@@ -85,18 +85,18 @@ async def started(
     except BaseException:
         await child.kill(0)
         raise
-    return Job(command, child, Spool(kept))
+    return Job(command, child, Spool(kept_bytes))
 
 
 async def drain(job: Job) -> None:
-    """Reads the command's output to its end, then kills whatever it left behind; when cancelled, all of it."""
+    """Read the command's output to its end, then kill any remaining processes. If cancelled, kill all of them."""
     reading = asyncio.create_task(_read(job))
     waiting = asyncio.create_task(job.child.wait())
     try:
         await asyncio.wait({reading, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if not job.why and waiting.done():
+        if not job.stop_reason and waiting.done():
             await asyncio.wait({reading}, timeout=LINGER)
-        if not job.why:
+        if not job.stop_reason:
             job.code = await waiting
     finally:
         reading.cancel()
@@ -109,5 +109,5 @@ async def _read(job: Job) -> None:
     while piece := await job.child.stdout.read(1 << 18):
         await job.spool.add(piece)
         if job.spool.total > OUTPUT_BYTES:
-            job.why = f"killed: it wrote more than {OUTPUT_BYTES // 1_000_000} MB"
+            job.stop_reason = f"killed: it wrote more than {OUTPUT_BYTES // 1_000_000} MB"
             return

@@ -1,4 +1,4 @@
-"""list_files: what a folder holds."""
+"""list_files: list the contents of a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ListFilesArguments(BaseModel):
 
 
 class ListFiles(Defaults):
-    """Lists one folder."""
+    """The `list_files` tool, for a single folder."""
 
     name: str = "list_files"
     description: str = "List the files and folders in a folder."
@@ -37,9 +37,6 @@ class ListFiles(Defaults):
     def doing(self, arguments: ListFilesArguments) -> View:
         return View(title("List", arguments.path or "."))
 
-    def done(self, arguments: ListFilesArguments, output: ToolOutput) -> View:
-        return View(title("List", arguments.path or "."), body=output.text)
-
 
 def _list(paths: Paths, path: str) -> ToolOutput:
     entries = paths.listdir(path, ENTRIES + 1)
@@ -47,7 +44,7 @@ def _list(paths: Paths, path: str) -> ToolOutput:
         return ToolOutput(f"{path} is empty.")
     lines = [_line(entry) for entry in entries[:ENTRIES]]
     if len(entries) > ENTRIES:
-        lines.append(f"(more than {ENTRIES} entries; find_files looks for names)")
+        lines.append(f"(more than {ENTRIES} entries; use find_files to search by name)")
     return ToolOutput("\n".join(lines))
 
 

@@ -1,6 +1,6 @@
-"""Lines that match a pattern, found with Python alone; run as a child process, since a hostile pattern would hold up everything else.
+"""Search for lines that match a pattern, in pure Python. Runs as a child process, because a malicious pattern would block everything else.
 
-`python -m moot.tools.matching REQUEST` prints one JSON line for each match: path, line number, text.
+`python -m moot.tools.matching REQUEST` prints one JSON line per match: path, line number, text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from moot.tools.ignores import walk
 __all__ = ["FILE_BYTES", "Match", "Request", "compiled", "find", "is_expression", "lines_of", "main"]
 
 FILE_BYTES = 10_485_760
-"""Larger files are passed over."""
+"""Larger files are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Match:
     path: str
-    """Below the folder searched; empty = the file searched itself."""
+    """Path below the searched folder. Empty if a single file is searched."""
     number: int
     text: str
 
 
 def find(request: Request) -> Iterator[Match]:
-    """At most `limit` matches, in the order of paths and lines."""
+    """Yield at most `limit` matches, ordered by path and line."""
     paths = Paths([Path(root) for root in request.roots], Path(request.directory))
     pattern = compiled(request.pattern, ignore_case=request.ignore_case)
     left = request.limit
@@ -61,7 +61,7 @@ def find(request: Request) -> Iterator[Match]:
 
 
 def is_expression(pattern: str) -> bool:
-    """Whether the pattern is a regular expression; if not, it stands for its characters."""
+    """Return whether the pattern is a valid regular expression. If not, it is searched literally."""
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError):
@@ -70,12 +70,12 @@ def is_expression(pattern: str) -> bool:
 
 
 def compiled(pattern: str, *, ignore_case: bool) -> re.Pattern[str]:
-    """The pattern, or its characters when it is none."""
+    """Return the compiled pattern, escaped if it is not a valid regular expression."""
     return re.compile(pattern if is_expression(pattern) else re.escape(pattern), re.IGNORECASE if ignore_case else 0)
 
 
 def lines_of(data: bytes) -> list[str]:
-    """The lines without their endings; none for what is no text."""
+    """Return the lines without line endings, or none for a binary file."""
     encoding, mark = texts.encoding_of(data[:4], whole=False)
     if not mark and b"\0" in data:
         return []
@@ -100,13 +100,13 @@ def _data(paths: Paths, path: str) -> bytes:
     try:
         with paths.open_read(path) as stream:
             data = stream.read(FILE_BYTES + 1)
-    except MootError:  # gone or closed to us since it was listed
+    except MootError:  # removed or made unreadable since it was listed
         return b""
     return data if len(data) <= FILE_BYTES else b""
 
 
 def main(argument: str) -> None:
-    """Prints the matches of a request given as JSON."""
+    """Print the matches of a request in JSON."""
     fields: dict[str, Any] = orjson.loads(argument)
     fields["roots"] = tuple(fields["roots"])
     request = Request(**fields)

@@ -1,4 +1,4 @@
-"""Which tools an agent is offered."""
+"""Selection of the tools that an agent can use."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ log = logging.getLogger("moot.tools")
 
 
 def offered(settings: Settings, agent: Agent) -> tuple[Tool, ...]:
-    """The agent's tools, always in the same order: sorted by name.
+    """Return the agent's tools, sorted by name.
 
-    Hidden ones only when the agent names them; with role `read` none that does more than read; none whose configuration is missing.
-    A plugin that can't be had is left out unless the agent names it. Raises UsageError for a name that is no tool.
+    Leave out hidden tools that the agent does not list, tools with effects other than reading for role `read`, tools whose configuration
+    is missing, and broken plugins that the agent does not list. Raise UsageError for an unknown name.
     """
     named = agent.tools
     for name in named or ():
@@ -38,19 +38,19 @@ def _all() -> list[Tool]:
         try:
             found.append(tool(name))
         except UsageError as error:
-            _say_once(error.message)
+            _warn_once(error.message)
     return found
 
 
 @cache
-def _say_once(words: str) -> None:
-    # asked at every step
-    log.warning("%s", words)
+def _warn_once(message: str) -> None:
+    # called at every step
+    log.warning("%s", message)
 
 
 @cache
 def tool(name: str) -> Tool:
-    """The tool of that name, a built-in one by its stand-in. Raises UsageError for an unknown one."""
+    """Return a tool by name; built-in ones as placeholders. Raise UsageError for an unknown name."""
     return cast("Tool", _built_in().get(name) or TOOLS.make(name))
 
 
@@ -68,8 +68,8 @@ def _fits(candidate: Tool, settings: Settings, agent: Agent) -> bool:
 
 
 def is_available(candidate: Tool, settings: Settings) -> bool:
-    """Whether it has the configuration that it needs; what a plugin can't say is a no."""
-    needed = getattr(candidate, "model_type", None)  # `NeedsModel`, asked for every tool at every step
+    """Return whether the tool has the configuration that it needs. A plugin that fails to answer is not available."""
+    needed = getattr(candidate, "model_type", None)  # `NeedsModel`, checked for every tool at every step
     if needed is not None and not getattr(settings.models, str(needed), ""):
         return False
     if not _needs_settings(type(candidate)):
@@ -79,11 +79,11 @@ def is_available(candidate: Tool, settings: Settings) -> bool:
     except Exception as error:
         if not TOOLS.package(candidate.name):
             raise
-        _say_once(f"the tool {candidate.name!r}, from the package {TOOLS.package(candidate.name)}, can't say if it is available: {error!r}")
+        _warn_once(f"tool {candidate.name!r} from the package {TOOLS.package(candidate.name)} failed to check its availability: {error!r}")
         return False
 
 
 @cache
 def _needs_settings(kind: type[Tool]) -> bool:
-    # asked for every tool at every step, and a Protocol's isinstance takes 25 µs on Python 3.11
+    # checked for every tool at every step, and isinstance of a Protocol takes 25 µs on Python 3.11
     return issubclass(kind, Available)

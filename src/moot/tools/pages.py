@@ -1,4 +1,4 @@
-"""A page of numbered lines out of a text of any size, with the words that tell a model how to go on."""
+"""Pages of numbered lines from a text of any size, with a hint for the model on how to read on."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ __all__ = ["LINES", "Page", "read_page"]
 
 LINES = 1000
 LINE_CHARACTERS = 2000
-"""What is shown of one line, unless `start_character` points into it."""
+"""Maximum length of a line, unless `start_character` points into it."""
 PAGE_CHARACTERS = TOOL_OUTPUT_CHARACTERS - 1000
-"""What is shown in all; the rest of the limit is for the closing words."""
+"""Maximum length of a page. The rest of the limit is for the closing note."""
 SCANNED_CHARACTERS = 20_000_000
-"""How far lines are counted; what lies behind is said to be there."""
+"""Number of characters after which lines are not counted. The note says if there are more."""
 _PIECE = 1 << 16
-_CUT_WORDS = 150
+_NOTE_CHARACTERS = 150
 
 
 @dataclass(slots=True)
 class Page:
-    """What was asked for, and where it stands in the whole."""
+    """The requested lines and their position in the text."""
 
     shown: list[str] = field(default_factory=list[str])
     first: int = 0
     last: int = 0
-    """Numbers of the first and last line shown; 0 = none was."""
+    """Numbers of the first and last line shown; 0 = none."""
     total: int = 0
-    """Lines counted."""
+    """Number of lines counted."""
     counted: bool = True
-    """Whether the count reached the end."""
+    """True if counting reached the end."""
 
     @property
     def text(self) -> str:
@@ -40,11 +40,11 @@ class Page:
 
     @property
     def where(self) -> str:
-        """E.g. `lines 1-40 of 212; go on with start_line=41`; empty when all was shown."""
+        """The position, such as `lines 1-40 of 212; continue with start_line=41`. Empty if everything is shown."""
         if self.first == 1 and self.last == self.total and self.counted:
             return ""
         total = f"{self.total}" if self.counted else f"more than {self.total}"
-        further = f"; go on with start_line={self.last + 1}" if self.last < self.total or not self.counted else ""
+        further = f"; continue with start_line={self.last + 1}" if self.last < self.total or not self.counted else ""
         return f"lines {self.first}-{self.last} of {total}{further}"
 
 
@@ -52,13 +52,13 @@ class Page:
 class _Line:
     number: int
     text: str
-    """From the first character wanted, at most a page of it."""
+    """From the first requested character, at most a page."""
     begin: int
     length: int
 
 
 def read_page(reader: TextIOWrapper, start_line: int, line_count: int, start_character: int = 0) -> Page:
-    """The lines from `start_line` on, each behind its number and a tab. The reader must split at LF alone."""
+    """Return the lines starting at `start_line`, each after its number and a tab. The reader must split lines at LF only."""
     page, room = Page(), PAGE_CHARACTERS
     full = False
     for line in _lines(reader, start_line, start_character):
@@ -66,7 +66,7 @@ def read_page(reader: TextIOWrapper, start_line: int, line_count: int, start_cha
         if line.number < start_line or line.number >= start_line + line_count or full:
             continue
         text = _cut(line, room if line.begin else min(room, LINE_CHARACTERS))
-        full = len(text) + _CUT_WORDS > room and page.first > 0
+        full = len(text) + _NOTE_CHARACTERS > room and page.first > 0
         if not full:
             page.shown.append(f"{line.number}\t{text}")
             page.first, page.last = page.first or line.number, line.number
@@ -78,9 +78,9 @@ def read_page(reader: TextIOWrapper, start_line: int, line_count: int, start_cha
 def _cut(line: _Line, limit: int) -> str:
     if line.begin + len(line.text) >= line.length and len(line.text) <= limit:
         return line.text
-    text = line.text[: max(limit - _CUT_WORDS, 1)]
+    text = line.text[: max(limit - _NOTE_CHARACTERS, 1)]
     more = f"start_line={line.number} start_character={line.begin + len(text)}"
-    return f"{text} … (line cut, it has {line.length} characters; more with {more})"
+    return f"{text} … (line truncated, it has {line.length} characters; continue with {more})"
 
 
 def _lines(reader: TextIOWrapper, start_line: int, start_character: int) -> Iterator[_Line]:

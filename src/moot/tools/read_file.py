@@ -1,4 +1,4 @@
-"""read_file: numbered lines of a file, a picture, or the rest of an output that was too long."""
+"""read_file: read numbered lines of a file, an image, or the rest of an output that was too long."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moot.types.part import Part
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
 
 PICTURE_BYTES = 3_750_000
-"""Vendors take 5 MB of base64."""
+"""Vendors accept 5 MB of base64."""
 _HEAD = 1 << 20
 _PIECE = 1 << 20
 
@@ -29,14 +29,14 @@ class ReadFileArguments(BaseModel):
     path: str = Field(min_length=1, description="File to read, or blob:<sha256> of a long output")
     start_line: int = Field(default=1, ge=1, description="First line, from 1")
     line_count: int = Field(default=LINES, ge=1, le=LINES, description="How many lines")
-    start_character: int = Field(default=0, ge=0, description="Where to begin in start_line, for a very long line")
+    start_character: int = Field(default=0, ge=0, description="First character of start_line, for a very long line")
 
 
 class ReadFile(Defaults):
-    """Reads text and pictures."""
+    """The `read_file` tool, for text and images."""
 
     name: str = "read_file"
-    description: str = "Read a file. Lines come numbered; a picture is shown."
+    description: str = "Read a file. Lines are numbered; an image is shown."
     arguments: type[BaseModel] = ReadFileArguments
     concurrent: bool = True
     idempotent: bool = True
@@ -54,9 +54,6 @@ class ReadFile(Defaults):
 
     def doing(self, arguments: ReadFileArguments) -> View:
         return View(title("Read", arguments.path), _range(arguments))
-
-    def done(self, arguments: ReadFileArguments, output: ToolOutput) -> View:
-        return View(title("Read", arguments.path), _range(arguments), output.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ def _read(paths: Paths, arguments: ReadFileArguments) -> ToolOutput | _Picture:
         head = stream.read(_HEAD)
         media_type = texts.picture_type(head)
         if media_type and size > PICTURE_BYTES:
-            return failed(f"{arguments.path!r} is a picture of {size_word(size)}; at most {size_word(PICTURE_BYTES)} can be shown")
+            return failed(f"{arguments.path!r} is an image of {size_word(size)}; the maximum is {size_word(PICTURE_BYTES)}")
         if media_type:
             return _Picture(head + stream.read(PICTURE_BYTES), media_type)
         return _text(stream, head, size, arguments)
@@ -87,21 +84,21 @@ def _read(paths: Paths, arguments: ReadFileArguments) -> ToolOutput | _Picture:
 async def _shown(picture: _Picture, path: str, context: ToolContext) -> ToolOutput:
     blob = await context.blobs.put(picture.data, picture.media_type)
     part: Part = {"type": "file", "mediaType": picture.media_type, "filename": path, "url": f"blob:{blob.sha256}"}
-    return ToolOutput(f"{path} is a picture ({picture.media_type}, {size_word(blob.size)}); it is shown.", files=(part,))
+    return ToolOutput(f"{path} is an image ({picture.media_type}, {size_word(blob.size)}), which is shown.", files=(part,))
 
 
 async def _read_blob(arguments: ReadFileArguments, context: ToolContext) -> ToolOutput:
     name = arguments.path.removeprefix("blob:")
-    with tempfile.SpooledTemporaryFile(_PIECE, prefix="moot-blob-") as copy:  # never all of a large one in memory
+    with tempfile.SpooledTemporaryFile(_PIECE, prefix="moot-blob-") as copy:  # so that a large blob is not held in memory
         try:
             while piece := await context.blobs.get(name, offset=copy.tell(), limit=_PIECE):
                 await to_thread.run_sync(copy.write, piece)
         except NotFound:
-            return failed(f"there is no {arguments.path!r}; use the name exactly as the long output gave it")
+            return failed(f"{arguments.path!r} not found; use the name exactly as in the long output")
         except MootError as error:
             return failed(words(error))
         except OSError as error:
-            return failed(f"{arguments.path!r} can't be copied to be read: {error.strerror or error}")
+            return failed(f"{arguments.path!r} can't be read: {error.strerror or error}")
         size = copy.tell()
         copy.seek(0)
         head = copy.read(_HEAD)
@@ -123,6 +120,6 @@ def _output(page: Page, note: str, arguments: ReadFileArguments) -> ToolOutput:
     if not page.total:
         return ToolOutput(f"{arguments.path} is empty.")
     if not page.shown:
-        return failed(f"{arguments.path!r} has only {count(page.total, 'line')}; start_line={arguments.start_line} is behind its end")
+        return failed(f"{arguments.path!r} has only {count(page.total, 'line')}; start_line={arguments.start_line} is past its end")
     closing = "; ".join(piece for piece in (page.where, note) if piece)
     return ToolOutput(f"{page.text}\n({closing})" if closing else page.text)

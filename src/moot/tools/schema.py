@@ -1,4 +1,4 @@
-"""A tool as a model is told of it, without the tool itself where it is a built-in one."""
+"""Tool definitions for models. Built-in tools are not imported for them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["definition", "definition_digest", "parse", "subject_of"]
 
 
 def definition(tool: Tool) -> ToolDefinition:
-    """What a model gets: the JSON Schema without titles and references, the examples."""
+    """Return the definition sent to a model: the JSON Schema without titles and references, and the examples."""
     return ToolDefinition(tool.name, tool.description, _schema(tool), tool.examples)
 
 
 def definition_digest(tool: Tool) -> bytes:
-    """32 bytes that change with anything a model or a person was told of the tool."""
-    told: JsonObject = {"name": tool.name, "description": tool.description, "schema": _schema(tool)}
-    return blake2b(dumps(told), digest_size=32).digest()
+    """Return a 32-byte hash of the definition."""
+    definition_: JsonObject = {"name": tool.name, "description": tool.description, "schema": _schema(tool)}
+    return blake2b(dumps(definition_), digest_size=32).digest()
 
 
 def parse(tool: Tool, input: Json) -> BaseModel | str:
-    """The arguments, or words for the model on what does not fit and what is expected."""
-    # reached by its path: most runs call no tool, and pydantic costs as much as three bare interpreters
+    """Return the validated arguments, or an error message for the model that says what is wrong and what is expected."""
+    # imported here because most runs call no tool, and importing pydantic takes as long as starting Python three times
     return attribute("moot.tools.arguments:parse")(tool, input)
 
 
 def subject_of(input: Json) -> str:
-    """What the rules of the permissions match of a call: its command, path or URL; empty when it has none."""
+    """Return the part of a call that permission rules match: its command, path or URL. Empty if there is none."""
     found = (input.get(name) for name in _SUBJECTS) if isinstance(input, dict) else ()
     return next((value for value in found if isinstance(value, str)), "")
 

@@ -1,4 +1,4 @@
-"""search_files: lines that match a pattern, by ripgrep when it is there, else by Python; the same output either way."""
+"""search_files: find lines that match a pattern, with ripgrep if it is installed, otherwise in Python, with the same output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT_CHARACTERS = 250
 SECONDS = 20.0
 _OUTPUT_BYTES = 20_000_000
 
-# only what lies below the folder counts, so that both ways see the same: no settings of the user, no rules from above
+# only files below the folder count, so that both ways give the same result: no user settings, no rules of parent folders
 _RIPGREP = (
     *("--json", "--sort=path", "--crlf", "--hidden", "--glob=!.git", f"--max-filesize={FILE_BYTES}", "--no-messages", "--no-config"),
     *("--no-require-git", "--no-ignore-parent", "--no-ignore-global", "--no-ignore-exclude", "--no-ignore-dot"),
@@ -45,7 +45,7 @@ class SearchFilesArguments(BaseModel):
 
 
 class SearchFiles(Defaults):
-    """Searches text files; what `.gitignore` names, binary and huge files are left out."""
+    """The `search_files` tool. Ignored, binary and very large files are left out."""
 
     name: str = "search_files"
     description: str = "Search the text of files for a pattern, in all subfolders. Shows file, line number and line."
@@ -75,10 +75,6 @@ class SearchFiles(Defaults):
         places = [arguments.glob, "" if arguments.path in ("", ".") else f"in {arguments.path}"]
         return View(title("Search", arguments.pattern), " ".join(place for place in places if place))
 
-    def done(self, arguments: SearchFilesArguments, output: ToolOutput) -> View:
-        doing = self.doing(arguments)
-        return View(doing.title, doing.detail, output.text)
-
 
 async def _search(request: Request, paths: Paths, *, folder: bool) -> ToolOutput:
     ripgrep = shutil.which("rg", path=child_environment()["PATH"]) if folder else None
@@ -96,7 +92,7 @@ async def _by_python(request: Request) -> tuple[list[Match], bool]:
 
 
 async def _by_ripgrep(ripgrep: str, request: Request, paths: Paths) -> tuple[list[Match], bool] | None:
-    """What it finds and whether it came to its end; None when it does not know this kind of pattern."""
+    """Return the matches and whether the search completed, or None if ripgrep does not support the pattern."""
     base = await anyio.to_thread.run_sync(lambda: paths.resolve(request.path))
     options = [*_RIPGREP, *(["--ignore-case"] if request.ignore_case else []), *_glob_options(request.glob)]
     if not is_expression(request.pattern):
@@ -111,33 +107,33 @@ async def _by_ripgrep(ripgrep: str, request: Request, paths: Paths) -> tuple[lis
 
 
 def _glob_options(glob: str) -> list[str]:
-    # a type, not --glob: that would bring back what .gitignore names
+    # a type instead of --glob, which would include ignored files
     return [f"--type-add=wanted:{one}" for one in expanded(glob)] + ["--type=wanted"] if glob else []
 
 
 def _read(stdout: bytes) -> Iterator[Match]:
-    """Matches in ripgrep's JSON lines (https://docs.rs/grep-printer, `JSON`), binary files left out."""
-    held: list[Match] = []
+    """Yield the matches in ripgrep's JSON lines (https://docs.rs/grep-printer, `JSON`), except those in binary files."""
+    pending: list[Match] = []
     for line in stdout.split(b"\n")[:-1]:
         event = cast("dict[str, Any]", orjson.loads(line))
         data = event["data"]
         if event["type"] == "match":
             text = _text(data["lines"]).removesuffix("\n").removesuffix("\r")
-            held.append(Match(_text(data["path"]).removeprefix("./"), data["line_number"], text))
+            pending.append(Match(_text(data["path"]).removeprefix("./"), data["line_number"], text))
         elif event["type"] == "end":
             if data["binary_offset"] is None:
-                yield from held
-            held = []
-    yield from held  # cut off in the middle of a file
+                yield from pending
+            pending = []
+    yield from pending  # the output ended in the middle of a file
 
 
 def _allowed(matches: Iterator[Match], base: str, paths: Paths) -> Iterator[Match]:
-    """Those that the guard lets us read, too: ripgrep knows nothing of folders that no tool may touch."""
-    verdicts: dict[str, bool] = {}
+    """Yield the matches in files that the guard allows to read. ripgrep does not know the forbidden folders."""
+    allowed: dict[str, bool] = {}
     for match in matches:
-        if match.path not in verdicts:
-            verdicts[match.path] = _may_read(f"{base}/{match.path}", paths)
-        if verdicts[match.path]:
+        if match.path not in allowed:
+            allowed[match.path] = _may_read(f"{base}/{match.path}", paths)
+        if allowed[match.path]:
             yield match
 
 
@@ -145,7 +141,7 @@ def _may_read(path: str, paths: Paths) -> bool:
     try:
         return paths.kind(path) == "file"
     except NotFound:
-        return "\ufffd" in path  # a name that is no UTF-8: it was found below, but can't be spelled
+        return "\ufffd" in path  # a name that is not UTF-8, so the path can't be reconstructed
     except Refused:
         return False
 
@@ -162,8 +158,8 @@ def _output(request: Request, matches: list[Match], complete: bool) -> ToolOutpu
     elif not complete:
         lines.append(f"(stopped after {SECONDS:.0f} seconds or {_OUTPUT_BYTES // 1_000_000} MB; narrow the pattern, the path or the glob)")
     if not is_expression(request.pattern):
-        lines.append(f"({request.pattern!r} is no regular expression and was searched as plain text)")
-    return ToolOutput("\n".join(lines) or f"nothing matches {request.pattern!r} in {request.path!r}")
+        lines.append(f"({request.pattern!r} is not a valid regular expression and was searched as plain text)")
+    return ToolOutput("\n".join(lines) or f"no matches for {request.pattern!r} in {request.path!r}")
 
 
 def _place(base: str, path: str) -> str:

@@ -1,4 +1,4 @@
-"""shell: a command in the conversation's folder, in the foreground or the background."""
+"""shell: run a command in the conversation's folder, in the foreground or background."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from moot.errors import MootError
 from moot.guard.environment import child_environment
 from moot.tools.basics import Defaults, ToolSettings, failed, title, words
-from moot.tools.jobs import Job, Jobs, drain, started
+from moot.tools.jobs import Job, Jobs, drain, start
 from moot.tools.spool import KEPT_BYTES, shown
 from moot.types.canonical import JsonObject
 from moot.types.tool import Effect, ToolContext, ToolOutput, View
@@ -23,25 +23,25 @@ REPORTED_CHARACTERS = 2000
 
 class ShellArguments(BaseModel):
     command: str = Field(default="", max_length=100_000, description="Command to run; may have many lines")
-    timeout: float = Field(default=SECONDS, gt=0, le=MAX_SECONDS, description="Seconds after which it is killed")
-    background: bool = Field(default=False, description="Return at once with an id; it runs on")
-    action: Literal["run", "status", "output", "kill"] = Field(default="run", description="All but run are for background commands")
+    timeout: float = Field(default=SECONDS, gt=0, le=MAX_SECONDS, description="Seconds until it is killed")
+    background: bool = Field(default=False, description="Return an id at once and keep running")
+    action: Literal["run", "status", "output", "kill"] = Field(default="run", description="All except run apply to background commands")
     id: str = Field(default="", description="Id of a background command")
 
 
 class ShellSettings(ToolSettings):
     environment: tuple[str, ...] = ()
-    """Names of more variables that commands get from our own environment."""
+    """Names of further environment variables to pass to commands."""
     kept_bytes: int = Field(default=KEPT_BYTES, ge=0)
-    """Of what a command says, kept whole; of more, this much of the beginning, and the end."""
+    """Size of output to keep completely. Of longer output, this much of the beginning is kept, and the end."""
 
 
 class Shell(Defaults):
-    """Runs commands with bash, without input, with few environment variables."""
+    """The `shell` tool. Commands run in bash, without input and with few environment variables."""
 
     name: str = "shell"
     description: str = (
-        "Run a shell command and get its output. It has no input and no terminal. When it ends, all it started is killed, "
+        "Run a shell command and get its output. It has no input and no terminal. When it exits, all processes it started are killed, "
         "so run servers with background=true."
     )
     arguments: type[BaseModel] = ShellArguments
@@ -57,12 +57,14 @@ class Shell(Defaults):
         try:
             settings = ShellSettings.of(self.name, context.settings)
             env = child_environment(settings.environment)
-            job = await started(arguments.command, cwd=context.directory, env=env, note=context.note, kept=settings.kept_bytes)
+            job = await start(arguments.command, cwd=context.directory, env=env, note=context.note, kept_bytes=settings.kept_bytes)
         except MootError as error:
             return failed(words(error))
         if arguments.background:
             id = await jobs.add(job)
-            return ToolOutput(f"Running in the background with id {id}; see it with action=output, end it with action=kill.", {"id": id})
+            return ToolOutput(
+                f"Running in the background with id {id}; read its output with action=output, stop it with action=kill.", {"id": id}
+            )
         with closing(job.spool):
             return await _foreground(job, arguments, context)
 
@@ -73,10 +75,6 @@ class Shell(Defaults):
         whole = line == f"$ {arguments.command}"
         return View(line, "in the background" if arguments.background else "", "" if whole else arguments.command, "bash")
 
-    def done(self, arguments: ShellArguments, output: ToolOutput) -> View:
-        doing = self.doing(arguments)
-        return View(doing.title, doing.detail, output.text)
-
 
 async def _foreground(job: Job, arguments: ShellArguments, context: ToolContext) -> ToolOutput:
     reporting = asyncio.create_task(_report(job, context))
@@ -84,7 +82,7 @@ async def _foreground(job: Job, arguments: ShellArguments, context: ToolContext)
         async with asyncio.timeout(arguments.timeout):
             await drain(job)
     except TimeoutError:
-        job.why = f"killed after {arguments.timeout:g} seconds"
+        job.stop_reason = f"killed after {arguments.timeout:g} seconds"
     finally:
         reporting.cancel()
         await asyncio.gather(reporting, return_exceptions=True)
@@ -96,28 +94,28 @@ async def _foreground(job: Job, arguments: ShellArguments, context: ToolContext)
 
 
 async def _report(job: Job, context: ToolContext) -> None:
-    """Shows the end of what a long command has said, ever less often."""
-    pause, told = 2.0, 0
+    """Report the end of a long command's output, at increasing intervals."""
+    pause, reported = 2.0, 0
     while True:
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, 30.0)
-        if job.spool.total > told:
-            told = job.spool.total
+        if job.spool.total > reported:
+            reported = job.spool.total
             await context.report(job.spool.end(REPORTED_CHARACTERS).decode("utf-8", "replace"))
 
 
 async def _look(arguments: ShellArguments, jobs: Jobs, context: ToolContext) -> ToolOutput:
     if arguments.action == "status" and not arguments.id:
         lines = [f"{id}: {job.state}: {job.command}" for id, job in jobs.jobs.items()]
-        return ToolOutput("\n".join(lines) or "no background command was started")
+        return ToolOutput("\n".join(lines) or "there are no background commands")
     job = jobs.jobs.get(arguments.id)
     if job is None:
         known = ", ".join(jobs.jobs) or "none"
-        return failed(f"there is no background command with id {arguments.id!r}; known: {known} (they end when moot does)")
+        return failed(f"no background command has the id {arguments.id!r}; known: {known} (they stop when moot exits)")
     if arguments.action == "kill":
         await jobs.end(job)
     if arguments.action == "output":
-        state = job.state  # before what it said is read: what comes meanwhile is not all of it yet
+        state = job.state  # read first: if the command ends while the output is read, the output may be incomplete
         value: JsonObject = {"exit_code": job.code}
         text, whole = await shown(job.spool, context.blobs)
         return ToolOutput(f"{text}\n({state})".lstrip("\n"), value, whole=whole)

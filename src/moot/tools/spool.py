@@ -1,4 +1,4 @@
-"""What a command writes: all of it up to a size, then the beginning and the end; never more in memory than a little of both."""
+"""The bounded output of a command: complete up to a size, then only the beginning and the end, with little of it in memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from moot.types.tool import Whole
 __all__ = ["KEPT_BYTES", "Spool", "shown"]
 
 KEPT_BYTES = 64 << 20
-"""Of more, the beginning and the end are kept; `tools.shell.kept_bytes` says otherwise."""
+"""Output up to this size is kept completely. `tools.shell.kept_bytes` changes it."""
 MEMORY_BYTES = 1 << 20
-"""Of the beginning; more lies in a file without a name."""
+"""Output up to this size stays in memory; more is written to an unnamed temporary file."""
 TAIL_BYTES = 200_000
 _PIECE = 1 << 18
 _HEAD_CHARACTERS = 8_000
@@ -29,17 +29,17 @@ _TAIL_CHARACTERS = TOOL_OUTPUT_CHARACTERS - _HEAD_CHARACTERS - 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a spool holds at one moment."""
+class Snapshot:
+    """The extent of a spool's content at one moment."""
 
     head: int
-    """Bytes of the beginning."""
+    """Size of the beginning in bytes."""
     missing: int
     tail: bytes
 
 
 class Spool:
-    """Takes bytes without end. A disk that takes no more ends the beginning, and never the command."""
+    """A buffer for any amount of data. If the disk is full, less of the beginning is kept; the command is not affected."""
 
     def __init__(self, kept: int = KEPT_BYTES) -> None:
         self.total = 0
@@ -47,7 +47,7 @@ class Spool:
         self._head = 0
         self._tail = bytearray()
         self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES, prefix="moot-output-")  # noqa: SIM115 - `close` closes it
-        # who is cancelled does not wait for its thread, which may still be writing when others read
+        # a cancelled call does not wait for its thread, which may still be writing while others read
         self._lock = threading.Lock()
 
     async def add(self, piece: bytes) -> None:
@@ -56,26 +56,26 @@ class Spool:
         else:
             await to_thread.run_sync(self._add, piece)
 
-    def held(self) -> Held:
-        """The state that `pieces` reads."""
+    def snapshot(self) -> Snapshot:
+        """Return the current extent, for `pieces`."""
         with self._lock:
             tail = bytes(self._tail[-TAIL_BYTES:])
-            return Held(self._head, self.total - self._head - len(tail), tail)
+            return Snapshot(self._head, self.total - self._head - len(tail), tail)
 
-    def pieces(self, held: Held) -> Iterator[bytes]:
-        """What was held then; where bytes are missing it says how many. Reads a file: for a thread."""
-        for at in range(0, held.head, _PIECE):
+    def pieces(self, snapshot: Snapshot) -> Iterator[bytes]:
+        """Yield the content at that moment, with a note about missing bytes. Reads a file: call it in a thread."""
+        for at in range(0, snapshot.head, _PIECE):
             with self._lock:
                 self._file.seek(at)
-                piece = self._file.read(min(_PIECE, held.head - at))
+                piece = self._file.read(min(_PIECE, snapshot.head - at))
             yield piece
-        if held.missing:
-            yield b"\n[%d bytes left out]\n" % held.missing
-        if held.tail:
-            yield held.tail
+        if snapshot.missing:
+            yield b"\n[%d bytes omitted]\n" % snapshot.missing
+        if snapshot.tail:
+            yield snapshot.tail
 
     def end(self, size: int) -> bytes:
-        """The last of it, at most so many bytes."""
+        """Return the last bytes, at most `size`."""
         with self._lock:
             if len(self._tail) >= size:
                 return bytes(self._tail[-size:])
@@ -83,7 +83,7 @@ class Spool:
             return (self._file.read() + bytes(self._tail))[-size:]
 
     def close(self) -> None:
-        """Gives the file back; nothing can be read any more."""
+        """Delete the temporary file. Nothing can be read afterwards."""
         with self._lock:
             self._file.close()
 
@@ -99,19 +99,19 @@ class Spool:
                 del self._tail[:-TAIL_BYTES]
 
     def _write(self, piece: bytes) -> int:
-        """How many bytes the file took."""
+        """Append to the file and return the number of bytes written."""
         try:
             self._file.seek(self._head)
             self._file.write(piece)
             self._file.flush()
         except OSError:
-            return 0  # what may have been written of it is written over, or never read
+            return 0  # partially written data is overwritten, or never read
         self._head += len(piece)
         return len(piece)
 
 
-class _Reading:
-    """The text of a spool as a model and people see it: its ends, and how much it is."""
+class _Excerpt:
+    """The beginning and end of a spool's text as shown to models and people, and its length."""
 
     def __init__(self) -> None:
         self.characters = 0
@@ -121,7 +121,7 @@ class _Reading:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._cleaner = Cleaner()
 
-    def read(self, pieces: Iterator[bytes]) -> _Reading:
+    def read(self, pieces: Iterator[bytes]) -> _Excerpt:
         for piece in pieces:
             self.rows += piece.count(b"\n")
             self._take(self._cleaner.feed(self._decoder.decode(piece)))
@@ -136,14 +136,14 @@ class _Reading:
 
 
 async def shown(spool: Spool, blobs: Blobs) -> tuple[str, Whole | None]:
-    """The output as a model reads it: no control sequences, invalid UTF-8 replaced; all of a long one is in a blob."""
-    held = spool.held()
-    read = await to_thread.run_sync(_Reading().read, spool.pieces(held))
-    left_out = read.characters - _HEAD_CHARACTERS - _TAIL_CHARACTERS
-    if left_out <= 0:
+    """Return the output for a model, without control sequences and invalid UTF-8. Long output is stored completely in a blob."""
+    snapshot = spool.snapshot()
+    read = await to_thread.run_sync(_Excerpt().read, spool.pieces(snapshot))
+    omitted = read.characters - _HEAD_CHARACTERS - _TAIL_CHARACTERS
+    if omitted <= 0:
         return read.head, None
-    blob = await blobs.put_from(_threaded(spool.pieces(held)), "text/plain")
-    middle = f"\n[… {left_out:,} characters left out; read_file shows all with path blob:{blob.sha256} …]\n"
+    blob = await blobs.put_from(_threaded(spool.pieces(snapshot)), "text/plain")
+    middle = f"\n[… {omitted:,} characters omitted; read_file shows everything with path blob:{blob.sha256} …]\n"
     tail = read.tail[-SHOWN_TAIL_BYTES:].encode()[-SHOWN_TAIL_BYTES:].decode("utf-8", "ignore")
     return read.head[:_HEAD_CHARACTERS] + middle + read.tail, Whole(blob.sha256, blob.size, read.rows, tail)
 

@@ -1,4 +1,4 @@
-"""What is known of the built-in tools before one is called: a table, and the values that stand for them until then."""
+"""Placeholders for the built-in tools, made from a table of their definitions, so that a tool is only imported when it is called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.types.tool import Available, Effect, NeedsModel, Tool, ToolContext, To
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["FILE", "StandIn", "made", "stand_ins"]
+__all__ = ["FILE", "StandIn", "generated_table", "stand_ins"]
 
 FILE = Path(__file__).with_name("definitions.json")
 """Written by `python docs/generate.py`."""
@@ -24,13 +24,13 @@ _FLAGS = ("concurrent", "idempotent", "hidden", "beta")
 
 
 class StandIn:
-    """A built-in tool as a step sees it. The tool itself, with pydantic and whatever it works with, is imported when it is called."""
+    """A placeholder for a built-in tool. The tool itself, with pydantic and its other imports, is loaded when it is called."""
 
     def __init__(self, name: str, row: JsonObject) -> None:
         self.name = name
         self.description = cast("str", row["description"])
         self.schema = cast("JsonObject", row["schema"])
-        """What `moot.tools.arguments.schema_of` makes of its arguments."""
+        """The result of `moot.tools.arguments.schema_of` for its arguments."""
         self.examples = tuple(cast("list[JsonObject]", row["examples"]))
         self.effects = frozenset(cast("list[Effect]", row["effects"]))
         self.model_type = cast("ModelRole | None", row["model_type"])
@@ -39,7 +39,7 @@ class StandIn:
 
     @cached_property
     def tool(self) -> Tool:
-        """The tool itself."""
+        """The real tool."""
         return cast("Tool", TOOLS.make(self.name))
 
     @property
@@ -57,20 +57,20 @@ class StandIn:
 
 
 class _Configured(StandIn):
-    """One that can do nothing without settings; with some, the tool itself is asked."""
+    """A placeholder for a tool that needs settings. If there are some, the tool itself is asked whether it is available."""
 
     def available(self, settings: JsonObject) -> bool:
         return bool(settings) and cast("Available", self.tool).available(settings)
 
 
 def stand_ins() -> dict[str, StandIn]:
-    """The built-in tools by their names, from the table."""
+    """Return the built-in tools by name, from the table."""
     rows = cast("dict[str, JsonObject]", loads_object(FILE.read_bytes()))
     return {name: (_Configured if row["configured"] else StandIn)(name, row) for name, row in rows.items()}
 
 
-def made() -> JsonObject:
-    """The table as the tools have it now: all of them are imported."""
+def generated_table() -> JsonObject:
+    """Return the table for the current tools, importing all of them."""
     tools = [cast("Tool", TOOLS.make(name)) for name in TOOLS.names() if not TOOLS.package(name)]
     return {tool.name: _row(tool) for tool in tools}
 
@@ -88,4 +88,4 @@ def _row(tool: Tool) -> JsonObject:
         "configured": isinstance(tool, Available),
         **flags,
     }
-    return loads_object(dumps(row))  # as it comes back out of the file
+    return loads_object(dumps(row))  # as loaded from the file

@@ -1,4 +1,4 @@
-"""The bytes of a file as text and back again, to the byte: encoding, byte order mark and line endings are kept."""
+"""Lossless decoding and encoding of text files: encoding, byte order mark and line endings are kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 __all__ = ["LATIN", "Text", "decode", "encoding_of", "is_binary", "note", "picture_type", "printable"]
 
 SNIFFED = 8192
-"""Bytes looked at to tell text from binary."""
+"""Number of bytes to check for binary content."""
 LATIN = "latin-1"
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -17,28 +17,28 @@ _PICTURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text file: what it says, and how it says it."""
+    """A text file's content, encoding and byte order mark."""
 
     text: str
-    """Line endings as in the file."""
+    """The content, with the line endings of the file."""
     encoding: str
     mark: bytes = b""
-    """The byte order mark."""
+    """The byte order mark, if any."""
 
     def encode(self, text: str) -> bytes:
-        """Another text in the same dress. Raises UnicodeEncodeError when the encoding can't say it."""
+        """Encode another text in the same way. Raise UnicodeEncodeError if the encoding can't represent it."""
         return self.mark + text.encode(self.encoding)
 
     @property
     def newline(self) -> str:
-        """The line ending that most lines have; LF when there is none."""
+        """The most common line ending; LF if there is none."""
         return "\r\n" if self.text.count("\r\n") * 2 > self.text.count("\n") else "\n"
 
 
 def encoding_of(head: bytes, *, whole: bool) -> tuple[str, bytes]:
-    """The encoding that the first bytes speak for, and the byte order mark; Latin-1 when they are no UTF-8.
+    """Return the detected encoding and the byte order mark. Latin-1 if the bytes are not valid UTF-8.
 
-    With `whole`, the head is the file, and a character cut at its end counts against UTF-8.
+    With `whole`, `head` is the entire file, so an incomplete character at its end makes it invalid UTF-8.
     """
     for mark, encoding in _MARKS:
         if head.startswith(mark):
@@ -51,37 +51,37 @@ def encoding_of(head: bytes, *, whole: bool) -> tuple[str, bytes]:
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether these first bytes are no text in any encoding that we read."""
+    """Return whether the first bytes are binary data in all supported encodings."""
     marked = any(head.startswith(mark) for mark, _ in _MARKS)
     return b"\0" in head[:SNIFFED] and not marked
 
 
 def picture_type(head: bytes) -> str:
-    """The media type of a picture that models can see; empty for anything else."""
+    """Return the media type of an image that models can see, else an empty string."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     return next((media_type for magic, media_type in _PICTURES if head.startswith(magic)), "")
 
 
 def decode(data: bytes) -> Text:
-    """All of a file as text that encodes back to the same bytes. Raises UnicodeDecodeError for broken UTF-16."""
+    """Decode a file into text that encodes to the same bytes. Raise UnicodeDecodeError for invalid UTF-16."""
     encoding, mark = encoding_of(data, whole=True)
     body = data[len(mark) :]
     if encoding == "utf-8" and mark:
         try:
             return Text(body.decode(), encoding, mark)
-        except UnicodeDecodeError:  # a mark before text that is no UTF-8: the mark is text, too
+        except UnicodeDecodeError:  # a mark before text that is not UTF-8 is treated as text
             return Text(data.decode(LATIN), LATIN)
     return Text(body.decode(encoding), encoding, mark)
 
 
 def note(encoding: str, mark: bytes) -> str:
-    """What a reader must know of the encoding; empty for plain UTF-8."""
+    """Return a note about the encoding for the reader, empty for plain UTF-8."""
     if encoding == LATIN:
         return "not UTF-8; read as Latin-1"
     return f"{encoding.upper()} with a byte order mark" if mark else ""
 
 
 def printable(name: str) -> str:
-    """A file name as text: bytes that are no UTF-8 become U+FFFD."""
+    """Return a file name as text, with bytes that are not UTF-8 replaced by U+FFFD."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""todo: the list of what is to be done, kept with the conversation."""
+"""todo: keep a task list with the conversation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Item(BaseModel):
 
 
 class TodoArguments(BaseModel):
-    todos: list[Item] | None = Field(default=None, max_length=100, description="The whole new list; leave it out to see the list")
+    todos: list[Item] | None = Field(default=None, max_length=100, description="The whole new list; omit it to show the list")
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class _List:
 
 
 class Todo(Defaults):
-    """Holds one list for each conversation; every call replaces or shows it as a whole."""
+    """The `todo` tool, with one list per conversation. Each call replaces or shows the whole list."""
 
     name: str = "todo"
     description: str = "Keep a list of the steps of a longer task. Send the whole list each time, one step in_progress."
@@ -38,20 +38,16 @@ class Todo(Defaults):
     effects: frozenset[Effect] = frozenset({"read"})
 
     async def run(self, arguments: TodoArguments, context: ToolContext) -> ToolOutput:
-        kept = context.kept("todos", _List)
+        todo = context.kept("todos", _List)
         if arguments.todos is not None:
-            kept.items = tuple(arguments.todos)
-        value = cast("list[Json]", [item.model_dump() for item in kept.items])
-        return ToolOutput(_shown(kept.items) or "The list is empty.", value)
+            todo.items = tuple(arguments.todos)
+        value = cast("list[Json]", [item.model_dump() for item in todo.items])
+        return ToolOutput(_shown(todo.items) or "The list is empty.", value)
 
     def doing(self, arguments: TodoArguments) -> View:
         items = tuple(arguments.todos or ())
         done = sum(item.status == "completed" for item in items)
         return View("Todo", f"{done} of {count(len(items), 'step')} done" if items else "", _shown(items))
-
-    def done(self, arguments: TodoArguments, output: ToolOutput) -> View:
-        doing = self.doing(arguments)
-        return View(doing.title, doing.detail, output.text)
 
 
 def _shown(items: tuple[Item, ...]) -> str:

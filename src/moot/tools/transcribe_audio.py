@@ -1,4 +1,4 @@
-"""transcribe_audio: what is said in a recording, by the model of the type transcription; absent until one is configured."""
+"""transcribe_audio: transcribe a recording with the configured transcription model. Unavailable if there is none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from moot.errors import MootError
 from moot.tools.basics import Defaults, failed, title, words
-from moot.tools.given import read_given
+from moot.tools.given import read_source
 from moot.types.canonical import Json
 from moot.types.media import SOUND_BYTES, Media
 from moot.types.model import ModelRole
@@ -23,19 +23,19 @@ _SOUNDS = (
     (4, b"ftyp", "audio/mp4", "m4a"),
     (0, b"\x1aE\xdf\xa3", "audio/webm", "webm"),
 )
-"""Where what stands in a recording of each kind, and how vendors tell it: by the end of its name."""
+"""Offset and bytes that identify each type of recording, its media type, and the file extension by which vendors recognize it."""
 
 
 class TranscribeAudioArguments(BaseModel):
-    path: str = Field(min_length=1, description="Recording to listen to (mp3, wav, ogg, flac, m4a, webm), or blob:<sha256>")
-    language: str = Field(default="", pattern=r"^([a-z]{2,3})?$", description="Its language as a code, such as de, where it is known")
+    path: str = Field(min_length=1, description="Recording to transcribe (mp3, wav, ogg, flac, m4a, webm), or blob:<sha256>")
+    language: str = Field(default="", pattern=r"^([a-z]{2,3})?$", description="Language code, such as de, if known")
 
 
 class TranscribeAudio(Defaults):
-    """Sends a recording to a model and gives back the words."""
+    """The `transcribe_audio` tool."""
 
     name: str = "transcribe_audio"
-    description: str = "Write down what is said in a recording."
+    description: str = "Transcribe the speech in a recording."
     arguments: type[BaseModel] = TranscribeAudioArguments
     concurrent: bool = True
     idempotent: bool = True
@@ -43,21 +43,18 @@ class TranscribeAudio(Defaults):
     model_type: ModelRole | None = "transcription"
 
     async def run(self, arguments: TranscribeAudioArguments, context: ToolContext) -> ToolOutput:
-        data = await read_given(arguments.path, context, SOUND_BYTES)
+        data = await read_source(arguments.path, context, SOUND_BYTES)
         if isinstance(data, ToolOutput):
             return data
         kind = next(((media_type, end) for at, magic, media_type, end in _SOUNDS if data[at : at + len(magic)] == magic), None)
         if kind is None:
-            return failed(f"{arguments.path!r} is no recording of a kind that models take: mp3, wav, ogg, flac, m4a, webm")
+            return failed(f"{arguments.path!r} is not a recording in a supported format: mp3, wav, ogg, flac, m4a, webm")
         try:
             made = await context.media.transcribe(Media(data, kind[0], f"sound.{kind[1]}"), arguments.language)
         except MootError as error:
             return failed(words(error))
         value: Json = {"text": made.text, "model": made.model, "usage": made.usage.to_json(), "cost": made.cost}
-        return ToolOutput(made.text or "Nothing is said in it.", value)
+        return ToolOutput(made.text or "The recording contains no speech.", value)
 
     def doing(self, arguments: TranscribeAudioArguments) -> View:
         return View(title("Listen to", arguments.path))
-
-    def done(self, arguments: TranscribeAudioArguments, output: ToolOutput) -> View:
-        return View(title("Listen to", arguments.path), body=output.text)

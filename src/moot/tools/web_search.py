@@ -1,4 +1,4 @@
-"""web_search: results of Brave, Tavily, a SearXNG, or any endpoint of the same kind; absent until one is configured."""
+"""web_search: search with Brave, Tavily, SearXNG or a custom endpoint. Unavailable until one is configured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WebSearchSettings(ToolSettings):
     provider: Literal["", "brave", "tavily", "searxng", "custom"] = ""
     api_key: str = ""
     base_url: str = ""
-    """Custom: with `{query}` in it."""
+    """For `custom`, a URL with `{query}` in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +42,21 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Engine:
-    """How one kind of search is asked, and where its answer keeps the results."""
+    """A kind of search engine: how to query it, and where its response contains the results."""
 
     ask: Callable[[str, int, str, str], _Question]
-    """From query, count, base URL and key."""
+    """Function from query, count, base URL and key to a request."""
     base_url: str
-    """Empty = it must be configured."""
+    """Empty = must be configured."""
     needs_key: bool
     results: tuple[str, ...] = ("results",)
 
 
 class WebSearch(Defaults):
-    """Asks the search engine that is configured."""
+    """The `web_search` tool."""
 
     name: str = "web_search"
-    description: str = "Search the web. Gives titles, addresses and snippets; fetch_url reads a page."
+    description: str = "Search the web. Returns titles, URLs and snippets; use fetch_url to read a page."
     arguments: type[BaseModel] = WebSearchArguments
     settings: type[BaseModel] = WebSearchSettings
     concurrent: bool = True
@@ -64,10 +64,10 @@ class WebSearch(Defaults):
     effects: frozenset[Effect] = frozenset({"network"})
 
     def available(self, settings: JsonObject) -> bool:
-        """Whether a search engine is configured with all that it needs."""
+        """Return whether a search engine is configured completely."""
         try:
             found = WebSearchSettings.of(self.name, settings)
-        except UsageError:  # `moot config check` says it; what can't be read is not had
+        except UsageError:  # `moot config check` reports invalid settings
             return False
         engine = _ENGINES.get(found.provider)
         if engine is None or (engine.needs_key and not found.api_key):
@@ -85,8 +85,8 @@ class WebSearch(Defaults):
             page = await fetch(question.url, headers=question.headers, body=question.body, policy=_POLICY)
             return _output(_results(page, engine)[: arguments.count], arguments.query)
         except MootError as error:
-            told = words(error)
-            return failed(redact(told.replace(key, "***") if key else told))
+            message = words(error)
+            return failed(redact(message.replace(key, "***") if key else message))
 
     def doing(self, arguments: WebSearchArguments) -> View:
         return View(title("Search the web for", arguments.query))
@@ -129,7 +129,7 @@ def _results(page: Page, engine: _Engine) -> list[JsonObject]:
     try:
         found: Json = loads(page.body)
     except ValueError as error:
-        raise Refused("the search engine's answer is no JSON") from error
+        raise Refused("the search engine's answer is not valid JSON") from error
     for name in engine.results:
         found = found.get(name) if isinstance(found, dict) else found
     if not isinstance(found, list):
@@ -144,6 +144,6 @@ def _result(item: JsonObject) -> JsonObject:
 
 def _output(results: list[JsonObject], query: str) -> ToolOutput:
     if not results:
-        return ToolOutput(f"nothing was found for {query!r}", [])
+        return ToolOutput(f"no results for {query!r}", [])
     lines = [f"{number}. {item['title']}\n   {item['url']}\n   {item['snippet']}" for number, item in enumerate(results, 1)]
     return ToolOutput("\n".join(lines), cast("Json", results))

@@ -1,4 +1,4 @@
-"""write_file: a whole file, new or in place of an old one."""
+"""write_file: write a whole file, new or replacing an existing one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ COMPARED_BYTES = 1_000_000
 
 
 class WriteFileArguments(BaseModel):
-    path: str = Field(min_length=1, description="File to write; missing folders are made")
-    content: str = Field(description="All that the file shall hold")
+    path: str = Field(min_length=1, description="File to write; missing folders are created")
+    content: str = Field(description="The complete content of the file")
 
 
 class WriteFile(Defaults):
-    """Writes UTF-8, exactly what it is given."""
+    """The `write_file` tool. It writes exactly the given text in UTF-8."""
 
     name: str = "write_file"
     description: str = "Write a whole file, new or replacing the old one. To change part of a file use edit_file."
@@ -51,7 +51,7 @@ def _write(paths: Paths, arguments: WriteFileArguments) -> ToolOutput:
 
 
 def _before(paths: Paths, path: str) -> str | None:
-    """What stood there, as far as a diff can show it; None = nothing did."""
+    """Return the previous content as shown in a diff, or None if there was no file."""
     try:
         with paths.open_read(path) as stream:
             head = stream.read(COMPARED_BYTES)

@@ -63,7 +63,7 @@ async def test_a_download_for_others_is_without_secrets_also_in_its_name(server:
     async with server.client.get(f"/api/conversations/{id}/export", params={"format": "html", "share": "true"}) as answer:
         assert KEY not in await answer.text() and KEY.lower() not in str(answer.headers).lower()
     async with server.client.get(f"/api/conversations/{id}/export", params={"format": "recording", "share": "true"}) as answer:
-        assert answer.status == 400 and "keeps every byte" in (await answer.json())["detail"]
+        assert answer.status == 400 and "keeps all raw data" in (await answer.json())["detail"]
     async with server.client.get(f"/api/conversations/{id}/export", params={"format": "none"}) as answer:
         assert answer.status == 400
 

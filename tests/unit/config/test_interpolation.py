@@ -32,13 +32,13 @@ def test_a_reference_is_replaced_once_and_literally(name: str, value: str, befor
 
 
 @given(NAMES, VALUES.filter(lambda text: not set(text) & {"}", "$"}), st.sampled_from([None, "", "set"]))
-def test_a_default_stands_in_for_what_is_not_set_or_empty(name: str, default: str, value: str | None) -> None:
+def test_a_default_replaces_an_unset_or_empty_variable(name: str, default: str, value: str | None) -> None:
     environ = {} if value is None else {name: value}
     assert result(f"${{{name}:-{default}}}", environ) == (value or default)
 
 
 @given(NAMES, VALUES)
-def test_two_dollars_are_one_and_nothing_more(name: str, value: str) -> None:
+def test_two_dollars_escape_a_reference(name: str, value: str) -> None:
     assert result(f"$${{{name}}}", {name: value}) == f"${{{name}}}"
 
 

@@ -34,7 +34,7 @@ def port_of(found: Loaded) -> Json:
     return server["port"]
 
 
-def test_nothing_at_all_gives_the_defaults_and_makes_no_file(home: Path) -> None:
+def test_an_empty_home_gives_the_defaults_and_creates_no_file(home: Path) -> None:
     settings = loaded(home).settings
     assert (settings.models.main, settings.permissions.mode, settings.limits.steps, settings.storage.durability) == (
         "",
@@ -78,7 +78,7 @@ ui: {}
     assert settings.permissions.rules[0].match == "git status*"
 
 
-def test_later_layers_win_and_say_so(home: Path) -> None:
+def test_later_layers_win_and_are_recorded(home: Path) -> None:
     text = "models:\n  main: file@x\n  small: file@x\n  image: file@x\n"
     found = loaded(home, text, {"MOOT_MODELS__SMALL": "env@x", "MOOT_MODELS__IMAGE": "env@x"}, {"models.image": "flag@x"})
     models = found.settings.models
@@ -113,7 +113,7 @@ def test_a_variable_is_a_yaml_scalar_at_its_level(home: Path, name: str, value: 
     assert str(got[name]) == expected
 
 
-def test_moots_own_variables_and_env_files_set_nothing(home: Path) -> None:
+def test_moots_own_variables_and_env_files_are_not_settings(home: Path) -> None:
     (home / ".env").write_text("MOOT_MODELS__MAIN=sneaky@x\n")
     (home.parent / ".env").write_text("MOOT_MODELS__MAIN=sneaky@x\n")
     own = {"MOOT_HOME": str(home), "MOOT_TOKEN": "t", "MOOT_CRASH_AT": "x", "MOOT_TESTING": "1", "MOOT_DEBUG": "1"}
@@ -122,7 +122,7 @@ def test_moots_own_variables_and_env_files_set_nothing(home: Path) -> None:
     assert (found.notes, dict(found.origin)) == ((), {})
 
 
-def test_an_untrusted_project_changes_nothing_and_is_named(home: Path) -> None:
+def test_an_untrusted_project_is_ignored_with_a_note(home: Path) -> None:
     project = home.parent / ".moot"
     project.mkdir()
     (project / FILE).write_text("models: {main: evil@x}\npermissions: {mode: auto}\n")
@@ -160,14 +160,14 @@ CASES = [
     ("a:\n\tb: 1", ":2:1:", "\\t"),
     ("a: 'x", ":1:", "end of stream"),
     ("x: \x07", ":1:4:", "not allowed"),
-    ("a: 1\nb: 2\na: 3", ":3:1:", "twice"),
+    ("a: 1\nb: 2\na: 3", ":3:1:", "duplicate key 'a'"),
     ("x: !!python/object/apply:os.system [id]", ":1:4:", "tags are not allowed"),
     ("!!map {}", ":1:1:", "tags are not allowed"),
     ("? !!str a\n: 1", ":1:3:", "tags are not allowed"),
-    ("a: *nowhere", ":1:4:", "no anchor"),
-    ("a: &a [*a]", ":1:", "no anchor"),
+    ("a: *nowhere", ":1:4:", "undefined anchor"),
+    ("a: &a [*a]", ":1:", "undefined anchor"),
     ("a: 1\n---\nb: 2", ":2:1:", "one document"),
-    ("[a]: 1", ":1:1:", "a key must be a word"),
+    ("[a]: 1", ":1:1:", "a key must be a scalar"),
     ("providers: {openai: {api_key: ${KEY}}}", ":1:32:", "expected"),
     ("models: {main: '${'}", ":1:16:", "${NAME}"),
     ("models: {main: '${A:-${B}}'}", ":1:16:", "${NAME}"),
@@ -175,33 +175,33 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "where", "words"), CASES, ids=[text for text, _, _ in CASES])
-def test_every_fault_says_file_line_column_and_what_was_expected(home: Path, text: str, where: str, words: str) -> None:
+def test_every_error_names_file_line_column_and_expectation(home: Path, text: str, where: str, words: str) -> None:
     error = refused(home, text)
     assert f"{home / FILE}{where}" in error.message
     assert words in error.message
     assert error.exit_code == 2
 
 
-def test_all_faults_are_told_at_once_in_order(home: Path) -> None:
+def test_all_errors_are_reported_at_once_in_order(home: Path) -> None:
     lines = refused(home, "limits: {steps: x, depth: y}\nmodels: {mian: z}").message.splitlines()
     assert [re.sub(r"^.*?config.yaml:", "", line).split(":")[0] for line in lines] == ["1", "1", "2"]
 
 
-def test_an_unknown_variable_is_told_with_its_name(home: Path) -> None:
+def test_an_unknown_variable_is_reported_by_name(home: Path) -> None:
     error = refused(home, "", {"MOOT_SERVER__PROT": "1"})
     assert "MOOT_SERVER__PROT" in error.message
     assert "did you mean 'port'?" in error.message
     assert any("MOOT_PORT" in note for note in loaded(home, environ={"MOOT_PORT": "1"}).notes)
 
 
-def test_variables_that_contradict_each_other_are_refused(home: Path) -> None:
+def test_conflicting_variables_are_rejected(home: Path) -> None:
     assert "MOOT_MODELS__MAIN" in refused(home, "", {"MOOT_MODELS": "x", "MOOT_MODELS__MAIN": "y"}).message
     assert "MOOT_models__main" in refused(home, "", {"MOOT_models__main": "x", "MOOT_MODELS__MAIN": "y"}).message
 
 
 def test_a_missing_variable_names_file_line_column_key_and_variable(home: Path) -> None:
     error = refused(home, "providers:\n  openai:\n    api_key: ${NOT_SET}\n")
-    assert error.message == f"{home / FILE}:3:14: providers.openai.api_key: the environment variable 'NOT_SET' is not set"
+    assert error.message == f"{home / FILE}:3:14: providers.openai.api_key: environment variable 'NOT_SET' is not set"
     assert "${NOT_SET:-default}" in error.fix
 
 
@@ -226,23 +226,23 @@ def test_a_variable_can_never_become_structure(home: Path) -> None:
     assert found.settings.models.main == ""
 
 
-def test_bombs_are_refused_before_they_are_unpacked(home: Path) -> None:
+def test_alias_bombs_are_rejected_before_they_expand(home: Path) -> None:
     laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10))
     assert "more than 50000 values" in refused(home, laughs).message
     assert "nested deeper" in refused(home, "a: " + "[" * 200).message
     assert "nested deeper" in refused(home, "".join(f"{' ' * n}a:\n" for n in range(60))).message
 
 
-def test_100_megabytes_are_refused_without_being_read(home: Path) -> None:
+def test_a_file_of_100_megabytes_is_rejected_without_reading_it(home: Path) -> None:
     with (home / FILE).open("wb") as file:
         file.truncate(100_000_000)
     with pytest.raises(ConfigError, match="larger than 1024 KiB"):
         loaded(home)
 
 
-def test_other_encodings_and_folders_are_refused_in_words(home: Path) -> None:
+def test_other_encodings_and_folders_are_rejected_with_a_reason(home: Path) -> None:
     (home / FILE).write_bytes("models: {}\nui: {x: é}\n".encode("latin-1"))
-    with pytest.raises(ConfigError, match=r":2:9: not UTF-8"):
+    with pytest.raises(ConfigError, match=r":2:9: not valid UTF-8"):
         loaded(home)
     (home / FILE).unlink()
     (home / FILE).mkdir()
@@ -257,7 +257,7 @@ def test_a_byte_order_mark_and_an_empty_file_are_fine(home: Path) -> None:
     assert loaded(home, "models:\nlimits: ~\n").settings.limits.steps == 50
 
 
-def test_a_vendors_key_in_the_environment_makes_its_provider(home: Path) -> None:
+def test_a_vendors_key_in_the_environment_adds_its_provider(home: Path) -> None:
     found = loaded(home, "providers: {openai: {api_key: from-file-1}}", {"OPENAI_API_KEY": "from-env-1", "GROQ_API_KEY": "gsk-12345"})
     assert {name: one.api_key for name, one in found.settings.providers.items()} == {"openai": "from-file-1", "groq": "gsk-12345"}
     assert found.origin["providers.groq.api_key"] == "environment GROQ_API_KEY"
@@ -292,19 +292,19 @@ mcp: {x: {command: y, env: {A: env-canary-1}}}
     [
         ("mcp: {x: {}}", "mcp.x: expected a command"),
         ("mcp: {x: {command: y, url: 'http://z'}}", "mcp.x: expected a command"),
-        ("mcp: {x: {command: y, headers: {A: b}}}", "mcp.x.headers: a program gets no headers"),
-        ("mcp: {x: {url: 'http://z', env: {A: b}}}", "mcp.x.env: what stands behind a url gets no env"),
+        ("mcp: {x: {command: y, headers: {A: b}}}", "mcp.x.headers: headers apply only to servers with a url"),
+        ("mcp: {x: {url: 'http://z', env: {A: b}}}", "mcp.x.env: env applies only to servers with a command"),
         ("mcp: {x: {url: ftp}}", "mcp.x.url: expected a URL"),
-        ("mcp: {'x y': {command: z}}", "'x y' is no name for a server"),
-        ("mcp: {files: {command: z}}\nagents: {a: {mcp: [fiels]}}", "agents.a.mcp[0]: no server named 'fiels'; did you mean 'files'?"),
-        ("agents: {a: {mcp: [files]}}", "the section mcp is empty"),
+        ("mcp: {'x y': {command: z}}", "invalid server name 'x y'"),
+        ("mcp: {files: {command: z}}\nagents: {a: {mcp: [fiels]}}", "agents.a.mcp[0]: unknown MCP server 'fiels'; did you mean 'files'?"),
+        ("agents: {a: {mcp: [files]}}", "no servers are configured in the section mcp"),
     ],
 )
-def test_a_server_that_can_not_be_meant_so_is_told(home: Path, text: str, words: str) -> None:
+def test_invalid_mcp_servers_are_reported(home: Path, text: str, words: str) -> None:
     assert words in refused(home, text).message
 
 
-def test_a_failed_reload_keeps_the_last_good_configuration(home: Path) -> None:
+def test_a_failed_reload_keeps_the_last_valid_configuration(home: Path) -> None:
     (home / FILE).write_text("models: {main: one@x}")
     loader = Loader(home=home, environ={}, directory=home.parent)
     (home / FILE).write_text("models: {main: two@x")  # half-written
@@ -330,7 +330,7 @@ def test_a_failed_reload_keeps_the_last_good_configuration(home: Path) -> None:
         ),
     ],
 )
-def test_models_that_can_not_be_had_are_doubted_with_their_place(home: Path, text: str, where: str, words: str) -> None:
+def test_unavailable_models_are_reported_with_their_place(home: Path, text: str, where: str, words: str) -> None:
     doubt = loaded(home, text).doubt
     assert doubt is not None and f"{home / FILE}{where}" in doubt.message and words in doubt.message
 
@@ -347,15 +347,15 @@ def test_models_that_can_not_be_had_are_doubted_with_their_place(home: Path, tex
         ("tools: {web_search: {provider: brav}}", ":1:32", "did you mean 'brave'?"),
         ("tools: {fetch_url: {allow: [10.0.0.0/8, 10.0.0.0/99]}}", ":1:41", "tools.fetch_url.allow[1]: '10.0.0.0/99' does not appear"),
         ("tools: {fetch_url: {ports: [0]}}", ":1:29", "tools.fetch_url.ports[0]"),
-        ("tools: {read_file: {lines: 3}}", ":1:21", "tools.read_file: unknown setting 'lines'; it has none"),
+        ("tools: {read_file: {lines: 3}}", ":1:21", "tools.read_file: unknown setting 'lines'; the tool has no settings"),
     ],
 )
-def test_settings_that_a_tool_does_not_have_are_doubted_with_their_place(home: Path, text: str, where: str, words: str) -> None:
+def test_unknown_tool_settings_are_reported_with_their_place(home: Path, text: str, where: str, words: str) -> None:
     doubt = loaded(home, text).doubt
     assert doubt is not None and f"{home / FILE}{where}" in doubt.message and words in doubt.message
 
 
-def test_the_key_of_a_tool_is_in_no_doubt(home: Path) -> None:
+def test_the_key_of_a_tool_is_accepted(home: Path) -> None:
     doubt = loaded(home, "tools: {web_search: {api_key: [abcdefgh], provider: brave}}").doubt
     assert doubt is not None and "abcdefgh" not in str(doubt) and "expected text" in doubt.message
 
@@ -367,7 +367,7 @@ def test_the_key_of_a_tool_is_in_no_doubt(home: Path) -> None:
         "tools: {fetch_url: {allow: [10.0.0.1/8, '::1'], ports: [8080]}, shell: {environment: [JAVA_HOME]}, not_installed: {a: 1}}",
     ],
 )
-def test_settings_that_do_are_not_doubted(home: Path, text: str) -> None:
+def test_valid_tool_settings_are_accepted(home: Path, text: str) -> None:
     assert loaded(home, text).doubt is None
 
 
@@ -379,5 +379,5 @@ def test_settings_that_do_are_not_doubted(home: Path, text: str) -> None:
         "providers: {openai: {models: {big: {context: 1}}}}\nmodels: {main: other@openai}",
     ],
 )
-def test_models_that_may_be_had_are_not_doubted(home: Path, text: str) -> None:
+def test_possible_models_are_accepted(home: Path, text: str) -> None:
     assert loaded(home, text).doubt is None

@@ -52,7 +52,7 @@ def memory(home: Path) -> Path:
     return home / "state" / "config.json"
 
 
-def test_a_remembered_configuration_is_the_one_that_was_read(home: Path) -> None:
+def test_a_cached_configuration_equals_the_parsed_one(home: Path) -> None:
     (home / FILE).write_text(WHOLE)
     first = loaded(home)
     assert memory(home).stat().st_mode & 0o777 == 0o600
@@ -61,7 +61,7 @@ def test_a_remembered_configuration_is_the_one_that_was_read(home: Path) -> None
     assert memory(home).read_bytes() == before
 
 
-def test_what_is_remembered_needs_neither_the_yaml_reader_nor_the_schema(home: Path) -> None:
+def test_the_cache_needs_neither_the_yaml_parser_nor_the_schema(home: Path) -> None:
     (home / FILE).write_text(WHOLE)
     program = (
         "import sys; from pathlib import Path; from moot.config.loading import load; "
@@ -72,14 +72,14 @@ def test_what_is_remembered_needs_neither_the_yaml_reader_nor_the_schema(home: P
     assert said == ["pydantic ruamel", ""]
 
 
-def test_no_secret_gets_a_second_home(home: Path) -> None:
+def test_no_secret_is_written_to_the_cache(home: Path) -> None:
     (home / FILE).write_text(WHOLE)
     loaded(home)
     kept = memory(home).read_text()
     assert [secret for secret in SECRETS if secret in kept] == []
 
 
-def test_a_secret_spelled_otherwise_than_it_reads_is_not_remembered(home: Path) -> None:
+def test_a_secret_with_an_escaped_spelling_is_not_cached(home: Path) -> None:
     (home / FILE).write_text('providers: {mine: {base_url: "http://127.0.0.1:9", api_key: "sk-\\u0061bcdefgh"}}\n')
     loaded(home)
     assert "sk-abcdefgh" not in (memory(home).read_text() if memory(home).exists() else "")
@@ -90,14 +90,14 @@ def test_a_secret_spelled_otherwise_than_it_reads_is_not_remembered(home: Path) 
 
 
 @pytest.mark.parametrize("broken", [b"", b"\0\xff\n{}", b"{}", b"0\n[]"], ids=["empty", "bytes", "no checksum", "wrong checksum"])
-def test_a_broken_memory_is_forgotten(home: Path, broken: bytes) -> None:
+def test_a_damaged_cache_is_discarded(home: Path, broken: bytes) -> None:
     (home / FILE).write_text(WHOLE)
     first = loaded(home)
     memory(home).write_bytes(broken)
     assert loaded(home) == first
 
 
-def test_half_a_memory_is_forgotten(home: Path) -> None:
+def test_a_truncated_cache_is_discarded(home: Path) -> None:
     (home / FILE).write_text(WHOLE)
     first = loaded(home)
     whole = memory(home).read_bytes()
@@ -117,7 +117,7 @@ def test_a_change_is_seen_at_once(home: Path) -> None:
             loaded(home, {})
 
 
-def test_a_home_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_home_is_not_created(tmp_path: Path) -> None:
     loaded(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
 
@@ -127,7 +127,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 
 @given(main=texts, key=texts, instructions=texts)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text_comes_back_from_memory(home: Path, main: str, key: str, instructions: str) -> None:
+def test_any_text_survives_the_cache(home: Path, main: str, key: str, instructions: str) -> None:
     def scalar(text: str) -> str:
         return '"' + "".join(f"\\U{ord(character):08x}" if not character.isalnum() else character for character in text) + '"'
 

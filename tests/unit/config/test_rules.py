@@ -31,7 +31,7 @@ def loaded(path: Path) -> list[tuple[str, str, str]]:
         'permissions:\n  rules:\n  - tool: shell\n    match: "ls"\n    action: allow\n# behind\n',
     ],
 )
-def test_a_rule_is_added_and_all_else_stays(tmp_path: Path, text: str) -> None:
+def test_adding_a_rule_keeps_everything_else(tmp_path: Path, text: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
     before = loaded(path)
@@ -47,7 +47,7 @@ def test_a_rule_is_added_and_all_else_stays(tmp_path: Path, text: str) -> None:
     assert loaded(path) == before
 
 
-def test_a_rule_that_would_be_read_as_a_variable_is_refused(tmp_path: Path) -> None:
+def test_a_rule_that_looks_like_a_variable_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="variable"):
         with_rules(tmp_path / "config.yaml", [{**RULE, "match": "echo ${HOME}"}], {})
 

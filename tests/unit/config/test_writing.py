@@ -25,7 +25,7 @@ providers:
 """
 
 
-def test_a_value_is_set_and_comments_order_and_quotes_stay(tmp_path: Path) -> None:
+def test_setting_a_value_keeps_comments_order_and_quotes(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(FILE)
     set_value(path, "models.main", "new@b", {})
@@ -39,7 +39,7 @@ def test_a_value_is_set_and_comments_order_and_quotes_stay(tmp_path: Path) -> No
     assert plain(parse(text, Place("user", str(path))))["limits"] == {"steps": 7}  # type: ignore[index]
 
 
-def test_a_file_that_is_not_there_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_new_file_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "home" / "config.yaml"
     set_value(path, "models.main", "a@b", {})
     assert path.read_text() == "models:\n  main: a@b\n"
@@ -47,7 +47,7 @@ def test_a_file_that_is_not_there_is_made_for_its_owner_alone(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("key", "value"), [("models.mian", "x"), ("server.port", "x"), ("providers.antropic.api_key", "x")])
-def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path: Path, key: str, value: str) -> None:
+def test_an_invalid_value_is_rejected_and_nothing_is_written(tmp_path: Path, key: str, value: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(FILE)
     with pytest.raises(ConfigError):
@@ -56,7 +56,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path: Path, key
     assert {item.name for item in tmp_path.iterdir()} == {"config.yaml", ".config.yaml.lock"}
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_no_rest(tmp_path: Path) -> None:
+def test_a_failed_write_keeps_the_old_file_and_leaves_no_temporary_file(tmp_path: Path) -> None:
     folder = tmp_path / "config.yaml"
     folder.mkdir()
     (folder / "inside").touch()
@@ -89,7 +89,7 @@ for number in range(15):
 """
 
 
-def test_processes_that_write_at_once_lose_no_change_of_each_other(tmp_path: Path) -> None:
+def test_concurrent_writers_lose_no_changes(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("# mine\n")
     writers = [

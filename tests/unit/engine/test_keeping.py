@@ -29,7 +29,7 @@ async def filled(home: Path) -> SqliteStore:
     return store
 
 
-async def test_what_is_quiet_is_sealed_in_the_background_again_and_again(tmp_path: Path) -> None:
+async def test_idle_conversations_are_sealed_periodically(tmp_path: Path) -> None:
     store = await filled(tmp_path)
     with anyio.fail_after(9):
         async with anyio.create_task_group() as group:
@@ -46,7 +46,7 @@ async def test_what_is_quiet_is_sealed_in_the_background_again_and_again(tmp_pat
     await store.close()
 
 
-async def test_a_process_that_ends_seals_for_a_moment_or_not_at_all(tmp_path: Path) -> None:
+async def test_an_ending_process_seals_briefly_or_not_at_all(tmp_path: Path) -> None:
     store = await filled(tmp_path)
     await keep_for_a_moment(store, 0.0)
     await keep(store, 0.0, first=0.0)
@@ -56,7 +56,7 @@ async def test_a_process_that_ends_seals_for_a_moment_or_not_at_all(tmp_path: Pa
     await store.close()
 
 
-async def test_what_is_said_is_indexed_in_the_background_again_and_again(tmp_path: Path) -> None:
+async def test_new_messages_are_indexed_periodically(tmp_path: Path) -> None:
     store = await filled(tmp_path)
     with anyio.fail_after(9):
         async with anyio.create_task_group() as group:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 @needs_real
 @pytest.mark.timeout(40)
-async def test_a_server_reads_once_the_weights_are_there_and_loads_them_once(tmp_path: Path) -> None:
+async def test_a_server_embeds_when_the_weights_are_installed_and_loads_them_once(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path))
     await store.conversations.create(Conversation("a"))
     await store.conversations.add_message(Message("a0", "user", (text_part("the soup is too salty"),), conversation="a"))
@@ -35,7 +35,7 @@ async def test_a_server_reads_once_the_weights_are_there_and_loads_them_once(tmp
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: read_on(store, meanings, first=0.0, again=0.01))
             await anyio.sleep(0.1)  # it looks, and there is nothing yet
-            with pytest.raises(UsageError, match="which is not here"):
+            with pytest.raises(UsageError, match="which is not installed"):
                 await meanings.embedder()
             put_real(tmp_path)
             embedder = await meanings.embedder()
@@ -46,7 +46,7 @@ async def test_a_server_reads_once_the_weights_are_there_and_loads_them_once(tmp
     await store.close()
 
 
-async def test_damaged_weights_are_said_once_and_end_the_reading(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_damaged_weights_are_reported_once_and_stop_embedding(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     weights = tmp_path / "data" / "models" / find_any(MEANING).file
     weights.parent.mkdir(parents=True)
     with weights.open("wb") as file:

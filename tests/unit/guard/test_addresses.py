@@ -61,7 +61,7 @@ def wrapped(pattern: str, address: str) -> IPv6Address:
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_what_is_not_public_is_refused(address: str):
+def test_private_addresses_are_rejected(address: str):
     assert refusal(ip_address(address))
 
 

@@ -125,7 +125,7 @@ def test_a_neighbour_with_the_same_beginning_is_outside(root: Path, paths: Paths
     (root.parent / "root-evil").mkdir()
     (root.parent / "root-evil" / "x").write_text(CANARY)
     for path in ("../root-evil/x", f"{root}-evil/x"):
-        with pytest.raises(Refused, match="outside the folders"):
+        with pytest.raises(Refused, match="outside the allowed folders"):
             read(paths, path)
 
 
@@ -157,7 +157,7 @@ def test_a_refusal_names_path_folders_and_way_out(root: Path, paths: Paths):
     assert "allowed_uris" in caught.value.fix
 
 
-def test_what_is_missing_is_not_found(paths: Paths):
+def test_a_missing_file_is_not_found(paths: Paths):
     for path in ("missing.txt", "missing/x.txt", "sub/missing"):
         with pytest.raises(NotFound):
             read(paths, path)
@@ -238,15 +238,15 @@ def test_writing_is_all_or_nothing(root: Path, paths: Paths):
     assert sorted(root.iterdir()) == before
 
 
-def test_a_file_changed_meanwhile_is_not_overwritten(root: Path, paths: Paths):
+def test_a_concurrently_changed_file_is_not_overwritten(root: Path, paths: Paths):
     seen = stamp(paths.stat("file.txt"))
-    with pytest.raises(Refused, match="changed by somebody else"), paths.open_write("file.txt", expect=seen) as stream:
+    with pytest.raises(Refused, match="changed by another program"), paths.open_write("file.txt", expect=seen) as stream:
         stream.write(b"mine")
         (root / "file.txt").write_text("theirs")
     assert read(paths, "file.txt") == "theirs"
 
 
-def test_a_file_deleted_meanwhile_is_not_made_again(root: Path, paths: Paths):
+def test_a_concurrently_deleted_file_is_not_recreated(root: Path, paths: Paths):
     seen = stamp(paths.stat("file.txt"))
     with pytest.raises(MootError), paths.open_write("file.txt", expect=seen):
         (root / "file.txt").unlink()
@@ -348,6 +348,6 @@ def test_allowed_uris_name_folders(uri: str, folder: str):
 
 
 @pytest.mark.parametrize("uri", ["relative", "", "~", "file://host/a", "http://host/a", "file:relative", "/nul\0", "file:///nul%00"])
-def test_what_is_no_folder_is_an_error(uri: str):
+def test_an_invalid_folder_is_an_error(uri: str):
     with pytest.raises(UsageError, match="allowed_uris"):
         folders([uri])

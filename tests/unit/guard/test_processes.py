@@ -78,7 +78,7 @@ async def pid_in(path: Path) -> int:
         await asyncio.sleep(0.01)
 
 
-async def test_output_returns_what_a_command_said():
+async def test_output_returns_the_output_of_a_command():
     done = await output(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (done.code, done.stdout, done.stderr) == (3, b"out\n", b"err\n")
 
@@ -95,7 +95,7 @@ async def test_output_ends_a_command_for_time_and_for_size():
     assert (done.code, len(done.stdout)) == (None, 100_000)
 
 
-async def test_a_program_that_is_not_there_is_refused(tmp_path: Path):
+async def test_a_missing_program_is_reported(tmp_path: Path):
     with pytest.raises(Refused, match="no-such-program"):
         await spawn(["no-such-program"], cwd=tmp_path)
     with pytest.raises(Refused):
@@ -123,7 +123,7 @@ async def test_a_gated_child_does_nothing_until_it_is_released(tmp_path: Path):
     child.close()
 
 
-async def test_a_gated_child_gives_up_when_nobody_is_left_to_release_it():
+async def test_a_gated_child_exits_if_its_parent_dies():
     child = await spawn(["/bin/echo", "ran"], gated=True)
     assert child.stdin is not None
     child.stdin.close()

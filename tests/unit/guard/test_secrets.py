@@ -36,7 +36,7 @@ PLACES = ["{}", "key {} behind", '"{}"', "x={},", "('{}')", "https://h/?k={}&x=1
 
 
 @pytest.mark.parametrize("canary", CANARIES)
-def test_known_shapes_are_struck_out_wherever_they_stand(canary: str):
+def test_known_key_formats_are_redacted_everywhere(canary: str):
     for place in PLACES:
         assert A[:20] not in redact(place.format(canary))
         assert canary not in redact(place.format(canary))
@@ -55,7 +55,7 @@ def test_known_shapes_are_struck_out_wherever_they_stand(canary: str):
         ("client_secret: hunter2222", f"client_secret: {HIDDEN}"),
     ],
 )
-def test_what_is_named_a_secret_is_one(text: str, redacted: str):
+def test_named_secrets_are_redacted(text: str, redacted: str):
     assert redact(text) == redacted
 
 
@@ -74,7 +74,7 @@ def test_ordinary_words_stay(text: str):
     assert redact(text) == text
 
 
-def test_live_secrets_are_struck_out_whatever_their_shape():
+def test_configured_secrets_are_redacted_in_any_format():
     assert redact("the server said: no such key correct horse!", ["correct horse", "no"]) == f"the server said: no such key {HIDDEN}!"
     assert redact("ab hunter22-long", ["hunter22", "hunter22-long"]) == f"ab {HIDDEN}"
 

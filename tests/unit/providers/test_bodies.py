@@ -19,7 +19,7 @@ RECORDED = (
 )
 
 
-async def test_stream_cut_at_every_byte_gives_every_byte_and_a_typed_error() -> None:
+async def test_a_stream_cut_at_any_byte_yields_all_bytes_and_a_typed_error() -> None:
     replies = [Reply(raw=RECORDED, cut_at_byte=end, write_size=11) for end in range(len(RECORDED))]
     async with ScriptedServer(replies) as server:
         provider = Custom(server.provider())
@@ -30,7 +30,7 @@ async def test_stream_cut_at_every_byte_gives_every_byte_and_a_typed_error() -> 
             assert (error.kind, error.retryable) == ("transport", True)
 
 
-async def test_stream_that_ends_early_without_a_fault_ends_quietly_with_its_tail() -> None:
+async def test_a_stream_that_ends_early_yields_its_tail() -> None:
     raws, error = await answered(Reply(raw=RECORDED, end_at_byte=80))
     assert error is None
     assert b"".join(raws) == RECORDED[:80]
@@ -50,11 +50,11 @@ async def test_stream_that_ends_early_without_a_fault_ends_quietly_with_its_tail
     ],
 )
 @pytest.mark.parametrize("write_size", [0, 1])
-async def test_any_body_of_a_success_comes_through_as_it_is(body: bytes, expected: list[bytes], write_size: int) -> None:
+async def test_any_successful_body_is_passed_on_unchanged(body: bytes, expected: list[bytes], write_size: int) -> None:
     assert await answered(Reply(raw=body, write_size=write_size)) == (expected, None)
 
 
-async def test_five_megabytes_on_one_line_come_through() -> None:
+async def test_a_line_of_five_megabytes_is_passed_on() -> None:
     line = b'data: {"content": "' + b"x" * 5_000_000 + b'"}\n\n'
     assert await answered(Reply(raw=line + b"data: [DONE]\n\n", write_size=300_000)) == ([line, b"data: [DONE]\n\n"], None)
 
@@ -65,7 +65,7 @@ async def test_compressed_stream_is_decoded() -> None:
     assert (raws, error) == ([b"data: a\n\n", b"data: b\n\n"], None)
 
 
-async def test_endless_line_is_stopped_at_the_frame_limit() -> None:
+async def test_an_endless_line_is_rejected_at_the_frame_limit() -> None:
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ")
         block = b"x" * 1_000_000
@@ -86,7 +86,7 @@ async def test_endless_line_is_stopped_at_the_frame_limit() -> None:
     assert len(error.raw) == 65_536
 
 
-async def test_what_came_before_a_fault_is_given_first() -> None:
+async def test_frames_before_an_error_are_yielded_first() -> None:
     raws, error = await answered(Reply(text="Hello there.", hang_at=3, chunk_size=4), timeout=0.2)
     assert len(raws) == 3
     assert error is not None
@@ -94,7 +94,7 @@ async def test_what_came_before_a_fault_is_given_first() -> None:
     assert "0.2 s" in error.message
 
 
-async def test_slow_reader_is_no_silence() -> None:
+async def test_a_slow_reader_does_not_cause_a_timeout() -> None:
     async with ScriptedServer([Reply(raw=b"data: x\n\n" * 200_000, write_size=65_536)]) as server:
         provider = Custom(server.provider(timeout=0.2))
         count = 0
@@ -107,7 +107,7 @@ async def test_slow_reader_is_no_silence() -> None:
     assert count == 200_000
 
 
-async def test_small_frames_that_come_one_by_one_are_read_together() -> None:
+async def test_small_frames_are_read_in_batches() -> None:
     async with ScriptedServer([Reply(text="a word " * 20, chunk_size=7, delay=0.003)]) as server:
         provider = Custom(server.provider())
         async with aclosing(provider.stream(REQUEST)) as stream:

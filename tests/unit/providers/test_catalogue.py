@@ -73,20 +73,20 @@ def test_snapshot_price_is_in_nano_dollars_with_tiers() -> None:
     assert "image" in sonnet.modalities
 
 
-def test_price_that_nobody_knows_is_unknown_and_never_zero() -> None:
+def test_an_unknown_price_is_never_zero() -> None:
     new = describe("anthropic", facts("anthropic"), ProviderSettings("anthropic"), "claude-next-99")
     own = describe("mine", facts("custom"), ProviderSettings("mine"), "big")
     assert new.price is None
     assert own.price is None
 
 
-def test_coding_plan_has_no_price_for_a_token() -> None:
+def test_a_coding_plan_has_no_token_price() -> None:
     settings = ProviderSettings("zhipu", plan="coding")
     assert describe("zhipu", facts("zhipu"), settings, "glm-5.3").price is None
     assert describe("zhipu", facts("zhipu"), ProviderSettings("zhipu"), "glm-5.3").price is not None
 
 
-def test_own_machine_costs_nothing_but_ollamas_cloud_is_unknown() -> None:
+def test_local_models_are_free_but_the_price_of_ollamas_cloud_is_unknown() -> None:
     ollama = PROVIDERS.load("ollama")
     assert price(ollama(ProviderSettings("ollama")).describe("qwen3:4b"), Usage()) == 0
     assert ollama(ProviderSettings("ollama")).describe("glm-5:cloud").price is None
@@ -133,7 +133,7 @@ def test_spelling_is_the_same_for_the_same_model() -> None:
 # ── the configuration's word ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_configuration_is_laid_over_the_catalogue() -> None:
+def test_the_configuration_overrides_the_catalogue() -> None:
     overlay = {
         "context": 50_000,
         "max_output": 100,

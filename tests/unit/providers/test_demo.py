@@ -39,9 +39,9 @@ def text(chunks: list[Chunk]) -> str:
     return "".join(str(chunk["delta"]) for chunk in chunks if chunk["type"] == "text-delta")
 
 
-async def test_answer_says_that_it_is_no_model_and_is_always_the_same() -> None:
+async def test_the_demo_answer_is_constant_and_says_that_it_is_not_a_model() -> None:
     chunks, ending = await said([{"role": "user", "content": "Who are you?"}])
-    assert "no model" in text(chunks)
+    assert "not a model" in text(chunks)
     assert "Who are you?" in text(chunks)
     assert (ending.finish_reason, ending.error) == ("stop", None)
     assert (chunks, ending) == await said([{"role": "user", "content": "Who are you?"}])
@@ -97,8 +97,8 @@ async def test_any_request_gets_an_answer(body: bytes) -> None:
     assert raws[-1] == b"data: [DONE]\n\n"
 
 
-async def test_its_one_model_carries_the_label() -> None:
+async def test_the_demo_model_is_labelled() -> None:
     (model,) = await Demo(ProviderSettings("demo")).models()
-    assert "no model" in model.note
+    assert "not a model" in model.note
     with pytest.raises(UsageError):
         Demo(ProviderSettings("demo")).describe("gpt")

@@ -18,13 +18,13 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize(
     "url", ["ftp://host/v1", "127.0.0.1:9000", "http://", "http://host:99999/v1", "http://host:x/v1", "http://me:pw@host/v1"]
 )
-def test_base_url_that_is_none_is_a_config_error_without_its_password(url: str) -> None:
+def test_an_invalid_base_url_is_a_config_error_without_its_password(url: str) -> None:
     with pytest.raises(ConfigError, match="base_url of provider 'mine'") as caught:
         Custom(ProviderSettings("mine", base_url=url))
     assert "pw" not in caught.value.message
 
 
-def test_endpoint_of_ones_own_needs_a_base_url() -> None:
+def test_a_custom_endpoint_needs_a_base_url() -> None:
     with pytest.raises(ConfigError, match="no base_url"):
         Custom(ProviderSettings("mine"))
 
@@ -36,7 +36,7 @@ def test_unknown_dialect_and_plan_are_config_errors() -> None:
         Zhipu(ProviderSettings("zhipu", plan="code"))
 
 
-def test_plan_chooses_its_own_address_unless_one_is_given() -> None:
+def test_a_plan_selects_its_base_url_unless_one_is_configured() -> None:
     assert Zhipu(ProviderSettings("zhipu", plan="coding")).base.geturl() == "https://api.z.ai/api/coding/paas/v4"
     assert Zhipu(ProviderSettings("zhipu", plan="coding", base_url="http://host/x/")).base.geturl() == "http://host/x"
 
@@ -56,12 +56,12 @@ async def test_key_with_a_line_break_is_refused_without_showing_it() -> None:
 
 
 @pytest.mark.parametrize("quirks", [{"max_tokns": "x"}, ["max_tokens"], {"max_tokens": 3}, {"stream_usage": "yes"}])
-def test_quirk_that_is_none_is_a_config_error(quirks: object) -> None:
+def test_an_unknown_quirk_is_a_config_error(quirks: object) -> None:
     with pytest.raises(ConfigError, match="quirks"):
         Custom(ProviderSettings("mine", base_url="http://host", options={"quirks": quirks}))  # type: ignore[dict-item]
 
 
-def test_quirks_of_the_entry_hold() -> None:
+def test_configured_quirks_are_used() -> None:
     custom = Custom(ProviderSettings("mine", base_url="http://host", options={"quirks": {"max_tokens": "max_completion_tokens"}}))
     assert custom.quirks.max_tokens == "max_completion_tokens"
 
@@ -82,7 +82,7 @@ async def test_endpoint_lists_its_models() -> None:
         ("401 No", b'{"error": "no"}', "auth"),
     ],
 )
-async def test_list_that_is_none_is_a_typed_error(head: str, body: bytes, kind: str) -> None:
+async def test_an_invalid_model_list_is_a_typed_error(head: str, body: bytes, kind: str) -> None:
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (head.encode(), len(body), body))
 

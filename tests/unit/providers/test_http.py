@@ -45,7 +45,7 @@ async def test_anthropic_shape_has_its_own_path_and_key_header() -> None:
     assert "authorization" not in server.requests[0].headers
 
 
-async def test_request_over_a_megabyte_goes_out_whole_and_without_a_warning() -> None:
+async def test_a_request_over_a_megabyte_is_sent_completely_without_a_warning() -> None:
     body = b'{"messages": [], "image": "' + b"A" * 3_000_000 + b'"}'
     async with ScriptedServer([Reply(text="Seen.")]) as server:
         _, error = await heard(Custom(server.provider()), ModelRequest(body, "scripted"))
@@ -53,14 +53,14 @@ async def test_request_over_a_megabyte_goes_out_whole_and_without_a_warning() ->
     assert server.requests[0].body == body
 
 
-async def test_own_headers_go_along_and_may_replace_ours() -> None:
+async def test_configured_headers_are_sent_and_can_replace_ours() -> None:
     async with ScriptedServer([Reply()]) as server:
         await heard(Custom(server.provider(headers={"X-Team": "blue", "Authorization": "Basic eHg="})))
     assert server.requests[0].headers["x-team"] == "blue"
     assert server.requests[0].headers["authorization"] == "Basic eHg="
 
 
-async def test_proxy_variables_of_the_environment_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
@@ -128,13 +128,13 @@ async def test_key_never_follows_a_redirect() -> None:
     assert f"127.0.0.1:{other.port}" in error.fix
 
 
-async def test_huge_refusal_is_cut() -> None:
+async def test_a_huge_error_body_is_truncated() -> None:
     _, error = await answered(Reply(status=500, raw=b"x" * 1_000_000))
     assert error is not None
     assert len(error.raw) == 65_536
 
 
-async def test_refusal_that_drips_is_not_waited_for() -> None:
+async def test_a_slow_error_body_is_not_awaited() -> None:
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 500 Oops\r\nContent-Length: 100\r\n\r\n")
         for _ in range(30):
@@ -153,7 +153,7 @@ async def test_refusal_that_drips_is_not_waited_for() -> None:
 # ── connections ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_closing_the_stream_hangs_up() -> None:
+async def test_closing_the_stream_disconnects() -> None:
     async with ScriptedServer([Reply(text="Hello there.", hang_at=2)]) as server:
         provider = Custom(server.provider())
         async with aclosing(provider.stream(REQUEST)) as reads:
@@ -165,7 +165,7 @@ async def test_closing_the_stream_hangs_up() -> None:
         await provider.close()
 
 
-async def test_cancelling_the_reader_hangs_up_within_a_second() -> None:
+async def test_cancelling_the_reader_disconnects_within_a_second() -> None:
     async with ScriptedServer([Reply(text="Hello there.", hang_at=2)]) as server:
         provider = Custom(server.provider())
         task = asyncio.create_task(heard(provider))
@@ -177,7 +177,7 @@ async def test_cancelling_the_reader_hangs_up_within_a_second() -> None:
         await asyncio.wait_for(server.requests[0].done.wait(), 1)
 
 
-async def test_nobody_listening_is_a_transport_error() -> None:
+async def test_a_refused_connection_is_a_transport_error() -> None:
     async with ScriptedServer() as server:
         settings = server.provider()
     _, error = await heard(Custom(settings))
@@ -186,7 +186,7 @@ async def test_nobody_listening_is_a_transport_error() -> None:
     assert f"127.0.0.1:{server.port}" in error.message
 
 
-async def test_name_that_is_not_found_is_a_transport_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unknown_host_is_a_transport_error(monkeypatch: pytest.MonkeyPatch) -> None:
     # `.localhost` is this machine to the network guard, and no resolver here knows the name
     _, error = await heard(Custom(ProviderSettings("mine", base_url="http://no-such-name.localhost:1/v1")))
     assert error is not None
@@ -204,7 +204,7 @@ async def test_https_to_a_plain_server_is_a_transport_error() -> None:
 @pytest.mark.parametrize(
     "words", [b"", b"SSH-2.0-nothing\r\n\r\n", b"HTTP/1.1 999999 What\r\n\r\n", b"HTTP/1.1 200 OK\r\nBad header\r\n\r\n"]
 )
-async def test_what_is_no_http_is_a_transport_error(words: bytes) -> None:
+async def test_invalid_http_is_a_transport_error(words: bytes) -> None:
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(words)
 
@@ -225,7 +225,7 @@ async def test_silence_before_the_status_line_is_a_timeout() -> None:
     assert (error.kind, error.retryable) == ("timeout", True)
 
 
-async def test_connection_is_used_again_and_closing_leaves_nothing_open() -> None:
+async def test_connections_are_reused_and_closed() -> None:
     async with ScriptedServer([Reply(text="One."), Reply(text="Two.")]) as server:
         provider = Custom(server.provider())
         for _ in range(2):

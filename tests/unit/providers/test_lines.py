@@ -41,5 +41,5 @@ def test_line_over_the_limit_is_a_protocol_error(reads: list[bytes]) -> None:
 def test_body_over_the_limit_is_a_protocol_error() -> None:
     lines = Lines(max_body=10)
     lines.feed(b"{}\n{}\n{}\n")
-    with pytest.raises(ProviderError, match="body is larger"):
+    with pytest.raises(ProviderError, match="body of the response is larger"):
         lines.feed(b"{}\n")

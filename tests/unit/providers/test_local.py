@@ -100,7 +100,7 @@ async def gone(pid: int) -> bool:
 
 
 @needs_weights
-async def test_a_real_model_answers_over_sse_in_the_shape_that_was_asked_for(home: Path) -> None:
+async def test_a_real_model_answers_with_the_requested_schema(home: Path) -> None:
     provider = local(home)
     request = body(provider, user("What does notes.txt say?"), temperature=0.0, max_tokens=160)
     raws, chunks, ending = await answer(provider, request)
@@ -123,7 +123,7 @@ async def test_a_real_model_answers_over_sse_in_the_shape_that_was_asked_for(hom
 
 
 @needs_weights
-async def test_the_server_wants_its_key_listens_on_loopback_alone_and_shows_no_page(home: Path) -> None:
+async def test_the_server_requires_its_key_listens_only_on_loopback_and_serves_no_page(home: Path) -> None:
     provider = local(home)
     await answer(provider, body(provider, user("hi"), max_tokens=2))
     server = server_of(provider)
@@ -146,7 +146,7 @@ async def test_the_server_wants_its_key_listens_on_loopback_alone_and_shows_no_p
 
 
 @needs_weights
-async def test_a_crash_is_an_error_that_can_be_retried_and_the_next_request_starts_anew(home: Path) -> None:
+async def test_a_crash_is_retryable_and_the_next_request_restarts_the_server(home: Path) -> None:
     provider = local(home)
     request = body(provider, user("Tell me a long story."))
     with pytest.raises(ProviderError, match="SIGSEGV") as caught:
@@ -218,7 +218,7 @@ async def test_the_request_really_sent_keeps_its_limits_by_the_models_own_tokeni
     await provider.close()
 
 
-async def test_missing_weights_are_named_with_the_command_that_brings_them(tmp_path: Path) -> None:
+async def test_missing_weights_are_reported_with_the_command_that_downloads_them(tmp_path: Path) -> None:
     provider = local(tmp_path)
     with pytest.raises(ProviderError) as caught:
         await anext(aiter(provider.stream(ModelRequest(b"{}", "qwen2.5-coder-0.5b"))))
@@ -239,17 +239,17 @@ async def test_every_answer_of_an_embedded_model_is_labelled_and_has_three_steps
         assert (model.tools, model.max_steps, model.context) == ("schema", 3, 8192)
 
 
-async def test_a_file_that_is_no_model_says_so(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_model_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "mine.gguf"
     file.write_bytes(b"no model at all")
     provider = local(tmp_path, path=str(file))
     with pytest.raises(ProviderError, match="can't run here"):
         await anext(aiter(provider.stream(ModelRequest(b"{}", "mine"))))
-    with pytest.raises(UsageError, match="is no file"):
+    with pytest.raises(UsageError, match="is not a file"):
         await local(tmp_path, path=str(tmp_path / "none.gguf")).models()
 
 
-async def test_a_missing_system_library_is_an_answer_and_not_a_crash(tmp_path: Path) -> None:
+async def test_a_missing_system_library_is_reported(tmp_path: Path) -> None:
     package = tmp_path / "xllamacpp"
     package.mkdir()
     words = "libgomp.so.1: cannot open shared object file: No such file or directory"
@@ -282,7 +282,7 @@ async def test_the_child_imports_nothing_of_moot(tmp_path: Path) -> None:
         ("flags\t\t: avx2 fma f16c bmi2\n", "MemAvailable: 100000 kB\n", "97 MB are free"),
     ],
 )
-def test_a_machine_that_can_not_run_it_is_told_why_and_what_else_there_is(tmp_path: Path, cpuinfo: str, meminfo: str, reason: str) -> None:
+def test_an_unsupported_machine_is_reported_with_alternatives(tmp_path: Path, cpuinfo: str, meminfo: str, reason: str) -> None:
     (tmp_path / "cpuinfo").write_text(cpuinfo)
     (tmp_path / "meminfo").write_text(meminfo)
     with pytest.raises(ProviderError, match=reason) as caught:
@@ -293,6 +293,6 @@ def test_a_machine_that_can_not_run_it_is_told_why_and_what_else_there_is(tmp_pa
     check_machine(500_000_000, tmp_path)
 
 
-def test_a_system_library_that_is_missing_is_seen_before_anything_is_fetched() -> None:
+def test_a_missing_system_library_is_detected_before_the_download() -> None:
     assert not _loads("libno-such-library-of-moot.so.9")
     assert "libgomp1" in import_failed("libgomp").fix

@@ -52,14 +52,14 @@ def ways(text: str) -> list[list[int]]:
 
 
 @given(some.text("cats the!", max_size=7))
-def test_a_text_is_taken_apart_in_the_likeliest_way(text: str) -> None:
+def test_a_text_is_split_into_the_most_likely_pieces(text: str) -> None:
     plain = " ".join(piece for piece in text.split(" ") if piece)
     spaced = f"{' ' * text.startswith(' ')}{plain}{' ' * (text.endswith(' ') and bool(plain))}"
     whole = (spaced if spaced.startswith(" ") else f" {spaced}").replace(" ", "\u2581")
     assert likelihood(VOCABULARY.numbers(text)) == pytest.approx(max(map(likelihood, ways(whole))))
 
 
-def test_characters_are_written_as_the_vocabulary_has_them() -> None:
+def test_characters_are_normalized_as_in_the_vocabulary() -> None:
     named = [PIECES[number] for number in VOCABULARY.numbers("the  cAts ﬁ☃")]
     assert named == ["\u2581the", "\u2581cat", "s", "\u2581", "f", "i", "<unk>"]
     assert VOCABULARY.numbers("e\u0301") == VOCABULARY.numbers("é")
@@ -126,22 +126,22 @@ def test_likeness_is_the_cosine_and_only_the_beginning_of_a_long_text_counts(mod
 
 
 @pytest.mark.parametrize("keep", [0, 3, 60, 400, 5_000])
-def test_damaged_weights_are_said_to_be_so(tmp_path: Path, weights: Path, keep: int) -> None:
+def test_damaged_weights_are_reported(tmp_path: Path, weights: Path, keep: int) -> None:
     damaged = tmp_path / "damaged.bin"
     damaged.write_bytes(weights.read_bytes()[:keep])
-    with pytest.raises(ProviderError, match=r"damaged\.bin.* holds no weights") as caught:
+    with pytest.raises(ProviderError, match=r"damaged\.bin.* is not a valid weights file") as caught:
         E5(damaged)
-    assert caught.value.fix == "delete it, then moot models pull e5-small"
+    assert caught.value.fix == "delete it, then run: moot models pull e5-small"
 
 
-def test_without_weights_the_command_that_brings_them_is_named(tmp_path: Path) -> None:
+def test_without_weights_the_download_command_is_shown(tmp_path: Path) -> None:
     assert not can_mean(tmp_path)
     with pytest.raises(UsageError, match="72 MB") as caught:
         load(tmp_path)
     assert caught.value.fix == "moot models pull e5-small"
 
 
-def test_without_the_extra_its_name_is_said(tmp_path: Path) -> None:
+def test_without_the_extra_its_name_is_shown(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "sys.path[:] = [one for one in sys.path if 'site-packages' not in one]\n"
@@ -154,7 +154,7 @@ def test_without_the_extra_its_name_is_said(tmp_path: Path) -> None:
     assert ended.stdout == "pip install 'moot[semantic]'\n", ended.stderr
 
 
-def test_weights_for_meanings_are_no_model_to_talk_to(tmp_path: Path) -> None:
+def test_embedding_weights_are_not_a_chat_model(tmp_path: Path) -> None:
     kept = tmp_path / "data" / "models" / find_any(MEANING).file
     kept.parent.mkdir(parents=True)
     with kept.open("wb") as file:
@@ -166,7 +166,7 @@ def test_weights_for_meanings_are_no_model_to_talk_to(tmp_path: Path) -> None:
 
 
 @needs_real
-def test_the_real_weights_put_like_meanings_near_each_other() -> None:
+def test_the_real_weights_place_similar_texts_close_together() -> None:
     model = E5(REAL)
     texts = ["Die Soße zum Braten ist zu salzig", "git rebase brings the same conflict again", "容器里的时间比北京时间慢八个小时"]
     vectors = [model.embed(text, question=False) for text in texts]

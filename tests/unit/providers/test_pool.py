@@ -68,7 +68,7 @@ async def test_bare_name_goes_to_the_first_by_priority_that_has_it() -> None:
         assert by_gateway.model.wire_name == "anthropic/claude-sonnet-4.5"
 
 
-async def test_plan_that_is_paid_for_goes_first() -> None:
+async def test_a_paid_plan_has_priority() -> None:
     async with pool(OPENROUTER, ProviderSettings("zhipu", api_key="0123456789", plan="coding"), ANTHROPIC) as providers:
         assert providers.available()[0] == "zhipu"
 
@@ -100,7 +100,7 @@ async def test_model_types_come_from_the_configuration() -> None:
             await providers.choice("image")
 
 
-async def test_new_version_of_a_known_model_passes_and_a_slip_does_not() -> None:
+async def test_a_new_version_is_accepted_and_a_typo_is_not() -> None:
     async with pool(ANTHROPIC, MINE) as providers:
         new = await providers.choice("claude-sonnet-9-2@anthropic")
         assert (new.model.wire_name, new.model.price) == ("claude-sonnet-9-2", None)
@@ -126,7 +126,7 @@ async def test_unknown_names_are_usage_errors_with_the_nearest_one() -> None:
             await providers.choice("deom@demo")
 
 
-async def test_custom_is_no_provider_by_itself() -> None:
+async def test_custom_is_not_a_provider_by_itself() -> None:
     async with pool() as providers:
         assert "custom" not in providers.names()
 
@@ -140,7 +140,7 @@ async def test_missing_key_names_the_variable_and_the_file() -> None:
             ConfigError, match=r"set ANTHROPIC_API_KEY, or providers\.anthropic\.api_key in /home/someone/moot/config\.yaml"
         ):
             await providers.choice("claude-sonnet-4-5@anthropic")
-        with pytest.raises(ConfigError, match=r"'claude-sonnet-4-5' is known at anthropic, .*ANTHROPIC_API_KEY"):
+        with pytest.raises(ConfigError, match=r"'claude-sonnet-4-5' is available from anthropic, .*ANTHROPIC_API_KEY"):
             await providers.choice("claude-sonnet-4-5")
 
 
@@ -159,7 +159,7 @@ async def test_disabled_provider_is_not_there() -> None:
 # ── first run ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_first_run_takes_a_key_before_a_listening_server_before_the_embedded_model() -> None:
+async def test_the_default_model_prefers_keys_to_local_servers_to_the_embedded_model() -> None:
     async with ScriptedServer(models=("nomic-embed-text", "qwen3:4b")) as server:
         ollama = ProviderSettings("ollama", base_url=server.url)
         studio = ProviderSettings("lm-studio", base_url="http://127.0.0.1:1/v1")
@@ -171,14 +171,14 @@ async def test_first_run_takes_a_key_before_a_listening_server_before_the_embedd
         assert (await providers.choice()).model.id.provider == "local"
 
 
-async def test_first_run_takes_an_endpoint_of_ones_own_with_its_first_model() -> None:
+async def test_the_default_model_can_be_the_first_of_a_custom_endpoint() -> None:
     async with pool(MINE, ProviderSettings("local"), OPENROUTER) as providers:
         assert str((await providers.choice()).model.id) == "big@mine"
 
 
-async def test_demo_is_never_taken_unasked() -> None:
+async def test_the_demo_is_never_used_by_default() -> None:
     async with pool() as providers:
-        with pytest.raises(UsageError, match="no model can be had"):
+        with pytest.raises(UsageError, match="no model is available"):
             await providers.choice()
         assert (await providers.choice("demo")).model.note
 
@@ -220,7 +220,7 @@ async def test_reload_changes_what_changed_and_lets_open_streams_end() -> None:
         await providers.close()
 
 
-async def test_only_a_server_that_somebody_configured_is_missed_in_the_list() -> None:
+async def test_only_configured_servers_are_reported_as_not_running() -> None:
     async with pool(off=False) as providers:
         assert (await providers.models()).problems == {}
     async with pool(ProviderSettings("ollama", base_url="http://127.0.0.1:9")) as providers:
@@ -228,7 +228,7 @@ async def test_only_a_server_that_somebody_configured_is_missed_in_the_list() ->
         assert await providers.silent() == {"ollama"}
 
 
-async def test_list_joins_endpoint_and_configuration_and_says_who_did_not_answer() -> None:
+async def test_the_list_merges_endpoints_and_configuration_and_reports_failures() -> None:
     async with ScriptedServer(models=("big", "small")) as server:
         mine = server.provider("mine", models={"big": {"context": 5}, "hidden": {}})
         async with pool(mine, ProviderSettings("gone", base_url="http://127.0.0.1:1/v1", models={"known": {}})) as providers:

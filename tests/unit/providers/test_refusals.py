@@ -64,10 +64,10 @@ def test_status_and_body_say_what_kind_of_refusal_it_is(status: int, body: bytes
         (b'\xef\xbb\xbf{"error": {"message": "no"}}', "no"),
         (b'{"error": {"message": "two\\n  lines"}}', "two lines"),
         (b"<html>gone</html>", "'<html>gone</html>'"),
-        (b"", "nothing more"),
+        (b"", "no error message"),
     ],
 )
-def test_vendors_own_words_are_repeated(body: bytes, words: str) -> None:
+def test_the_vendors_message_is_repeated(body: bytes, words: str) -> None:
     assert words in refused("acme", 400, {}, body).message
 
 
@@ -95,7 +95,7 @@ def test_should_retry_of_the_endpoint_decides() -> None:
         ({"retry-after": "Wed, 99 Oct 2015 07:28:00 GMT"}, None),
     ],
 )
-def test_retry_after_is_seconds_however_it_is_said(headers: dict[str, str], seconds: float | None) -> None:
+def test_every_form_of_retry_after_is_converted_to_seconds(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
 
 
@@ -114,7 +114,7 @@ values = st.recursive(
     st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "date", "x-should-retry"]), texts),
     st.binary(max_size=60) | values.map(lambda value: json.dumps(value).encode()),
 )
-def test_no_refusal_is_beyond_words(status: int, headers: dict[str, str], body: bytes) -> None:
+def test_every_error_response_has_a_message(status: int, headers: dict[str, str], body: bytes) -> None:
     error = refused("acme", status, headers, body)
     assert error.kind in KINDS
     assert error.retry_after is None or error.retry_after >= 0
@@ -131,7 +131,7 @@ def test_mask_hides_keys_in_text_and_bytes_and_leaves_short_words_alone() -> Non
 
 
 @given(st.text(min_size=8, max_size=20).filter(lambda key: key.strip() == key and key.isprintable()), st.text(), st.text())
-def test_masked_text_never_holds_the_key(key: str, before: str, after: str) -> None:
+def test_masked_text_never_contains_the_key(key: str, before: str, after: str) -> None:
     if "*" in key or key.startswith("Bearer"):
         return
     assert key not in Mask(key, {}).text(f"{before}{key}{after}")

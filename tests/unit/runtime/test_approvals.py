@@ -47,7 +47,7 @@ def test_each_mode_decides_by_effect(mode: Mode, read: str, edit: str, shell: st
         assert decide(Permissions(), mode, tool, "x").action == action, tool.name
 
 
-def test_deny_goes_before_ask_and_ask_before_allow() -> None:
+def test_deny_overrides_ask_and_ask_overrides_allow() -> None:
     rules = (*allow("git *"), Rule("shell", "ask", "git push*"), Rule("*", "deny", "git push --force*"))
     for order in permutations(rules):
         assert on("git status", *order) == "allow"
@@ -194,7 +194,7 @@ def test_a_wrapper_is_allowed_with_the_command_that_it_runs() -> None:
         "A=1 rm x",
     ],
 )
-def test_what_is_denied_is_denied_wherever_it_stands(command: str) -> None:
+def test_a_denied_command_is_denied_anywhere_in_a_line(command: str) -> None:
     assert on(command, Rule("shell", "deny", "rm *"), mode="auto") == "deny"
     assert on(command, *allow("*"), Rule("shell", "deny", "rm *")) == "deny"
 
@@ -202,7 +202,7 @@ def test_what_is_denied_is_denied_wherever_it_stands(command: str) -> None:
 @pytest.mark.parametrize(
     "command", ["$X x", "r? x", "${A}m x", "sudo $X", 'sh -c "$X"', "xargs $X", "r{m,} x", "rm\u00a0x", "ls 'x", "~/rm"]
 )
-def test_what_may_turn_out_to_be_denied_asks_even_where_nothing_asks(command: str) -> None:
+def test_a_command_that_may_be_denied_needs_approval(command: str) -> None:
     assert on(command, Rule("shell", "deny", "rm *"), mode="auto") == "ask"
     assert on(command, mode="auto") == "allow"
 
@@ -253,13 +253,13 @@ def test_the_narrowest_pattern_covers_its_command(command: str, narrowest: str, 
 
 
 @pytest.mark.parametrize("command", ["echo x > y", "echo $X", "A=1 ls", "f() { ls; }", "ls 'x", "[[ -f x ]]", "cat <<E\nE"])
-def test_what_no_pattern_can_cover_is_offered_only_once(command: str) -> None:
+def test_a_command_without_a_pattern_can_only_be_allowed_once(command: str) -> None:
     ruling = decide(Permissions(), "ask", SHELL, command)
     assert ruling.action == "ask"
     assert any(not part.patterns and not part.always for part in ruling.parts)
 
 
-def test_what_was_allowed_for_the_conversation_asks_no_more_but_stays_denied() -> None:
+def test_grants_of_the_conversation_apply_but_do_not_override_deny() -> None:
     grants = (Grant("shell", "git push *"),)
     assert on("git push -q", grants=grants) == "allow"
     assert on("git push -q", Rule("shell", "ask", "git push*"), grants=grants) == "allow"
@@ -278,7 +278,7 @@ def path(subject: str, *rules: Rule, mode: Mode = "ask") -> str:
     return decide(Permissions(rules=rules), mode, EDIT, subject, directory=HERE).action
 
 
-def test_a_path_is_matched_as_what_it_leads_to() -> None:
+def test_a_path_is_matched_after_normalization() -> None:
     rule = allow("src/*", tool="edit_file")
     assert [path(each, *rule) for each in ("src/a.py", "./src/a/b.py", "src/../src/a.py", f"{HERE}/src/a.py")] == ["allow"] * 4
     assert [path(each, *rule) for each in ("src/../secret", "src/../../x", "/src/a.py", "srcx/a")] == ["ask"] * 4

@@ -33,7 +33,7 @@ async def conversation(store: SqliteStore) -> str:
     return (await store.conversations.create(replace(Conversation(new_id()), directory="/work"))).id
 
 
-async def test_what_another_process_commits_wakes_only_who_watches_that_conversation(stores: tuple[SqliteStore, SqliteStore]) -> None:
+async def test_commits_of_other_processes_wake_only_watchers_of_that_conversation(stores: tuple[SqliteStore, SqliteStore]) -> None:
     own, other = stores
     watched, still = await conversation(other), await conversation(other)
     hub, rung = Hub(own), list[str]()
@@ -56,7 +56,7 @@ async def test_what_another_process_commits_wakes_only_who_watches_that_conversa
         reader.close()
 
 
-async def test_a_reader_behind_what_was_said_last_looks_into_the_store_only_when_others_have_been_there(
+async def test_an_up_to_date_reader_reads_the_store_only_after_commits_of_other_processes(
     stores: tuple[SqliteStore, SqliteStore],
 ) -> None:
     own, other = stores

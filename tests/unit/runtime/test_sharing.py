@@ -114,7 +114,7 @@ def places(draw: st.DrawFn, canary: str) -> tuple[list[Any], str, dict[str, Any]
 @pytest.mark.timeout(60)
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), canary=st.sampled_from(CANARIES))
-def test_no_canary_survives_wherever_it_stands(data: st.DataObject, canary: str) -> None:
+def test_canaries_are_redacted_everywhere(data: st.DataObject, canary: str) -> None:
     parts, title, metadata = data.draw(places(canary))
     made = every_form(shared(*parts, title=title, metadata=metadata)).decode("utf-8", "replace")
     assert not [left for left in LEFT if left in made]
@@ -132,14 +132,14 @@ def test_a_picture_keeps_what_it_shows_and_loses_the_rest(format: str) -> None:
     assert [left.kind for left in one.left_out] == ["pictures"]
 
 
-def test_a_bomb_and_what_is_no_picture_stay_here() -> None:
+def test_decompression_bombs_and_invalid_pictures_are_removed() -> None:
     for data in (b"no picture " + KEY.encode(), b"\x89PNG\r\n\x1a\n" + KEY.encode()):
         one = shared({"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{base64.b64encode(data).decode()}"})
         assert [left.kind for left in one.left_out] == ["files"]
         assert one.exported.messages[0].parts[0]["type"] == "text"
 
 
-def test_what_was_left_out_is_listed_by_kind_and_place_and_never_itself() -> None:
+def test_removals_are_listed_by_kind_and_place_without_their_content() -> None:
     one = shared(
         {"type": "text", "text": f"{KEY} of quentin.t@example.org, twice: quentin.t@example.org"},
         {"type": "dynamic-tool", "toolName": "shell", "toolCallId": "c", "state": "output-available", "input": {"dir": "/home/quentin"}},
@@ -171,8 +171,8 @@ def test_ordinary_talk_and_code_stay_as_they_are() -> None:
     assert shared({"type": "text", "text": text}).exported.messages[0].parts[0]["text"] == text
 
 
-def test_the_form_that_keeps_every_byte_is_not_shared() -> None:
-    with pytest.raises(UsageError, match="keeps every byte"):
+def test_recordings_can_not_be_redacted() -> None:
+    with pytest.raises(UsageError, match="keeps all raw data"):
         refuse_whole(RecordingFormat())
     for name in ("html", "json"):
         refuse_whole(FORMATS.make(name))

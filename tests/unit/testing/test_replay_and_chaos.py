@@ -50,7 +50,7 @@ async def test_recordings_are_sent_in_order_to_the_last_byte(sizes: list[int], t
         assert await heard(server, 3) == [BODY, b"data: other\n\n", "invalid_request"]
 
 
-async def test_recordings_may_go_round() -> None:
+async def test_recordings_can_repeat() -> None:
     async with ReplayServer([b"data: a\n\n"], repeat=True, pause=0.001, sizes=[4]) as server:
         assert await heard(server, 3) == [b"data: a\n\n"] * 3
 
@@ -70,7 +70,7 @@ async def test_every_fault_ends_as_raws_or_a_typed_error(fault: Fault) -> None:
     assert server.faults[0].startswith({"retry-after": "status 429"}.get(fault, fault))
 
 
-async def test_same_seed_spoils_in_the_same_way() -> None:
+async def test_the_same_seed_gives_the_same_faults() -> None:
     kinds: tuple[Fault, ...] = ("cut", "end", "duplicate", "disorder", "html", "status", "garbage", "half")
     runs: list[tuple[list[bytes | str], list[str]]] = []
     for seed in (5, 5, 6):
@@ -81,7 +81,7 @@ async def test_same_seed_spoils_in_the_same_way() -> None:
     assert "none" in runs[0][1]
 
 
-async def test_no_share_is_no_chaos() -> None:
+async def test_a_share_of_zero_gives_no_faults() -> None:
     async with ChaosServer(Reply(text="Hello."), seed=1, share=0) as server:
         (found,) = await heard(server)
     assert isinstance(found, bytes)

@@ -169,9 +169,9 @@ def test_script_survives_its_file(script: list[Reply]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{}", "a list of replies"), ("[1]", "a text or an object"), ('[{"txt": "x"}]', "no field 'txt'"), ("[", "Expecting value")],
+    [("{}", "a list of replies"), ("[1]", "a string or an object"), ('[{"txt": "x"}]', "reply field 'txt'"), ("[", "Expecting value")],
 )
-def test_script_that_is_none_is_a_value_error(text: str, words: str) -> None:
+def test_an_invalid_script_is_a_value_error(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         replies_from_json(text)
 

@@ -3,24 +3,24 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moot.tools.ask_user import Asked, AskUser, AskUserArguments, Choice
+from moot.tools.ask_user import AskUser, AskUserArguments, Choice, QuestionArguments
 from moot.types.context import Parked
 from moot.types.tool import Option, Question
 
 pytestmark = pytest.mark.anyio
 
 ASKED = [
-    Asked(
+    QuestionArguments(
         question="Which language?",
         header="Language",
         options=[Choice(label="Python", description="slow"), Choice(label="Go")],
         multiple=True,
     ),
-    Asked(question="Anything else?"),
+    QuestionArguments(question="Anything else?"),
 ]
 
 
-async def test_questions_go_out_and_replies_come_back(context: Any):
+async def test_questions_are_asked_and_replies_returned(context: Any):
     context.replies = (("Python", "Go"), ("in my own words",))
     output = await AskUser().run(AskUserArguments(questions=ASKED), context)
     assert context.asked == [
@@ -34,7 +34,7 @@ async def test_questions_go_out_and_replies_come_back(context: Any):
 
 
 @pytest.mark.parametrize("replies", [(), ((),), (("x",),), (("x",), ("y",), ("z",))])
-async def test_missing_and_surplus_replies_are_no_harm(context: Any, replies: Any):
+async def test_missing_and_surplus_replies_are_tolerated(context: Any, replies: Any):
     context.replies = replies
     assert not (await AskUser().run(AskUserArguments(questions=ASKED), context)).error
 
@@ -51,4 +51,4 @@ async def test_waiting_passes_through(context: Any):
 @pytest.mark.parametrize("number", [0, 5])
 async def test_one_to_four_questions(number: int):
     with pytest.raises(ValidationError):
-        AskUserArguments(questions=[Asked(question="x")] * number)
+        AskUserArguments(questions=[QuestionArguments(question="x")] * number)

@@ -31,26 +31,26 @@ DRESSES = [
 
 
 @pytest.mark.parametrize(("before", "after"), [dress[1:] for dress in DRESSES], ids=[dress[0] for dress in DRESSES])
-async def test_every_other_byte_stays(context: Any, folder: Path, before: bytes, after: bytes):
+async def test_every_other_byte_is_unchanged(context: Any, folder: Path, before: bytes, after: bytes):
     (folder / "a.txt").write_bytes(before)
     assert not (await edit(context, ("two", "2"))).error
     assert (folder / "a.txt").read_bytes() == after
 
 
-async def test_lines_of_a_model_match_and_become_lines_of_the_file(context: Any, folder: Path):
+async def test_line_endings_of_the_model_are_converted_to_those_of_the_file(context: Any, folder: Path):
     (folder / "a.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
     assert not (await edit(context, ("one\ntwo", "1\n1.5\n2"), ("three", "3\n4"))).error
     assert (folder / "a.txt").read_bytes() == b"1\r\n1.5\r\n2\r\n3\r\n4\r\n"
 
 
-async def test_rights_stay(context: Any, folder: Path):
+async def test_permissions_are_kept(context: Any, folder: Path):
     (folder / "a.txt").write_text("two")
     (folder / "a.txt").chmod(0o776)
     await edit(context, ("two", "2"))
     assert stat.S_IMODE((folder / "a.txt").stat().st_mode) == 0o776
 
 
-async def test_edits_are_made_in_order_and_said(context: Any, folder: Path):
+async def test_edits_are_applied_in_order_and_reported(context: Any, folder: Path):
     (folder / "a.txt").write_text("one\n")
     output = await edit(context, ("one", "two"), ("two", "three"))
     assert output.text == "Edited a.txt: 2 replacements."
@@ -63,12 +63,12 @@ async def test_all_edits_or_none(context: Any, folder: Path):
     (folder / "a.txt").write_text("one\ntwo\n")
     output = await edit(context, ("one", "1"), ("three", "3"))
     assert output.error
-    assert "edit 2 of 2: old_text is not in the file" in output.text
+    assert "edit 2 of 2: old_text was not found in the file" in output.text
     assert (folder / "a.txt").read_text() == "one\ntwo\n"
     assert [item.name for item in folder.iterdir()] == ["a.txt"]
 
 
-async def test_several_places_are_refused_with_their_lines(context: Any, folder: Path):
+async def test_ambiguous_text_is_rejected_with_its_lines(context: Any, folder: Path):
     (folder / "a.txt").write_text("x\n\nx\nx x\n")
     output = await edit(context, ("x", "y"))
     assert output.error
@@ -77,33 +77,33 @@ async def test_several_places_are_refused_with_their_lines(context: Any, folder:
     assert (folder / "a.txt").read_text() == "y\n\ny\ny y\n"
 
 
-async def test_overlapping_places_are_several(context: Any, folder: Path):
+async def test_overlapping_occurrences_are_ambiguous(context: Any, folder: Path):
     (folder / "a.txt").write_text("aaa")
     assert "2 times" in (await edit(context, ("aa", "b"))).text
 
 
-async def test_nearly_the_same_line_is_named(context: Any, folder: Path):
+async def test_a_similar_line_is_shown(context: Any, folder: Path):
     (folder / "a.txt").write_text("def f():\n\treturn 1\n")
-    assert "like line 2" in (await edit(context, ("    return 1", "    return 2"))).text
+    assert "resembles line 2" in (await edit(context, ("    return 1", "    return 2"))).text
 
 
-async def test_an_edit_that_changes_nothing_is_refused(context: Any, folder: Path):
+async def test_an_edit_without_effect_is_rejected(context: Any, folder: Path):
     (folder / "a.txt").write_text("one")
-    assert "are the same" in (await edit(context, ("one", "one"))).text
+    assert "are identical" in (await edit(context, ("one", "one"))).text
 
 
-async def test_letters_that_the_encoding_lacks_are_refused(context: Any, folder: Path):
+async def test_characters_missing_in_the_encoding_are_rejected(context: Any, folder: Path):
     (folder / "a.txt").write_bytes(b"\xe9 two")
     output = await edit(context, ("two", "漢"))
     assert output.error
-    assert "latin-1 text, which has no '漢'" in output.text
+    assert "latin-1 text, which can't represent '漢'" in output.text
     assert (folder / "a.txt").read_bytes() == b"\xe9 two"
 
 
 @pytest.mark.parametrize(
-    ("data", "words"), [(b"\0two", "binary"), (b"\xff\xfetwo", "broken utf-16"), (b"two" + b" " * FILE_BYTES, "more than")]
+    ("data", "words"), [(b"\0two", "binary"), (b"\xff\xfetwo", "not valid utf-16"), (b"two" + b" " * FILE_BYTES, "more than")]
 )
-async def test_what_is_no_text_is_refused(context: Any, folder: Path, data: bytes, words: str):
+async def test_binary_files_are_rejected(context: Any, folder: Path, data: bytes, words: str):
     (folder / "a.txt").write_bytes(data)
     output = await edit(context, ("two", "2"))
     assert output.error
@@ -112,7 +112,7 @@ async def test_what_is_no_text_is_refused(context: Any, folder: Path, data: byte
 
 
 @pytest.mark.parametrize("path", ["missing.txt", "../a.txt", "/etc/hosts", "."])
-async def test_other_places_are_refused(context: Any, path: str):
+async def test_paths_outside_the_roots_are_rejected(context: Any, path: str):
     assert (await edit(context, ("a", "b"), path=path)).error
 
 

@@ -104,7 +104,7 @@ async def test_text_comes_as_it_is(context: Any, body: bytes, media_type: str, t
         (b"\xe9\xfd", "image/x"),
     ],
 )
-async def test_what_is_no_text_is_a_failure(context: Any, body: bytes, media_type: str):
+async def test_binary_content_is_an_error(context: Any, body: bytes, media_type: str):
     output = await fetched(context, body, media_type)
     assert output.error
     assert "can't be shown as text" in output.text
@@ -119,14 +119,14 @@ async def test_an_error_page_is_shown_as_a_failure(context: Any):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://169.254.169.254/", "file:///etc/passwd", "nonsense"])
-async def test_what_the_guard_refuses_is_a_failure(context: Any, url: str):
+async def test_a_rejected_url_is_an_error(context: Any, url: str):
     output = await FetchUrl().run(FetchUrlArguments(url=url), context)
     assert output.error
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("settings", [{"allow": ["everything"]}, {"ports": ["many"]}])
-async def test_a_wrong_setting_is_said(context: Any, settings: Any):
+async def test_an_invalid_setting_is_reported(context: Any, settings: Any):
     context.settings = settings
     output = await FetchUrl().run(FetchUrlArguments(url="http://127.0.0.1/"), context)
     assert "tools.fetch_url" in output.text
@@ -134,7 +134,7 @@ async def test_a_wrong_setting_is_said(context: Any, settings: Any):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("tag", ["div", "blockquote", "table", "b"])
-async def test_a_page_without_bottom_is_shown_and_holds_nothing_up(context: Any, tag: str):
+async def test_a_deeply_nested_page_is_shown_quickly(context: Any, tag: str):
     late = 0.0
 
     async def watch() -> None:
@@ -151,7 +151,7 @@ async def test_a_page_without_bottom_is_shown_and_holds_nothing_up(context: Any,
     assert late < 2
 
 
-def test_scripts_without_end_take_no_time():
+def test_unterminated_scripts_are_handled_quickly():
     begun = time.monotonic()
     to_markdown("<script" * 100_000)
     to_markdown("<style></style" * 50_000)
@@ -159,8 +159,8 @@ def test_scripts_without_end_take_no_time():
     assert time.monotonic() - begun < 5
 
 
-def test_a_page_too_long_to_convert_is_said_to_be_cut():
-    assert to_markdown("<p>x</p>" + "x" * MAX_CHARACTERS).endswith("(cut: the page is too long to show whole)")
+def test_a_page_that_is_too_long_is_marked_as_truncated():
+    assert to_markdown("<p>x</p>" + "x" * MAX_CHARACTERS).endswith("(truncated: the page is too long)")
 
 
 @given(st.text(alphabet=st.sampled_from("<>/ab \"'=!-&;script\n") | st.characters(exclude_categories=["Cs"]), max_size=200))

@@ -22,7 +22,7 @@ async def test_entries_come_sorted_with_their_kinds(context: Any, folder: Path):
     assert await listing(context) == "a.txt (1 byte)\nb.txt (1.2 KB)\nlink (link)\npipe (special file)\nsub/"
 
 
-async def test_an_empty_folder_is_said_to_be_empty(context: Any, folder: Path):
+async def test_an_empty_folder_is_reported_as_empty(context: Any, folder: Path):
     (folder / "sub").mkdir()
     assert await listing(context, "sub") == "sub is empty."
 
@@ -32,14 +32,14 @@ async def test_names_that_are_no_utf8_are_shown(context: Any, folder: Path):
     assert "caf\ufffd" in await listing(context)
 
 
-async def test_a_huge_folder_is_cut(context: Any, folder: Path):
+async def test_a_huge_folder_is_truncated(context: Any, folder: Path):
     for number in range(ENTRIES + 5):
         (folder / f"{number:04}").touch()
-    assert (await listing(context)).splitlines()[-1] == f"(more than {ENTRIES} entries; find_files looks for names)"
+    assert (await listing(context)).splitlines()[-1] == f"(more than {ENTRIES} entries; use find_files to search by name)"
 
 
 @pytest.mark.parametrize("path", ["..", "/", "file.txt", "missing", "link"])
-async def test_other_places_are_refused(context: Any, folder: Path, path: str):
+async def test_paths_outside_the_roots_are_rejected(context: Any, folder: Path, path: str):
     (folder / "file.txt").touch()
     (folder / "link").symlink_to("/etc")
     output = await ListFiles().run(ListFilesArguments(path=path), context)

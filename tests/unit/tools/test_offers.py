@@ -22,14 +22,14 @@ HIDDEN = ("search_history",)
 """Tools that an agent has to name."""
 
 
-def test_an_agent_is_offered_all_that_is_there_in_one_order():
+def test_an_agent_gets_all_tools_in_a_fixed_order():
     assert names(Agent()) == [name for name in TOOLS.names() if name not in (*NEEDY, *HIDDEN)]
     every = names(Agent(), tools=SEARCHING, models=Models(image="a@b", transcription="c@d"))
     assert every == [name for name in TOOLS.names() if name not in HIDDEN]
     assert names(Agent(tools=HIDDEN)) == list(HIDDEN)
 
 
-def test_an_agent_may_name_its_tools():
+def test_an_agent_can_list_its_tools():
     assert names(Agent(tools=("shell", "read_file"))) == ["read_file", "shell"]
     assert names(Agent(tools=())) == []
 
@@ -39,11 +39,11 @@ def test_an_unknown_name_is_an_error_with_the_nearest():
         names(Agent(name="reviewer", tools=("read_fiel",)))
 
 
-def test_a_reader_gets_nothing_that_does_more_than_read():
+def test_the_role_read_excludes_tools_that_write():
     assert names(Agent(role="read"), tools=SEARCHING) == ["ask_user", "find_files", "list_files", "read_file", "search_files", "todo"]
 
 
-def test_what_is_not_configured_is_absent_even_when_it_is_named():
+def test_unconfigured_tools_are_absent_even_if_listed():
     assert names(Agent(tools=("web_search", "todo", "generate_image"))) == ["todo"]
 
 

@@ -22,21 +22,21 @@ async def test_lines_come_numbered(context: Any, folder: Path):
     assert await read(context, "a.txt") == ToolOutput("1\tone\n2\ttwo\n3\tthree")
 
 
-async def test_a_range_says_where_it_stands_and_how_to_go_on(context: Any, folder: Path):
+async def test_a_range_shows_its_position_and_how_to_continue(context: Any, folder: Path):
     (folder / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 13)))
     output = await read(context, "a.txt", start_line=3, line_count=2)
-    assert output.text == "3\tline 3\n4\tline 4\n(lines 3-4 of 12; go on with start_line=5)"
+    assert output.text == "3\tline 3\n4\tline 4\n(lines 3-4 of 12; continue with start_line=5)"
     assert (await read(context, "a.txt", start_line=11)).text == "11\tline 11\n12\tline 12\n(lines 11-12 of 12)"
 
 
-async def test_a_start_behind_the_end_is_a_failure_that_says_the_length(context: Any, folder: Path):
+async def test_a_start_past_the_end_is_an_error_that_shows_the_length(context: Any, folder: Path):
     (folder / "a.txt").write_text("one\n")
     output = await read(context, "a.txt", start_line=5)
     assert output.error
     assert "has only 1 line" in output.text
 
 
-async def test_an_empty_file_is_said_to_be_empty(context: Any, folder: Path):
+async def test_an_empty_file_is_reported_as_empty(context: Any, folder: Path):
     (folder / "a.txt").touch()
     assert await read(context, "a.txt") == ToolOutput("a.txt is empty.")
 
@@ -51,7 +51,7 @@ async def test_an_empty_file_is_said_to_be_empty(context: Any, folder: Path):
         ("grün\r\nblau\r\n".encode(), "1\tgrün\n2\tblau", ""),
     ],
 )
-async def test_encodings_are_read_and_said(context: Any, folder: Path, data: bytes, text: str, note: str):
+async def test_encodings_are_detected_and_reported(context: Any, folder: Path, data: bytes, text: str, note: str):
     (folder / "a.txt").write_bytes(data)
     assert (await read(context, "a.txt")).text == (f"{text}\n({note})" if note else text)
 
@@ -79,7 +79,7 @@ async def test_a_picture_becomes_a_file_part(context: Any, folder: Path):
     assert context.blobs.kept[str(part["url"]).removeprefix("blob:")] == PNG
 
 
-async def test_a_picture_over_the_limit_is_refused(context: Any, folder: Path):
+async def test_a_picture_over_the_limit_is_rejected(context: Any, folder: Path):
     with (folder / "a.png").open("wb") as stream:
         stream.write(PNG)
         stream.truncate(PICTURE_BYTES + 1)
@@ -97,7 +97,7 @@ async def test_a_long_output_is_paged_to_its_end(context: Any):
         assert len(output.text) <= TOOL_OUTPUT_CHARACTERS
         lines, _, closing = output.text.rpartition("\n")
         seen += "".join(line.partition("\t")[2] + "\n" for line in lines.split("\n"))
-        if "go on with" not in closing:
+        if "continue with" not in closing:
             break
         start = int(closing.rpartition("=")[2].rstrip(")"))
     assert seen == whole
@@ -136,7 +136,7 @@ async def test_a_file_without_end_is_counted_only_so_far(context: Any, folder: P
 
 
 @pytest.mark.parametrize("path", ["missing.txt", "../outside.txt", "/etc/passwd", "nul\0", "~/x", ".", "x" * 5000])
-async def test_what_can_not_be_read_is_a_failure_not_an_exception(context: Any, folder: Path, path: str):
+async def test_unreadable_files_are_errors_not_exceptions(context: Any, folder: Path, path: str):
     (folder.parent / "outside.txt").write_text("secret")
     output = await read(context, path)
     assert output.error

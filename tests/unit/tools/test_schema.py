@@ -96,11 +96,11 @@ def test_good_arguments_become_the_model():
         ({"path": "x", "number": "many"}, "number: Input should be a valid integer"),
         ({"path": "x", "inner": [{"new": "a"}]}, "inner.0.old: Field required"),
         ({"path": "x", "mode": "c"}, "mode: Input should be 'a' or 'b', got 'c'"),
-        ({"path": "x", "nunber": 1}, "there is no argument 'nunber', did you mean 'number'?"),
+        ({"path": "x", "nunber": 1}, "unknown argument 'nunber', did you mean 'number'?"),
         ({"path": "\ud800"}, "path: "),
     ],
 )
-def test_what_does_not_fit_is_said_with_what_is_expected(value: Any, words: str):
+def test_invalid_arguments_are_reported_with_the_expected_ones(value: Any, words: str):
     said = parse(Sample(), value)
     assert isinstance(said, str)
     assert words in said
@@ -125,7 +125,7 @@ def test_no_arguments_make_it_raise(value: Any):
     assert isinstance(parse(Sample(), value), str | Everything)
 
 
-def test_the_digest_changes_with_what_is_told():
+def test_the_digest_changes_with_the_definition():
     class Other(Sample):
         description = "Another sample."
 

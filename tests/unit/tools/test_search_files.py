@@ -86,19 +86,19 @@ async def test_matches_come_sorted_with_file_and_line(context: Any, tree: Path, 
         ({"pattern": "parse", "path": "b/built"}, "b/built/x.py:1: parse"),
         (
             {"pattern": "parse("},
-            "a.py:1: def parse():\nb/c.py:1: x = parse()\n('parse(' is no regular expression and was searched as plain text)",
+            "a.py:1: def parse():\nb/c.py:1: x = parse()\n('parse(' is not a valid regular expression and was searched as plain text)",
         ),
         ({"pattern": "(?<=def )parse"}, "a.py:1: def parse():"),
-        ({"pattern": "--files"}, "nothing matches '--files' in '.'"),
+        ({"pattern": "--files"}, "no matches for '--files' in '.'"),
     ],
 )
-async def test_every_way_to_ask_has_one_answer(context: Any, tree: Path, engine: str, more: dict[str, Any], found: str):
+async def test_ripgrep_and_python_give_the_same_answer(context: Any, tree: Path, engine: str, more: dict[str, Any], found: str):
     output = await search(context, **more)
     assert output.text == found
     assert not output.error
 
 
-async def test_many_matches_are_cut(context: Any, folder: Path, engine: str):
+async def test_many_matches_are_truncated(context: Any, folder: Path, engine: str):
     (folder / "a").write_text("x\n" * (MATCHES + 50))
     lines = (await search(context, "x")).text.splitlines()
     assert len(lines) == MATCHES + 1
@@ -106,7 +106,7 @@ async def test_many_matches_are_cut(context: Any, folder: Path, engine: str):
 
 
 @pytest.mark.parametrize("path", ["..", "/etc", "missing", "out", "pipe"])
-async def test_other_places_are_refused(context: Any, folder: Path, engine: str, path: str):
+async def test_paths_outside_the_roots_are_rejected(context: Any, folder: Path, engine: str, path: str):
     (folder / "out").symlink_to("/etc")
     os.mkfifo(folder / "pipe")
     output = await search(context, "root", path=path)
@@ -118,10 +118,10 @@ async def test_moots_own_folder_is_not_searched(context: Any, folder: Path, engi
     (folder / "home" / "data").mkdir(parents=True)
     (folder / "home" / "data" / "moot.db").write_text("canary")
     (folder / "home" / "config.yaml").write_text("canary")
-    assert "nothing matches" in (await search(context, "canary")).text
+    assert "no matches for" in (await search(context, "canary")).text
 
 
-async def test_a_hostile_pattern_ends_in_time_and_holds_nothing_up(context: Any, folder: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_malicious_pattern_is_stopped_by_the_time_limit(context: Any, folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(search_files, "SECONDS", 1.0)
     (folder / "a").write_text("a" * 60 + "b\n")

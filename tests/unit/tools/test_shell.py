@@ -45,7 +45,7 @@ async def pid_in(path: Path) -> int:
     return int(path.read_text())
 
 
-async def test_a_command_runs_in_the_folder_and_says_what_it_said(context: Any, folder: Path):
+async def test_a_command_runs_in_the_folder_and_returns_its_output(context: Any, folder: Path):
     (folder / "a.txt").write_text("hello")
     output = await shell(context, "pwd; cat a.txt; echo err >&2")
     assert output.text == f"{folder}\nhelloerr\n"
@@ -76,10 +76,10 @@ async def test_secrets_and_loaders_do_not_reach_a_command(context: Any, monkeypa
     assert "canary" not in text
     assert "WANTED=wanted" in text
     context.settings = {"environment": ["MY_API_KEY"]}
-    assert "never handed" in (await shell(context, "env")).text
+    assert "never passed" in (await shell(context, "env")).text
 
 
-async def test_settings_that_are_none_are_said_instead_of_passed_over(context: Any):
+async def test_invalid_settings_are_reported(context: Any):
     context.settings = {"environment": "canary"}
     output = await shell(context, "env")
     assert output.error and "tools.shell.environment" in output.text and "canary" not in output.text
@@ -102,7 +102,7 @@ async def test_the_journal_knows_the_group_before_the_command_acts(context: Any,
     assert len(context.noted) == 1
 
 
-async def test_a_command_whose_note_fails_never_acts(context: Any, folder: Path):
+async def test_a_command_whose_note_fails_never_runs(context: Any, folder: Path):
     async def refuse(body: Any) -> None:
         raise RuntimeError
 
@@ -131,7 +131,7 @@ async def test_a_timeout_kills_all_that_was_started(context: Any, folder: Path, 
     assert not alive(await pid_in(folder / "pid"))
 
 
-async def test_what_holds_the_pipe_open_does_not_hold_the_call(context: Any, folder: Path):
+async def test_a_process_that_keeps_the_pipe_open_does_not_block_the_call(context: Any, folder: Path):
     begun = time.monotonic()
     output = await shell(context, "echo first; (sleep 60; echo late) & echo $! > pid; env -i setsid sleep 3 & echo last", timeout=30)
     assert time.monotonic() - begun < 3
@@ -161,23 +161,23 @@ async def test_a_long_output_keeps_both_ends_and_the_rest_in_a_blob(context: Any
     assert context.blobs.kept[sha256] == "".join(f"{n}\n" for n in range(1, 100_001)).encode()
 
 
-async def test_a_command_that_writes_without_end_is_ended(context: Any, monkeypatch: pytest.MonkeyPatch):
+async def test_a_command_with_endless_output_is_killed(context: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(room, "OUTPUT_BYTES", 20_000_000)
     output = await shell(context, "yes 0123456789", timeout=60)
     assert output.error
     assert "it wrote more than 20 MB" in output.text
     assert len(output.text) <= TOOL_OUTPUT_CHARACTERS
     (kept,) = context.blobs.kept.values()
-    assert len(kept) > 20_000_000 and b"left out" not in kept
+    assert len(kept) > 20_000_000 and b"omitted" not in kept
 
 
-async def test_of_more_than_is_kept_both_ends_are(context: Any):
+async def test_both_ends_of_longer_output_are_kept(context: Any):
     context.settings = {"kept_bytes": 1_500_000}
     output = await shell(context, "seq 1000000")
     whole = "".join(f"{n}\n" for n in range(1, 1_000_001)).encode()
     left_out = len(whole) - 1_500_000 - TAIL_BYTES
     (kept,) = context.blobs.kept.values()
-    assert kept == whole[:1_500_000] + b"\n[%d bytes left out]\n" % left_out + whole[-TAIL_BYTES:]
+    assert kept == whole[:1_500_000] + b"\n[%d bytes omitted]\n" % left_out + whole[-TAIL_BYTES:]
     assert output.text.startswith("1\n2\n") and output.text.endswith("\n1000000\n")
 
 
@@ -193,7 +193,7 @@ async def test_fifty_megabytes_are_kept_whole_and_never_in_memory(context: Any):
     assert output.whole is not None and output.whole.rows == 6_600_001 and output.whole.size == hashes.size > 50_000_000
     assert hashes.sha256.hexdigest() == _counted(6_600_000)
     assert len(output.text) <= TOOL_OUTPUT_CHARACTERS and output.text.endswith("\n6600000\n")
-    assert f"[… {hashes.size - 29_000:,} characters left out; read_file shows all" in output.text
+    assert f"[… {hashes.size - 29_000:,} characters omitted; read_file shows everything" in output.text
     assert peak < 12_000_000
 
 
@@ -226,11 +226,11 @@ async def test_a_spool_holds_both_ends_exactly(kept: int):
             assert spool.end(2_000) == whole[: start + 99_991][-2_000:]
         rest = whole[kept:]
         missing = max(0, len(rest) - TAIL_BYTES)
-        said = b"\n[%d bytes left out]\n" % missing if missing else b""
-        assert b"".join(spool.pieces(spool.held())) == whole[:kept] + said + rest[-TAIL_BYTES:]
+        said = b"\n[%d bytes omitted]\n" % missing if missing else b""
+        assert b"".join(spool.pieces(spool.snapshot())) == whole[:kept] + said + rest[-TAIL_BYTES:]
 
 
-async def test_a_disk_that_takes_no_more_costs_the_middle_and_not_the_command():
+async def test_a_full_disk_loses_the_middle_of_the_output_only():
     pieces = [bytes([65 + number]) * 500_000 for number in range(8)]
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with closing(Spool()) as spool:
@@ -240,8 +240,8 @@ async def test_a_disk_that_takes_no_more_costs_the_middle_and_not_the_command():
                 await spool.add(piece)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        read = b"".join(spool.pieces(spool.held()))
-    assert read == b"".join(pieces[:3]) + b"\n[%d bytes left out]\n" % 2_300_000 + pieces[-1][:TAIL_BYTES]
+        read = b"".join(spool.pieces(spool.snapshot()))
+    assert read == b"".join(pieces[:3]) + b"\n[%d bytes omitted]\n" % 2_300_000 + pieces[-1][:TAIL_BYTES]
 
 
 async def test_a_background_command_is_seen_and_killed(context: Any, folder: Path):
@@ -259,7 +259,7 @@ async def test_a_background_command_is_seen_and_killed(context: Any, folder: Pat
     assert context.noted[0]["pgid"]
 
 
-async def test_a_background_command_that_ended_says_how(context: Any):
+async def test_a_finished_background_command_shows_its_exit_code(context: Any):
     await shell(context, "echo done; exit 4", background=True)
     while "running" in (text := (await shell(context, action="output", id="1")).text):
         await asyncio.sleep(0.01)

@@ -5,7 +5,7 @@ import pytest
 from moot.plugins import TOOLS
 from moot.tools.offers import tool
 from moot.tools.schema import definition, definition_digest, parse
-from moot.tools.standing_in import FILE, StandIn, made, stand_ins
+from moot.tools.standing_in import FILE, StandIn, generated_table, stand_ins
 from moot.types.canonical import dumps, loads_object
 
 TOLD = ("name", "description", "concurrent", "idempotent", "effects", "hidden", "beta", "badge", "examples", "arguments")
@@ -15,12 +15,12 @@ def built_in() -> list[str]:
     return [name for name in TOOLS.names() if not TOOLS.package(name)]
 
 
-def test_the_table_is_what_the_tools_say() -> None:
-    assert dumps(loads_object(FILE.read_bytes())) == dumps(made()), "run python docs/generate.py"
+def test_the_table_matches_the_tools() -> None:
+    assert dumps(loads_object(FILE.read_bytes())) == dumps(generated_table()), "run python docs/generate.py"
 
 
 @pytest.mark.parametrize("name", built_in())
-def test_a_stand_in_says_all_that_its_tool_says(name: str) -> None:
+def test_a_placeholder_has_the_definition_of_its_tool(name: str) -> None:
     real: Any = TOOLS.make(name)
     told = tool(name)
     assert isinstance(told, StandIn)
@@ -29,7 +29,7 @@ def test_a_stand_in_says_all_that_its_tool_says(name: str) -> None:
     assert definition_digest(told) == definition_digest(real)  # an approval outlives the version that asked for it
 
 
-def test_a_stand_in_becomes_its_tool_when_it_is_wanted() -> None:
+def test_a_placeholder_loads_its_tool_when_called() -> None:
     told = stand_ins()["read_file"]
     assert "tool" not in vars(told)
     arguments = parse(told, {"path": "a.txt"})
@@ -37,7 +37,7 @@ def test_a_stand_in_becomes_its_tool_when_it_is_wanted() -> None:
     assert told.tool is told.tool
 
 
-def test_a_tool_without_its_settings_is_not_there_and_with_them_is_asked() -> None:
+def test_a_configurable_tool_is_unavailable_without_settings() -> None:
     search: Any = stand_ins()["web_search"]
     assert not search.available({})
     assert "tool" not in vars(search)

@@ -58,7 +58,7 @@ async def test_a_key_of_digits_is_a_key(context: Any, engine: Engine):
     assert engine.asked[0][1]["X-Subscription-Token"] == "1234567890"
 
 
-async def test_brave_is_asked_in_its_way(context: Any, engine: Engine):
+async def test_brave_gets_its_request_format(context: Any, engine: Engine):
     engine.answer = {"web": {"results": FOUND}}
     assert (await search(context, engine, "brave", api_key="canary")).text == SHOWN
     url, headers, _ = engine.asked[0]
@@ -66,7 +66,7 @@ async def test_brave_is_asked_in_its_way(context: Any, engine: Engine):
     assert headers["X-Subscription-Token"] == "canary"
 
 
-async def test_tavily_is_asked_in_its_way(context: Any, engine: Engine):
+async def test_tavily_gets_its_request_format(context: Any, engine: Engine):
     engine.answer = {"results": FOUND}
     output = await search(context, engine, "tavily", api_key="canary")
     assert output.value == [{"title": "A title & more", "url": "https://a.example/", "snippet": "About a"}]
@@ -75,7 +75,7 @@ async def test_tavily_is_asked_in_its_way(context: Any, engine: Engine):
     assert body == '{"query":"a b&c","max_results":3}'
 
 
-async def test_searxng_is_asked_in_its_way(context: Any, engine: Engine):
+async def test_searxng_gets_its_request_format(context: Any, engine: Engine):
     engine.answer = {"results": FOUND}
     assert (await search(context, engine, "searxng")).text == SHOWN
     assert engine.asked[0][0] == "/search?q=a+b%26c&format=json"
@@ -88,9 +88,9 @@ async def test_a_custom_address_is_filled_in(context: Any, engine: Engine):
     assert engine.asked[0][0] == "/find?text=a+b%26c&n=3" or engine.asked[0][0] == "/find?text=a%20b%26c&n=3"
 
 
-async def test_nothing_found_is_said(context: Any, engine: Engine):
+async def test_no_results_are_reported(context: Any, engine: Engine):
     engine.answer = {"results": []}
-    assert (await search(context, engine, "searxng")).text == "nothing was found for 'a b&c'"
+    assert (await search(context, engine, "searxng")).text == "no results for 'a b&c'"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ async def test_a_bad_answer_is_a_failure_without_the_key(context: Any, engine: E
     engine.answer, engine.status, engine.raw = answer, status, raw
     output = await search(context, engine, "tavily", api_key="canary")
     if answer == []:
-        assert "no list of results" in output.text or "nothing was found" in output.text
+        assert "no list of results" in output.text or "no results" in output.text
     else:
         assert output.error
     assert "canary" not in output.text

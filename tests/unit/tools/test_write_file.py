@@ -35,7 +35,7 @@ async def test_a_binary_file_may_be_replaced(context: Any, folder: Path):
 
 
 @pytest.mark.parametrize("path", ["../a.txt", "/tmp/a.txt", "sub", "link/a.txt", "file/x"])
-async def test_other_places_are_refused(context: Any, folder: Path, path: str):
+async def test_paths_outside_the_roots_are_rejected(context: Any, folder: Path, path: str):
     (folder / "sub").mkdir()
     (folder / "file").touch()
     (folder / "link").symlink_to(folder.parent)

@@ -1,13 +1,13 @@
-"""Texts of like meaning near each other: multilingual-e5-small, computed here out of weights that are data (docs/search.md).
+"""Embeddings for semantic search: multilingual-e5-small, computed from weights stored as data (docs/search.md).
 
-Nothing of it is imported before somebody searches by meaning or has the weights: `e5` needs numpy, of the extra `semantic`.
+Nothing here is imported before the user searches by meaning or has the weights. `e5` needs numpy, which the extra `semantic` installs.
 
-| file | what it holds |
+| file | contents |
 |---|---|
-| `packed.py` | the file of the weights: header, vocabulary, tensors of four bits |
-| `pieces.py` | a text as numbers of the vocabulary |
-| `e5.py` | the model: `Embedder` |
-| `having.py` | whether extra and weights are here, and what to do when they are not; imports nothing heavy |
+| `packed.py` | the weights file: header, vocabulary, 4-bit tensors |
+| `pieces.py` | the tokenizer |
+| `e5.py` | the model, an `Embedder` |
+| `having.py` | checks for the extra and the weights, without heavy imports |
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""multilingual-e5-small (Wang and others, 2024) as an `Embedder`: a BERT of twelve layers, the mean of what it makes of each token."""
+"""multilingual-e5-small (Wang and others, 2024) as an `Embedder`: a 12-layer BERT with mean pooling."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from moot.providers.meaning.pieces import Pieces
 
 __all__ = ["E5"]
 
-_TOGETHER = 4096
-"""Vectors that are compared at once: 6 MB while it lasts."""
+_BATCH = 4096
+"""Vectors that are compared at once, using 6 MB."""
 _ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
 """Abramowitz and Stegun 7.1.26, good to 1.5e-7."""
 
@@ -23,7 +23,7 @@ _ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
 @dataclass(frozen=True, slots=True)
 class _Linear:
     weights: Floats
-    """Turned round: rows are what comes in."""
+    """Transposed: one row per input."""
     bias: Floats
 
     def __call__(self, x: Floats) -> Floats:
@@ -62,7 +62,7 @@ class _Layer:
 
 
 class E5:
-    """`Embedder` over one file of weights. Raises ProviderError for a file that is none."""
+    """`Embedder` based on a weights file. Raise ProviderError for an invalid file."""
 
     model = "multilingual-e5-small-q4@1"
 
@@ -75,7 +75,7 @@ class E5:
         self._layers = [_layer(packed, f"l{number}.") for number in range(packed.layers)]
 
     def embed(self, text: str, *, question: bool) -> bytes:
-        """A vector of eight-bit numbers."""
+        """Return a vector of 8-bit integers."""
         numbers = self._pieces.numbers(f"{'query' if question else 'passage'}: {text}")[: self._packed.context - 2]
         ids = [self._packed.begin, *numbers, self._packed.end]
         x = self._norm(np.add(unpacked(self._words[ids]), self._places[: len(ids)], dtype=np.float32))
@@ -86,14 +86,14 @@ class E5:
         return np.rint(mean * scale).astype(np.int8).tobytes()
 
     def near(self, vector: bytes, others: Sequence[bytes]) -> Sequence[float]:
-        """Cosines."""
-        asked = np.frombuffer(vector, np.int8).astype(np.float32)
-        asked /= max(float(np.linalg.norm(asked)), 1e-12)
+        """Return the cosine similarities."""
+        wanted = np.frombuffer(vector, np.int8).astype(np.float32)
+        wanted /= max(float(np.linalg.norm(wanted)), 1e-12)
         found: list[float] = []
-        for some in (others[start : start + _TOGETHER] for start in range(0, len(others), _TOGETHER)):
-            vectors = np.frombuffer(b"".join(some), np.int8).reshape(len(some), -1).astype(np.float32)
+        for batch in (others[start : start + _BATCH] for start in range(0, len(others), _BATCH)):
+            vectors = np.frombuffer(b"".join(batch), np.int8).reshape(len(batch), -1).astype(np.float32)
             lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-            found += (vectors @ asked / np.maximum(lengths, np.float32(1e-12))).tolist()
+            found += (vectors @ wanted / np.maximum(lengths, np.float32(1e-12))).tolist()
         return found
 
 
@@ -120,7 +120,7 @@ def _norm(packed: Packed, name: str) -> _Norm:
 
 
 def _split(x: Floats, heads: int) -> Floats:
-    """Heads first."""
+    """Move the heads to the first axis."""
     return x.reshape(len(x), heads, -1).transpose(1, 0, 2)
 
 

@@ -1,4 +1,4 @@
-"""Whether texts can be put by their meaning here; heavy packages are looked for by name and imported by nobody who has no weights."""
+"""Checks for what semantic search needs. Heavy packages are only looked up, and only imported if the weights are installed."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _INSTALL = "pip install 'moot[semantic]'"
 
 
 def can_mean(home: Path) -> bool:
-    """Whether `load` would succeed, as far as a look at the disk can tell."""
+    """Return whether `load` would probably succeed, judging by the files on disk."""
     return find_spec("numpy") is not None and path_of(MEANING, home) is not None
 
 
 def load(home: Path) -> Embedder:
-    """The model, half a second and 150 MB from now. Raises UsageError saying what is missing, ProviderError for damaged weights."""
+    """Load the model, which takes half a second and 150 MB. Raise UsageError if something is missing, ProviderError for damaged weights."""
     if find_spec("numpy") is None:
         raise UsageError("searching by meaning needs the package 'numpy', which is not installed", fix=_INSTALL)
     path = path_of(MEANING, home)
     if path is None:
         weights = find_any(MEANING)
         raise UsageError(
-            f"searching by meaning needs {weights.title.partition(',')[0]} ({weights.size / 1e6:,.0f} MB), which is not here",
+            f"searching by meaning needs {weights.title.partition(',')[0]} ({weights.size / 1e6:,.0f} MB), which is not installed",
             fix=f"moot models pull {MEANING}",
         )
     with _one_thread():
@@ -44,8 +44,11 @@ def load(home: Path) -> Embedder:
 
 @contextmanager
 def _one_thread() -> Generator[None]:
-    """What is imported meanwhile computes in one thread, unless the person set it otherwise: several wait for each other where others
-    use the processor too, and one text is then slower by five times. The libraries read it once, when they are loaded."""
+    """Make libraries imported in this block compute in one thread, unless the user has set the variables.
+
+    On a busy machine several threads wait for each other, which makes a single text five times slower. The libraries read the variables
+    once, when they are imported.
+    """
     unset = [name for name in _THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(unset, "1"))
     try:

