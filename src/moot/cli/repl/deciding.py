@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from moot.cli.output import Output
 from moot.cli.repl.face import ConversationView
 from moot.engine import Engine
 from moot.errors import Busy, NotFound
-from moot.types.approval import Answer
+from moot.plugins.registry import attribute
+from moot.types.approval import Answer, Approval
+from moot.types.conversation import Conversation
 from moot.types.run import Run
 
-__all__ = ["ask_approvals"]
+if TYPE_CHECKING:
+    from moot.cli.approving.situations import Decision
+
+__all__ = ["ask_approvals", "decide"]
+
+_CONTEXT, _DECIDE = "moot.cli.approving.situations:approval_context", "moot.cli.approving.deciding:decide"
+"""Loaded by path for the first approval: the first prompt does not wait for tools and pydantic."""
+
+
+async def decide(engine: Engine, approval: Approval, conversation: Conversation, output: Output, *, draft: str = "") -> Decision:
+    """Ask the user about one approval and return their decision without storing it."""
+    context = attribute(_CONTEXT)(engine, approval, conversation)
+    return await attribute(_DECIDE)(approval, context, output, draft=draft)
 
 
 async def ask_approvals(engine: Engine, view: ConversationView, run: Run) -> Literal["asked", "nothing", "later"]:

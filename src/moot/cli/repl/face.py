@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from moot.cli.approving.situations import Decision
 from moot.errors import MootError
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.run import Run
+
+if TYPE_CHECKING:
+    from moot.cli.approving.situations import Decision
 
 __all__ = ["ConversationView"]
 

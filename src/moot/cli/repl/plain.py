@@ -6,17 +6,17 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from moot.cli.approving.deciding import decide
-from moot.cli.approving.situations import Decision, approval_context
 from moot.cli.output import Output
 from moot.cli.repl.answering import RunDisplay
+from moot.cli.repl.deciding import decide
 from moot.cli.repl.doing import InputHandler
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.paper import Scrollback
@@ -30,6 +30,9 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.part import Part
 from moot.types.run import Run
+
+if TYPE_CHECKING:
+    from moot.cli.approving.situations import Decision
 
 __all__ = ["PlainRepl"]
 
@@ -195,5 +198,4 @@ class _PlainView:
         return
 
     async def decide(self, approval: Approval, conversation: Conversation) -> Decision:
-        context = approval_context(self._engine, approval, conversation)
-        return await self._repl.suspend_for(lambda: decide(approval, context, self._repl.output))
+        return await self._repl.suspend_for(partial(decide, self._engine, approval, conversation, self._repl.output))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
-from moot.cli.approving.deciding import decide
-from moot.cli.approving.situations import Decision, approval_context
 from moot.cli.output import Output
 from moot.cli.repl.answering import RunDisplay
+from moot.cli.repl.deciding import decide
 from moot.cli.repl.notices import NotificationKind
 from moot.cli.repl.paper import Scrollback
 from moot.cli.repl.terminal import Terminal
@@ -18,6 +19,9 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.run import Run
+
+if TYPE_CHECKING:
+    from moot.cli.approving.situations import Decision
 
 __all__ = ["ScreenView"]
 
@@ -72,9 +76,10 @@ class ScreenView:
 
     async def decide(self, approval: Approval, conversation: Conversation) -> Decision:
         self._notify("waiting", self._display.elapsed)
-        context = approval_context(self._engine, approval, conversation)
         composer = self._terminal.composer
-        decision = await self._terminal.suspend_for(lambda: decide(approval, context, self._output, draft=composer.text))
+        decision = await self._terminal.suspend_for(
+            partial(decide, self._engine, approval, conversation, self._output, draft=composer.text)
+        )
         if decision.draft != composer.text:
             composer.replace(decision.draft)
         return decision
