@@ -35,7 +35,7 @@ async def decide(approval: Approval, context: ApprovalContext, output: Output, *
     if moves_cursor():
         decision = await _on_screen(approval, context, output)
     else:
-        decision = await typed.decide(approval, context, output)
+        decision = await typed.ask(approval, context, output)
     output.say(_outcome_text(approval, context, decision), "dim")
     return Decision(decision.answer, draft + decision.draft, decision.outcome)
 

@@ -17,7 +17,7 @@ from moot.cli.output import Output
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["decide"]
+__all__ = ["ask"]
 
 _YES = frozenset({"y", "yes"})
 _NO = frozenset({"n", "no"})
@@ -25,7 +25,7 @@ _SCOPES = {"s": "conversation", "a": "always"}
 _POLL_SECONDS = 0.5
 
 
-async def decide(approval: Approval, context: ApprovalContext, output: Output) -> Decision:
+async def ask(approval: Approval, context: ApprovalContext, output: Output) -> Decision:
     """Ask the user, like `deciding.decide`."""
     decision: Decision | None = None
 
@@ -38,14 +38,14 @@ async def decide(approval: Approval, context: ApprovalContext, output: Output) -
 
     async with anyio.create_task_group() as group:
         group.start_soon(watch, group.cancel_scope)
-        decision = Decision(await _ask(approval, context, output))
+        decision = Decision(await _answer_to(approval, context, output))
         group.cancel_scope.cancel()
     if decision is not None and decision.outcome == "elsewhere":
         output.say("")
     return decision or Decision(None, outcome="later")
 
 
-async def _ask(approval: Approval, context: ApprovalContext, output: Output) -> Answer:
+async def _answer_to(approval: Approval, context: ApprovalContext, output: Output) -> Answer:
     if isinstance(approval.questions, list):
         return await _questions([question for question in approval.questions if isinstance(question, dict)], output)
     prompt = CallPrompt(approval, await context.look(approval.arguments), context.directory, context.requested_by)

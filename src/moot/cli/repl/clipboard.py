@@ -18,7 +18,7 @@ __all__ = ["MAX_BYTES", "copy_with_program", "osc52"]
 
 MAX_BYTES = 100_000
 """Largest text for OSC 52. Many terminals truncate or ignore more."""
-SECONDS = 2.0
+COPY_SECONDS = 2.0
 _PROGRAMS = (
     ("WAYLAND_DISPLAY", ("wl-copy",)),
     ("DISPLAY", ("xclip", "-selection", "clipboard")),
@@ -55,7 +55,7 @@ async def _pipe_to(argv: tuple[str, ...], text: str, environ: Mapping[str, str])
     assert child.stdin is not None
     code: int | None = None
     try:
-        with anyio.move_on_after(SECONDS), suppress(ConnectionError):  # a program that closes its stdin has failed
+        with anyio.move_on_after(COPY_SECONDS), suppress(ConnectionError):  # a program that closes its stdin has failed
             child.stdin.write(text.encode("utf-8", "replace"))
             await child.stdin.drain()
             child.stdin.write_eof()

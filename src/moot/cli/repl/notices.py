@@ -21,7 +21,7 @@ NotificationKind: TypeAlias = Literal["done", "waiting", "failed"]
 LONG_SECONDS = 10.0
 """Notify after a longer wait even if the terminal does not report its focus."""
 MAX_CHARACTERS = 200
-SECONDS = 5.0
+NOTIFY_SECONDS = 5.0
 """Timeout of a notification program."""
 STATUS_SECONDS = 2.0
 STATUS_BYTES = 4_096
@@ -65,7 +65,7 @@ class Notifier:
         """Run the program with the text as last argument, without a shell."""
         try:
             if argv:
-                await output([*argv, text], timeout=SECONDS, limit=STATUS_BYTES)
+                await output([*argv, text], timeout=NOTIFY_SECONDS, limit=STATUS_BYTES)
         except MootError as error:
             log.warning("ui.notify: %s", error.message)
 
