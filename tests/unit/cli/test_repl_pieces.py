@@ -61,7 +61,7 @@ def test_mentions_are_files_lines_folders_pictures_or_plain_text(tmp_path: Path)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "x").write_text("")
     paths = paths_of(str(tmp_path))
-    found = read_mentions('@"a b.txt" (see @d/), @p.png and me@example.org, @nobody @gone.txt @"a b.txt"', paths)
+    found = read_mentions('@"a b.txt" (see @d/), @p.png and me@example.org, @missing @gone.txt @"a b.txt"', paths)
     assert [part.get("text", part.get("mediaType")) for part in found.parts] == [
         f"{tmp_path}/a b.txt:\n\none\ntwo\nthree",
         "d/:\n\nx",

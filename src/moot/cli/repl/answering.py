@@ -18,7 +18,7 @@ _NO_SPINNER = "*"
 
 
 class RunDisplay:
-    """Shows one run at a time. Finished text goes to the scrollback."""
+    """Display of one run at a time. Finished text goes to the scrollback."""
 
     def __init__(self, scrollback: Scrollback) -> None:
         self._scrollback = scrollback

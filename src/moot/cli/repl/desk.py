@@ -51,7 +51,7 @@ Action = Callable[[], Awaitable[None]]
 
 
 class ReplScreen:
-    """Implements `hands.ReplActions` and `doing.ReplHost`."""
+    """The REPL on a screen, with the interfaces `ReplActions` and `ReplHost`."""
 
     def __init__(self, context: CommandContext, group: TaskGroup, output: Output) -> None:
         register_sequences()

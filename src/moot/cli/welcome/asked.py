@@ -1,4 +1,4 @@
-"""Decides whether the user must choose a model first. Light, so that every command can call it."""
+"""Check whether the user must choose a model first. Light, so that every command can call it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks which model to use, tries it and writes it to the configuration."""
+"""The question which model to use. The chosen model is tried and written to the configuration."""
 
 from __future__ import annotations
 
