@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(90)
 
 AWAY, BACK = "\x1b[O", "\x1b[I"
 CTRL_O, CTRL_R, ENTER, F2 = "\x0f", "\x12", "\r", "\x1bOQ"
-DONE, WAITING = b"\x1b]9;moot: the answer is there", b"\x1b]9;moot: a decision is wanted"
+DONE, WAITING = b"\x1b]9;moot: the answer is ready", b"\x1b]9;moot: approval needed"
 START = 30
 
 
@@ -56,7 +56,7 @@ def answered(screen: PtyScreen, prompt: str, times: int) -> None:
     raise AssertionError(screen.text)
 
 
-def test_only_who_looks_elsewhere_is_told_that_an_answer_is_there_or_a_decision_is_wanted(screen: PtyScreen) -> None:
+def test_notifications_are_sent_only_while_the_terminal_is_not_focused(screen: PtyScreen) -> None:
     answered(screen, "hi", 1)
     assert b"\x1b]9;" not in screen.raw and b"\a" not in screen.raw
     screen.send(BACK)
@@ -79,7 +79,7 @@ def test_only_who_looks_elsewhere_is_told_that_an_answer_is_there_or_a_decision_
     screen.wait_for("Copied 10 characters, using the terminal")
     assert b"\x1b]52;c;SGVsbG8geW91Lg==\x07" in screen.raw
     screen.send("?" + ENTER)
-    screen.wait_for("Print the last folded output in full")
+    screen.wait_for("Print folded output in full")
 
 
 def test_ctrl_r_finds_what_was_typed_and_f2_takes_the_model_used_before(screen: PtyScreen) -> None:

@@ -15,7 +15,7 @@ from prompt_toolkit.utils import get_cwidth
 from moot.cli.repl.composer import Composer
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.history import PromptHistory
-from moot.cli.repl.mentions import read_mentions, paths_of
+from moot.cli.repl.mentions import paths_of, read_mentions
 from moot.cli.repl.notices import notification_text
 from moot.cli.repl.status import Status, branch_of, status_line
 from moot.errors import Refused, UsageError

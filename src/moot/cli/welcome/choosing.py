@@ -53,6 +53,8 @@ async def choose(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded
 
 @dataclass(frozen=True, slots=True)
 class _Chooser:
+    """The question and its state."""
+
     settings: Settings
     found: Discovery
     output: Output
