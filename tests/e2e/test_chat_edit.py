@@ -131,7 +131,7 @@ def test_on_a_terminal_the_message_is_picked_and_the_editor_has_the_keyboard(moo
     screen.send("pears\r")
     screen.wait_for("in the editor")
     screen.send("typed\x03 here\n")  # Ctrl+C is the editor's: Python gives up, and what it had not written is not there
-    screen.wait_for("nothing was changed", 10)
+    screen.wait_for("Nothing was changed", 10)
     assert screen.wait_exit() == 1
     assert not CLEARS.search(screen.raw)
     screen = PtyScreen(moot, "chat", "edit", "1", columns=60)

@@ -114,7 +114,7 @@ def test_a_server_of_this_machine_answers_the_prompt_that_was_waiting(moot: Moot
 def test_with_nothing_there_one_may_look_around_or_decide_later(moot: MootProcess, start: Start, keys: str) -> None:
     screen = start()
     asked(screen)
-    assert re.search(r"^ +1 +demo .*no model", screen.text, re.MULTILINE | re.DOTALL)
+    assert re.search(r"^ +1 +demo .*not a real model", screen.text, re.MULTILINE | re.DOTALL)
     screen.send(keys)
     screen.wait_for("moot models choose", 10)
     screen.wait_for("›", 20)
@@ -205,7 +205,7 @@ def test_nobody_is_asked_without_a_terminal(moot: MootProcess, server: ScriptedP
     file(moot).write_text(NOBODY + openai(server, KEY))
     ended = moot.run("run", "--no-tools", "how many pears?", stdin=b"")
     assert (ended.returncode, ended.stdout) == (0, b"Two pears.\n")
-    assert b"configured" not in ended.stderr
+    assert b"Available models" not in ended.stderr
     assert "main" not in file(moot).read_text()
     assert moot.run("models", "choose").returncode == 2
     assert moot.run(stdin=b"").returncode == 2
@@ -214,7 +214,7 @@ def test_nobody_is_asked_without_a_terminal(moot: MootProcess, server: ScriptedP
 def test_a_model_named_by_the_person_is_not_asked_about(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
     screen = start("run", "--no-tools", "-m", "demo", "how many pears?", more=openai(server, KEY))
     assert screen.wait_exit(20) == 0
-    assert "configured" not in screen.text
+    assert "Available models" not in screen.text
     assert "main" not in file(moot).read_text()
 
 

@@ -21,7 +21,7 @@ from moot.cli.repl.doing import InputHandler
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.paper import Scrollback
 from moot.cli.repl.talk import InteractiveConversation
-from moot.cli.screen import look_of
+from moot.cli.screen.terminal import look_of
 from moot.commands import CommandContext
 from moot.errors import MootError
 from moot.types.approval import Approval
