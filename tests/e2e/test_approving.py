@@ -276,7 +276,7 @@ def test_ctrl_c_stops_the_run(moot: MootProcess, open_screen: Callable[..., PtyS
 def test_twenty_columns_show_everything(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "make narrow", rows=24, columns=20))
     joined = "".join(line.strip() for line in screen.lines).replace(" ", "")
-    for words in ("touchnarrow", "asks:modeask", "[y]once", "[n]no", "[e]edit", "expires"):
+    for words in ("touchnarrow", "needsapproval:modeask", "[y]yes,once", "[n]no", "[e]edit", "expires"):
         assert words in joined, screen.text
     screen.send("n")
     assert screen.wait_exit(20) == 0
