@@ -1,8 +1,9 @@
-"""A line from the person at the terminal, and a plain yes or no."""
+"""Plain questions in the terminal: a line of text, a number from a list, yes or no."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import termios
 from pathlib import Path
@@ -17,7 +18,7 @@ _NO = frozenset({"n", "no"})
 
 
 async def confirm(question: str, output: Output) -> bool:
-    """A plain yes or no; the end of input is a no."""
+    """Ask a yes/no question. The end of input means no."""
     while True:
         line = await ask_line(f"{question} [y/n]: ", output)
         if line is None or line.strip().lower() in _NO:
@@ -27,24 +28,24 @@ async def confirm(question: str, output: Output) -> bool:
 
 
 async def may_replace(path: Path, output: Output, *, force: bool) -> bool:
-    """Whether a file may be written there: where one is already, only if a person says so.
+    """Return True if the file may be written. Ask before replacing an existing file.
 
-    Raises UsageError for such a file where nobody can be asked.
+    Raise UsageError if the file exists and there is no one to ask.
     """
     if force or not await anyio.Path(path).is_file():
         return True
     if output.attended:
-        return await confirm(f"{path} is there already. Replace it?", output)
-    raise UsageError(f"{str(path)!r} is there already", fix="--force replaces it")
+        return await confirm(f"{path} already exists. Replace it?", output)
+    raise UsageError(f"{str(path)!r} already exists.", fix="Use --force to replace it.")
 
 
 async def ask_line(question: str, output: Output) -> str | None:
-    """One line from the terminal without its end; None when there is no more. Cancellable.
+    """Read one line from the terminal, without its newline. Return None at the end of input. Cancellable.
 
-    What was typed before the question, or comes with more lines in the same breath (a paste), is no answer to it and is thrown away.
+    Text typed before the question is discarded: it cannot be an answer.
     """
     descriptor = sys.stdin.fileno()
-    forget_typed(descriptor)
+    discard_typed(descriptor)
     output.prompt(question)
     pieces = b""
     while not pieces.endswith(b"\n"):
@@ -57,9 +58,15 @@ async def ask_line(question: str, output: Output) -> str | None:
     return pieces.decode("utf-8", "replace").rstrip("\n")
 
 
-def forget_typed(descriptor: int) -> None:
-    """Throws away what a terminal holds that nobody has read."""
+def parse_number(text: str, count: int) -> int | None:
+    """Return the number from 1 to `count` that the text spells, or None."""
+    text = text.strip()
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= count else None
+
+
+def discard_typed(descriptor: int) -> None:
+    """Discard unread terminal input."""
     try:
         termios.tcflush(descriptor, termios.TCIFLUSH)
-    except termios.error:  # no terminal
+    except termios.error:  # not a terminal
         return
