@@ -1,4 +1,4 @@
-"""The table of faults claims nothing without a test, and leaves no row out."""
+"""Every promise in docs/faults.md names a test that exists, and no row is missing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS = {
     119,
     120,
 }
-"""What this size of moot is held to."""
+"""Rows that this version of moot promises."""
 
 
 def rows(page: Path) -> list[list[str]]:
@@ -41,7 +41,7 @@ def rows(page: Path) -> list[list[str]]:
 
 
 def missing_tests(root: Path, page: Path) -> list[str]:
-    """Claims of the page that no test stands behind."""
+    """Return the rows without a test, and the named tests that do not exist."""
     found: list[str] = []
     for cells in rows(page):
         if cells[0] in ("row", "input"):
@@ -56,16 +56,16 @@ def missing_tests(root: Path, page: Path) -> list[str]:
     return found
 
 
-def test_every_test_that_the_table_names_exists(repository: Path) -> None:
+def test_every_named_test_exists(repository: Path) -> None:
     none_of(missing_tests(repository, repository / "docs" / "faults.md"))
 
 
-def test_no_row_is_left_out(repository: Path) -> None:
-    told = [int(cells[0]) for cells in rows(repository / "docs" / "faults.md") if cells[0].isdecimal()]
-    assert sorted(told) == sorted(ROWS)
+def test_no_row_is_missing(repository: Path) -> None:
+    numbers = [int(cells[0]) for cells in rows(repository / "docs" / "faults.md") if cells[0].isdecimal()]
+    assert sorted(numbers) == sorted(ROWS)
 
 
-def test_a_claim_without_a_test_is_named(tmp_path: Path) -> None:
+def test_a_promise_without_a_test_is_reported(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_x.py").write_text("async def test_there() -> None: ...\n")
     page = tmp_path / "faults.md"
