@@ -20,7 +20,7 @@ from moot.errors import ConfigError
 from moot.plugins import Registry
 from style.tree import modules, none_of
 
-GUIDES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "docs/*.md", "tests/**/*.md")
+GUIDES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "docs/*.md", "tests/*/README.md")
 REGISTRIES = {name: value for name, value in vars(plugins).items() if isinstance(value, Registry)}
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""The page of a conversation: what its parts look like to whoever reads it."""
+"""The page of a conversation: how its parts are shown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def call(**more: Any) -> Part:
         (call(state="output-denied", approval={"approved": False, "reason": "not on a Sunday"}), ["Denied", "not on a Sunday"], "Output"),
         (call(state="output-denied"), ["denied"], "Output"),
         ({"type": "data-plan", "data": {"entries": [{"content": "look", "status": "completed"}]}}, ["✓ look"], "entries"),
-        ({"type": "data-attempt", "data": {"abandoned": True}}, ["begun again"], "data-attempt"),
+        ({"type": "data-attempt", "data": {"abandoned": True}}, ["started again"], "data-attempt"),
         ({"type": "data-subagent", "data": {"agent": "scout", "text": "*here*"}}, ["scout", "<em>here</em>"], "data-subagent"),
         ({"type": "data-subagent", "data": {"agent": "scout", "text": "hm", "kind": "reasoning"}}, ["Reasoning of scout"], "data-subagent"),
         ({"type": "source-document", "title": "A book"}, ["Source: ", "A book"], "source-document"),
@@ -40,12 +40,12 @@ def call(**more: Any) -> Part:
         ({"type": "data-new", "data": {"thing": 1}}, ["data-new", "thing"], "&lt;"),
     ],
 )
-def test_each_part_has_a_readable_form(part: Part, shown: list[str], hidden: str) -> None:
+def test_each_kind_of_part_is_shown(part: Part, shown: list[str], hidden: str) -> None:
     body = page(part).partition("<main>")[2]
     assert all(words in body for words in shown), body
     assert hidden not in body
 
 
-def test_the_head_names_the_source_of_an_import() -> None:
+def test_the_header_names_the_format_that_a_conversation_was_imported_from() -> None:
     assert "<span>from codex</span>" in page({"type": "text", "text": "x"}, origin={"format": "codex", "path": "/home/me/secret"})
     assert "secret" not in page({"type": "text", "text": "x"}, origin={"format": "codex", "path": "/home/me/secret"})

@@ -1,4 +1,4 @@
-"""The tool calls of a run as they go on: what each chunk makes of its call, and which calls share a line."""
+"""The state of a run's tool calls as chunks arrive, and which calls share a line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STATES: dict[str, State] = {
 
 
 class Calls:
-    """Calls by their id. `put` places a piece behind the others; `close_group` is to be called before anything else is placed."""
+    """The calls of a run by id. `put` appends a piece to the transcript. Call `close_group` before appending any other piece."""
 
     def __init__(
         self,
@@ -45,24 +45,24 @@ class Calls:
         self._approvals: dict[str, str] = {}
         self._group: Group | None = None
         self._handlers: dict[str, Callable[[Call, Chunk, int], None]] = {
-            "tool-input-delta": self._typing,
-            "tool-input-available": self._begins,
-            "tool-input-error": self._refused,
-            "tool-approval-request": self._asked,
-            "tool-approval-response": self._answered,
+            "tool-input-delta": self._input_delta,
+            "tool-input-available": self._input,
+            "tool-input-error": self._input_error,
+            "tool-approval-request": self._approval_request,
+            "tool-approval-response": self._approval_response,
             "tool-output-available": self._output,
-            "tool-output-error": lambda call, chunk, now: self._over(call, "failed", chunk.get("errorText"), now),
-            "tool-output-denied": lambda call, chunk, now: self._over(call, "denied", None, now),
+            "tool-output-error": lambda call, chunk, now: self._end_call(call, "failed", chunk.get("errorText"), now),
+            "tool-output-denied": lambda call, chunk, now: self._end_call(call, "denied", None, now),
         }
 
     @property
     def busy(self) -> bool:
-        """Whether one runs whose time is shown, and nobody is asked for anything."""
+        """True if a call is running and none waits for an approval."""
         states = {call.state for call in self._calls.values()}
         return bool(states & {"input", "running"}) and "asked" not in states
 
     def feed(self, look: Look, chunk: Chunk, event: Event) -> None:
-        """A chunk of kind `tool-…`; one that speaks of an unknown call is passed over."""
+        """Apply a chunk of type `tool-…`. Chunks of unknown calls are ignored."""
         kind = str(chunk.get("type"))
         id = str(chunk.get("toolCallId", ""))
         if kind == "tool-approval-response":
@@ -79,14 +79,14 @@ class Calls:
                 _edit(call, event)
 
     def stored(self, look: Look, part: Part) -> None:
-        """A call of a stored message."""
+        """Add a call of a stored message."""
         call = self._open(look, str(part.get("toolCallId", "")), tool_name(part))
-        _recall(call, part)
+        _restore(call, part)
         if call.over:
             self._calls.pop(call.id)
 
     def end(self) -> None:
-        """Nothing more is expected of any call."""
+        """Close all calls; those without an outcome stay open in the record."""
         for call in self._calls.values():
             call.waited, call.state = call.state == "asked", "open"
             call.views.clear()
@@ -94,7 +94,7 @@ class Calls:
         self.close_group()
 
     def close_group(self) -> None:
-        """Something else comes: calls from here on share no line with those before."""
+        """Start a new group: later calls do not share a line with earlier ones."""
         if self._group is not None:
             self._group.closed = True
             self._group = None
@@ -112,24 +112,24 @@ class Calls:
         self._group.calls.append(call)
         return call
 
-    # ── what a chunk makes of a call ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── chunks ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _typing(self, call: Call, chunk: Chunk, now: int) -> None:
+    def _input_delta(self, call: Call, chunk: Chunk, now: int) -> None:
         call.characters += len(str(chunk.get("inputTextDelta", "")))
 
-    def _begins(self, call: Call, chunk: Chunk, now: int) -> None:
+    def _input(self, call: Call, chunk: Chunk, now: int) -> None:
         call.arguments, call.state, call.began = chunk.get("input"), "running", now
         call.views.clear()
 
-    def _refused(self, call: Call, chunk: Chunk, now: int) -> None:
+    def _input_error(self, call: Call, chunk: Chunk, now: int) -> None:
         call.arguments = chunk.get("input")
-        self._over(call, "failed", chunk.get("errorText"), now)
+        self._end_call(call, "failed", chunk.get("errorText"), now)
 
-    def _asked(self, call: Call, chunk: Chunk, now: int) -> None:
+    def _approval_request(self, call: Call, chunk: Chunk, now: int) -> None:
         call.state = "asked"
         self._approvals[str(chunk.get("approvalId", ""))] = call.id
 
-    def _answered(self, call: Call, chunk: Chunk, now: int) -> None:
+    def _approval_response(self, call: Call, chunk: Chunk, now: int) -> None:
         reason = chunk.get("reason")
         if chunk.get("approved") is True:
             call.state, call.began, call.reason = "running", now, "approved"
@@ -140,22 +140,22 @@ class Calls:
         if chunk.get("preliminary") is True:
             call.output, call.state, call.began = chunk.get("output"), "running", call.began or now
         else:
-            self._over(call, "done", chunk.get("output"), now)
+            self._end_call(call, "done", chunk.get("output"), now)
 
-    def _over(self, call: Call, state: State, output: Json, now: int) -> None:
+    def _end_call(self, call: Call, state: State, output: Json, now: int) -> None:
         call.state, call.output, call.ended = state, output, now
         call.views.clear()
         self._calls.pop(call.id, None)
 
 
 def call_of(part: Part, number: int) -> Call:
-    """A stored call as it stands."""
+    """Return a stored call."""
     call = Call(str(part.get("toolCallId", "")), number, tool_name(part))
-    _recall(call, part)
+    _restore(call, part)
     return call
 
 
-def _recall(call: Call, part: Part) -> None:
+def _restore(call: Call, part: Part) -> None:
     call.arguments = part.get("input")
     if (edited := edited_input(part)) is not None:
         call.edit(edited)
@@ -168,12 +168,12 @@ def _recall(call: Call, part: Part) -> None:
 
 
 def _value(event: Event) -> Json:
-    """What the tool gave for faces, which rides beside the chunk."""
+    """Return the tool's structured result, which comes with the event rather than in the chunk."""
     value = event.body.get("value") if isinstance(event.body, dict) else None
     return value.get("value") if isinstance(value, dict) else None
 
 
 def _edit(call: Call, event: Event) -> None:
-    """What a person put in the place of the arguments is what runs; it rides beside their yes."""
+    """Apply arguments that the user edited; they come with the event of the approval."""
     if isinstance(event.body, dict) and "input" in event.body and call.state == "running":
         call.edit(event.body["input"])

@@ -1,4 +1,4 @@
-"""Tool calls as cards: what is done, for how long, what came of it."""
+"""Tool calls drawn as cards: title, state, duration and output."""
 
 from __future__ import annotations
 
@@ -28,72 +28,72 @@ _SIGNS: dict[State, tuple[str, str, int]] = {
     "open": ("○", "o", WARNING),
 }
 _WORDS: dict[State, str] = {"failed": "failed", "denied": "denied", "open": "no outcome", "asked": "waits for an answer"}
-_TURNING = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_TURNING_PLAIN = "|/-\\"
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_SPINNER_PLAIN = "|/-\\"
 _FRAMES = 10
-"""Of the spinner, each second."""
+"""Frames of the spinner per second."""
 
 _FOLDS = {"diff": Fold(40, 8)}
 _FOLDS_BY_TOOL = {"shell": Fold(4, 6)}
 _FOLD = Fold(6, 2)
 _LIVE_LINES = 3
-"""Of a running call's output so far."""
+"""Lines shown of a running call's output."""
 _MEASURED_FROM = 100_000
-"""µs; a shorter time is not worth a word."""
+"""µs; shorter durations are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What was not shown whole."""
+    """Output that was not shown in full."""
 
     number: int
-    """The call's, as the hint beside it said; 0 for reasoning."""
+    """The number of the call, as in the hint next to it; 0 for reasoning."""
     title: str
     """Cleaned."""
     draw: Callable[[Look], str]
-    """The whole of it as terminal text, ending in a newline."""
+    """Return the full text for a terminal, ending in a newline."""
 
 
 @dataclass(slots=True)
 class Call:
-    """One tool call, as far as it has come."""
+    """A tool call in its current state."""
 
     id: str
     number: int
     name: str
     arguments: Json = None
-    wanted: Json = None
-    """What the model had asked for, where a person put other arguments in its place."""
+    original: Json = None
+    """The arguments of the model, if the user replaced them."""
     characters: int = 0
-    """Of its arguments, while they come."""
+    """Length of the arguments while they stream."""
     state: State = "input"
     output: Json = None
     value: Json = None
     reason: str = ""
     waited: bool = False
-    """It was never answered."""
+    """The approval request was never answered."""
     began: int = 0
-    """µs since the epoch; 0 = unknown."""
+    """µs since the epoch; 0 if unknown."""
     ended: int = 0
     views: dict[str, View] = field(default_factory=dict[str, View])
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is expected of it."""
+        """True if the call has its final state."""
         return self.state in ("done", "failed", "denied", "open")
 
     @property
     def folds_away(self) -> bool:
-        """Whether its being done is all that is shown of it."""
+        """True if only the title of the finished call is shown."""
         return self.state == "done" and reads(self.name)
 
     def edit(self, arguments: Json) -> None:
-        """Puts a person's arguments in the place of the model's: they are what runs."""
-        self.wanted, self.arguments, self.reason = self.arguments, arguments, "edited by you"
+        """Replace the model's arguments with those of the user, which are the ones that run."""
+        self.original, self.arguments, self.reason = self.arguments, arguments, "edited by you"
         self.views.clear()
 
     def view(self) -> View:
-        """What the tool says of it."""
+        """Return the tool's description of the call."""
         return self._view("done" if self.state in ("done", "failed") else "doing")
 
     def _view(self, which: str) -> View:
@@ -105,9 +105,9 @@ class Call:
         return self.views[which]
 
     def lines(self, look: Look, more: str) -> tuple[list[Line], bool]:
-        """The card of a call that is over, and whether something was folded away."""
+        """Return the card of a finished call, and whether some of it was folded."""
         view = self.view()
-        head = [self.head(look, 0), *self._instead(look)]
+        head = [self.head(look, 0), *self._original(look)]
         if self.folds_away or self.state == "denied":
             return head, bool(view.body) and self.folds_away
         fold = _FOLDS_BY_TOOL.get(self.name) or _FOLDS.get(view.language, _FOLD)
@@ -115,21 +115,21 @@ class Call:
         return [*head, *below], folded
 
     def whole(self, look: Look) -> str:
-        """All of it."""
-        lines = [self.head(look, 0), *self._instead(look), *whole_body(self.view(), look)]
+        """Return the card in full, as terminal text."""
+        lines = [self.head(look, 0), *self._original(look), *whole_body(self.view(), look)]
         return "".join(look.painted(line) + "\n" for line in lines)
 
-    def _instead(self, look: Look) -> list[Line]:
-        if self.wanted is None:
+    def _original(self, look: Look) -> list[Line]:
+        if self.original is None:
             return []
-        title = doing(self.name, self.wanted).title
-        if title == self.view().title:  # what differs is not in it
-            title = dumps(self.wanted).decode()
+        title = doing(self.name, self.original).title
+        if title == self.view().title:  # the difference is not in the title
+            title = dumps(self.original).decode()
         words = f"instead of {tidy_line(look, title)}"
         return [[("  ", PLAIN), (look.cut(words, look.columns - 2), DIM)]]
 
     def live(self, look: Look, now: int) -> list[Line]:
-        """The call while it goes on; `now` in µs since the epoch."""
+        """Return the card of a running call; `now` is in µs since the epoch."""
         lines = [self.head(look, now)]
         if self.state == "running" and self.output is not None:
             tail = output_text(self.output)[-1000:].rstrip("\n").split("\n")[-_LIVE_LINES:]
@@ -137,23 +137,23 @@ class Call:
         return lines
 
     def head(self, look: Look, now: int) -> Line:
-        """The one line that says what it is."""
+        """Return the title line."""
         fancy, plain, style = _SIGNS[self.state]
         sign = look.sign(fancy, plain)
         if self.state in ("input", "running") and look.motion and now:
             sign = spinner(look, now)
         view = View(self.name, f"{self.characters:,} characters" if self.characters else "") if self.state == "input" else self.view()
-        behind = [
+        details = [
             tidy_line(look, view.detail),
             _WORDS["asked"] if self.waited else _WORDS.get(self.state, ""),
             tidy_line(look, self.reason),
             self._time(now),
         ]
-        details = "".join(f" {look.sign('·', '-')} {word}" for word in behind if word)
+        suffix = "".join(f" {look.sign('·', '-')} {word}" for word in details if word)
         room = look.columns - 2
-        title = look.cut(tidy_line(look, view.title), max(room - width_of(details), room // 2))
-        details = look.cut(details, room - width_of(title))
-        return [(sign + " ", style), (title, BAD if self.state == "failed" else PLAIN), (details, DIM)]
+        title = look.cut(tidy_line(look, view.title), max(room - width_of(suffix), room // 2))
+        suffix = look.cut(suffix, room - width_of(title))
+        return [(sign + " ", style), (title, BAD if self.state == "failed" else PLAIN), (suffix, DIM)]
 
     def _time(self, now: int) -> str:
         if not self.began or self.state in ("input", "asked"):
@@ -163,7 +163,7 @@ class Call:
 
 
 def elapsed(microseconds: int) -> str:
-    """A time as people read it: `0.4 s`, `12 s`, `3 min 05 s`."""
+    """Format a duration: `0.4 s`, `12 s`, `3 min 05 s`."""
     tenths = microseconds // 100_000
     if tenths < 100:
         return f"{tenths / 10:.1f} s"
@@ -178,6 +178,6 @@ def elapsed(microseconds: int) -> str:
 
 
 def spinner(look: Look, now: int) -> str:
-    """The sign that turns, as it stands at that time."""
-    signs = look.sign(_TURNING, _TURNING_PLAIN)
+    """Return the frame of the spinner at that time."""
+    signs = look.sign(_SPINNER, _SPINNER_PLAIN)
     return signs[now * _FRAMES // 1_000_000 % len(signs)]

@@ -1,7 +1,7 @@
-"""How many columns text takes, and where it may be cut.
+"""The width of text in columns, and where it may be cut.
 
-Counted character by character, so that a cluster which a terminal draws in fewer columns (a family of emoji) is never counted too
-small: a line may end early, it never runs over.
+Widths are counted per character. A cluster that some terminals draw in fewer columns, such as a family emoji, counts in full: a line may
+end early, but never runs over.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = ["clusters", "cut", "expanded", "width_of"]
 
 _JOINER = "\u200d"
 _SELECTOR = "\ufe0f"
-# scripts whose characters all take one column, in runs: the fast way
+# runs of characters that take one column each, for speed
 _NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0391-\u03c9\u0410-\u044f\u2010-\u2027\u2190-\u2199\u2500-\u257f]*")
 
 
 def width_of(text: str) -> int:
-    """The columns of a text without newlines; at least what any terminal needs."""
+    """Return the columns of a text without newlines: the most that any terminal needs."""
     if text.isascii():
         return len(text)
     plain = _NARROW.match(text)
@@ -32,12 +32,12 @@ def width_of(text: str) -> int:
 @lru_cache(maxsize=4096)
 def _columns(character: str) -> int:
     if character == _SELECTOR:
-        return 1  # it makes a narrow sign before it wide
+        return 1  # it makes the narrow character before it wide
     return max(wcwidth(character), 0)
 
 
 def clusters(text: str) -> Iterator[tuple[str, int]]:
-    """The text in pieces that should not be torn, each with its columns: a character with its marks and what is joined to it."""
+    """Yield the pieces of a text that must not be split, with their columns: a character with its marks and joined characters."""
     if text.isascii():
         yield from ((character, 1) for character in text)
         return
@@ -55,7 +55,7 @@ def clusters(text: str) -> Iterator[tuple[str, int]]:
 
 
 def cut(text: str, columns: int, *, mark: str) -> str:
-    """The text, or its beginning with the mark behind it, in at most so many columns."""
+    """Return the text, shortened and followed by the mark if it takes more columns than that."""
     if width_of(text) <= columns:
         return text
     room = columns - width_of(mark)
@@ -70,5 +70,5 @@ def cut(text: str, columns: int, *, mark: str) -> str:
 
 
 def expanded(text: str) -> str:
-    """The text with tabs as blanks, to stops of four."""
+    """Replace tabs with spaces, at tab stops of four."""
     return text.expandtabs(4) if "\t" in text else text

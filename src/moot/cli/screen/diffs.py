@@ -1,4 +1,4 @@
-"""A unified diff for people: lines in green and red with their signs kept, and within a changed line the words that differ marked."""
+"""Unified diffs in colour, with the changed words of a line marked."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ __all__ = ["diff_lines"]
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _COMPARED = 2000
-"""Characters of a line; longer ones are not compared word by word."""
+"""Characters; longer lines are not compared word by word."""
 _ALIKE = 0.4
-"""Lines that have less in common are two lines, not a changed one."""
+"""Similarity below which two lines are not shown as one changed line."""
 
 
 def diff_lines(text: str, *, headed: bool = True) -> list[Line]:
-    """The diff's lines, coloured; their text is unchanged.
+    """Return the lines of a diff in colour, with their text unchanged.
 
-    Lines at its head with the file's name are left out: the card says it. With `headed` False there are none, and whatever looks like one
-    is a changed line.
+    The two lines with the file names are left out. With `headed=False` the diff has none, and a line that looks like one is a change.
     """
     lines = [expanded(line) for line in text.split("\n")]
     shown: list[Line] = []
@@ -53,7 +52,7 @@ def _style(line: str) -> Style:
 
 
 def _changed(removed: list[str], added: list[str]) -> Iterator[Line]:
-    """Lines in the order they came; those that stand for each other with their words compared."""
+    """Yield removed lines, then added ones. If their numbers match, they are compared word by word in pairs."""
     paired = [_compared(old, new) for old, new in zip(removed, added, strict=False)] if len(removed) == len(added) else []
     yield from (pair[0] for pair in paired) if paired else ([(line, REMOVED)] for line in removed)
     yield from (pair[1] for pair in paired) if paired else ([(line, ADDED)] for line in added)
@@ -69,8 +68,8 @@ def _compared(old: str, new: str) -> tuple[Line, Line]:
         return plain
     left: Line = [("-", REMOVED)]
     right: Line = [("+", ADDED)]
-    for what, a, b, c, d in matcher.get_opcodes():
-        marked = 0 if what == "equal" else REVERSE
+    for operation, a, b, c, d in matcher.get_opcodes():
+        marked = 0 if operation == "equal" else REVERSE
         left.append(("".join(before[a:b]), REMOVED | marked))
         right.append(("".join(after[c:d]), ADDED | marked))
     return [piece for piece in left if piece[0]], [piece for piece in right if piece[0]]

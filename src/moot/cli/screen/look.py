@@ -1,4 +1,4 @@
-"""What a terminal can show, and untrusted text made fit for it."""
+"""The capabilities of a terminal, and untrusted text made safe for it."""
 
 from __future__ import annotations
 
@@ -11,59 +11,59 @@ from moot.guard.terminal import Cleaner
 __all__ = ["NARROWEST", "Look", "Tidy", "tidy", "tidy_line"]
 
 NARROWEST = 8
-"""What is narrower is drawn for this many columns, and the terminal breaks the lines."""
+"""Columns; narrower terminals get lines of this width and wrap them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Of a terminal; `moot.cli.screen.terminal.look_of` finds it out."""
+    """The capabilities of a terminal, as detected by `look_of`."""
 
     width: int
     """Columns."""
     colour: bool
-    """Without it no control sequence is written at all, and Markdown keeps its marks."""
+    """If not set, no control sequences are written and Markdown keeps its marks."""
     unicode: bool = True
-    """Without it everything is ASCII: what can't be said in it is spelled out as an escape."""
+    """If not set, everything is ASCII and other characters are escaped."""
     motion: bool = True
-    """Without it nothing turns or counts."""
+    """If not set, nothing is animated."""
     light: bool = False
-    """Dark letters on a light ground."""
+    """Dark text on a light background."""
 
     def resized(self, width: int) -> Look:
-        """The same terminal with so many columns."""
+        """Return the same look with another width."""
         return replace(self, width=width)
 
     @property
     def columns(self) -> int:
-        """What lines may take."""
+        """The maximum width of lines."""
         return max(self.width, NARROWEST)
 
     def painted(self, line: Line) -> str:
-        """The line as this terminal takes it."""
+        """Return the line as text for this terminal."""
         return painted(line, colour=self.colour, light=self.light)
 
     def cut(self, text: str, columns: int) -> str:
-        """The text, or its beginning with a mark behind it, in at most so many columns."""
+        """Shorten the text to that many columns, with an ellipsis."""
         return cut(text, columns, mark=self.sign("…", "..."))
 
     def sign(self, fancy: str, plain: str) -> str:
-        """One of our own signs, or what stands for it in ASCII."""
+        """Return the Unicode sign, or its ASCII replacement if the terminal needs one."""
         return fancy if self.unicode else plain
 
 
 class Tidy:
-    """Untrusted text in pieces, made fit: no control sequences (see `Cleaner`), and nothing that can't be encoded."""
+    """Cleans untrusted text that arrives in pieces: removes control sequences (see `Cleaner`) and escapes what can't be encoded."""
 
     def __init__(self, look: Look) -> None:
         self._cleaner = Cleaner()
         self._unicode = look.unicode
 
     def feed(self, text: str) -> str:
-        """What may be shown of this piece by now."""
+        """Return the part that can be shown so far."""
         return self._encodable(self._cleaner.feed(text))
 
     def end(self) -> str:
-        """What was still held back."""
+        """Return the rest."""
         return self._encodable(self._cleaner.end())
 
     def _encodable(self, text: str) -> str:
@@ -73,11 +73,11 @@ class Tidy:
 
 
 def tidy(look: Look, text: str) -> str:
-    """The whole of an untrusted text, made fit."""
+    """Clean a complete untrusted text."""
     cleaner = Tidy(look)
     return cleaner.feed(text) + cleaner.end()
 
 
 def tidy_line(look: Look, text: str) -> str:
-    """Untrusted text made fit for one line: a newline or tab in it is a blank."""
+    """Clean untrusted text for one line: whitespace becomes single spaces."""
     return " ".join(tidy(look, text).split())

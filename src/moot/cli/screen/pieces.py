@@ -1,57 +1,69 @@
-"""What a run's drawing is made of, each piece a stretch of lines: text, reasoning, calls, notes."""
+"""The pieces of a drawn run: text, reasoning, tool calls and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from moot.cli.screen.cards import Call, Folded, elapsed, spinner
 from moot.cli.screen.cells import expanded, width_of
 from moot.cli.screen.look import Look, Tidy, tidy, tidy_line
-from moot.cli.screen.markdown import Markdown
 from moot.cli.screen.styles import BOLD, DIM, ITALIC, Line, Style
 from moot.cli.screen.wrapping import Wrap, wrapped, wrapped_hard
+from moot.plugins import Registry
 
-__all__ = ["Card", "Group", "Note", "Piece", "Reasoning", "Text", "Typed"]
+if TYPE_CHECKING:
+    from moot.cli.screen.markdown import Markdown
 
-_THOUGHTS = 3
-"""Lines of live reasoning."""
+__all__ = ["Card", "Group", "Note", "Piece", "Reasoning", "Text", "Typed", "preload"]
+
+_DRAWING = Registry("moot.drawing", {"markdown": "moot.cli.screen.markdown:Markdown"})
+"""Large libraries are imported when the first answer is drawn."""
+_REASONING_LINES = 3
+"""Lines shown of live reasoning."""
+
+
+def preload() -> None:
+    """Import the libraries that draw an answer, and draw a table and code once, which imports the rest."""
+    markdown: Markdown = _DRAWING.load("markdown")(Look(40, colour=True))
+    markdown.feed("| a |\n|---|\n\n```python\na\n```\n")
+    markdown.end()
 
 
 class Piece(Protocol):
-    """A stretch of a run."""
+    """A part of a run, drawn as lines."""
 
     @property
     def kind(self) -> str:
-        """Pieces of different kinds have a blank line between them."""
+        """The kind; a blank line separates different kinds."""
         ...
 
     @property
     def over(self) -> bool:
-        """Whether nothing is added any more: what `take` gives next is the last of it."""
+        """True if the next `take` returns the last lines."""
         ...
 
     def take(self) -> list[Line]:
-        """The lines that were finished since the last time."""
+        """Return the lines finished since the last call."""
         ...
 
     def live(self, now: int) -> list[Line]:
-        """What is not finished, as it looks at that time (µs since the epoch; 0 = unknown)."""
+        """Return the unfinished lines at that time, in µs since the epoch (0 if unknown)."""
         ...
 
     def resize(self, look: Look) -> None:
-        """What comes from here on is drawn for another terminal."""
+        """Draw for another width from here on."""
         ...
 
 
 class Text:
-    """Words of the model."""
+    """Text of the model."""
 
     kind = "text"
 
     def __init__(self, look: Look) -> None:
         self.over = False
-        self._markdown = Markdown(look)
+        self._markdown: Markdown = _DRAWING.load("markdown")(look)
 
     def feed(self, text: str) -> None:
         self._markdown.feed(text)
@@ -72,7 +84,7 @@ class Text:
 
 
 class _Whole:
-    """Lines that were all there when it began."""
+    """Lines that are complete from the start."""
 
     over = True
 
@@ -92,14 +104,14 @@ class _Whole:
 
 
 class Note(_Whole):
-    """Lines of our own, with what they are about."""
+    """A note."""
 
     def __init__(self, look: Look, text: str, style: Style, *, kind: str = "note") -> None:
         super().__init__(kind, wrapped([(tidy_line(look, text), style)], look.columns, None, [("  ", 0)]))
 
 
 class Typed(_Whole):
-    """What a person typed, as it was typed."""
+    """A prompt, exactly as typed."""
 
     def __init__(self, look: Look, text: str) -> None:
         sign = look.sign("› ", "> ")
@@ -110,14 +122,14 @@ class Typed(_Whole):
 
 
 class Reasoning:
-    """What the model thinks: its last lines while it does, one line when it is over."""
+    """Reasoning of the model: its last lines while it streams, and a single line afterwards."""
 
     kind = "reasoning"
 
-    def __init__(self, look: Look, began: int, remember: Callable[[Folded], None], more: str) -> None:
+    def __init__(self, look: Look, started: int, remember: Callable[[Folded], None], more: str) -> None:
         self.over = False
         self._look = look
-        self._began = began
+        self._started = started
         self._ended = 0
         self._tidy = Tidy(look)
         self._pieces: list[str] = []
@@ -138,7 +150,7 @@ class Reasoning:
             self._wrap.newline()
             self._wrap.add(line, DIM | ITALIC)
         if self._wrap.taken:
-            self._tail = [*self._tail, *self._wrap.taken][-_THOUGHTS:]
+            self._tail = [*self._tail, *self._wrap.taken][-_REASONING_LINES:]
             self._wrap.taken.clear()
 
     def end(self, at: int) -> None:
@@ -152,31 +164,31 @@ class Reasoning:
             return []
         self._pieces = []
         look = self._look
-        length = self._ended - self._began if self._began and self._ended else 0
+        length = self._ended - self._started if self._started and self._ended else 0
         title = "thought" + (f" for {elapsed(length)}" if length >= 100_000 else "")
         count = len(text.split())
         words = f"{look.sign('✻', '~')} {title} ({count:,} {'word' if count == 1 else 'words'})"
         words += f" {look.sign('·', '-')} {self._more}" if self._more else ""
-        self._remember(Folded(0, title, lambda wide: _thoughts(wide, words, text)))
+        self._remember(Folded(0, title, lambda wide: _reasoning_text(wide, words, text)))
         return [[(look.cut(words, look.columns), DIM)]]
 
     def live(self, now: int) -> list[Line]:
         if self.over or not self._pieces:
             return []
         look = self._look
-        twin = self._wrap.copy()
-        twin.end()
+        copy = self._wrap.copy()
+        copy.end()
         sign = spinner(look, now) if look.motion and now else look.sign("✻", "~")
-        time = f" {elapsed(now - self._began)}" if now and self._began else ""
-        lines = [line for line in (*self._tail, *twin.taken) if sum(width_of(text.strip()) for text, _ in line)]
-        return [[(f"{sign} thinking{time}", DIM)], *lines[-_THOUGHTS:]]
+        time = f" {elapsed(now - self._started)}" if now and self._started else ""
+        lines = [line for line in (*self._tail, *copy.taken) if sum(width_of(text.strip()) for text, _ in line)]
+        return [[(f"{sign} thinking{time}", DIM)], *lines[-_REASONING_LINES:]]
 
     def resize(self, look: Look) -> None:
         self._look = look
         self._wrap, self._tail = Wrap(look.columns, [("  ", 0)], [("  ", 0)]), []
 
 
-def _thoughts(look: Look, title: str, text: str) -> str:
+def _reasoning_text(look: Look, title: str, text: str) -> str:
     lines: list[Line] = [[(title, DIM)]]
     for line in text.strip("\n").split("\n"):
         lines += wrapped([(line, DIM)], look.columns, [("  ", 0)], [("  ", 0)])
@@ -223,14 +235,14 @@ class Card:
 
 
 class Group:
-    """Calls that only looked at something, one after the other: one line for all of them."""
+    """Consecutive calls that only read, on one line."""
 
     kind = "call"
 
     def __init__(self, look: Look, remember: Callable[[Folded], None], reveal: Callable[[int], str]) -> None:
         self.calls: list[Call] = []
         self.closed = False
-        """Whether something else came after them."""
+        """True if another piece follows."""
         self._look = look
         self._remember = remember
         self._reveal = reveal
@@ -244,14 +256,14 @@ class Group:
         if not self.over or self._taken:
             return []
         self._taken = True
-        quiet = [call for call in self.calls if call.folds_away]
-        loud = [call for call in self.calls if not call.folds_away]
-        lines = self._one_line(quiet)
-        for call in quiet:
+        folded_calls = [call for call in self.calls if call.folds_away]
+        shown_calls = [call for call in self.calls if not call.folds_away]
+        lines = self._one_line(folded_calls)
+        for call in folded_calls:
             self._remember(Folded(call.number, tidy_line(self._look, call.view().title), call.whole))
-        for call in loud:
-            below, folded = call.lines(self._look, self._reveal(call.number))
-            lines += below
+        for call in shown_calls:
+            card, folded = call.lines(self._look, self._reveal(call.number))
+            lines += card
             if folded:
                 self._remember(Folded(call.number, tidy_line(self._look, call.view().title), call.whole))
         return lines
@@ -260,21 +272,21 @@ class Group:
         if len(calls) < 2:
             return [call.head(self._look, 0) for call in calls]
         look = self._look
-        said: list[str] = []
+        titles: list[str] = []
         verb = ""
         for call in calls:
             title = tidy_line(look, call.view().title)
             first, _, rest = title.partition(" ")
-            said.append(f", {rest}" if rest and first == verb else f" {look.sign('·', '-')} {title}" if said else title)
+            titles.append(f", {rest}" if rest and first == verb else f" {look.sign('·', '-')} {title}" if titles else title)
             verb = first
         head = calls[0].head(look, 0)
-        return [[head[0], (look.cut("".join(said), look.columns - 2), 0)]]
+        return [[head[0], (look.cut("".join(titles), look.columns - 2), 0)]]
 
     def live(self, now: int) -> list[Line]:
         if self._taken:
             return []
-        ended = [call for call in self.calls if call.folds_away]
-        return [*self._one_line(ended), *(line for call in self.calls if not call.folds_away for line in call.live(self._look, now))]
+        finished = [call for call in self.calls if call.folds_away]
+        return [*self._one_line(finished), *(line for call in self.calls if not call.folds_away for line in call.live(self._look, now))]
 
     def resize(self, look: Look) -> None:
         self._look = look

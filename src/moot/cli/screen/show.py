@@ -1,4 +1,4 @@
-"""A run on a real terminal: finished text goes into the scrollback as it comes, a few lines below it move."""
+"""A run on a real terminal: finished text goes into the scrollback, and a few live lines below it are redrawn."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 
 import anyio
 import anyio.to_thread
 
 from moot.cli.output import Output
+from moot.cli.screen.pieces import preload
 from moot.cli.screen.region import Region
 from moot.cli.screen.terminal import look_of, size_now
 from moot.cli.screen.transcript import Transcript
@@ -22,42 +24,42 @@ from moot.types.run import Run
 __all__ = ["ShowScreen"]
 
 FRAME = 1 / 30
-"""Seconds between two frames, at least."""
+"""Minimum seconds between two frames."""
 _TICK = 0.1
-"""Between frames in which nothing but time goes on."""
+"""Seconds between frames when only durations change."""
 _HEIGHT = 10
-"""Lines that are redrawn, at most."""
-_ELSEWHERE = frozenset({"error", "abort"})
-"""Chunks whose words the command itself says on stderr."""
+"""Maximum number of live lines."""
+_REPORTED = frozenset({"error", "abort"})
+"""Chunks that the command reports on stderr itself."""
 
 
 class ShowScreen:
-    """Draws a run without a composer; in a terminal without motion (TERM=dumb, `ui.animations: false`) only what is finished is written."""
+    """A drawn run without an input line. Without motion (TERM=dumb, `ui.animations: false`) only finished text is written."""
 
     def __init__(self, output: Output, *, clock: Callable[[], float] = time.time) -> None:
-        """`clock`: what time it is for what is drawn, seconds since the epoch."""
+        """`clock` returns the time to show, in seconds since the epoch."""
         self._output = output
         self._clock = clock
         self._conversation = ""
         self._region = Region(output)
         self._drawing = anyio.Lock()
         self._fresh = anyio.Event()
-        """Set when something came that was not drawn yet."""
+        """Set when there is something to draw."""
         self._paused = False
         self._drawn_at = 0.0
         self._finished = ""
-        """What was taken to be printed and is not yet: whoever is cancelled on the way to the terminal leaves it to the next."""
+        """Text that is finished and not printed yet; a cancelled frame leaves it to the next one."""
         self.begin("", 0)
 
     def begin(self, conversation: str, calls_before: int) -> None:
-        """Says whose run comes, and how many tool calls that conversation has already."""
+        """Prepare for a run of that conversation, which has that many tool calls already."""
         look = look_of(self._output)
         self._conversation = conversation
-        self._moves = look.motion
+        self._animated = look.motion
         self._transcript = Transcript(look, reveal=self._reveal, calls_before=calls_before, announces=not look.motion)
 
     async def event(self, event: Event) -> None:
-        chunks = tuple(chunk for chunk in event.chunks if chunk.get("type") not in _ELSEWHERE)
+        chunks = tuple(chunk for chunk in event.chunks if chunk.get("type") not in _REPORTED)
         self._transcript.feed(event._replace(chunks=chunks) if len(chunks) < len(event.chunks) else event)
         self._paused = False
         self._fresh.set()
@@ -65,17 +67,18 @@ class ShowScreen:
             await self._frame()
 
     async def keep(self) -> None:
-        """Draws what was not drawn at once, and the time of what runs, until it is cancelled; heeds Ctrl+Z."""
+        """Draw pending events and running durations until cancelled, and handle Ctrl+Z."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._heed_stop)
+            group.start_soon(partial(anyio.to_thread.run_sync, preload, abandon_on_cancel=True))  # while the model is thinking
+            group.start_soon(self._handle_stop)
             while True:
-                with anyio.move_on_after(_TICK if self._moves and self._transcript.busy else None):
+                with anyio.move_on_after(_TICK if self._animated and self._transcript.busy else None):
                     await self._fresh.wait()
                 await anyio.sleep(max(0.0, self._drawn_at + FRAME - time.monotonic()))
                 await self._frame()
 
     async def pause(self) -> None:
-        """Leaves the terminal to somebody who asks the person something; the next event takes it back."""
+        """Release the terminal for a question to the user, until the next event."""
         await self._frame()
         self._paused = True
         self._region.lift()
@@ -88,7 +91,7 @@ class ShowScreen:
             self._output.say(line, "dim")
 
     def leave(self) -> None:
-        """Keeps what was said so far when the watching ends before the run does."""
+        """Print everything received so far when watching ends before the run does."""
         self._transcript.end()
         self._draw(self._transcript.take(), [])
 
@@ -102,16 +105,16 @@ class ShowScreen:
             if width != self._transcript.look.width:
                 self._transcript.resize(width)
             self._finished += self._transcript.take()
-            live = self._transcript.live(min(_HEIGHT, height - 1), self._clock()) if self._moves else []
-            if self._finished or self._moves:
+            live = self._transcript.live(min(_HEIGHT, height - 1), self._clock()) if self._animated else []
+            if self._finished or self._animated:
                 await anyio.to_thread.run_sync(self._draw, "", live, abandon_on_cancel=True)
 
     def _draw(self, finished: str, live: list[str]) -> None:
         taken, self._finished = self._finished + finished, ""
         self._region.draw(taken, live)
 
-    async def _heed_stop(self) -> None:
-        """Ctrl+Z: the moving lines are taken away before the shell shows its prompt, and drawn anew when the run is in front again."""
+    async def _handle_stop(self) -> None:
+        """On Ctrl+Z, remove the live lines before the shell shows its prompt, and redraw them when the run continues."""
         if signal.getsignal(signal.SIGTSTP) == signal.SIG_IGN:
             return
         with anyio.open_signal_receiver(signal.SIGTSTP, signal.SIGCONT) as signals:

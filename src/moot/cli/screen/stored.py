@@ -1,4 +1,4 @@
-"""Stored messages, and single calls of them, on a real terminal."""
+"""Stored messages and single tool calls on a real terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["draw_call", "draw_messages"]
 
 
 def draw_messages(messages: Sequence[Message], output: Output, calls_before: int) -> None:
-    """The messages in Markdown, with cards; `calls_before` is how many calls the conversation has before them."""
+    """Print the messages. `calls_before` is the number of tool calls before them in the conversation."""
     where = messages[0].conversation[:13] if messages else ""
     reveal = f"moot chat show {where} --call "
     transcript = Transcript(look_of(output), reveal=lambda number: f"{reveal}{number}" if number else "", calls_before=calls_before)
@@ -26,5 +26,5 @@ def draw_messages(messages: Sequence[Message], output: Output, calls_before: int
 
 
 def draw_call(part: Part, number: int, output: Output) -> None:
-    """The whole of one call."""
+    """Print a tool call in full."""
     output.data(call_of(part, number).whole(look_of(output)))

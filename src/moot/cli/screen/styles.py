@@ -1,4 +1,4 @@
-"""How pieces of text look: a style is a sum of the numbers below, painted as our own SGR sequences and nothing else."""
+"""Text styles. A style is a sum of the flags below and is written as SGR sequences."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ __all__ = [
 Style: TypeAlias = int
 Piece: TypeAlias = tuple[str, Style]
 Line: TypeAlias = list[Piece]
-"""One line of a terminal, without its newline."""
+"""One line on a terminal, without its newline."""
 
 PLAIN = 0
 BOLD, DIM, ITALIC, UNDERLINE, REVERSE, STRIKE = (1 << bit for bit in range(6))
 HEADING, CODE, LINK, KEYWORD, STRING, CONSTANT, COMMENT, ADDED, REMOVED, GOOD, BAD, WARNING = (1 << bit for bit in range(6, 18))
 
 _ATTRIBUTES = {BOLD: "1", DIM: "2", ITALIC: "3", UNDERLINE: "4", REVERSE: "7", STRIKE: "9"}
-# of the sixteen that every terminal has and everybody's theme makes readable; never plain black, white or yellow
+# from the 16 colours that every theme makes readable; never plain black, white or yellow
 _COLOURS = {
     HEADING: "35",
     CODE: "36",
@@ -67,7 +67,7 @@ def _opening(style: Style, light: bool) -> str:
 
 
 def painted(line: Line, *, colour: bool, light: bool = False) -> str:
-    """The line as a terminal takes it: blanks at its end left out, every style closed."""
+    """Return the line as terminal text, without trailing spaces and with every style closed."""
     last = len(line)
     while last and not line[last - 1][0].strip(" "):
         last -= 1

@@ -1,175 +1,131 @@
-"""A Markdown table fitted to the terminal; where the columns would be too narrow to read, a list of its rows."""
+"""Tables drawn with rich; where the columns would be too narrow to read, a list of the rows."""
 
 from __future__ import annotations
 
-import re
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.box import Box
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from rich.table import Table
+from rich.text import Text
 
 from moot.cli.screen.cells import width_of
 from moot.cli.screen.look import Look
-from moot.cli.screen.spans import Spans
-from moot.cli.screen.styles import BOLD, DIM, Line, Style
+from moot.cli.screen.styles import BOLD, CODE, DIM, ITALIC, LINK, STRIKE, Line, Style
 from moot.cli.screen.wrapping import wrapped
 
-__all__ = ["MEASURED", "Table", "is_ruler"]
+__all__ = ["TableCells", "draw_table", "natural_widths"]
 
-MEASURED = 60
-"""The first so many rows decide how wide the columns are; the others come as they are said."""
-_NARROW = 4
-_RULER = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
-_CELL = re.compile(r"(?:[^|\\]|\\.|\\)*", re.DOTALL)
-
-
-def is_ruler(line: str) -> bool:
-    """Whether the line is what stands below a table's header."""
-    return "-" in line and "|" in line and _RULER.fullmatch(line) is not None
+_NARROWEST = 4
+_GAP = 3
+"""Columns between two cells."""
+_BOX = Box("    \n  │ \n ─┼ \n  │ \n ─┼ \n ─┼ \n  │ \n    \n")
+_ASCII_BOX = Box("    \n  | \n -+ \n  | \n -+ \n -+ \n  | \n    \n", ascii=True)
+_CONSOLE = Console(file=io.StringIO(), color_system=None, legacy_windows=False, _environ={})
+"""Lays tables out; it writes nothing."""
+_JUSTIFY = {"left": "left", "right": "right", "center": "center"}
 
 
-class Table:
-    """Rows in, lines out; `taken` has what is finished."""
+@dataclass(frozen=True, slots=True)
+class TableCells:
+    """The styled cells of a table or of some of its rows."""
 
-    def __init__(self, look: Look, indent: Line, header: str, ruler: str) -> None:
-        self._look = look
-        self._indent = indent
-        self._columns = max(look.columns - _width(indent), 1)
-        self._header = _cells(header)
-        self._aligned = [_alignment(cell) for cell in _cells(ruler)]
-        self._rows: list[list[str]] = []
-        self._widths: list[int] = []
-        """Empty = not decided yet."""
-        self.taken: list[Line] = []
+    header: Sequence[Line]
+    alignment: Sequence[str]
+    rows: Sequence[Sequence[Line]]
 
-    def copy(self) -> Table:
-        """The same table, to be gone on with apart."""
-        twin = Table(self._look, self._indent, "", "")
-        twin._header, twin._aligned = self._header, self._aligned
-        twin._rows, twin._widths = [*self._rows], self._widths
-        return twin
 
-    def row(self, line: str) -> None:
-        """The next row."""
-        cells = _cells(line)
-        count = len(self._header)
-        # a row with too many cells keeps their text in the last one
-        self._rows.append([*cells[: count - 1], " | ".join(cells[count - 1 :])] if len(cells) > count else cells)
-        if self._widths:
-            self._flush()
-        elif len(self._rows) == MEASURED:
-            self._decide()
+def natural_widths(cells: TableCells) -> list[int]:
+    """Return the width of each column if nothing is wrapped."""
+    rows = [cells.header, *cells.rows]
+    return [max((_widest(row[at]) for row in rows if at < len(row)), default=1) for at in range(len(cells.header))]
 
-    def resize(self, look: Look) -> None:
-        """Rows that come from here on fit another width."""
-        self._look = look
-        self._columns = max(look.columns - _width(self._indent), 1)
-        if self._widths:
-            self._widths = _fitted(self._widths, self._columns - 3 * (len(self._widths) - 1))
 
-    def end(self) -> None:
-        """There are no more rows."""
-        if not self._widths:
-            self._decide()
+def draw_table(look: Look, columns: int, cells: TableCells, natural: Sequence[int], *, headed: bool) -> list[Line]:
+    """Return the lines of the rows, in columns of those natural widths or narrower ones; `headed`: with the header above them."""
+    widths = _fitted(natural, columns - _GAP * (len(natural) - 1))
+    if sum(widths) + _GAP * (len(widths) - 1) <= columns:
+        lines = _grid(look, columns, cells, widths, headed=headed)
+        # rich counts joined emoji as one sign, which not every terminal draws so
+        if all(sum(width_of(text) for text, _ in line) <= columns for line in lines):
+            return lines
+    return _stacked(look, columns, cells, headed=headed)
 
-    def _decide(self) -> None:
-        drawn = [[self._styled(cell, BOLD) for cell in self._header], *([self._styled(cell) for cell in row] for row in self._rows)]
-        natural = [max((_width(row[at]) for row in drawn if at < len(row)), default=1) for at in range(len(self._header))]
-        self._widths = _fitted(natural, self._columns - 3 * (len(natural) - 1))
-        if not self._stacked:
-            self._put(self._header, BOLD)
-            line = self._look.sign("─┼─", "-+-").join(self._look.sign("─", "-") * width for width in self._widths)
-            self.taken.append([*self._indent, (line, DIM)])
-        self._flush()
 
-    @property
-    def _stacked(self) -> bool:
-        return sum(self._widths) + 3 * (len(self._widths) - 1) > self._columns
+def _grid(look: Look, columns: int, cells: TableCells, widths: Sequence[int], *, headed: bool) -> list[Line]:
+    table = Table(
+        box=_BOX if look.unicode else _ASCII_BOX,
+        show_edge=False,
+        pad_edge=False,
+        show_header=headed,
+        header_style="",
+        border_style=_rich(DIM),
+    )
+    for at, width in enumerate(widths):
+        side = cells.alignment[at] or "left"
+        table.add_column(_text(cells.header[at]), width=width, justify=_JUSTIFY[side], overflow="fold")  # type: ignore[arg-type]
+    for row in cells.rows:
+        table.add_row(*(_text(cell) for cell in row[: len(widths)]))
+    return [
+        [(segment.text, _STYLES.get(segment.style, 0) if segment.style else 0) for segment in line]
+        for line in Segment.split_lines(_CONSOLE.render(table, _CONSOLE.options.update(width=columns)))
+    ]
 
-    def _flush(self) -> None:
-        for row in self._rows:
-            if self._stacked:
-                self._stack(row)
-            else:
-                self._put(row)
-        self._rows = []
 
-    def _styled(self, cell: str, style: Style = 0) -> Line:
-        sink = _Pieces()
-        spans = Spans(sink, style, keep_marks=not self._look.colour)
-        spans.feed(cell)
-        spans.end()
-        return sink.pieces
-
-    def _put(self, row: list[str], style: Style = 0) -> None:
-        cells = [wrapped(self._styled(cell, style), width) for cell, width in zip(row, self._widths, strict=False)]
-        cells += [[[]] for _ in range(len(self._widths) - len(cells))]
-        bar = (self._look.sign(" │ ", " | "), DIM)
-        for at in range(max(map(len, cells))):
-            line = [*self._indent]
-            for index, cell in enumerate(cells):
-                if index:
-                    line.append(bar)
-                piece = cell[at] if at < len(cell) else []
-                line += _padded(piece, self._widths[index], self._alignment(index))
-            self.taken.append(line)
-
-    def _alignment(self, index: int) -> str:
-        return self._aligned[index] if index < len(self._aligned) else ""
-
-    def _stack(self, row: list[str]) -> None:
-        if self.taken or self._rows[0] is not row:
-            self.taken.append([*self._indent, (self._look.sign("─", "-") * min(self._columns, 8), DIM)])
+def _stacked(look: Look, columns: int, cells: TableCells, *, headed: bool) -> list[Line]:
+    lines: list[Line] = []
+    for number, row in enumerate(cells.rows):
+        if number or not headed:
+            lines.append([(look.sign("─", "-") * min(columns, 8), DIM)])
         for at, cell in enumerate(row):
-            name = self._styled(self._header[at], BOLD) if at < len(self._header) else []
-            self.taken += wrapped([*name, (": ", DIM), *self._styled(cell)], self._look.columns, self._indent, [*self._indent, ("  ", 0)])
+            name = cells.header[at] if at < len(cells.header) else []
+            flat = [(text.replace("\n", " "), style) for text, style in (*name, (": ", DIM), *cell)]
+            lines += wrapped(flat, columns, [], [("  ", 0)])
+    return lines
 
 
-class _Pieces:
-    def __init__(self) -> None:
-        self.pieces: Line = []
-
-    def add(self, text: str, style: Style) -> None:
-        self.pieces.append((text, style))
-
-    def newline(self) -> None:
-        self.pieces.append((" ", 0))
+def _text(cell: Line) -> Text:
+    text = Text()
+    for piece, style in cell:
+        text.append(piece, _rich(style))
+    return text
 
 
-def _cells(line: str) -> list[str]:
-    line = line.strip()
-    cells: list[str] = []
-    at = 1 if line.startswith("|") else 0
-    while at < len(line):
-        match = _CELL.match(line, at)
-        end = match.end() if match else at
-        cells.append(line[at:end].strip().replace("\\|", "|"))
-        at = end + 1
-    return cells
+def _widest(cell: Line) -> int:
+    return max(map(width_of, "".join(text for text, _ in cell).split("\n")))
 
 
-def _alignment(ruler: str) -> str:
-    return {(True, True): "center", (False, True): "right"}.get((ruler.startswith(":"), ruler.endswith(":")), "")
-
-
-def _width(line: Line) -> int:
-    return sum(width_of(text) for text, _ in line)
-
-
-def _padded(line: Line, width: int, alignment: str) -> Line:
-    missing = max(width - _width(line), 0)
-    left = {"right": missing, "center": missing // 2}.get(alignment, 0)
-    return [(" " * left, 0), *line, (" " * (missing - left), 0)]
-
-
-def _fitted(natural: list[int], room: int) -> list[int]:
-    """Widths that fit: the narrow columns keep theirs, the wide ones share what is left."""
+def _fitted(natural: Sequence[int], room: int) -> list[int]:
+    """Return widths that fit: narrow columns keep theirs, wide ones share what is left."""
     widths = [max(width, 1) for width in natural]
     while sum(widths) > room:
         widest = max(widths)
-        if widest <= _NARROW:
+        if widest <= _NARROWEST:
             break
-        seconds = max((width for width in widths if width < widest), default=_NARROW)
-        many = widths.count(widest)
-        over = sum(widths) - room
-        target = max(seconds, widest - -(-over // many), _NARROW)
+        second = max((width for width in widths if width < widest), default=_NARROWEST)
+        excess = sum(widths) - room
+        target = max(second, widest - -(-excess // widths.count(widest)), _NARROWEST)
         if target == widest:
             break
         widths = [target if width == widest else width for width in widths]
     return widths
+
+
+_STYLES: dict[RichStyle, Style] = {}
+
+
+def _rich(style: Style) -> RichStyle:
+    colour = "cyan" if style & CODE else "blue" if style & LINK else None
+    found = RichStyle(
+        color=colour,
+        bold=bool(style & BOLD) or None,
+        dim=bool(style & DIM) or None,
+        italic=bool(style & ITALIC) or None,
+        strike=bool(style & STRIKE) or None,
+    )
+    _STYLES[found] = style
+    return found

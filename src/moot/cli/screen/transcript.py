@@ -1,4 +1,4 @@
-"""One run's events, or stored messages, as the text of a terminal: what is finished once and for all, and what still moves."""
+"""A run's events or stored messages as terminal text: finished lines, and lines that still change."""
 
 from __future__ import annotations
 
@@ -20,59 +20,59 @@ from moot.types.part import Part, PlanEntry, is_tool, note_of, plan_line, plan_o
 __all__ = ["Transcript"]
 
 _REMEMBERED = 100
-"""Folded things that can still be opened."""
+"""Folded outputs that can still be shown in full."""
 
 
 class Transcript:
-    """Draws, and does nothing else: time comes with the events and with `live`, lines go out through `take` and `live`.
+    """A drawing of runs without I/O or a clock: time comes with the events and with `live`, lines leave through `take` and `live`.
 
-    `reveal` says how the call of a number can be seen whole (0 = reasoning; empty = there is no way); `calls_before` is how many calls the
-    conversation has already; `announces`: nobody looks at `live`, so a call is told also when it begins.
+    `reveal` returns how to see a call in full, by its number (0 for reasoning), or an empty string. `calls_before` is the number of calls
+    that the conversation has already. With `announces`, a call is also printed when it starts, because `live` is not shown.
     """
 
     def __init__(self, look: Look, *, reveal: Callable[[int], str] | None = None, calls_before: int = 0, announces: bool = False) -> None:
         self.look = look
-        self._reveal = reveal or _by_key
+        self._reveal = reveal or _ctrl_o
         self._pieces: deque[Piece] = deque()
         self._texts: dict[str, Text] = {}
-        self._thoughts: dict[str, Reasoning] = {}
+        self._reasoning: dict[str, Reasoning] = {}
         self._folded: deque[Folded] = deque(maxlen=_REMEMBERED)
         self._calls = Calls(self._pieces.append, self._folded.append, self._reveal, calls_before, announces=announces)
         self._last = ""
-        """The kind of piece that was taken from last."""
+        """The kind of the piece printed last."""
         self._note = ""
         self._plan: list[str] = []
-        """What was last shown of it."""
+        """The entries shown last."""
         self._now = 0
 
     @property
     def folded(self) -> Sequence[Folded]:
-        """What was not shown whole, newest last."""
+        """Outputs that were not shown in full, newest last."""
         return tuple(self._folded)
 
     @property
     def busy(self) -> bool:
-        """Whether something runs whose time is shown."""
-        return self._calls.busy or bool(self._thoughts)
+        """True if a running duration is shown."""
+        return self._calls.busy or bool(self._reasoning)
 
     def resize(self, width: int) -> None:
-        """What is drawn from here on fits that many columns; what was taken stays as it is."""
+        """Set the width for everything drawn from here on."""
         self.look = self.look.resized(width)
         for piece in self._pieces:
             piece.resize(self.look)
 
     def feed(self, event: Event) -> None:
-        """The next event of the run."""
+        """Add the next event of the run."""
         self._now = event.at or self._now
         for chunk in event.chunks:
             self._chunk(chunk, event)
 
     def message(self, message: Message) -> None:
-        """A stored message, drawn whole."""
+        """Add a complete stored message."""
         state = "" if message.status == "finished" else f" · {message.status}"
         dash = self.look.sign("──", "--")
         title = f"{dash} {message.role} · {moment(message.created_at)}{state}"
-        self._say(title if self.look.unicode else title.replace("·", "-"), DIM, kind="head")
+        self._add_note(title if self.look.unicode else title.replace("·", "-"), DIM, kind="head")
         for part in message.parts:
             self._part(part, plain=message.role != "assistant")
         self._metadata(message.metadata)
@@ -80,14 +80,14 @@ class Transcript:
         self._note = ""
 
     def take(self) -> str:
-        """What was finished since the last time: lines that end in a newline, to be printed once; empty when there is nothing."""
+        """Return the lines finished since the last call, each ending in a newline, to be printed once."""
         lines: list[str] = []
         while self._pieces:
             piece = self._pieces[0]
             over = piece.over
             taken = piece.take()
             if taken:
-                if self._apart(piece):
+                if self._needs_gap(piece):
                     lines.append("")
                 self._last = piece.kind
                 lines += map(self.look.painted, taken)
@@ -97,12 +97,12 @@ class Transcript:
         return "".join(line + "\n" for line in lines)
 
     def live(self, height: int, now: float | None = None) -> list[str]:
-        """At most so many lines of what still moves, as it is at that time (seconds since the epoch; None = when the last event came)."""
-        moving = self._now if now is None else int(now * 1_000_000)
+        """Return at most `height` lines that still change, as of `now` (seconds since the epoch; None: the time of the last event)."""
+        at = self._now if now is None else int(now * 1_000_000)
         lines: list[str] = []
         last = self._last
         for piece in self._pieces:
-            shown = piece.live(moving)
+            shown = piece.live(at)
             if shown:
                 if last and (last != piece.kind or piece.kind == "head"):
                     lines.append("")
@@ -111,15 +111,15 @@ class Transcript:
         return lines[-height:] if height > 0 else []
 
     def end(self) -> None:
-        """The run is over, or waits: everything open is finished as it stands."""
+        """Finish everything that is open, because the run ended or waits."""
         for text in self._texts.values():
             text.end()
-        for thoughts in self._thoughts.values():
-            thoughts.end(self._now)
+        for reasoning in self._reasoning.values():
+            reasoning.end(self._now)
         self._calls.end()
-        self._texts, self._thoughts = {}, {}
+        self._texts, self._reasoning = {}, {}
 
-    def _apart(self, piece: Piece) -> bool:
+    def _needs_gap(self, piece: Piece) -> bool:
         return bool(self._last) and (self._last != piece.kind or piece.kind == "head")
 
     # ── chunks ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,20 +132,20 @@ class Transcript:
             case "text-end":
                 self._end_text(str(chunk.get("id", "")))
             case "reasoning-delta":
-                self._reason(str(chunk.get("id", "")), str(chunk.get("delta", "")))
+                self._add_reasoning(str(chunk.get("id", "")), str(chunk.get("delta", "")))
             case "reasoning-end":
-                if thoughts := self._thoughts.pop(str(chunk.get("id", "")), None):
-                    thoughts.end(self._now)
+                if reasoning := self._reasoning.pop(str(chunk.get("id", "")), None):
+                    reasoning.end(self._now)
             case "message-metadata" | "start" | "finish":
                 self._metadata(chunk.get("messageMetadata"))
             case "error":
-                self._say(f"error: {chunk.get('errorText', '')}", BAD)
+                self._add_note(f"error: {chunk.get('errorText', '')}", BAD)
             case "abort":
-                self._say(f"stopped: {chunk['reason']}" if chunk.get("reason") else "stopped", WARNING)
+                self._add_note(f"stopped: {chunk['reason']}" if chunk.get("reason") else "stopped", WARNING)
             case _ if kind.startswith("tool-"):
                 self._calls.feed(self.look, chunk, event)
             case _:
-                self._aside(kind, chunk)
+                self._other(kind, chunk)
 
     def _text(self, id: str, delta: str) -> None:
         if not delta:
@@ -160,71 +160,71 @@ class Transcript:
         if text := self._texts.pop(id, None):
             text.end()
 
-    def _reason(self, id: str, delta: str) -> None:
-        thoughts = self._thoughts.get(id)
-        if thoughts is None:
-            thoughts = self._thoughts[id] = Reasoning(self.look, self._now, self._folded.append, self._reveal(0))
-            self._pieces.append(thoughts)
+    def _add_reasoning(self, id: str, delta: str) -> None:
+        reasoning = self._reasoning.get(id)
+        if reasoning is None:
+            reasoning = self._reasoning[id] = Reasoning(self.look, self._now, self._folded.append, self._reveal(0))
+            self._pieces.append(reasoning)
         if delta.strip():
             self._calls.close_group()
-        thoughts.feed(delta)
+        reasoning.feed(delta)
 
     def _put(self, piece: Piece) -> None:
-        """Places what is no call."""
+        """Append a piece that is not a call."""
         self._calls.close_group()
         self._pieces.append(piece)
 
-    # ── what is neither text nor call ─────────────────────────────────────────────────────────────────────────────────────────
+    # ── notes and other parts ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _say(self, text: str, style: Style = PLAIN, *, kind: str = "note") -> None:
+    def _add_note(self, text: str, style: Style = PLAIN, *, kind: str = "note") -> None:
         self._put(Note(self.look, text, style, kind=kind))
 
     def _metadata(self, metadata: Json) -> None:
-        """A model's note (that it is very small, that it is no model at all) is shown beside its answer, once."""
+        """Show the note of a model once, such as a warning that the model is very small."""
         note = metadata.get("note") if isinstance(metadata, dict) else None
         if isinstance(note, str) and note != self._note:
             self._note = note
-            self._say(f"note: {note}", WARNING)
+            self._add_note(f"note: {note}", WARNING)
 
-    def _aside(self, kind: str, what: Chunk | Part) -> None:
+    def _other(self, kind: str, part: Chunk | Part) -> None:
         match kind:
             case "file" | "reasoning-file":
-                self._say(f"[{what.get('filename') or 'file'}, {what.get('mediaType', 'unknown')}]", DIM)
+                self._add_note(f"[{part.get('filename') or 'file'}, {part.get('mediaType', 'unknown')}]", DIM)
             case "source-url":
-                title = what.get("title")
-                self._say(f"source: {title} ({what.get('url', '')})" if title else f"source: {what.get('url', '')}", DIM)
+                title = part.get("title")
+                self._add_note(f"source: {title} ({part.get('url', '')})" if title else f"source: {part.get('url', '')}", DIM)
             case "source-document":
-                self._say(f"source: {what.get('title', '')}", DIM)
+                self._add_note(f"source: {part.get('title', '')}", DIM)
             case "data-note":
-                self._say(note_of(what), WARNING)
+                self._add_note(note_of(part), WARNING)
             case "data-plan":
-                self._planned(plan_of(what))
-            case "data-subagent" if not (said := sub_agent_words(what)).thought:
-                self._say(f"{said.agent}: {said.text}", DIM)
+                self._add_plan(plan_of(part))
+            case "data-subagent" if not (words := sub_agent_words(part)).thought:
+                self._add_note(f"{words.agent}: {words.text}", DIM)
             case "data-attempt":
-                self._say("the answer broke off here and was begun again", WARNING)
+                self._add_note("The answer was interrupted here and started again.", WARNING)
             case "steering-message":
-                self._steered(what.get("parts"))
+                self._add_steering(part.get("parts"))
             case "data-steering":
-                data = what.get("data")
-                self._steered(data.get("parts") if isinstance(data, dict) else None)
+                data = part.get("data")
+                self._add_steering(data.get("parts") if isinstance(data, dict) else None)
             case _:
                 pass
 
-    def _planned(self, plan: tuple[PlanEntry, ...]) -> None:
-        """A new plan whole, and what has become of one in a line."""
+    def _add_plan(self, plan: tuple[PlanEntry, ...]) -> None:
+        """Show a new plan in full, and progress of a known plan in one line."""
         if [entry.content for entry in plan] == self._plan:
-            self._say(plan_line(plan), DIM)
+            self._add_note(plan_line(plan), DIM)
             return
         self._plan = [entry.content for entry in plan]
         signs = {"completed": self.look.sign("✓", "x"), "in_progress": self.look.sign("▸", ">")}
         for entry in plan:
-            self._say(f"{signs.get(entry.status, self.look.sign('·', '-'))} {entry.content}", DIM)
+            self._add_note(f"{signs.get(entry.status, self.look.sign('·', '-'))} {entry.content}", DIM)
 
-    def _steered(self, parts: Json) -> None:
+    def _add_steering(self, parts: Json) -> None:
         for part in parts if isinstance(parts, list) else []:
             if isinstance(part, dict) and isinstance(text := part.get("text"), str):
-                self._say(f"{self.look.sign('❯', '>')} {text}", BOLD)
+                self._add_note(f"{self.look.sign('❯', '>')} {text}", BOLD)
 
     # ── stored parts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -238,14 +238,14 @@ class Transcript:
                 self._text("", text)
                 self._end_text("")
             case "reasoning":
-                self._reason("", text)
-                if thoughts := self._thoughts.pop("", None):
-                    thoughts.end(0)
+                self._add_reasoning("", text)
+                if reasoning := self._reasoning.pop("", None):
+                    reasoning.end(0)
             case _ if is_tool(part):
                 self._calls.stored(self.look, part)
             case _:
-                self._aside(kind, part)
+                self._other(kind, part)
 
 
-def _by_key(_number: int) -> str:
+def _ctrl_o(_number: int) -> str:
     return "Ctrl+O"

@@ -1,4 +1,4 @@
-"""What a tool call is about, by the tool's own words; for a tool that is not known here, by its name and arguments."""
+"""Descriptions of tool calls, from the tool itself or from the name and arguments of an unknown tool."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _log = logging.getLogger(__name__)
 
 
 def doing(name: str, arguments: Json) -> View:
-    """The call while it runs."""
+    """Describe a running call."""
     return _of(name, arguments, lambda found, parsed: found.doing(parsed)) or _unknown(name, arguments)
 
 
 def done(name: str, arguments: Json, output: Json, *, value: Json = None, error: bool = False) -> View:
-    """The call when it is over; `value` is what the tool gave for faces, where that is known."""
+    """Describe a finished call. `value` is the tool's structured result, if known."""
     text = output_text(output)
     view = _of(name, arguments, lambda found, parsed: found.done(parsed, ToolOutput(text, value, error)))
     if view is None:
@@ -33,13 +33,13 @@ def done(name: str, arguments: Json, output: Json, *, value: Json = None, error:
 
 
 def reads(name: str) -> bool:
-    """Whether calls of this tool only look: what they found is for the model, and people are content with knowing of it."""
+    """Return whether the tool only reads. The output of such a call is for the model and is not shown by default."""
     found = _tool(name)
     return found is not None and found.effects <= {"read"} and name not in ("ask_user", "todo")
 
 
 def output_text(output: Json) -> str:
-    """A call's output as text: `{type: content, value: [parts]}` by its text parts, other JSON as it is."""
+    """Return a call's output as text: the text parts of `{type: content, value: [parts]}`, other values as JSON."""
     if isinstance(output, str):
         return output
     if isinstance(output, dict) and output.get("type") == "content" and isinstance(parts := output.get("value"), list):
@@ -70,16 +70,16 @@ def _of(name: str, arguments: Json, view: Callable[[Tool, object], View]) -> Vie
         return None
     try:
         return view(found, parsed)
-    except Exception:  # noqa: BLE001  a plugin's drawing must not end the run's
-        _log.exception("the tool %s could not be drawn", name)
+    except Exception:  # noqa: BLE001  an error in a plugin must not stop the drawing
+        _log.exception("Could not describe a call of tool %s", name)
         return None
 
 
-_TELLING = ("command", "file_path", "path", "notebook_path", "url", "query", "pattern", "description")
-"""Arguments that say most of a call, whatever tool it is."""
+_DESCRIPTIVE = ("command", "file_path", "path", "notebook_path", "url", "query", "pattern", "description")
+"""Arguments that describe a call best, for any tool."""
 
 
 def _unknown(name: str, arguments: Json) -> View:
-    given = arguments if isinstance(arguments, dict) else {}
-    telling = next((value for key in _TELLING if isinstance(value := given.get(key), str) and value), "")
-    return View(name or "tool", telling or (dumps(arguments).decode() if arguments else ""))
+    values = arguments if isinstance(arguments, dict) else {}
+    text = next((value for key in _DESCRIPTIVE if isinstance(value := values.get(key), str) and value), "")
+    return View(name or "tool", text or (dumps(arguments).decode() if arguments else ""))

@@ -1,7 +1,4 @@
-"""Words into lines, as they come: a line is given out as soon as the next word shows that it is full.
-
-What comes out depends on the text alone, never on how it was cut into pieces.
-"""
+"""Wrapping of styled text, also while it streams. The lines do not depend on how the text was cut into pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from itertools import islice
 from moot.cli.screen.cells import clusters, width_of
 from moot.cli.screen.styles import Line, Piece, Style
 
-__all__ = ["Wrap", "wrapped", "wrapped_hard"]
+__all__ = ["Wrap", "narrowed", "wrapped", "wrapped_hard"]
 
 _WIDE = (
     "\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-"
@@ -21,33 +18,33 @@ _CLOSING = "、。，．！？；：）」』】〉》”’"
 _IDEOGRAPH = re.compile(f"[{_WIDE}]")
 _WORDS = re.compile(f" +|[{_WIDE}]|[^ {_WIDE}]+")
 _ENOUGH = 3
-"""A hanging indent leaves at least a third of the line to words."""
+"""A hanging indent leaves at least one third of the line to words."""
 
 
 class Wrap:
-    """One paragraph of styled text. `taken` has the lines that are full; `end` adds the last one."""
+    """One paragraph of styled text. `taken` holds the full lines; `end` adds the last one."""
 
     def __init__(self, columns: int, first: Line, rest: Line) -> None:
         self._columns = columns
-        self._rest = _narrowed(rest, columns)
-        self._line = _narrowed(first, columns)
+        self._rest = narrowed(rest, columns)
+        self._line = narrowed(first, columns)
         self._used = _width(self._line)
-        self._begun = False
-        """Whether the line has a word."""
+        self._has_word = False
+        """True if the line has a word already."""
         self._gap: Piece = ("", 0)
         self._word: Line = []
         self._word_width = 0
         self.taken: list[Line] = []
 
     def copy(self) -> Wrap:
-        """The same paragraph, to be gone on with apart; without the lines that are full."""
+        """Return an independent copy of the unfinished part."""
         twin = Wrap(self._columns, [], [])
-        twin._rest, twin._line, twin._used, twin._begun = self._rest, [*self._line], self._used, self._begun
+        twin._rest, twin._line, twin._used, twin._has_word = self._rest, [*self._line], self._used, self._has_word
         twin._gap, twin._word, twin._word_width = self._gap, [*self._word], self._word_width
         return twin
 
     def add(self, text: str, style: Style) -> None:
-        """Text without newlines."""
+        """Add text without newlines."""
         for token in _WORDS.findall(text):
             if token[0] == " ":
                 self._commit()
@@ -55,72 +52,63 @@ class Wrap:
                 continue
             if self._word and _breaks(self._word[-1][0][-1], token[0]):
                 self._commit()
-            if self._word and self._word[-1][1] == style:  # one piece, so that no cluster is torn where a chunk ended
+            if self._word and self._word[-1][1] == style:  # one piece, so that no cluster is split at the end of a chunk
                 self._word[-1] = (self._word[-1][0] + token, style)
             else:
                 self._word.append((token, style))
             self._word_width += width_of(token)
             if self._word_width > self._columns:
-                self._tear()
-
-    def resize(self, columns: int) -> None:
-        """Other lines from here on; what is on the line already stays, cut where it is too long now."""
-        self._columns = columns
-        self._rest = _narrowed(self._rest, columns)
-        if self._used > columns:
-            self.taken += wrapped_hard(self._line, columns, [])
-            self._line, self._begun, self._gap = [*self._rest], False, ("", 0)
-            self._used = _width(self._line)
+                self._split_word()
 
     def newline(self) -> None:
-        """The line is over, whatever is on it."""
+        """Break the line."""
         self._commit()
         self._break()
 
     def end(self) -> None:
-        """The paragraph is over."""
+        """Finish the paragraph."""
         self._commit()
-        if self._begun or self._line:
+        if self._has_word or self._line:
             self.taken.append(self._line)
-        self._line, self._begun = [], False
+        self._line, self._has_word = [], False
 
     def _commit(self) -> None:
         if not self._word:
             return
         gap, style = self._gap
-        if self._begun and self._used + len(gap) + self._word_width > self._columns:
+        if self._has_word and self._used + len(gap) + self._word_width > self._columns:
             self._break()
             gap = ""
-        if not self._begun and self._word_width > self._columns - self._used:
-            self._tear()
-        elif gap and (self._begun or self._used + len(gap) + self._word_width <= self._columns):
+        if not self._has_word and self._word_width > self._columns - self._used:
+            self._split_word()
+        elif gap and (self._has_word or self._used + len(gap) + self._word_width <= self._columns):
             self._line.append((gap, style))
             self._used += len(gap)
         self._line.extend(self._word)
         self._used += self._word_width
-        self._begun = True
+        self._has_word = True
         self._gap, self._word, self._word_width = ("", 0), [], 0
 
     def _break(self) -> None:
         self.taken.append(self._line)
         self._line = [*self._rest]
         self._used = _width(self._rest)
-        self._begun = False
+        self._has_word = False
         self._gap = ("", 0)
 
-    def _tear(self) -> None:
-        """A word longer than a line fills lines; what is left of it is a word again."""
-        if self._begun:
+    def _split_word(self) -> None:
+        """Split a word that is longer than a line."""
+        if self._has_word:
             self._break()
         while self._word_width > (room := self._columns - self._used):
-            head, tail = _torn(self._word, room)
+            head, tail = _split(self._word, room)
             self._line.extend(head)
             self._break()
             self._word, self._word_width = tail, _width(tail)
 
 
 def wrapped(pieces: Line, columns: int, first: Line | None = None, rest: Line | None = None) -> list[Line]:
-    """A whole paragraph as lines; at least one."""
+    """Wrap a complete paragraph; return at least one line."""
     wrap = Wrap(columns, first or [], rest or [])
     for text, style in pieces:
         wrap.add(text, style)
@@ -129,7 +117,7 @@ def wrapped(pieces: Line, columns: int, first: Line | None = None, rest: Line | 
 
 
 def _breaks(before: str, after: str) -> bool:
-    """Whether a line may end between two characters without a blank: at wide ones, but not before what closes."""
+    """Return whether a line may break between two characters: next to wide ones, but not before closing punctuation."""
     if after in _CLOSING or not width_of(after):
         return False
     return _is_wide(before) or _is_wide(after)
@@ -139,8 +127,8 @@ def _is_wide(character: str) -> bool:
     return character >= "\u1100" and _IDEOGRAPH.match(character) is not None and width_of(character) == 2
 
 
-def _torn(word: Line, room: int) -> tuple[Line, Line]:
-    """What of a word fits into that many columns, and what is left: at least one character is taken."""
+def _split(word: Line, room: int) -> tuple[Line, Line]:
+    """Split a word into the part that fits into that many columns, at least one character, and the rest."""
     head: Line = []
     for index, (text, style) in enumerate(word):
         width = width_of(text)
@@ -170,8 +158,8 @@ def _width(line: Line) -> int:
     return sum(width_of(text) for text, _ in line)
 
 
-def _narrowed(line: Line, columns: int) -> Line:
-    """An indent that leaves room for words."""
+def narrowed(line: Line, columns: int) -> Line:
+    """Shorten an indent that leaves too little room for words."""
     room = columns - max(columns // _ENOUGH, 1)
     kept: Line = []
     for text, style in line:
@@ -183,11 +171,11 @@ def _narrowed(line: Line, columns: int) -> Line:
 
 
 def wrapped_hard(line: Line, columns: int, indent: Line) -> list[Line]:
-    """A line of code as lines that are filled, wherever they break; its blanks stay."""
-    indent = _narrowed(indent, columns)
+    """Split a line of code at the width, keeping its spaces."""
+    indent = narrowed(indent, columns)
     room = columns - _width(indent)
     lines: list[Line] = []
     while _width(line) > room:
-        head, line = _torn(line, room)
+        head, line = _split(line, room)
         lines.append([*indent, *head])
     return [*lines, [*indent, *line]]

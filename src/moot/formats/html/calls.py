@@ -1,4 +1,4 @@
-"""A tool call with its output: a line that says what was done, and all of it inside."""
+"""A tool call with its output: a summary line, and the details details."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ _STATES = {
     "output-available": ("done", "ok"),
     "output-error": ("failed", "bad"),
     "output-denied": ("denied", "bad"),
-    "approval-requested": ("was asked about", ""),
+    "approval-requested": ("waiting for approval", ""),
 }
-_BRIEF = 200
-"""Characters; as many of them are seen as the line holds."""
+_SUMMARY_LENGTH = 200
+"""Maximum characters of a summary; the line shows as many as fit."""
 _LANGUAGES = {"command": "bash"}
 
 
 def call(part: Part, *below: Safe) -> Safe:
-    """The call, closed until somebody opens it; `below`: what a sub-agent said for it."""
-    word, klass = _STATES.get(str(part.get("state")), ("has no output", ""))
+    """Return the call, collapsed. `below` holds the conversations of sub-agents that it started."""
+    state, klass = _STATES.get(str(part.get("state")), ("no output", ""))
     title = joined(
         element("span", text(tool_name(part) or "tool"), klass="tool"),
-        element("span", text(_brief(part.get("input"))), klass="brief"),
-        element("span", text(word), klass=f"state {klass}".strip()),
+        element("span", text(_summary(part.get("input"))), klass="brief"),
+        element("span", text(state), klass=f"state {klass}".strip()),
     )
-    inside = [element("h3", text("Input")), *values(part.get("input"))]
+    details = [element("h3", text("Input")), *values(part.get("input"))]
     if "output" in part:
-        inside += [element("h3", text("Output")), *values(part["output"])]
+        details += [element("h3", text("Output")), *values(part["output"])]
     if part.get("errorText"):
-        inside += [element("h3", text("Error")), *values(part["errorText"])]
+        details += [element("h3", text("Error")), *values(part["errorText"])]
     if part.get("state") == "output-denied":
-        inside += [element("h3", text("Denied")), element("p", text(output_text(part)), dir="auto")]
-    return element("details", element("summary", title), element("div", *inside, *below, klass="inside"), klass="call")
+        details += [element("h3", text("Denied")), element("p", text(output_text(part)), dir="auto")]
+    return element("details", element("summary", title), element("div", *details, *below, klass="inside"), klass="call")
 
 
-def values(given: Json) -> list[Safe]:
-    """A value as a person reads it: text as text and by its name, everything else as JSON."""
-    if isinstance(given, str):
-        return [block(given)]
-    if isinstance(given, list) and given and all(_is_text(one) for one in given):
-        return [block(str(one["text"])) for one in given if isinstance(one, dict)]
-    texts = {name: one for name, one in given.items() if _reads_as_text(name, one)} if isinstance(given, dict) else {}
-    if not isinstance(given, dict) or not texts:
-        return [block(pretty(given), "json")]
-    rest = {name: one for name, one in given.items() if name not in texts}
-    named = len(given) > 1 or "command" not in given
+def values(value: Json) -> list[Safe]:
+    """Return a value for people: texts under their names, everything else as JSON."""
+    if isinstance(value, str):
+        return [block(value)]
+    if isinstance(value, list) and value and all(_is_text(one) for one in value):
+        return [block(str(one["text"])) for one in value if isinstance(one, dict)]
+    texts = {name: one for name, one in value.items() if _reads_as_text(name, one)} if isinstance(value, dict) else {}
+    if not isinstance(value, dict) or not texts:
+        return [block(pretty(value), "json")]
+    rest = {name: one for name, one in value.items() if name not in texts}
+    named = len(value) > 1 or "command" not in value
     shown = [
         piece for name, one in texts.items() for piece in (_name(name) if named else Safe(""), block(str(one), _LANGUAGES.get(name, "")))
     ]
@@ -62,7 +62,7 @@ def _is_text(value: Json) -> bool:
 
 
 def _reads_as_text(name: str, value: Json) -> bool:
-    """Whether JSON would hide its lines."""
+    """Return whether JSON would hide the lines of a value."""
     return isinstance(value, str) and (name in _LANGUAGES or "\n" in value)
 
 
@@ -70,9 +70,9 @@ def _name(name: str) -> Safe:
     return element("p", text(name), klass="name")
 
 
-def _brief(given: Json) -> str:
-    """The first words of the input: mostly a path, a command or a question."""
-    if isinstance(given, dict):
-        given = next((one for one in given.values() if isinstance(one, str) and one.strip()), "")
-    line = " ".join(str(given or "").split())
-    return line if len(line) <= _BRIEF else f"{line[: _BRIEF - 1]}…"
+def _summary(value: Json) -> str:
+    """Return the start of the input, which is mostly a path, a command or a question."""
+    if isinstance(value, dict):
+        value = next((one for one in value.values() if isinstance(one, str) and one.strip()), "")
+    line = " ".join(str(value or "").split())
+    return line if len(line) <= _SUMMARY_LENGTH else f"{line[: _SUMMARY_LENGTH - 1]}…"

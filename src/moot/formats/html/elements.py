@@ -1,4 +1,4 @@
-"""Elements with their attributes and text: the one place where text becomes HTML."""
+"""HTML elements: the only place where text becomes HTML."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NewType
 __all__ = ["Safe", "address", "element", "joined", "text"]
 
 Safe = NewType("Safe", str)
-"""HTML that was made here. Whatever else is a `str` is text and has to pass `text`."""
+"""HTML built by this module. Any other `str` is text and must go through `text`."""
 
-_LINKED = ("http://", "https://", "mailto:")
-_GONE = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), "�")
-"""Control characters say nothing in a page."""
+_SCHEMES = ("http://", "https://", "mailto:")
+_REPLACED = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), "�")
+"""Control characters, which have no meaning in a page."""
 
 
 def text(value: object) -> Safe:
-    """A text as it is to be read."""
-    return Safe(escape(str(value).translate(_GONE), quote=True))
+    """Escape a text."""
+    return Safe(escape(str(value).translate(_REPLACED), quote=True))
 
 
 def joined(*pieces: Safe) -> Safe:
@@ -25,19 +25,19 @@ def joined(*pieces: Safe) -> Safe:
 
 
 def element(name: str, /, *inside: Safe, **attributes: str | bool | None) -> Safe:
-    """An element; of its attributes those that are None or False are left out. `klass` is `class`."""
-    given = [
+    """Return an element. Attributes that are None or False are left out; `klass` stands for `class`."""
+    rendered = [
         f" {_name(key)}" if value is True else f' {_name(key)}="{text(value)}"'
         for key, value in attributes.items()
         if value is not None and value is not False
     ]
-    opened = f"<{name}{''.join(given)}>"
-    return Safe(opened if name in ("img", "meta", "br", "hr") else f"{opened}{''.join(inside)}</{name}>")
+    start = f"<{name}{''.join(rendered)}>"
+    return Safe(start if name in ("img", "meta", "br", "hr") else f"{start}{''.join(inside)}</{name}>")
 
 
 def address(url: str) -> str | None:
-    """An address that a link may lead to; None for any other."""
-    return url if url.lower().startswith(_LINKED) else None
+    """Return the address if a link may point to it."""
+    return url if url.lower().startswith(_SCHEMES) else None
 
 
 def _name(key: str) -> str:

@@ -1,4 +1,4 @@
-"""The format `html`, for whoever only asks what it is; the page itself is made by what is loaded when it writes."""
+"""The format `html`. The page itself is loaded when one is written."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PAGES = Registry("moot.pages", {"page": "moot.formats.html.page:page"})
 
 
 class Html:
-    """`Format` that is only written."""
+    """A `Format` that can only be written."""
 
     name = "html"
     version = 1
     suffix = ".html"
-    words = "a page to read, print and pass on, which needs nothing else"
+    words = "a self-contained page to read, print and share"
     holds: Mapping[str, Keeping] = {
         **dict.fromkeys(("messages", "reasoning", "tool calls", "pictures", "times", "models", "costs", "titles", "branches"), "kept"),
         **dict.fromkeys(("files", "other parts", "usage"), "approximated"),
@@ -34,7 +34,7 @@ class Html:
         return False
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        raise UsageError("a page can't be read back", fix="export with -f json to take a conversation elsewhere")
+        raise UsageError("HTML pages can't be imported.", fix="Export with `-f json` to move a conversation to another installation.")
 
     def write(self, exported: ExportedConversation) -> Written:
         page: Callable[[ExportedConversation], str] = _PAGES.load("page")

@@ -1,4 +1,4 @@
-"""Markdown as HTML: no HTML in it, no picture from elsewhere, no address that does something, no formula taken apart."""
+"""Markdown as HTML, without HTML from the text, remote pictures, or links with unknown schemes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
 from moot.formats.html.code import block
 from moot.formats.html.elements import Safe, address, element, text
-from moot.formats.html.formulas import formulas
+from moot.markup.markdown import new_parser
 
 __all__ = ["rendered"]
 
-LARGEST = 1_000_000
-"""Characters; a longer text is shown as it is written."""
+LARGEST_TEXT = 1_000_000
+"""Characters; a longer text is shown as plain text."""
 _SHIFT = 2
-"""A message's headings stand below the page's title and the message's own heading."""
+"""Added to heading levels, because a message is below the title of the page and its own heading."""
 
 
 def rendered(source: str) -> Safe:
-    """What somebody wrote, as HTML."""
-    if len(source) > LARGEST:
+    """Return Markdown as HTML."""
+    if len(source) > LARGEST_TEXT:
         return element("pre", text(source), klass="long")
-    return Safe(_READER.render(source))
+    return Safe(_RENDERER.render(source))
 
 
 def _fence(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
@@ -38,14 +39,14 @@ def _code_block(_: object, tokens: Sequence[Token], index: int, options: Options
 
 
 def _image(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    """A picture that stands in the text itself; of any other only where it would be."""
+    """Return an embedded picture, or a link to any other."""
     source = str(tokens[index].attrGet("src") or "")
     words = tokens[index].content or "picture"
     if source.startswith("data:image/"):
         return element("img", src=source, alt=words, loading="lazy")
     url = address(source)
-    said = text(f"{words} ({source})")
-    return said if url is None else _link(url, said)
+    label = text(f"{words} ({source})")
+    return label if url is None else _link(url, label)
 
 
 def _link_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
@@ -54,14 +55,14 @@ def _link_open(_: object, tokens: Sequence[Token], index: int, options: OptionsD
 
 
 def _link_close(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    opened = index - 1
+    start = index - 1
     depth = 1
-    while opened >= 0:
-        depth += {"link_close": 1, "link_open": -1}.get(tokens[opened].type, 0)
+    while start >= 0:
+        depth += {"link_close": 1, "link_open": -1}.get(tokens[start].type, 0)
         if depth == 0:
             break
-        opened -= 1
-    return "</span>" if address(str(tokens[opened].attrGet("href") or "")) is None else "</a>"
+        start -= 1
+    return "</span>" if address(str(tokens[start].attrGet("href") or "")) is None else "</a>"
 
 
 def _heading_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
@@ -81,33 +82,49 @@ def _table_close(_: object, tokens: Sequence[Token], index: int, options: Option
 
 
 def _th_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return f"<th{_side(tokens[index])}>"
+    return f"<th{_alignment(tokens[index])}>"
 
 
 def _td_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return f"<td{_side(tokens[index])}>"
+    return f"<td{_alignment(tokens[index])}>"
+
+
+def _nothing(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    return ""
+
+
+def _footnote_ref(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    return element("sup", text(f"[{tokens[index].meta['label']}]"))
+
+
+def _footnote_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    label = element("sup", text(f"[{tokens[index].meta['label']}]"))
+    return f'<div class="footnote">{label}'
+
+
+def _footnote_close(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    return "</div>\n"
 
 
 def _link(url: str, inside: Safe) -> Safe:
-    return element("a", inside, href=url, rel="noopener noreferrer nofollow", target="_blank")
+    return element("a", inside, href=normalizeLink(url), rel="noopener noreferrer nofollow", target="_blank")
 
 
 def _heading(token: Token) -> str:
     return f"h{min(int(token.tag[1:]) + _SHIFT, 6)}"
 
 
-def _side(token: Token) -> str:
-    """The side of a column, which the library says in a `style` that the page does not allow."""
+def _alignment(token: Token) -> str:
+    """Return the alignment of a column as a class, because the page's policy forbids the `style` that the library writes."""
     style = str(token.attrGet("style") or "")
     return next((f' class="{side}"' for side in ("right", "center") if style.endswith(side)), "")
 
 
-def _reader() -> MarkdownIt:
-    reader = MarkdownIt("commonmark", {"html": False, "maxNesting": 60}).enable(["table", "strikethrough"])
-    formulas(reader)
+def _new_renderer() -> MarkdownIt:
+    parser = new_parser()
     for name, rule in _RULES.items():
-        reader.add_render_rule(name, rule)
-    return reader
+        parser.add_render_rule(name, rule)
+    return parser
 
 
 _RULES = {
@@ -122,7 +139,11 @@ _RULES = {
     "table_close": _table_close,
     "th_open": _th_open,
     "td_open": _td_open,
+    "definition": _nothing,
+    "footnote_ref": _footnote_ref,
+    "footnote_reference_open": _footnote_open,
+    "footnote_reference_close": _footnote_close,
 }
-"""What the library would write otherwise."""
+"""Replacements for the library's own HTML."""
 
-_READER = _reader()
+_RENDERER = _new_renderer()

@@ -1,4 +1,4 @@
-"""A message: who, when, what, and what it took."""
+"""A message: author, time, parts, usage and cost."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from moot.types.usage import Usage
 
 __all__ = ["first_line", "message_of", "moment", "money", "tokens"]
 
-_WHO = {"user": "You", "assistant": "Assistant", "system": "System"}
+_AUTHORS = {"user": "You", "assistant": "Assistant", "system": "System"}
 _NANO = 1_000_000_000
 _LATEST = 253_402_300_799_000
-"""ms: the last that a calendar of four digits holds."""
+"""ms; the end of the year 9999."""
 
 
 def message_of(message: Message, anchor: str, children: Mapping[str, Safe]) -> Safe:
-    """The message as an article with that anchor."""
-    who = _WHO[message.role]
+    """Return the message as an article with that anchor."""
+    author = _AUTHORS[message.role]
     state = "" if message.status == "finished" else message.status
     head = element(
         "header",
-        element("h2", element("a", text(who), href=f"#{anchor}")),
+        element("h2", element("a", text(author), href=f"#{anchor}")),
         moment(message.created_at),
         element("span", text(state), klass="state bad") if state else Safe(""),
     )
@@ -35,20 +35,20 @@ def message_of(message: Message, anchor: str, children: Mapping[str, Safe]) -> S
     if message.role == "system":
         summary = element("summary", element("span", text("Instructions"), klass="tool"))
         body = element("details", summary, element("div", body, klass="inside"), klass="reasoning")
-    return element("article", head, body, _took(message), id=anchor, klass=message.role)
+    return element("article", head, body, _footer(message), id=anchor, klass=message.role)
 
 
-def first_line(message: Message, most: int = 100) -> str:
-    """What a message begins with."""
+def first_line(message: Message, limit: int = 100) -> str:
+    """Return the start of a message's text."""
     words = next((str(part["text"]) for part in message.parts if part.get("type") == "text" and str(part.get("text", "")).strip()), "")
     line = " ".join(words.split())
     if not line:
         return "(no text)"
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def moment(ms: int) -> Safe:
-    """A time; nothing where there is none."""
+    """Return a time, or nothing if it is unknown."""
     if not 0 < ms <= _LATEST:
         return Safe("")
     at = datetime.fromtimestamp(ms / 1000, UTC)
@@ -56,31 +56,31 @@ def moment(ms: int) -> Safe:
 
 
 def money(nano: int) -> str:
-    """Nano-dollars for a person."""
+    """Format nano-dollars."""
     dollars = nano / _NANO
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
 
 
 def tokens(usage: Usage) -> str:
-    """`1,200 tokens in, 340 out`; empty when nobody counted."""
+    """Format token counts as `1,200 tokens in, 340 out`; empty if unknown."""
     counts = [f"{count:,} {word}" for count, word in ((usage.input, "tokens in"), (usage.output, "out")) if count is not None]
     return ", ".join(counts)
 
 
-def _took(message: Message) -> Safe:
-    """Model, tokens, money and time of an answer."""
+def _footer(message: Message) -> Safe:
+    """Return the model, tokens, cost and duration of an answer."""
     steps = steps_of(message)
     model, provider = message.metadata.get("model"), message.metadata.get("provider")
-    said = [f"{model}@{provider}" if provider else str(model)] if model else []
+    facts = [f"{model}@{provider}" if provider else str(model)] if model else []
     usage = Usage()
     for step in steps:
         usage += _usage(step)
     costs = [cost for step in steps if type(cost := step.get("cost")) is int]
     times = [ms for step in steps if type(ms := step.get("ms")) is int]
-    said += [words] if (words := tokens(usage)) else []
-    said += [money(sum(costs))] if costs else []
-    said += [f"{sum(times) / 1000:,.1f} s"] if times else []
-    return element("footer", *(element("span", text(words)) for words in said)) if said else Safe("")
+    facts += [words] if (words := tokens(usage)) else []
+    facts += [money(sum(costs))] if costs else []
+    facts += [f"{sum(times) / 1000:,.1f} s"] if times else []
+    return element("footer", *(element("span", text(words)) for words in facts)) if facts else Safe("")
 
 
 def _usage(step: JsonObject) -> Usage:

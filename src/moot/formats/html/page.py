@@ -1,4 +1,4 @@
-"""The page: what it may do, what it is about, its prompts, its messages, and the branches that are not shown."""
+"""The page: security policy, title, list of prompts, messages and other branches."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from moot.types.message import Message
 
 __all__ = ["page", "policy"]
 
-_FEW = 2
-"""Up to so many prompts need no list."""
+_UNLISTED = 2
+"""Up to this many prompts, the page has no list of them."""
 
 
 def page(exported: ExportedConversation) -> str:
-    """The whole page. The same conversation gives the same bytes."""
+    """Return the complete page. The same conversation gives the same bytes."""
     title = exported.conversation.title or "Conversation"
     head = element(
         "head",
@@ -39,7 +39,7 @@ def page(exported: ExportedConversation) -> str:
 
 
 def policy() -> str:
-    """What a page may do: wear its one style, and show pictures that stand in it."""
+    """Return the Content-Security-Policy: only the page's own style sheet and embedded pictures."""
     digest = b64encode(sha256(_style().encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -70,9 +70,9 @@ def _facts(conversation: Conversation, messages: int) -> Iterator[str]:
 
 
 def _contents(messages: Sequence[Message]) -> Safe:
-    """The prompts, each with a way to it."""
+    """Return a list of links to the prompts."""
     prompts = [(f"m{number}", message) for number, message in enumerate(messages, 1) if message.role == "user"]
-    if len(prompts) <= _FEW:
+    if len(prompts) <= _UNLISTED:
         return Safe("")
     lines = [element("li", element("a", text(first_line(message)), href=f"#{anchor}", dir="auto")) for anchor, message in prompts]
     listed = element("details", element("summary", text(f"{len(prompts)} prompts")), element("ol", *lines), open=len(prompts) <= 30)
@@ -80,44 +80,44 @@ def _contents(messages: Sequence[Message]) -> Safe:
 
 
 def _main(exported: ExportedConversation) -> Safe:
-    children, further = _children(exported)
+    children, unplaced = _children(exported)
     articles = [message_of(message, f"m{number}", children) for number, message in enumerate(exported.messages, 1)]
-    return element("main", *articles, *_branches(exported, children), *further)
+    return element("main", *articles, *_branches(exported, children), *unplaced)
 
 
 def _children(exported: ExportedConversation, prefix: str = "s") -> tuple[Mapping[str, Safe], list[Safe]]:
-    """What sub-agents said: by the call that they answer, and that of those whose call is not here."""
+    """Return the conversations of sub-agents: those to show with a tool call, by its id, and the others."""
     calls = {str(part.get("toolCallId")) for message in (*exported.messages, *exported.others) for part in message.parts}
     placed: dict[str, Safe] = {}
-    further: list[Safe] = []
+    unplaced: list[Safe] = []
     for number, child in enumerate(exported.children, 1):
         at = f"{prefix}{number}"
         below, rest = _children(child, f"{at}-s")
         articles = [message_of(message, f"{at}-m{position}", below) for position, message in enumerate(child.messages, 1)]
-        said = _folded(f"Sub-agent: {child.conversation.title or child.conversation.agent}", (*articles, *rest), "sub")
+        folded = _folded(f"Sub-agent: {child.conversation.title or child.conversation.agent}", (*articles, *rest), "sub")
         call = child.conversation.parent_tool_call
         if call is not None and call in calls:
-            placed[call] = joined(placed.get(call, Safe("")), said)
+            placed[call] = joined(placed.get(call, Safe("")), folded)
         else:
-            further.append(said)
-    return placed, further
+            unplaced.append(folded)
+    return placed, unplaced
 
 
 def _branches(exported: ExportedConversation, children: Mapping[str, Safe]) -> Iterator[Safe]:
-    """What was said on the branches that are not shown, each from where it parts from the others."""
+    """Yield each branch that is not shown, from the message where it starts."""
     known = {message.id: message for message in (*exported.messages, *exported.others)}
     parents = {message.parent for message in exported.others}
     seen = {message.id for message in exported.messages}
     for number, last in enumerate((one for one in exported.others if one.id not in parents), 1):
-        way: list[Message] = []
+        branch: list[Message] = []
         current: Message | None = last
         while current is not None and current.id not in seen:
-            way.append(current)
+            branch.append(current)
             seen.add(current.id)
             current = known.get(current.parent or "")
-        articles = [message_of(message, f"b{number}-m{position}", children) for position, message in enumerate(reversed(way), 1)]
-        behind = f", after “{first_line(current, 50)}”" if current is not None else ""
-        yield _folded(f"Another branch{behind}", articles, "branch")
+        articles = [message_of(message, f"b{number}-m{position}", children) for position, message in enumerate(reversed(branch), 1)]
+        origin = f", after “{first_line(current, 50)}”" if current is not None else ""
+        yield _folded(f"Another branch{origin}", articles, "branch")
 
 
 def _folded(title: str, inside: Iterable[Safe], klass: str) -> Safe:
@@ -127,5 +127,5 @@ def _folded(title: str, inside: Iterable[Safe], klass: str) -> Safe:
 
 def _end() -> Safe:
     return element(
-        "footer", text("Written by moot. Reasoning and tool calls open with a click; paper shows those that are open."), klass="end"
+        "footer", text("Exported by moot. Click reasoning and tool calls to expand them; only expanded ones are printed."), klass="end"
     )

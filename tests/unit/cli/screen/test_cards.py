@@ -16,29 +16,29 @@ def stored(name: str, given: Json, output: str, *, state: str = "output-availabl
     return rest
 
 
-def test_a_diff_keeps_its_signs_and_marks_the_words_that_changed() -> None:
+def test_a_diff_keeps_its_signs_and_marks_changed_words() -> None:
     edit: Json = {"path": "a.py", "edits": [{"old_text": "x = 1", "new_text": "x = 22"}]}
     assert stored("edit_file", edit, "ok") == "✓ Edit a.py · 1 edit\n  @@ -1 +1 @@\n  -x = 1\n  +x = 22\n"
     coloured = stored("edit_file", edit, "ok", look=Look(50, colour=True))
     assert "\x1b[32m+x = \x1b[0m\x1b[7;32m22\x1b[0m" in coloured
 
 
-def test_a_long_output_is_folded_to_its_ends() -> None:
+def test_a_long_output_is_folded_to_its_first_and_last_lines() -> None:
     shown = stored("shell", {"command": "seq"}, "\n".join(map(str, range(100)))).split("\n")
     assert shown[:7] == ["✓ $ seq", "  0", "  1", "  2", "  3", "  … 90 more lines · --call 1", "  94"]
     assert stored("shell", {"command": "seq"}, "\n".join(map(str, range(11)))).count("\n") == 12
 
 
-def test_failed_denied_unknown_and_unanswered_calls_say_so_in_words() -> None:
+def test_failed_denied_and_unanswered_calls_show_their_state() -> None:
     assert stored("shell", {"command": "x"}, "no such thing", state="output-error") == "✗ $ x · failed\n  no such thing\n"
     assert stored("shell", {"command": "x"}, "", state="output-denied") == "⊘ $ x · denied\n"
-    assert stored("nobody", {"a": 1}, "out") == '✓ nobody · {"a":1}\n  out\n'
+    assert stored("unknown_tool", {"a": 1}, "out") == '✓ unknown_tool · {"a":1}\n  out\n'
     assert stored("Bash", {"description": "look", "command": "ls -l"}, "out") == "✓ Bash · ls -l\n  out\n"
     assert stored("shell", {"command": "x"}, "", state="input-available") == "○ $ x · no outcome\n"
     assert stored("shell", {"command": "x"}, "", state="approval-requested") == "○ $ x · waits for an answer\n"
 
 
-def test_live_lines_are_never_more_than_asked_for() -> None:
+def test_live_returns_at_most_the_requested_number_of_lines() -> None:
     transcript = Transcript(Look(30, colour=False))
     for number in range(20):
         chunk = {"type": "tool-input-available", "toolCallId": str(number), "toolName": "shell", "input": {"command": "x" * 99}}

@@ -11,17 +11,17 @@ def fed(transcript: Transcript, *chunks: Chunk, at: int = 1_000_000, body: objec
     transcript.feed(Event("chunks", chunks, at=at, body=body))  # type: ignore[arg-type]
 
 
-def test_words_are_live_until_their_line_is_full_and_then_finished_once() -> None:
+def test_a_paragraph_is_live_until_it_ends_and_printed_once() -> None:
     transcript = Transcript(Look(20, colour=False))
     fed(transcript, {"type": "text-start", "id": "1"}, {"type": "text-delta", "id": "1", "delta": "one two three "})
     assert (transcript.take(), transcript.live(5)) == ("", ["one two three"])
-    fed(transcript, {"type": "text-delta", "id": "1", "delta": "four five six seven "})
-    assert (transcript.take(), transcript.live(5)) == ("one two three four\n", ["five six seven"])
+    fed(transcript, {"type": "text-delta", "id": "1", "delta": "four five six\n\nnext\n"})
+    assert (transcript.take(), transcript.live(5)) == ("one two three four\nfive six\n", ["", "next"])
     fed(transcript, {"type": "text-end", "id": "1"})
-    assert (transcript.take(), transcript.live(5), transcript.take()) == ("five six seven\n", [], "")
+    assert (transcript.take(), transcript.live(5), transcript.take()) == ("\nnext\n", [], "")
 
 
-def test_a_call_is_shown_while_it_runs_and_when_it_is_over() -> None:
+def test_a_call_is_shown_while_it_runs_and_when_it_has_ended() -> None:
     transcript = Transcript(PLAIN)
     fed(transcript, {"type": "tool-input-available", "toolCallId": "a", "toolName": "shell", "input": {"command": "make"}})
     assert transcript.live(5, now=3.0) == ["⠋ $ make · 2.0 s"]
@@ -34,17 +34,17 @@ def plan(*entries: tuple[str, str]) -> Chunk:
     return {"type": "data-plan", "id": "plan", "data": {"entries": [{"content": text, "status": status} for text, status in entries]}}
 
 
-def test_a_plan_is_shown_whole_once_and_then_how_far_it_is() -> None:
+def test_a_plan_is_shown_in_full_once_and_then_by_its_progress() -> None:
     transcript = Transcript(PLAIN)
-    fed(transcript, plan(("look", "in_progress"), ("mend", "pending")))
-    assert transcript.take() == "▸ look\n· mend\n"
-    fed(transcript, plan(("look", "completed"), ("mend", "in_progress")))
-    assert transcript.take() == "plan 1/2: mend\n"
-    fed(transcript, plan(("mend it well", "pending")))
-    assert transcript.take() == "· mend it well\n"
+    fed(transcript, plan(("look", "in_progress"), ("fix", "pending")))
+    assert transcript.take() == "▸ look\n· fix\n"
+    fed(transcript, plan(("look", "completed"), ("fix", "in_progress")))
+    assert transcript.take() == "plan 1/2: fix\n"
+    fed(transcript, plan(("fix it well", "pending")))
+    assert transcript.take() == "· fix it well\n"
 
 
-def test_what_an_agents_own_agent_says_is_shown_and_its_thoughts_are_not() -> None:
+def test_text_of_a_sub_agent_is_shown_but_not_its_reasoning() -> None:
     transcript = Transcript(PLAIN)
     said: Chunk = {
         "type": "data-subagent",
@@ -55,7 +55,7 @@ def test_what_an_agents_own_agent_says_is_shown_and_its_thoughts_are_not() -> No
     assert transcript.take() == "explorer: It is there.\n"
 
 
-def test_calls_that_only_look_share_a_line() -> None:
+def test_calls_that_only_read_share_a_line() -> None:
     transcript = Transcript(PLAIN)
     for name in ("a.py", "b.py"):
         fed(transcript, {"type": "tool-input-available", "toolCallId": name, "toolName": "read_file", "input": {"path": name}})

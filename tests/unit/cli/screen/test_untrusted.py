@@ -18,7 +18,7 @@ EVIL = (
     "\x9b2J\x9d0;t\x9c\x90q\x9c\x1bcb\rc\x08\x7f\u202ed\u2066e\x1b[31mf\x00"
 )
 MARKUP = "[bold red]x[/] [link=http://y]z[/link] <b>&amp;</b> {0} {x!r} %s %(a)s ${HOME} {{ 7*7 }} {% raw %}"
-TOOLS = ("shell", "read_file", "write_file", "edit_file", "ask_user", "todo", "fetch_url", "nobody")
+TOOLS = ("shell", "read_file", "write_file", "edit_file", "ask_user", "todo", "fetch_url", "unknown_tool")
 
 
 def arguments_of(evil: str) -> dict[str, dict[str, Json]]:
@@ -30,7 +30,7 @@ def arguments_of(evil: str) -> dict[str, dict[str, Json]]:
         "ask_user": {"questions": [{"header": evil, "text": evil}]},
         "todo": {"todos": [{"content": evil, "status": "pending"}]},
         "fetch_url": {"url": evil},
-        "nobody": {evil: evil},
+        "unknown_tool": {evil: evil},
     }
 
 
@@ -80,7 +80,7 @@ def everything(look: Look, evil: str) -> str:
 
 
 @pytest.mark.parametrize("look", [Look(80, colour=True), Look(20, colour=False), Look(30, colour=True, unicode=False, motion=False)])
-def test_nothing_untrusted_acts_wherever_it_stands(look: Look) -> None:
+def test_untrusted_text_never_contains_control_sequences(look: Look) -> None:
     shown = everything(look, EVIL)
     left = OURS.sub("", shown) if look.colour else shown
     acting = {character for character in left if unicodedata.category(character) in ("Cc", "Cs") and character != "\n"}
@@ -89,7 +89,7 @@ def test_nothing_untrusted_acts_wherever_it_stands(look: Look) -> None:
     assert look.unicode or left.isascii()
 
 
-def test_markup_and_formats_are_only_text() -> None:
+def test_markup_and_format_strings_are_shown_literally() -> None:
     shown = everything(Look(2000, colour=False), MARKUP)
     literal = MARKUP.replace("&amp;", "&")
     lines = [line for line in shown.split("\n") if "bold" in line]
@@ -98,7 +98,7 @@ def test_markup_and_formats_are_only_text() -> None:
     assert "49" not in shown
 
 
-def test_of_a_hostile_name_its_letters_are_shown() -> None:
+def test_the_letters_of_a_hostile_name_are_shown() -> None:
     transcript = Transcript(Look(80, colour=False))
     transcript.feed(
         Event("chunks", ({"type": "tool-input-available", "toolCallId": "1", "toolName": "read_file", "input": {"path": "a\x1b[2Jb"}},))

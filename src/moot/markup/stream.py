@@ -1,0 +1,163 @@
+"""Markdown that is still being written: which blocks are complete, and what the rest looks like now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from moot.markup.markdown import Block, References, add_definition, parse_blocks
+
+__all__ = ["HELD_ROWS", "MarkdownStream", "Piece", "is_closed"]
+
+HELD_ROWS = 50
+"""Rows after which a table is shown although it has not ended."""
+_OFTEN = 8000
+"""Characters up to which the open block is parsed for each new line; a larger one when it has grown by an eighth."""
+_SHARE = 8
+_LISTS = ("bullet_list", "ordered_list")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A top-level block, or the next part of one: items of a list, lines of a code block, rows of a table."""
+
+    block: Block
+    continued: bool = False
+    """The block began with the piece before."""
+    spaced: bool = False
+    """A blank line comes before it."""
+    number: int = 1
+    """Number of the first item, in an ordered list."""
+    open: bool = False
+    """More of the block may follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """An open block whose beginning was given out already."""
+
+    kind: str
+    markup: str = ""
+    number: int = 1
+    head: str = ""
+    """Lines that are repeated in order to parse the rest of the block: the opening fence, or the header of a table."""
+
+
+class MarkdownStream:
+    """A splitter of growing text into pieces, which depend on the whole text only and not on how it was cut into chunks.
+
+    A block is complete when the next one begins. In addition, finished items of a top-level list and finished lines of a top-level fenced
+    code block are complete at once, and rows of a table after the first 50.
+    """
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._references: References = {}
+        self._carried: _Carried | None = None
+        self._spaced = False
+        self._checked = 0
+        """Characters of complete lines when they were last parsed."""
+
+    @property
+    def pending(self) -> str:
+        """The text that is not given out yet."""
+        return self._text
+
+    def feed(self, text: str) -> None:
+        """Add text."""
+        self._text += text
+
+    def advance(self) -> tuple[list[Piece], Piece | None]:
+        """Return the pieces that became complete, and the open block as far as it has complete lines."""
+        end = self._text.rfind("\n") + 1
+        grown = end - self._checked
+        if grown <= 0 or (end > _OFTEN and grown < end // _SHARE):
+            return [], None
+        pieces = self._parsed(self._text[:end])
+        self._checked = end
+        if not pieces:
+            self._cut(self._text.count("\n"), None)
+            return [], None
+        at = _first_open(pieces)
+        closed, opened = pieces[:at], pieces[at] if at == len(pieces) - 1 else None
+        line, carried = pieces[at].block.lines[0], None if at else self._carried
+        if opened is not None:
+            done, opened, line, carried = self._divided(opened, line, carried)
+            closed += done
+        for piece in closed:
+            self._define(piece.block)
+        self._cut(line, carried)
+        return closed, opened and replace(opened, open=True)
+
+    def rest(self) -> list[Piece]:
+        """Return what was not returned as complete, as if the text ended here."""
+        return self._parsed(self._text)
+
+    def end(self) -> list[Piece]:
+        """Return the last pieces."""
+        pieces, self._text = self.rest(), ""
+        return pieces
+
+    def _parsed(self, text: str) -> list[Piece]:
+        carried = self._carried
+        head = carried.head if carried else ""
+        blocks = parse_blocks(head + text, self._references)
+        pieces = [Piece(block, spaced=block.spaced, number=int(block.token.attrGet("start") or 1)) for block in blocks]
+        if pieces:
+            first = pieces[0]
+            if carried and carried.kind == first.block.kind and carried.markup == first.block.token.markup:
+                pieces[0] = replace(first, continued=True, spaced=self._spaced, number=carried.number)
+            else:
+                pieces[0] = replace(first, spaced=self._spaced or first.spaced)
+        return pieces
+
+    def _divided(self, piece: Piece, line: int, carried: _Carried | None) -> tuple[list[Piece], Piece | None, int, _Carried | None]:
+        """Return the complete part of an open block, the open part, the line where that begins, and what to know about it."""
+        block, markup = piece.block, piece.block.token.markup
+        if block.kind in _LISTS and len(block.children) > 1:
+            *items, last = block.children
+            number = piece.number + len(items)
+            done = replace(piece, block=replace(block, children=items))
+            opened = replace(piece, block=replace(block, children=[last]), continued=True, spaced=last.spaced, number=number)
+            return [done], opened, last.lines[0], _Carried(block.kind, markup, number)
+        if block.kind == "fence" and markup:
+            if is_closed(block):
+                return [piece], None, block.lines[1], None
+            if block.token.content:
+                return [piece], None, block.lines[1], _Carried("fence", markup, head=self._lines(block.lines[0], 1))
+        if block.kind == "table" and len(block.children) > 1 and (piece.continued or len(block.children[1].children) >= HELD_ROWS):
+            return [piece], None, block.lines[1], _Carried("table", head=self._lines(block.lines[0], 2))
+        return [], piece, line, carried
+
+    def _lines(self, first: int, count: int) -> str:
+        head = self._carried.head if self._carried else ""
+        return "".join(f"{line}\n" for line in (head + self._text).split("\n", first + count)[first : first + count])
+
+    def _cut(self, line: int, carried: _Carried | None) -> None:
+        """Drop the lines before that one; counted with those that are repeated."""
+        line -= self._carried.head.count("\n") if self._carried else 0
+        if line > 0:
+            *dropped, rest = self._text.split("\n", line)
+            self._checked -= len(self._text) - len(rest)
+            self._text = rest
+            self._spaced = not dropped[-1].strip()
+        self._carried = carried
+
+    def _define(self, block: Block) -> None:
+        add_definition(block.token, self._references)
+        for child in block.children:
+            self._define(child)
+
+
+def is_closed(fence: Block) -> bool:
+    """Return whether a fenced code block has its closing fence."""
+    first, end = fence.lines
+    content = fence.token.content
+    return end - first - 1 > content.count("\n") + (content != "" and not content.endswith("\n"))
+
+
+def _first_open(pieces: Sequence[Piece]) -> int:
+    last = len(pieces) - 1
+    if last and pieces[last].block.kind == "paragraph" and pieces[last - 1].block.kind == "definition" and not pieces[last].spaced:
+        return last - 1  # the paragraph may turn out to be the definition's title
+    return last
