@@ -93,7 +93,7 @@ def tools() -> str:
 
 
 def commands() -> str:
-    return table(("command", "what it does"), ((f"`moot {' '.join(path)}`", command.words) for path, command in leaves(TREE)))
+    return table(("command", "what it does"), ((f"`moot {' '.join(path)}`", command.help) for path, command in leaves(TREE)))
 
 
 def slash_commands() -> str:

@@ -11,10 +11,10 @@ import anyio
 
 from moot.agents.known.finding import presence_of
 from moot.cli.agents import agent_of
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.trying import try_model
 from moot.config.settings import Settings
 from moot.engine import open_engine

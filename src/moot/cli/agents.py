@@ -7,10 +7,10 @@ import re
 from typing import Annotated
 
 from moot.agents.known.finding import agent_called, agents_here, known_agents, presence_of
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.paging import Paged, paged
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.config.home import home_of
 from moot.config.loading import FILE

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from anyio import to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.progress import Progress
 from moot.config.home import home_of
 from moot.errors import UsageError

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import anyio
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.engine.channels import serve as serve_channel
 from moot.plugins import CHANNELS

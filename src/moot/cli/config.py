@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
-from moot.cli.parameters import Parameter
 from moot.config.home import home_of
 from moot.config.loading import FILE, Loaded
 from moot.config.secret import masked

@@ -15,13 +15,13 @@ from typing import Annotated, Literal, TypeAlias
 import anyio
 import anyio.to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.asking import may_replace
 from moot.cli.installing import install
 from moot.cli.left_out import left_out_json, say_left_out, together
 from moot.cli.opening import opened, opened_at
 from moot.cli.options import Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.progress import Progress
 from moot.cli.things import many, of_things
 from moot.cli.times import beginning

@@ -12,12 +12,12 @@ from typing import Annotated
 
 from anyio import to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.asking import confirm
 from moot.cli.configured import here
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.progress import Progress
 from moot.cli.references import find_conversation
 from moot.engine import Engine

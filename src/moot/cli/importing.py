@@ -11,12 +11,12 @@ from typing import Annotated
 
 import anyio.to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import here
 from moot.cli.import_besides import besides_json, print_besides
 from moot.cli.import_report import ImportProgress, print_report, report_json
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
-from moot.cli.parameters import Parameter
 from moot.cli.times import beginning
 from moot.config.files import write_atomically
 from moot.engine import Engine

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
+from moot.cli.arguments.parameters import Parameter, Plain
 from moot.cli.lines import Lines
 from moot.cli.log_file import LEVELS, file_of
-from moot.cli.parameters import Parameter, Plain
 from moot.config.home import home_of
 from moot.errors import UsageError
 from moot.types.canonical import JsonObject, loads_object
@@ -31,7 +31,7 @@ Entry = tuple[JsonObject, bytes]
 
 def logs(
     *,
-    number: Annotated[int, Parameter(name=("--number", "-n"), least=0, help="The last so many.")] = 50,
+    number: Annotated[int, Parameter(name=("--number", "-n"), minimum=0, help="The last so many.")] = 50,
     follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Go on with what comes, until Ctrl+C.")] = False,
     level: Annotated[Literal["debug", "info", "warning", "error"], Parameter(help="At least that bad.")] = "debug",
     run: Annotated[str, Parameter(help="Only of this run.")] = "",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.fetching import fetch
 from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.paging import paged
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.cli.welcome.choosing import choose as choose_model

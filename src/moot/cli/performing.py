@@ -9,10 +9,9 @@ from typing import Any
 
 import anyio
 
+from moot.cli.arguments.signatures import Call, wants_output
 from moot.cli.logs import logging_to
 from moot.cli.output import Output
-from moot.cli.reading import Call
-from moot.cli.slots import wants_output
 
 
 def perform(call: Call) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured, here
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.references import find_conversation
 from moot.cli.tables import print_table
 from moot.config.files import locked, write_atomically

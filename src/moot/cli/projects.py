@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Cursor, Limit, Out
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject

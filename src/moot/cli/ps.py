@@ -9,10 +9,10 @@ from typing import Annotated
 
 import anyio
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.showing import brief
 from moot.cli.tables import print_table
 from moot.cli.times import age

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from moot.cli.arguments import LATEST, PREVIOUS
+from moot.cli.arguments.parameters import LATEST, PREVIOUS
 from moot.cli.numbers import numbered
 from moot.engine import Engine
 from moot.errors import NotFound

@@ -10,11 +10,11 @@ from typing import Annotated
 
 import anyio
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.messages import print_messages
 from moot.cli.opening import opened_at
 from moot.cli.options import Out, Which
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.rerunning import run_again, run_with
 from moot.cli.screen.show import ShowScreen
 from moot.cli.showing import OnScreen, Show, ShowEvents, ShowText
@@ -37,7 +37,7 @@ async def replay(
     *,
     speed: Annotated[float | None, Parameter(above=0, help="How many times as fast; 1 on a terminal, at once in a pipe.")] = None,
     instant: Annotated[bool, Parameter(help="All at once.")] = False,
-    from_: Annotated[int, Parameter(name="--from", least=1, help="Begin with this event, by its seq.")] = 1,
+    from_: Annotated[int, Parameter(name="--from", minimum=1, help="Begin with this event, by its seq.")] = 1,
     jsonl: Annotated[bool, Parameter(name="--jsonl", help="Each event as a line of JSON.")] = False,
     rerun: Annotated[
         bool, Parameter(name="--rerun", help="Run it again offline against its own recording, and say what differs; exit code 1 then.")

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from moot.agents.known.finding import agent_called
-from moot.cli.arguments import LATEST, PREVIOUS
+from moot.cli.arguments.parameters import LATEST, PREVIOUS, Parameter
 from moot.cli.configured import configured, here
 from moot.cli.edited import with_edits
 from moot.cli.following import Follower
 from moot.cli.messages import print_messages
-from moot.cli.options import Files, Out, RunFlags, ShowFlags, run_settings
+from moot.cli.options import Continue, Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.prompts import gather, read_schema
 from moot.cli.references import copied, find_conversation
 from moot.cli.showing import Show
@@ -66,14 +65,7 @@ async def run(
     /,
     *,
     file: Files | None = None,
-    continue_: Annotated[
-        str | None,
-        Parameter(
-            name=("--continue", "-c"),
-            kind="conversation",
-            help="Go on with a conversation: its id or list index, --continue=TITLE; alone: the latest one here.",
-        ),
-    ] = None,
+    continue_: Continue | None = None,
     reply: Annotated[
         bool, Parameter(name="--reply", help="Go on with the conversation used last, wherever that was; with -c: the last one here.")
     ] = False,

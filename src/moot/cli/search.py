@@ -8,10 +8,10 @@ import textwrap
 import time
 from typing import Annotated
 
+from moot.cli.arguments.parameters import AsJson, Cursor, Limit, Parameter, Plain
 from moot.cli.configured import configured, here
 from moot.cli.lines import Lines
 from moot.cli.numbers import keep_numbers
-from moot.cli.parameters import AsJson, Cursor, Limit, Parameter, Plain
 from moot.cli.times import moment
 from moot.config.settings import Settings
 from moot.convert.found import found_json

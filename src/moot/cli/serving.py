@@ -13,10 +13,10 @@ from typing import Annotated
 import anyio
 from anyio import to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import here
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.config.loading import Loader
 from moot.engine.servers import Serving, serving
 from moot.guard.tokens import CODE_SECONDS, digest, new_code
@@ -32,7 +32,9 @@ class Where:
     """Where a server listens."""
 
     host: Annotated[str | None, Parameter(help="The address, instead of the configuration's; 127.0.0.1 without one.")] = None
-    port: Annotated[int | None, Parameter(least=0, most=65535, help="The port, instead of the configuration's; 0 takes a free one.")] = None
+    port: Annotated[
+        int | None, Parameter(minimum=0, maximum=65535, help="The port, instead of the configuration's; 0 takes a free one.")
+    ] = None
     allow_remote: Annotated[
         bool, Parameter(name="--allow-remote", help="The address may be one that other machines reach; see docs/server.md.")
     ] = False

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.asking import confirm
 from moot.cli.left_out import say_left_out
 from moot.cli.opening import opened, opened_at
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.times import moment
 from moot.config.schema import seconds

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Literal
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import here
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.references import find_conversation
 from moot.cli.tables import print_table
 from moot.types.canonical import Json, JsonObject
@@ -29,7 +29,7 @@ _WAIT = 30.0
 async def stats(
     *,
     by: Annotated[By | None, Parameter(name="--by", help="Only sums by this.")] = None,
-    days: Annotated[int | None, Parameter(name="--days", help="Only answers of so many days, today included.", least=1)] = None,
+    days: Annotated[int | None, Parameter(name="--days", help="Only answers of so many days, today included.", minimum=1)] = None,
     conversation: Annotated[str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only of this one.")] = None,
     json: AsJson = False,
     output: Out,

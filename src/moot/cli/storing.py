@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.progress import Progress
 from moot.cli.tables import print_table
 from moot.errors import Busy
@@ -17,7 +17,7 @@ from moot.types.upkeep import ConversationSize, Extent, Sealed, Sizes, Upkeep
 
 async def stats(
     *,
-    limit: Annotated[int, Parameter(name="--limit", help="How many conversations to name, largest first.", least=0)] = 10,
+    limit: Annotated[int, Parameter(name="--limit", help="How many conversations to name, largest first.", minimum=0)] = 10,
     json: AsJson = False,
     output: Out,
 ) -> None:

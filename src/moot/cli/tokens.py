@@ -8,10 +8,10 @@ from typing import Annotated, cast
 
 import anyio
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.times import age
 from moot.config.schema import seconds

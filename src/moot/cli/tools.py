@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.paging import paged
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.plugins import TOOLS
 from moot.tools.described import tool_facts, tool_json

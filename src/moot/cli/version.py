@@ -6,8 +6,8 @@ import platform
 from typing import Annotated
 
 from moot import __version__
+from moot.cli.arguments.parameters import AsJson, Plain
 from moot.cli.lines import Lines
-from moot.cli.parameters import AsJson, Plain
 
 
 def version(*, json: AsJson = False, output: Annotated[Lines, Plain]) -> None:

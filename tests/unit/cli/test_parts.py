@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.arguments import ALL_TOOLS, LATEST, settle, wants_json
 from moot.cli.following import exit_code_of
 from moot.cli.lines import screen_json
 from moot.cli.options import seconds
@@ -15,45 +14,6 @@ from moot.cli.times import age
 from moot.convert.contract import problems
 from moot.errors import UsageError
 from moot.types.canonical import Json
-
-
-@pytest.mark.parametrize(
-    ("given_words", "settled"),
-    [
-        ("run -c", f"run --continue={LATEST}"),
-        ("run -c 3 x", "run --continue=3 x"),
-        ("run --continue 0193a4b2", "run --continue=0193a4b2"),
-        ("run -c and", f"run --continue={LATEST} and"),
-        ("run -c fade", f"run --continue={LATEST} fade"),
-        ("run --continue=Title", "run --continue=Title"),
-        ("run -- -c 3", "run -- -c 3"),
-        ("search -c 3 word", "search -c 3 word"),
-        ("run --tools x", f"run --tools={ALL_TOOLS} x"),
-        ("run --tools", f"run --tools={ALL_TOOLS}"),
-        ("run --tools=shell", "run --tools=shell"),
-        ("run --tools shell x", "run --tools=shell x"),
-        ("chat new --tools read_file,nope x", "chat new --tools=read_file,nope x"),
-        ("run --tools raed_file x", "run --tools=raed_file x"),
-        ("run --tools --json", f"run --tools={ALL_TOOLS} --json"),
-    ],
-)
-def test_a_value_that_may_be_left_out_is_settled_before_parsing(given_words: str, settled: str) -> None:
-    assert settle(given_words.split()) == settled.split()
-
-
-def test_a_prompt_of_several_words_is_never_taken_for_tool_names() -> None:
-    assert settle(["run", "--tools", "shell, please"]) == ["run", f"--tools={ALL_TOOLS}", "shell, please"]
-
-
-@given(st.lists(st.text(max_size=8).filter(lambda word: word not in ("-c", "--continue", "--tools"))))
-def test_other_words_go_through_as_they_are(words: list[str]) -> None:
-    assert settle(words) == words
-    assert settle(["--", *words, "-c"]) == ["--", *words, "-c"]
-
-
-def test_json_is_wanted_only_before_two_dashes() -> None:
-    assert wants_json(["run", "--json"])
-    assert not wants_json(["run", "--", "--json"])
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8))

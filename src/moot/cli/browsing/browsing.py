@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moot.cli.arguments.signatures import Call
 from moot.cli.browsing.looking import Look, Place, choice_of, look_at
 from moot.cli.browsing.rows import items_of
 from moot.cli.configured import configured, here
@@ -10,7 +11,6 @@ from moot.cli.picking.drawing import View, moves_cursor
 from moot.cli.picking.frame import Frame
 from moot.cli.picking.keyboard import Keyboard
 from moot.cli.picking.listing import Listing
-from moot.cli.reading import Call
 from moot.plugins.registry import attribute
 
 _PERFORM = "moot.cli.performing:perform"

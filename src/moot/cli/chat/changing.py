@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.opening import opened_at
 from moot.cli.options import AsJson, Out, Which
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.references import find_message
 from moot.engine import Engine
 from moot.errors import UsageError

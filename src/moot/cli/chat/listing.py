@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
+from moot.cli.arguments.parameters import AsJson, Cursor, Limit, Parameter, Plain
 from moot.cli.configured import configured, here
 from moot.cli.lines import Lines
 from moot.cli.numbers import keep_numbers
-from moot.cli.parameters import AsJson, Cursor, Limit, Parameter, Plain
 from moot.cli.tables import print_table
 from moot.cli.times import age
 from moot.config.settings import Settings

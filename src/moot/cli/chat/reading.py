@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.chat.around import AROUND, show_around
 from moot.cli.chat.drawing import drawn
 from moot.cli.chat.facts import live_statuses
@@ -14,7 +15,6 @@ from moot.cli.messages import print_call, print_messages, say_head
 from moot.cli.opening import opened_at
 from moot.cli.options import AsJson, Out, Which
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.convert.given import conversation_json, message_json, node_json
 from moot.guard.terminal import clean
 from moot.types.canonical import Json
@@ -24,12 +24,12 @@ async def show(
     conversation: Which,
     /,
     *,
-    limit: Annotated[int | None, Parameter(least=1, help="Only the last so many messages.")] = None,
+    limit: Annotated[int | None, Parameter(minimum=1, help="Only the last so many messages.")] = None,
     cursor: Annotated[str | None, Parameter(help="Go on with what is older: the last page's next_cursor.")] = None,
     at: Annotated[
         str | None, Parameter(help="A message and those around it, on whatever branch it is: its number in `moot chat tree`, or its id.")
     ] = None,
-    call: Annotated[int | None, Parameter(least=1, help="The whole of one tool call, by the number that a folded one shows.")] = None,
+    call: Annotated[int | None, Parameter(minimum=1, help="The whole of one tool call, by the number that a folded one shows.")] = None,
     raw: Annotated[
         bool, Parameter(name="--raw", help="What the vendor sent, as it came: frames with their times; in a pipe its bytes and no more.")
     ] = False,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.chat.looping import stay, stays
 from moot.cli.configured import here
 from moot.cli.following import Follower
 from moot.cli.opening import opened, opened_at
 from moot.cli.options import Files, Out, RunFlags, ShowFlags, Which
-from moot.cli.parameters import Parameter
 from moot.cli.prompts import gather
 from moot.cli.references import find_conversation, live_run
 from moot.cli.run import Request, make_show, perform

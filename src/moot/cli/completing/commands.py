@@ -6,9 +6,9 @@ import os
 from pathlib import Path, PurePath
 from typing import Annotated
 
+from moot.cli.arguments.parameters import AsJson, Parameter, Plain
 from moot.cli.completing.scripts import SCRIPTS, Shell
 from moot.cli.lines import Lines
-from moot.cli.parameters import AsJson, Parameter, Plain
 from moot.config.files import write_atomically
 from moot.errors import UsageError
 

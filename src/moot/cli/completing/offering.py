@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from moot.cli.command import Command, Group
 from moot.cli.completing.lines import Line
-from moot.cli.completing.table import Argument, arguments_of
+from moot.cli.completing.table import Argument, stored_arguments
 from moot.cli.tree import TREE
 from moot.plugins.registry import attribute
 
 Value = tuple[str, str]
 """What is typed, and a word about it."""
 
-HELP = Argument(("--help",), False, "", (), False, "Says how this is used.")
+HELP = Argument(("--help",), False, "", (), False, "Show this help.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ def offer(line: Line) -> Offer:
         level = level.commands[word]
     rest = line.words[len(path) :]
     if isinstance(level, Command):
-        return _argument([*arguments_of(tuple(path)), HELP], rest, line.part)
+        return _argument([*stored_arguments(tuple(path)), HELP], rest, line.part)
     if rest:
         return Offer()
-    named = {name: item.words for name, item in level.commands.items()} | ({"--help": HELP.help} if line.part.startswith("-") else {})
+    named = {name: item.help for name, item in level.commands.items()} | ({"--help": HELP.help} if line.part.startswith("-") else {})
     return Offer(tuple(value for value in named.items() if value[0].startswith(line.part)))
 
 

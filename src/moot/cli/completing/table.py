@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from moot.cli.arguments.signatures import arguments_of
 from moot.cli.command import Command, Group
-from moot.cli.slots import slots_of
 from moot.cli.tree import TREE
 from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, loads_object
@@ -31,7 +31,7 @@ class Argument:
     help: str
 
 
-def arguments_of(path: tuple[str, ...]) -> tuple[Argument, ...]:
+def stored_arguments(path: tuple[str, ...]) -> tuple[Argument, ...]:
     """The arguments of the command at a path of the tree, from the table."""
     rows = cast("list[Any]", loads_object(FILE.read_bytes()).get(" ".join(path), []))
     return tuple(Argument(tuple(row[0]), row[1], row[2], tuple(row[3]), row[4], row[5]) for row in rows)
@@ -53,8 +53,10 @@ def leaves(group: Group, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 
 def _rows(command: Command) -> list[Json]:
     rows: list[Json] = []
-    for slot in slots_of(attribute(command.path)):
-        kind = "file" if slot.kind is Path else slot.parameter.kind
-        many = slot.many or slot.rest
-        rows.append([list[Json](slot.flags), slot.kind is not bool, kind, list[Json](slot.choices), many, slot.parameter.help])
+    for argument in arguments_of(attribute(command.path)):
+        kind = "file" if argument.type is Path else argument.parameter.kind
+        repeats = argument.many or argument.rest
+        rows.append(
+            [list[Json](argument.flags), argument.type is not bool, kind, list[Json](argument.choices), repeats, argument.parameter.help]
+        )
     return rows

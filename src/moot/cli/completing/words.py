@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter, Plain
 from moot.cli.completing.lines import split
 from moot.cli.completing.offering import offer
 from moot.cli.completing.scripts import Shell
 from moot.cli.lines import Lines
-from moot.cli.parameters import Parameter, Plain
 from moot.guard.terminal import clean
 
 _BREAKS = frozenset("=:@")
