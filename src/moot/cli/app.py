@@ -17,9 +17,9 @@ from moot.errors import MootError
 from moot.plugins.registry import attribute
 
 _REPL = "moot.cli.repl.conversing:bare"
-"""What `moot` without a command runs."""
+"""Path of the function that `moot` without a command runs."""
 
-_REPL_ARGUMENTS = ([], ["--yes"], ["-y"])
+_REPL_ARGUMENTS: tuple[list[str], ...] = ([], ["--yes"], ["-y"])
 
 _FILES = 64
 """Open files that a run with few tools needs, and some spare."""

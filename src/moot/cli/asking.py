@@ -1,4 +1,4 @@
-"""A line from the person at the terminal, and a plain yes or no."""
+"""Prompts on the terminal for one line or a yes or no."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO = frozenset({"n", "no"})
 
 
 async def confirm(question: str, output: Output) -> bool:
-    """A plain yes or no; the end of input is a no."""
+    """Ask a yes/no question until it is answered. End of input counts as no."""
     while True:
         line = await ask_line(f"{question} [y/n]: ", output)
         if line is None or line.strip().lower() in _NO:
@@ -27,24 +27,24 @@ async def confirm(question: str, output: Output) -> bool:
 
 
 async def may_replace(path: Path, output: Output, *, force: bool) -> bool:
-    """Whether a file may be written there: where one is already, only if a person says so.
+    """Return whether the file may be written, asking the user before an existing one is replaced.
 
-    Raises UsageError for such a file where nobody can be asked.
+    Raise UsageError if the file exists and the user cannot be asked.
     """
     if force or not await anyio.Path(path).is_file():
         return True
     if output.attended:
-        return await confirm(f"{path} is there already. Replace it?", output)
-    raise UsageError(f"{str(path)!r} is there already", fix="--force replaces it")
+        return await confirm(f"{path} already exists. Replace it?", output)
+    raise UsageError(f"File {str(path)!r} already exists.", fix="Use --force to replace it.")
 
 
 async def ask_line(question: str, output: Output) -> str | None:
-    """One line from the terminal without its end; None when there is no more. Cancellable.
+    """Return one line from the terminal without its line end, or None at the end of input. May be cancelled.
 
-    What was typed before the question, or comes with more lines in the same breath (a paste), is no answer to it and is thrown away.
+    Input typed before the question is discarded, and so are further lines of a paste.
     """
     descriptor = sys.stdin.fileno()
-    forget_typed(descriptor)
+    discard_input(descriptor)
     output.prompt(question)
     pieces = b""
     while not pieces.endswith(b"\n"):
@@ -57,9 +57,9 @@ async def ask_line(question: str, output: Output) -> str | None:
     return pieces.decode("utf-8", "replace").rstrip("\n")
 
 
-def forget_typed(descriptor: int) -> None:
-    """Throws away what a terminal holds that nobody has read."""
+def discard_input(descriptor: int) -> None:
+    """Discard unread terminal input."""
     try:
         termios.tcflush(descriptor, termios.TCIFLUSH)
-    except termios.error:  # no terminal
+    except termios.error:  # not a terminal
         return

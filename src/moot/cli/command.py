@@ -21,7 +21,7 @@ class Command:
     details: tuple[str, ...] = ()
     """More paragraphs for the command's own help page."""
     bare: bool = False
-    """Whether the command is a plain function that needs neither the event loop nor the log, and is called without importing them."""
+    """True for a plain function that needs neither the event loop nor the log, and is called without importing them."""
 
 
 @dataclass(frozen=True, slots=True)

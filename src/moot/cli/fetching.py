@@ -1,4 +1,4 @@
-"""An embedded model's weights brought here: what is fetched, from whom, and whether the person wants it."""
+"""Downloading the weights of embedded models, with the user's consent."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from moot.providers.weights.pull import Offer, pull
 
 
 def is_missing(name: str, home: Path) -> bool:
-    """Whether an embedded model's weights are known and not here."""
+    """Return whether the weights of this embedded model are known but not installed."""
     return name in MANIFEST and path_of(name, home) is None
 
 
 async def provide(name: str, home: Path, output: Output, *, consent: bool) -> None:
-    """Fetches what is missing. Raises as `fetch`, and ProviderError where the model could not run: nobody is to fetch it for nothing."""
+    """Download missing weights. Raise like `fetch`, and ProviderError if the model cannot run on this machine."""
     if is_missing(name, home):
         check_machine(MANIFEST[name].size)
         await fetch(name, home, output, consent=consent)
 
 
 async def fetch(name: str, home: Path, output: Output, *, consent: bool, source: Path | None = None) -> Path:
-    """Where the weights lie now. Raises UsageError when nobody can be asked, Refused when the person said no, ProviderError.
+    """Download weights and return their path. `source` is a local file to use instead.
 
-    `source` is a file of the person's own, used instead of the manifest's sources.
+    Raise UsageError if the user cannot be asked, Refused if they decline, and ProviderError if the download fails.
     """
     if source and (reason := _unreadable(source)):
-        raise UsageError(f"cannot read {str(source)!r}: {reason}", fix="--from takes the file of the weights")
+        raise UsageError(f"Cannot read {str(source)!r}: {reason}.", fix="Pass the weights file to --from.")
 
     async def ask(offer: Offer) -> bool:
         for line in offer.lines():
@@ -40,8 +40,8 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
             return True
         if not output.attended:
             words = " ".join(["moot models pull", name, *(["--from", str(source)] if source else []), "--yes-download"])
-            raise UsageError(f"the weights of {name!r} are not here, and nobody can be asked", fix=words)
-        return await confirm("Fetch it?", output)
+            raise UsageError(f"The weights of {name!r} are not installed, and downloading them needs consent.", fix=words)
+        return await confirm("Download it?", output)
 
     bar = Bar(output)
     try:
@@ -51,7 +51,7 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
 
 
 def _unreadable(path: Path) -> str:
-    """Why a file can't be read; empty when it can."""
+    """Return why the file cannot be read, or an empty string if it can."""
     try:
         with path.open("rb"):
             return ""
@@ -60,7 +60,7 @@ def _unreadable(path: Path) -> str:
 
 
 class Bar:
-    """Progress on stderr: one line that is redrawn on a terminal, a line for each tenth elsewhere."""
+    """Progress bar on stderr: redrawn on a terminal, one line per 10 % elsewhere."""
 
     WIDTH = 30
 
@@ -70,7 +70,7 @@ class Bar:
         self._open = False
 
     def show(self, done: int, total: int) -> None:
-        """Called as often as one likes."""
+        """Update the bar. May be called often."""
         percent = done * 100 // total if total else 100
         terminal = self._output.stderr_terminal
         step = percent if terminal else percent // 10
@@ -85,7 +85,7 @@ class Bar:
             self._output.say(f"{percent} % of {total / 1e6:,.0f} MB")
 
     def close(self) -> None:
-        """Leaves the line as it is."""
+        """Move to the line after the bar."""
         if self._open:
             self._open = False
             self._output.redraw("", ended=True)

@@ -1,4 +1,4 @@
-"""Small prompt-toolkit applications: they stand below what is in the terminal already, and are gone when they are over."""
+"""Small prompt-toolkit applications, drawn below the terminal's content and erased when they end."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from prompt_toolkit.styles import Style
 __all__ = ["application", "bind", "bind_usual", "depth", "fragments"]
 
 ESCAPE_SECONDS = 0.05
-"""How long an Esc waits for the rest of a key; longer and leaving feels slow."""
+"""Seconds to wait after Esc for the rest of a key sequence. Longer delays make leaving feel slow."""
 
 
 def application(
     layout: Layout,
     keys: KeyBindings,
     styles: Mapping[str, str],
-    paper: Vt100_Output,
+    terminal: Vt100_Output,
 ) -> Application[Any]:
-    """An application that draws on `paper`; the terminal's screen is never cleared."""
-    # where the cursor stands is nothing we need; a terminal that does not answer would get a warning, a slow one typed rubbish
-    paper.enable_cpr = False
-    made: Application[Any] = Application(
+    """Return an application that draws on the given output without clearing the screen."""
+    # Cursor position reports are not needed. A terminal that doesn't answer them causes a warning, a slow one stray input.
+    terminal.enable_cpr = False
+    result: Application[Any] = Application(
         layout=layout,
         key_bindings=keys,
         style=Style.from_dict(dict(styles)),
@@ -39,29 +39,29 @@ def application(
         full_screen=False,
         mouse_support=False,
         input=create_input(sys.stdin),
-        output=paper,
+        output=terminal,
     )
-    made.ttimeoutlen = made.timeoutlen = ESCAPE_SECONDS
-    return made
+    result.ttimeoutlen = result.timeoutlen = ESCAPE_SECONDS
+    return result
 
 
 def depth(colour: bool) -> ColorDepth:
-    """The terminal's own sixteen colours, or none."""
+    """Return the depth for the terminal's sixteen colours, or for none."""
     return ColorDepth.DEPTH_4_BIT if colour else ColorDepth.DEPTH_1_BIT
 
 
 def fragments(lines: Iterable[Sequence[tuple[str, str]]]) -> StyleAndTextTuples:
-    """Lines of (class, text) as prompt-toolkit takes them."""
-    made: StyleAndTextTuples = []
+    """Convert lines of (class, text) pairs to prompt-toolkit fragments."""
+    result: StyleAndTextTuples = []
     for number, line in enumerate(lines):
         if number:
-            made.append(("", "\n"))
-        made += [(f"class:{style}" if style else "", text) for style, text in line]
-    return made
+            result.append(("", "\n"))
+        result += [(f"class:{style}" if style else "", text) for style, text in line]
+    return result
 
 
 def bind(keys: KeyBindings, names: Sequence[str], act: Callable[[], None], *, when: Filter | bool = True, eager: bool = False) -> None:
-    """Has each of the keys do it."""
+    """Bind each of the keys to the callback."""
 
     def handle(_: KeyPressEvent) -> None:
         act()
@@ -71,7 +71,7 @@ def bind(keys: KeyBindings, names: Sequence[str], act: Callable[[], None], *, wh
 
 
 def bind_usual(keys: KeyBindings) -> None:
-    """What every program on a terminal heeds: Ctrl+Z suspends, Ctrl+L draws again."""
+    """Bind the usual terminal keys: Ctrl+Z suspends, Ctrl+L redraws."""
 
     @keys.add("c-z")
     def _(event: KeyPressEvent) -> None:

@@ -1,4 +1,4 @@
-"""A command carried out: on the event loop when it wants one, with what the rooms log on stderr."""
+"""Execution of a command: on the event loop if it is a coroutine function, with log records on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moot.cli.output import Output
 
 
 def perform(call: Call) -> Any:
-    """What the command returned."""
+    """Run the command and return its result."""
     output = Output()
     with logging_to(output):
         work = partial(call.command, *call.args, **call.keywords, **({"output": output} if wants_output(call.command) else {}))

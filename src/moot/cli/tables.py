@@ -1,4 +1,4 @@
-"""Lists as columns."""
+"""Tables in plain text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from moot.guard.terminal import clean
 
 
 def print_table(output: Lines, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns for people; the last one is as long as it likes."""
+    """Print aligned columns. The last column is not padded or cut."""
     cleaned = [[" ".join(clean(cell).split()) for cell in row] for row in rows]
     widths = [max(len(row[at]) for row in [list(head), *cleaned]) for at in range(len(head) - 1)]
     for number, row in enumerate([list(head), *cleaned]):

@@ -1,4 +1,4 @@
-"""`moot version`."""
+"""The command `moot version`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moot.cli.lines import Lines
 
 
 def version(*, json: AsJson = False, output: Annotated[Lines, Plain]) -> None:
-    """moot's version."""
+    """Print the version of moot."""
     if json:
         output.json({"version": __version__, "python": platform.python_version()})
     else:

@@ -16,7 +16,7 @@ from moot.cli.arguments.help import lines_of
 from moot.cli.arguments.parser import command_at, parse, wants_json
 from moot.cli.arguments.signatures import Call, arguments_of
 from moot.cli.command import Command, Group
-from moot.cli.completing.table import FILE, leaves, made
+from moot.cli.completing.table import FILE, build_table, leaves
 from moot.cli.tree import TREE
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
@@ -310,4 +310,4 @@ def test_help_is_plain_in_a_pipe(moot: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_completion_table_matches_the_commands() -> None:
-    assert loads_object(FILE.read_bytes()) == made(), "run python docs/generate.py"
+    assert loads_object(FILE.read_bytes()) == build_table(), "run python docs/generate.py"

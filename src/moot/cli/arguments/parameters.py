@@ -35,11 +35,11 @@ class Parameter:
     above: float | None = None
     """Exclusive minimum."""
     kind: Kind = ""
-    """What shell completion offers as values, in addition to the choices of a Literal."""
+    """Kind of values that shell completion offers, in addition to the choices of a Literal."""
     implied: str = ""
     """Value of the option if it is given without one. Empty means that a value is required."""
     accepts: Callable[[str], bool] | None = None
-    """With `implied`: whether the next word is the option's value. A value after `=` is always accepted."""
+    """With `implied`: returns whether the next word is the option's value. A value after `=` is always accepted."""
     parse: bool = True
     """False for an argument that `main` passes in."""
 

@@ -77,7 +77,7 @@ def _values(arguments: Sequence[Argument], words: Sequence[str], literal: Sequen
 
 
 class _Store(argparse.Action):
-    """Converts and stores the value of an option. Only repeatable options may occur more than once."""
+    """Conversion and storage of an option's value. Only repeatable options may occur more than once."""
 
     def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
         argument: Argument = self.const

@@ -37,13 +37,13 @@ class Argument:
     type: type
     """Type of one value: str, int, float, bool or Path."""
     many: bool
-    """Whether the option may be repeated."""
+    """True if the option may be repeated."""
     choices: tuple[str, ...]
     """Allowed values. Empty means any."""
     default: Any
     parameter: Parameter
     rest: bool = False
-    """Whether this positional argument takes all remaining words."""
+    """True if this positional argument takes all remaining words."""
     group: str = ""
     """The function's argument whose dataclass has this field. Empty if it is not a field."""
 

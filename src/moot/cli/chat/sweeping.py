@@ -1,4 +1,4 @@
-"""The list of conversations where only an engine can say: it makes the database, and knows whose process is dead."""
+"""The list of conversations read by an engine, which creates the database and detects dead processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moot.types.run import RunStatus
 
 
 def seen(settings: Settings, wanted: Listed) -> tuple[Page[Conversation], dict[str, RunStatus]]:
-    """A page of conversations, and conversation → state of its live run, for a command without an event loop. Raises StoreError."""
+    """Return a page of conversations and live runs, for a command without an event loop. Raise StoreError on failure."""
     return anyio.run(_seen, settings, wanted)
 
 

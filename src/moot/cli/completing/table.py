@@ -1,4 +1,4 @@
-"""Every command's arguments as plain data, so that completing a word imports no command."""
+"""The arguments of every command as data, so that completion imports no commands."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ FILE = Path(__file__).with_name("table.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
-    """One argument as a shell needs it."""
+class StoredArgument:
+    """One argument, as needed for completion."""
 
     flags: tuple[str, ...]
-    """Empty = it goes by its place."""
+    """Option names. Empty for a positional argument."""
     valued: bool
-    """Whether a value follows; always for one that goes by its place."""
+    """Whether it has a value. True for positional arguments."""
     kind: str
-    """What values it takes, a `Kind` of `parameters`."""
+    """Kind of its values, see `parameters.Kind`."""
     choices: tuple[str, ...]
     many: bool
     help: str
 
 
-def stored_arguments(path: tuple[str, ...]) -> tuple[Argument, ...]:
-    """The arguments of the command at a path of the tree, from the table."""
+def stored_arguments(path: tuple[str, ...]) -> tuple[StoredArgument, ...]:
+    """Return the arguments of a command from the table."""
     rows = cast("list[Any]", loads_object(FILE.read_bytes()).get(" ".join(path), []))
-    return tuple(Argument(tuple(row[0]), row[1], row[2], tuple(row[3]), row[4], row[5]) for row in rows)
+    return tuple(StoredArgument(tuple(row[0]), row[1], row[2], tuple(row[3]), row[4], row[5]) for row in rows)
 
 
-def made() -> JsonObject:
-    """The table as the commands have it now: all of them are imported."""
+def build_table() -> JsonObject:
+    """Build the table from the commands, which imports all of them."""
     return {" ".join(path): list[Json](_rows(command)) for path, command in leaves(TREE)}
 
 
 def leaves(group: Group, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
-    """Every command with its path."""
+    """Yield every command with its path."""
     for name, item in group.commands.items():
         if isinstance(item, Group):
             yield from leaves(item, (*above, name))
