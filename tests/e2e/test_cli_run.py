@@ -262,7 +262,7 @@ def test_a_question_outlives_its_process(moot: MootProcess, obedient: ScriptedPr
 @pytest.mark.parametrize(
     ("arguments", "unwanted"),
     [
-        (("version",), {"cyclopts", "pydantic", "aiohttp", "rich", "anyio", "ruamel", "asyncio"}),
+        (("version",), {"click", "pydantic", "aiohttp", "rich", "anyio", "ruamel", "asyncio"}),
         (("--help",), {"pydantic", "aiohttp", "ruamel", "moot.engine", "moot.config"}),
         (("chat", "list"), {"aiohttp", "rich", "genai_prices"}),
     ],

@@ -96,4 +96,4 @@ def test_arguments_that_are_no_text_are_no_crash(moot: MootProcess) -> None:
         )
         assert ended.returncode in (0, 2), ended.stderr
         assert b"Traceback" not in ended.stderr
-        assert b"unexpected" not in ended.stderr
+        assert b"Unexpected" not in ended.stderr

@@ -229,7 +229,7 @@ def test_files_that_run_out_are_a_word_and_lose_nothing(moot: MootProcess, left:
             os.close(file)
     assert ended.returncode in (0, 1, 2, 5)
     assert b"Traceback" not in ended.stderr
-    assert b"fault of moot" not in ended.stderr
+    assert b"bug in moot" not in ended.stderr
     if ended.returncode:
         assert b"oo many" in ended.stderr, ended.stderr
     else:

@@ -64,7 +64,7 @@ def test_projects_are_listed_shown_and_changed(moot: MootProcess) -> None:
     [
         (("add", "x", "--root", "/no/such/folder"), "no folder"),
         (("add", " "), "needs a name"),
-        (("edit", "default"), "nothing to change"),
+        (("edit", "default"), "No change was given"),
         (("show", "nosuch"), "no project"),
         (("edit", "default", "--name", ""), "needs a name"),
     ],

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import moot
 from moot.cli.output import Output
+from moot.cli.things import plural
 from moot.config.home import KEY_VARIABLES
 from moot.config.settings import Settings
 from moot.engine.owners import living
@@ -45,8 +46,8 @@ def processes(settings: Settings) -> Finding:
     """List the other processes that use this home, by the locks that they hold."""
     places, dead = living(settings.owners)
     words = ", ".join(f"process {place.pid} on {place.host}" for place in places) or "none"
-    left = f"; {dead} stale locks, removed at the next start" if dead else ""
-    return Finding("processes", "ok", f"{words}{left}")
+    stale = f"; {plural(dead, 'stale lock')}, removed at the next start" if dead else ""
+    return Finding("processes", "ok", f"{words}{stale}")
 
 
 def credentials(settings: Settings, origin: Mapping[str, str], environ: Mapping[str, str]) -> Finding:

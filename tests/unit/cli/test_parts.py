@@ -17,7 +17,7 @@ from moot.types.canonical import Json
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8))
-def test_json_on_a_screen_is_the_same_json_without_anything_that_acts(value: Any) -> None:
+def test_json_for_a_terminal_has_no_control_characters(value: Any) -> None:
     plain = json.dumps(value, ensure_ascii=False)
     if any("\ud800" <= character <= "\udfff" for character in plain):
         return
@@ -53,18 +53,18 @@ SCHEMA: Json = {
         ({"n": 1, "more": 1}, "answer.more may not be there"),
     ],
 )
-def test_an_answer_is_held_against_its_schema(value: Json, problem: str | None) -> None:
+def test_an_answer_is_checked_against_its_schema(value: Json, problem: str | None) -> None:
     found = next(problems(value, SCHEMA), None)
     assert (found is None) if problem is None else (found or "").startswith(problem)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("90", 90.0), ("90s", 90.0), ("5m", 300.0), ("1h", 3600.0), ("0.5", 0.5)])
-def test_a_duration_is_seconds_in_the_end(text: str, expected: float) -> None:
+def test_durations_are_converted_to_seconds(text: str, expected: float) -> None:
     assert seconds(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "soon", "-1", "1d2", "1 s s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_invalid_durations_are_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="90s"):
         seconds(text)
 
@@ -83,7 +83,7 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         ("deadline", 124),
     ],
 )
-def test_the_kind_of_a_failure_decides_the_exit_code(kind: str, code: int) -> None:
+def test_the_failure_kind_determines_the_exit_code(kind: str, code: int) -> None:
     assert exit_code_of(kind) == code
 
 

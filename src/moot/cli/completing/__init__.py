@@ -1,6 +1,7 @@
 """Shell completion of commands, options and values.
 
-`table.json` lists every command's arguments and is written by `docs/generate.py`, because importing all commands takes too long.
+`cli/arguments/table.json` lists the arguments of all commands, because importing the commands takes too long. It is written by
+`docs/generate.py`.
 """
 
 __all__: list[str] = []

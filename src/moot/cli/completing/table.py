@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import moot
 from moot.cli.arguments.signatures import arguments_of
 from moot.cli.command import Command, Group
 from moot.cli.tree import TREE
 from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, loads_object
 
-FILE = Path(__file__).with_name("table.json")
+FILE = Path(moot.__file__).parent / "cli" / "arguments" / "table.json"
 
 
 @dataclass(frozen=True, slots=True)
