@@ -11,7 +11,7 @@ from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.paging import Paged, paged
-from moot.cli.tables import print_table
+from moot.cli.tables import print_fields, print_table
 from moot.config.home import home_of
 from moot.config.loading import FILE
 from moot.config.settings import Settings
@@ -58,8 +58,7 @@ def show(name: Annotated[str, Parameter(kind="agent", help="Name of the agent.")
     if json:
         output.json(facts)
         return
-    for key, value in facts.items():
-        output.line(f"{key}: {value if isinstance(value, str) else output.to_json(value)}")
+    print_fields(output, facts)
 
 
 def add(

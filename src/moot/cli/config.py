@@ -85,8 +85,8 @@ def get(key: Annotated[str, Parameter(help="Dotted key, such as models.main.")],
     value: Json = masked(configured(output).configuration)
     for step in key.split("."):
         if not isinstance(value, dict) or step not in value:
-            known = f" Keys next to {step!r}: {', '.join(value)}." if isinstance(value, dict) and value else ""
-            raise UsageError(f"Setting {key!r} is not set.{known}", fix="moot config show")
+            known = f" Settings at this level: {', '.join(value)}." if isinstance(value, dict) and value else ""
+            raise UsageError(f"Setting {key!r} not found.{known}", fix="moot config show")
         value = value[step]
     if json:
         output.json({"key": key, "value": value})

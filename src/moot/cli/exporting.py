@@ -23,7 +23,7 @@ from moot.cli.opening import opened, opened_at
 from moot.cli.options import Out, Which
 from moot.cli.output import Output
 from moot.cli.progress import Progress
-from moot.cli.things import counted, plural
+from moot.cli.things import format_counts, plural
 from moot.cli.times import parse_since
 from moot.engine import Engine
 from moot.errors import UsageError
@@ -131,7 +131,7 @@ async def export(
 
 def _writer(name: str, sharing: Sharing) -> Format:
     if name not in FORMATS:
-        raise UsageError(f"Unknown format {name!r}. Available formats: {', '.join(FORMATS.names())}.")
+        raise UsageError(FORMATS.unknown(name))
     writer: Format = FORMATS.make(name)
     if sharing.share:
         refuse_whole(writer)
@@ -249,4 +249,4 @@ def _counts(fidelity: Fidelity) -> JsonObject:
 def _say_counts(fidelity: Fidelity, output: Output) -> None:
     for word, counts in (("kept", fidelity.kept), ("approximated", fidelity.approximated), ("lost", fidelity.lost)):
         if counts:
-            output.say(f"  {word}: {', '.join(counted(counts))}", "dim")
+            output.say(f"  {word}: {', '.join(format_counts(counts))}", "dim")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from moot.cli.asking import confirm
 from moot.cli.output import Output
+from moot.cli.progress import Progress
+from moot.cli.things import format_bytes
 from moot.errors import UsageError
 from moot.providers.local import check_machine
 from moot.providers.weights.here import path_of
@@ -43,11 +45,15 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
             raise UsageError(f"The weights of {name!r} are not installed, and downloading them needs consent.", fix=words)
         return await confirm("Download it?", output)
 
-    bar = Bar(output)
+    progress = Progress(output)
+
+    def show(done: int, total: int) -> None:
+        progress.show(f"{done / total if total else 1:.0%} of {format_bytes(total)}")
+
     try:
-        return await pull(name, home=home, consent=ask, progress=bar.show, source=source)
+        return await pull(name, home=home, consent=ask, progress=show, source=source)
     finally:
-        bar.close()
+        progress.close()
 
 
 def _unreadable(path: Path) -> str:
@@ -57,35 +63,3 @@ def _unreadable(path: Path) -> str:
             return ""
     except OSError as error:
         return error.strerror or str(error)
-
-
-class Bar:
-    """Progress bar on stderr: redrawn on a terminal, one line per 10 % elsewhere."""
-
-    WIDTH = 30
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._shown = -1
-        self._open = False
-
-    def show(self, done: int, total: int) -> None:
-        """Update the bar. May be called often."""
-        percent = done * 100 // total if total else 100
-        terminal = self._output.stderr_terminal
-        step = percent if terminal else percent // 10
-        if step == self._shown:
-            return
-        self._shown = step
-        filled = self.WIDTH * percent // 100
-        if terminal:
-            self._open = True
-            self._output.redraw(f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {percent:3d} % of {total / 1e6:,.0f} MB")
-        else:
-            self._output.say(f"{percent} % of {total / 1e6:,.0f} MB")
-
-    def close(self) -> None:
-        """Move to the line after the bar."""
-        if self._open:
-            self._open = False
-            self._output.redraw("", ended=True)

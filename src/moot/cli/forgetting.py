@@ -20,6 +20,7 @@ from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
 from moot.cli.progress import Progress
 from moot.cli.references import find_conversation
+from moot.cli.things import plural
 from moot.engine import Engine
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject
@@ -234,7 +235,7 @@ def _print_expired(over: Sequence[Expiry], as_json: bool, output: Output) -> int
 def receipt_lines(receipt: Forgotten, *, dry_run: bool = False) -> list[str]:
     """Format a receipt for people."""
     did = {"purge": "purged", "redact": "redacted"}[receipt.kind]
-    head = f"{'would be ' if dry_run else ''}{did}: {len(receipt.conversations):,} {_plural(len(receipt.conversations), 'conversation')}"
+    head = f"{'would be ' if dry_run else ''}{did}: {plural(len(receipt.conversations), 'conversation')}"
     lines = [head, *(f"  {id}" for id in receipt.conversations[:_SHOWN])]
     if len(receipt.conversations) > _SHOWN:
         lines.append(f"  … and {len(receipt.conversations) - _SHOWN:,} more")
@@ -249,7 +250,3 @@ def receipt_lines(receipt: Forgotten, *, dry_run: bool = False) -> list[str]:
     if receipt.done_at is None and not dry_run:
         lines.append("not finished: moot continues by itself; 'moot purge --finish' continues now")
     return lines
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"

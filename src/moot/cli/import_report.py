@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from moot.cli.output import Output
 from moot.cli.progress import Progress
-from moot.cli.things import counted, plural
+from moot.cli.things import format_bytes, format_counts, plural
 from moot.convert.given import conversation_json
 from moot.guard.terminal import clean
 from moot.runtime.importing import Brought, Report
@@ -42,10 +42,10 @@ class ImportProgress:
         rate = report.bytes_done / passed
         share = min(report.bytes_done / report.bytes, 1.0) if report.bytes else 0.0
         facts = [
-            f"{_size(report.bytes_done)} of {_size(report.bytes)}",
+            f"{format_bytes(report.bytes_done)} of {format_bytes(report.bytes)}",
             f"{sum(report.conversations.values()):,} conversations",
             f"{report.messages:,} messages",
-            f"{_size(rate)}/s",
+            f"{format_bytes(rate)}/s",
         ]
         if rate and passed > _ESTIMATE_AFTER:
             facts.append(f"{_duration((report.bytes - report.bytes_done) / rate)} left")
@@ -169,7 +169,7 @@ def _short(counts: Mapping[str, int]) -> str:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(counted(counts))
+    return ", ".join(format_counts(counts))
 
 
 def _say_totals(report: Report, output: Output) -> None:
@@ -204,14 +204,6 @@ def _say_totals(report: Report, output: Output) -> None:
 def _bar(share: float) -> str:
     full = round(share * _BAR)
     return "█" * full + "░" * (_BAR - full)
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.2f} GB"
 
 
 def _duration(seconds: float) -> str:

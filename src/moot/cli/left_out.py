@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from moot.cli.output import Output
-from moot.cli.things import counted
+from moot.cli.things import format_counts
 from moot.guard.sharing import Kind
 from moot.runtime.sharing import LeftOut
 from moot.types.canonical import Json
@@ -38,6 +38,6 @@ def say_left_out(left_out: Sequence[LeftOut], output: Output) -> None:
         more = f", and {len(places) - _PLACES} more places" if len(places) > _PLACES else ""
         word = "re-encoded" if kind == "pictures" else "removed"
         where = f": {'; '.join(places[:_PLACES])}{more}" if places else ""
-        output.say(f"  {word}: {', '.join(counted({kind: sum(one.count for one in of_kind)}))}{where}", "yellow")
+        output.say(f"  {word}: {', '.join(format_counts({kind: sum(one.count for one in of_kind)}))}{where}", "yellow")
     if any(one.kind == "pictures" for one in left_out):
         output.say("  pictures were re-encoded without metadata; check what they show", "dim")

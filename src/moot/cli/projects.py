@@ -8,7 +8,7 @@ from typing import Annotated
 from moot.cli.arguments.parameters import Parameter
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Cursor, Limit, Out
-from moot.cli.tables import print_table
+from moot.cli.tables import print_fields, print_table
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Project
@@ -106,8 +106,7 @@ def _print_project(project: Project, json: bool, output: Out) -> None:
     if json:
         output.json(facts)
         return
-    for key, value in facts.items():
-        output.line(f"{key}: {value if isinstance(value, str) else output.to_json(value)}")
+    print_fields(output, facts)
 
 
 def _facts(project: Project) -> JsonObject:

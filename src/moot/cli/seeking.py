@@ -10,9 +10,9 @@ from anyio import to_thread
 from moot.cli.lines import Lines
 from moot.cli.progress import Progress
 from moot.cli.references import find_in
+from moot.cli.storage import opened_store
 from moot.config.settings import Settings
 from moot.plugins.registry import attribute
-from moot.store import open_store
 from moot.store.searching.finding import Asked
 from moot.types.meaning import Embedder, Meant
 from moot.types.search import SearchPage
@@ -39,13 +39,10 @@ def meant(settings: Settings, query: str, asked: Asked, directory: str, wait: fl
 
 async def _meant(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
     embedder: Embedder = await to_thread.run_sync(attribute("moot.providers.meaning.having:load"), settings.home)
-    store = await open_store(settings)
-    try:
+    async with opened_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
         await _read(store, embedder, time.monotonic() + wait, output)
         return await store.meaning.search(Meant(query, asked.limit, within), embedder=embedder, wait=0)
-    finally:
-        await store.close()
 
 
 async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -> None:
@@ -63,12 +60,9 @@ async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -
 
 
 async def _searched(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
-    store = await open_store(settings)
-    try:
+    async with opened_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
         return await store.search.search(query, limit=asked.limit, cursor=asked.cursor, conversation=within, best=asked.best)
-    finally:
-        await store.close()
 
 
 async def _conversation(store: Store, settings: Settings, asked: Asked, directory: str) -> str | None:

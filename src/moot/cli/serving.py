@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
-import anyio
 from anyio import to_thread
 
 from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import here
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
+from moot.cli.storage import opened_store
 from moot.config.loading import Loader
 from moot.engine.servers import Serving, serving
 from moot.guard.tokens import CODE_SECONDS, digest, new_code
 from moot.plugins import FACES
-from moot.store import SqliteStore, open_store
+from moot.store import SqliteStore
 from moot.types.canonical import Json
 from moot.types.ids import SystemClock
 from moot.types.token import LOCAL_USER
@@ -67,12 +67,8 @@ async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson
         return
     if where != _ANYWHERE:
         output.say(f"moot: a server is already running at {running.url}", "yellow")
-    store = await open_store(settings)
-    try:
+    async with opened_store(settings) as store:
         await _show(output, json, opens, replace(running, code=partial(_code, store)))
-    finally:
-        with anyio.CancelScope(shield=True):
-            await store.close()
 
 
 def _loaded(where: Where, output: Output) -> Loader:

@@ -10,6 +10,7 @@ from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
 from moot.cli.progress import Progress
 from moot.cli.tables import print_table
+from moot.cli.things import format_bytes
 from moot.errors import Busy
 from moot.store import SqliteStore, open_store
 from moot.types.upkeep import ConversationSize, Extent, Sealed, Sizes, Upkeep
@@ -34,7 +35,7 @@ async def stats(
         output.json(sizes.to_json())
         return
     for name, size, words in _lines(sizes):
-        output.data(f"{name:<13} {_bytes(size):>10}  {words}".rstrip() + "\n")
+        output.data(f"{name:<13} {format_bytes(size):>10}  {words}".rstrip() + "\n")
     if sizes.largest:
         output.data("\n")
         print_table(output, ("rows", "sealed", "original", "conversation", "title"), [_row(one) for one in sizes.largest])
@@ -62,12 +63,13 @@ async def compact(
         return
     if dry_run:
         output.data(
-            f"{sealed.events:,} events of {sealed.conversations:,} conversations can be sealed; {_bytes(before.rows.bytes)} are in rows\n"
+            f"{sealed.events:,} events of {sealed.conversations:,} conversations can be sealed; "
+            f"{format_bytes(before.rows.bytes)} are in rows\n"
         )
-        output.data(f"{_bytes(before.free)} of {_bytes(before.database)} are free pages\n")
+        output.data(f"{format_bytes(before.free)} of {format_bytes(before.database)} are free pages\n")
         return
-    output.data(f"sealed    {sealed.events:,} events, {_bytes(sealed.before)} to {_bytes(sealed.after)}\n")
-    output.data(f"database  {_bytes(before.database)} to {_bytes(after.database)}\n")
+    output.data(f"sealed    {sealed.events:,} events, {format_bytes(sealed.before)} to {format_bytes(sealed.after)}\n")
+    output.data(f"database  {format_bytes(before.database)} to {format_bytes(after.database)}\n")
     if not after.gives_back:
         output.say("moot: an older version created this file, so it keeps its free pages; 'moot store compact --all' rewrites it")
 
@@ -79,7 +81,7 @@ async def _sealed(upkeep: Upkeep, output: Output, *, dry: bool) -> Sealed:
     progress, done = Progress(output), None
     async for done in upkeep.seal():
         share = done.events / total.events if total.events else 1.0
-        progress.show(f"sealing: {min(share, 1.0):.0%}, {done.events:,} events, {_bytes(done.before)} to {_bytes(done.after)}")
+        progress.show(f"sealing: {min(share, 1.0):.0%}, {done.events:,} events, {format_bytes(done.before)} to {format_bytes(done.after)}")
     progress.close()
     if done is None:
         raise Busy("Another process is compacting this store.", fix="Try again when it has finished.")
@@ -92,16 +94,16 @@ async def _smaller(store: SqliteStore, output: Output, *, rewrite: bool) -> None
         await store.upkeep.write_anew(progress.show)
     else:
         async for left in store.upkeep.give_back():
-            progress.show(f"releasing free pages: {_bytes(left)} left")
+            progress.show(f"releasing free pages: {format_bytes(left)} left")
     progress.close()
 
 
 def _lines(sizes: Sizes) -> list[tuple[str, int, str]]:
-    blobs = f"{_bytes(sizes.blobs_inside)} in the database, the rest in files"
+    blobs = f"{format_bytes(sizes.blobs_inside)} in the database, the rest in files"
     free = "free pages, reused by new data" + ("" if sizes.gives_back else "; only 'moot store compact --all' releases them")
     return [
         ("database", sizes.database, ""),
-        ("log, rows", sizes.rows.stored, f"approximate; {sizes.rows.events:,} events, {_bytes(sizes.raw)} of raw data"),
+        ("log, rows", sizes.rows.stored, f"approximate; {sizes.rows.events:,} events, {format_bytes(sizes.raw)} of raw data"),
         ("log, sealed", sizes.sealed.stored, _sealed_words(sizes)),
         ("messages", sizes.messages, ""),
         ("search", sizes.index, "approximate"),
@@ -114,7 +116,7 @@ def _lines(sizes: Sizes) -> list[tuple[str, int, str]]:
 def _sealed_words(sizes: Sizes) -> str:
     sealed = sizes.sealed
     words = f"{sealed.events:,} events in {sizes.segments:,} segments of {sizes.frames:,} frames"
-    return f"{words}; {_bytes(sealed.bytes)} before, {_share(sealed)}" if sealed.events else words
+    return f"{words}; {format_bytes(sealed.bytes)} before, {_share(sealed)}" if sealed.events else words
 
 
 def _share(sealed: Extent) -> str:
@@ -122,11 +124,4 @@ def _share(sealed: Extent) -> str:
 
 
 def _row(one: ConversationSize) -> tuple[str, ...]:
-    return (_bytes(one.rows.stored), _bytes(one.sealed.stored), _bytes(one.sealed.bytes), one.id, one.title or "untitled")
-
-
-def _bytes(size: int) -> str:
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= scale:
-            return f"{size / scale:,.1f} {unit}"
-    return f"{size} B"
+    return (format_bytes(one.rows.stored), format_bytes(one.sealed.stored), format_bytes(one.sealed.bytes), one.id, one.title or "untitled")

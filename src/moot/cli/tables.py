@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from moot.cli.lines import Lines
 from moot.guard.terminal import clean
+from moot.types.canonical import Json
 
 
 def print_table(output: Lines, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -16,3 +17,9 @@ def print_table(output: Lines, head: Sequence[str], rows: Sequence[Sequence[str]
         cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
         text = "  ".join([*cells, row[-1]]).rstrip()
         output.data((output.styled(text, "bold") if number == 0 else text) + "\n")
+
+
+def print_fields(output: Lines, fields: Mapping[str, Json]) -> None:
+    """Print one `key: value` line for each field."""
+    for key, value in fields.items():
+        output.line(f"{key}: {value if isinstance(value, str) else output.to_json(value)}")

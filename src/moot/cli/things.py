@@ -1,4 +1,4 @@
-"""Formatting of counts."""
+"""Formatting of counts and sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def counted(counts: Mapping[str, int]) -> list[str]:
+def format_counts(counts: Mapping[str, int]) -> list[str]:
     """Return nonzero counts with their nouns, most important first: `6 messages`, `1 tool call`."""
     ranked = sorted(counts.items(), key=lambda item: _ORDER.index(item[0]) if item[0] in _ORDER else len(_ORDER))
     return [f"{count:,} {_singular(name) if count == 1 else name}" for name, count in ranked if count]
@@ -24,3 +24,11 @@ def _singular(name: str) -> str:
     if name in _UNCOUNTABLE:
         return name
     return "branch" if name == "branches" else name.removesuffix("s")
+
+
+def format_bytes(size: float) -> str:
+    """Format a size with a decimal unit: `1.5 MB`."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:,.1f} {unit}"
+    return f"{size:.0f} B"

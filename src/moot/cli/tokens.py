@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Annotated, cast
-
-import anyio
 
 from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
-from moot.cli.output import Output
+from moot.cli.storage import opened_store
 from moot.cli.tables import print_table
 from moot.cli.times import age
 from moot.config.schema import seconds
 from moot.errors import UsageError
 from moot.guard.tokens import digest, new_secret
-from moot.store import SqliteStore, open_store
 from moot.types.canonical import Json, JsonObject
 from moot.types.ids import SystemClock, new_id
 from moot.types.token import LOCAL_USER, SCOPES, Scope, Token, User
@@ -27,7 +22,7 @@ All = Annotated[bool, Parameter(name="--all", help="Include expired and revoked 
 
 async def list_(*, all_: All = False, json: AsJson = False, output: Out) -> None:
     """Print tokens, newest first."""
-    async with _stored(output) as store:
+    async with opened_store(configured(output).settings) as store:
         found = await store.tokens.list(revoked=all_)
         names = {user.id: user.name for user in await store.tokens.users()}
     if json:
@@ -56,7 +51,7 @@ async def create(
 ) -> None:
     """Create a token and print its secret, which is not stored."""
     wanted, until = _scopes(scopes), _until(expires)
-    async with _stored(output) as store:
+    async with opened_store(configured(output).settings) as store:
         owner = await store.tokens.user(user) if user is not None else User(LOCAL_USER, LOCAL_USER)
         secret = new_secret()
         token = await store.tokens.create(Token(new_id(), owner.id, name, wanted, expires_at=until), digest(secret))
@@ -73,7 +68,7 @@ async def revoke(
     token: Annotated[str, Parameter(help="Id of the token, its prefix, or the name.")], /, *, json: AsJson = False, output: Out
 ) -> None:
     """Revoke a token. Its open connections are closed within seconds."""
-    async with _stored(output) as store:
+    async with opened_store(configured(output).settings) as store:
         revoked = await store.tokens.revoke((await store.tokens.get(token)).id)
         owner = next(user.name for user in await store.tokens.users() if user.id == revoked.owner)
     if json:
@@ -98,23 +93,13 @@ def token_json(token: Token, user: str) -> JsonObject:
     }
 
 
-@asynccontextmanager
-async def _stored(output: Output) -> AsyncGenerator[SqliteStore, None]:
-    """Open the store without an engine, because nothing is run."""
-    store = await open_store(configured(output).settings)
-    try:
-        yield store
-    finally:
-        with anyio.CancelScope(shield=True):
-            await store.close()
-
-
 def _scopes(text: str) -> tuple[Scope, ...]:
     named = [word.strip() for word in text.split(",") if word.strip()]
     unknown = [word for word in named if word not in SCOPES]
     if unknown or not named:
         raise UsageError(
-            f"Unknown scope {', '.join(unknown) or repr(text)}.", fix=f"Use one or more of {', '.join(SCOPES)}, separated by commas."
+            f"Unknown scope {', '.join(map(repr, unknown)) or repr(text)}.",
+            fix=f"Use a comma-separated list of {', '.join(SCOPES)}.",
         )
     return cast("tuple[Scope, ...]", tuple(scope for scope in SCOPES if scope in named))
 

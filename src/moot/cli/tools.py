@@ -8,7 +8,7 @@ from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.paging import paged
-from moot.cli.tables import print_table
+from moot.cli.tables import print_fields, print_table
 from moot.plugins import TOOLS
 from moot.tools.described import tool_facts, tool_json
 from moot.tools.offers import tool as find
@@ -43,8 +43,7 @@ def show(name: Annotated[str, Parameter(kind="tool", help="Name of the tool.")],
     if json:
         output.json(facts)
         return
-    for key, value in facts.items():
-        output.line(f"{key}: {value if isinstance(value, str) else output.to_json(value)}")
+    print_fields(output, facts)
 
 
 def _state(tool: JsonObject) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from typing import Annotated
 
 from moot.cli.arguments.parameters import Parameter
@@ -12,11 +11,13 @@ from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
 from moot.cli.progress import Progress
 from moot.cli.references import find_in
+from moot.cli.storage import opened_store
+from moot.cli.things import plural
 from moot.cli.upgrading import upgrade as upgraded
 from moot.config.settings import Settings
 from moot.convert.translators import translator_of
 from moot.errors import UsageError
-from moot.store import SqliteStore, open_store
+from moot.store import SqliteStore
 from moot.types.exchange import converter_of
 from moot.types.verify import Damage, DamageKind, Receipt
 
@@ -56,7 +57,7 @@ async def verify(
     if dry_run and not upgrade:
         raise UsageError("--dry-run requires --upgrade. Verification never changes anything.")
     settings = configured(output).settings
-    async with _store(settings) as store:
+    async with opened_store(settings) as store:
         only = None
         if conversation is not None:
             only = (await find_in(store, settings.home / "state", conversation, str(here()))).id
@@ -80,23 +81,13 @@ async def _verified(store: SqliteStore, conversation: str | None, output: Output
     return receipt
 
 
-@asynccontextmanager
-async def _store(settings: Settings) -> AsyncGenerator[SqliteStore, None]:
-    """Open the store without an engine, which would change the runs of dead processes."""
-    store = await open_store(settings)
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
 def _print(receipt: Receipt, settings: Settings, output: Output) -> None:
     for name, words in _lines(receipt):
         output.data(f"{name:<13} {words}\n")
     if not receipt.damaged:
         output.data(output.styled("ok", "green") + "\n")
         return
-    output.data("\n" + output.styled(f"{receipt.damaged:,} {_plural(receipt.damaged, 'difference')}", "red") + "\n")
+    output.data("\n" + output.styled(plural(receipt.damaged, "difference"), "red") + "\n")
     for damage in receipt.damages:
         _print_damage(damage, output)
     if (left := receipt.damaged - len(receipt.damages)) > 0:
@@ -138,7 +129,3 @@ def _print_damage(damage: Damage, output: Output) -> None:
     output.data(output.styled(output.fit(where), "bold") + f" ({damage.kind})\n")
     output.line(f"  expected {damage.expected}")
     output.line(f"  found    {damage.found}")
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"
