@@ -103,7 +103,7 @@ def test_what_is_too_much_on_stdin_is_refused_at_once(moot: MootProcess) -> None
     with (moot.work / "zeros").open("wb+") as file:
         file.truncate(100_000_000)
         ended = moot.run("run", "look", stdin=file)
-    assert (ended.returncode, b"stdin holds more than 10 MiB" in ended.stderr, ended.stdout) == (2, True, b"")
+    assert (ended.returncode, b"stdin is larger than 10 MiB" in ended.stderr, ended.stdout) == (2, True, b"")
 
 
 def test_without_locale_home_and_terminal_nothing_breaks(moot: MootProcess) -> None:

@@ -178,7 +178,7 @@ def test_a_file_that_is_there_is_replaced_only_after_a_yes(moot: MootProcess) ->
     (kept := moot.work / "kept.html").write_text("mine")
     refused = moot.run("export", "1", "-f", "html", "-o", str(kept))
     assert refused.returncode == 2 and b"--force" in refused.stderr and kept.read_text() == "mine"
-    for answer, words, code in (("n\r", "nothing was written", 1), ("y\r", "wrote", 0)):
+    for answer, words, code in (("n\r", "the file was not written", 1), ("y\r", "wrote", 0)):
         screen = PtyScreen(moot, "export", "1", "-f", "html", "-o", str(kept), columns=200)
         screen.wait_for("Replace it?")
         screen.send(answer)

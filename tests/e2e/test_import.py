@@ -172,4 +172,4 @@ def test_what_an_agent_writes_is_here_while_it_writes_until_somebody_ends_it(moo
     watching.send_signal(ending)
     _, heard = watching.communicate(timeout=30)
     assert watching.returncode == 130
-    assert heard.decode().endswith("moot: ended; 4 new messages came in\n")
+    assert heard.decode().endswith("moot: stopped; imported 4 new messages\n")

@@ -80,7 +80,7 @@ class Lines:
         code = _STYLES.get(style) if self.stderr_colour else None
         _write(sys.stderr.buffer, (f"\x1b[{code}m{text}\x1b[0m" if code else text) + "\n")
 
-    def mutter(self, text: str) -> None:
+    def dim_text(self, text: str) -> None:
         """Write dimmed text without a line end to stderr, only on a terminal. The caller has removed control sequences."""
         self.before()
         if self.stderr_terminal and text:

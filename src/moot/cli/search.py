@@ -56,7 +56,7 @@ def search(
     asked = Asked(limit, cursor, conversation, best=best)
     if wait is not None and not meaning:
         raise UsageError("--wait requires --meaning.")
-    page = meant(settings, words, asked, _READING if wait is None else wait, output) if meaning else searched(settings, words, asked)
+    page = find_by_meaning(settings, words, asked, _READING if wait is None else wait, output) if meaning else find_messages(settings, words, asked)
     if json:
         output.json(found_json(page))
         return
@@ -69,7 +69,7 @@ def search(
         output.say(f"moot: {embedded if meaning else f'{share} % is indexed; search again for complete results'}", "yellow")
 
 
-def searched(settings: Settings, query: str, asked: Asked) -> SearchPage:
+def find_messages(settings: Settings, query: str, asked: Asked) -> SearchPage:
     """Return a page of results. The conversation in `asked` is a reference, not an id. Raise UsageError, NotFound or StoreError."""
     parsed = parse(query, now=int(time.time() * 1000))
     if asked.conversation is None:
@@ -79,13 +79,13 @@ def searched(settings: Settings, query: str, asked: Asked) -> SearchPage:
                 if page.done >= page.total:
                     return page
     # there is no database yet, it has an older schema, the index is incomplete, or a conversation reference must be resolved
-    found: SearchPage = attribute("moot.cli.seeking:searched")(settings, query, asked, str(here()))
+    found: SearchPage = attribute("moot.cli.seeking:find_messages")(settings, query, asked, str(here()))
     return found
 
 
-def meant(settings: Settings, query: str, asked: Asked, wait: float, output: Lines) -> SearchPage:
-    """Return the answers closest in meaning. Raise like `searched`, and UsageError if the embedding model is not installed."""
-    found: SearchPage = attribute("moot.cli.seeking:meant")(settings, query, asked, str(here()), wait, output)
+def find_by_meaning(settings: Settings, query: str, asked: Asked, wait: float, output: Lines) -> SearchPage:
+    """Return the answers closest in meaning. Raise like `find_messages`, and UsageError if the embedding model is not installed."""
+    found: SearchPage = attribute("moot.cli.seeking:find_by_meaning")(settings, query, asked, str(here()), wait, output)
     return found
 
 

@@ -24,20 +24,20 @@ _YIELD = 0.05
 """Seconds to yield to other processes that embed too."""
 
 
-def searched(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
+def find_messages(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
     """Return a page of results, for a command without an event loop. Raise UsageError, NotFound or StoreError."""
-    return anyio.run(_searched, settings, query, asked, directory)
+    return anyio.run(_find_messages, settings, query, asked, directory)
 
 
-def meant(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
+def find_by_meaning(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
     """Embed new answers for at most `wait` seconds, then return the answers closest in meaning to the query.
 
-    Raise like `searched`, and UsageError if the embedding model is not installed.
+    Raise like `find_messages`, and UsageError if the embedding model is not installed.
     """
-    return anyio.run(_meant, settings, query, asked, directory, wait, output)
+    return anyio.run(_find_by_meaning, settings, query, asked, directory, wait, output)
 
 
-async def _meant(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
+async def _find_by_meaning(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
     embedder: Embedder = await to_thread.run_sync(attribute("moot.providers.meaning.having:load"), settings.home)
     async with opened_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
@@ -59,7 +59,7 @@ async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -
         progress.close()
 
 
-async def _searched(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
+async def _find_messages(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
     async with opened_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
         return await store.search.search(query, limit=asked.limit, cursor=asked.cursor, conversation=within, best=asked.best)

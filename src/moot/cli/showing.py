@@ -99,11 +99,11 @@ class ShowText:
             return
         if self._thinking is None:
             self._thinking = Cleaner()
-        self._output.mutter(self._thinking.feed(text))
+        self._output.dim_text(self._thinking.feed(text))
 
     def _end_reasoning(self) -> None:
         if self._thinking is not None:
-            self._output.mutter(self._thinking.end() + "\n")
+            self._output.dim_text(self._thinking.end() + "\n")
             self._thinking = None
 
     def _other_chunk(self, chunk: Chunk) -> None:

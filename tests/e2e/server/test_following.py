@@ -77,4 +77,4 @@ def test_nothing_comes_in_by_itself_unless_somebody_says_so(serve_home: Callable
         "problem": "",
     }
     assert asked(served, "/api/conversations")["data"] == []
-    assert "comes in by itself" not in served.stop()
+    assert "importing from the agents" not in served.stop()

@@ -107,7 +107,7 @@ def test_unknown_messages_are_reported_with_a_fix(moot: Moot) -> None:
     assert several.code == 2 and all(message in several.err for message in messages)
 
 
-# ── going on ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── continuing ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_words_after_the_conversation_are_the_prompt(moot: Moot) -> None:

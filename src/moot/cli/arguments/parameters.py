@@ -45,7 +45,7 @@ class Parameter:
 
 
 Plain = Parameter(parse=False)
-"""Marks the `Lines` that a command without an event loop writes to."""
+"""Marker of the `Lines` that a command without an event loop writes to."""
 
 Limit = Annotated[int, Parameter(metavar="N", minimum=1, maximum=200, help="Maximum number of results, from 1 to 200.")]
 Cursor = Annotated[str | None, Parameter(metavar="CURSOR", help="Start of the page: the previous page's next_cursor.")]

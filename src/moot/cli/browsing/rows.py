@@ -45,7 +45,7 @@ _NANO = 1_000_000_000
 
 
 Read: TypeAlias = Callable[[Listed], Awaitable[Page[Conversation]]]
-"""Reads a page."""
+"""Function that reads a page."""
 
 
 def items_of(page: Page[Conversation], live: Mapping[str, RunStatus], now: float) -> list[Item]:

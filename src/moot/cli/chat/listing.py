@@ -25,7 +25,7 @@ from moot.types.run import RunStatus
 LIMIT = 50
 HEAD = ("NO", "ID", "MODEL", "AGE", "MESSAGES", "STATUS", "TITLE")
 
-Seen = tuple[Page[Conversation], dict[str, RunStatus]]
+ListPage = tuple[Page[Conversation], dict[str, RunStatus]]
 
 
 def list_(
@@ -55,7 +55,7 @@ def list_(
         archived=None if deleted else archived,
     )
     settings = configured(output).settings
-    shown, states = seen(settings, wanted)
+    shown, states = read_page(settings, wanted)
     if json:
         output.json({"data": [conversation_json(item, states) for item in shown.items], "next_cursor": shown.next_cursor})
     else:
@@ -63,7 +63,7 @@ def list_(
     return 0
 
 
-def seen(settings: Settings, wanted: Listed) -> Seen:
+def read_page(settings: Settings, wanted: Listed) -> ListPage:
     """Return a page of conversations and the status of live runs by conversation. Raise UsageError for an invalid cursor, or StoreError."""
     with glance(settings.database) as connection:
         if connection is not None:
@@ -71,7 +71,7 @@ def seen(settings: Settings, wanted: Listed) -> Seen:
             if "running" not in states.values():
                 return shown, states
     # there is no database yet, it has an older schema, or only an engine can tell whether a running run's process is alive
-    return attribute("moot.cli.chat.sweeping:seen")(settings, wanted)
+    return attribute("moot.cli.chat.sweeping:read_page")(settings, wanted)
 
 
 def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStatus], output: Lines) -> None:

@@ -13,12 +13,12 @@ from moot.types.page import Page
 from moot.types.run import RunStatus
 
 
-def seen(settings: Settings, wanted: Listed) -> tuple[Page[Conversation], dict[str, RunStatus]]:
+def read_page(settings: Settings, wanted: Listed) -> tuple[Page[Conversation], dict[str, RunStatus]]:
     """Return a page of conversations and live runs, for a command without an event loop. Raise StoreError on failure."""
-    return anyio.run(_seen, settings, wanted)
+    return anyio.run(_read_page, settings, wanted)
 
 
-async def _seen(settings: Settings, wanted: Listed) -> tuple[Page[Conversation], dict[str, RunStatus]]:
+async def _read_page(settings: Settings, wanted: Listed) -> tuple[Page[Conversation], dict[str, RunStatus]]:
     async with open_engine(settings) as engine:
         shown = await engine.store.conversations.list(
             limit=wanted.limit,

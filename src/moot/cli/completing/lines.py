@@ -15,7 +15,7 @@ class Line:
     part: str
     """Part of the last word before the cursor, without quotes. May be empty."""
     quoted: bool = False
-    """Whether the cursor is inside quotes."""
+    """True if the cursor is inside quotes."""
 
 
 def split(text: str) -> Line | None:

@@ -23,7 +23,7 @@ class Candidates:
 
     values: tuple[Value, ...] = ()
     files: bool = False
-    """Whether the shell should add file names."""
+    """True if the shell should add file names."""
 
 
 def candidates(line: Line) -> Candidates:

@@ -24,7 +24,7 @@ class StoredArgument:
     flags: tuple[str, ...]
     """Option names. Empty for a positional argument."""
     valued: bool
-    """Whether it has a value. True for positional arguments."""
+    """True if it has a value, as positional arguments do."""
     kind: str
     """Kind of its values, see `parameters.Kind`."""
     choices: tuple[str, ...]
