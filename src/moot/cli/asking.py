@@ -1,8 +1,9 @@
-"""Prompts on the terminal for one line or a yes or no."""
+"""Plain questions in the terminal: a line of text, a number from a list, yes or no."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import termios
 from pathlib import Path
@@ -17,7 +18,7 @@ _NO = frozenset({"n", "no"})
 
 
 async def confirm(question: str, output: Output) -> bool:
-    """Ask a yes/no question until it is answered. End of input counts as no."""
+    """Ask a yes/no question. The end of input means no."""
     while True:
         line = await ask_line(f"{question} [y/n]: ", output)
         if line is None or line.strip().lower() in _NO:
@@ -27,24 +28,24 @@ async def confirm(question: str, output: Output) -> bool:
 
 
 async def may_replace(path: Path, output: Output, *, force: bool) -> bool:
-    """Return whether the file may be written, asking the user before an existing one is replaced.
+    """Return True if the file may be written. Ask before replacing an existing file.
 
-    Raise UsageError if the file exists and the user cannot be asked.
+    Raise UsageError if the file exists and there is no one to ask.
     """
     if force or not await anyio.Path(path).is_file():
         return True
     if output.attended:
         return await confirm(f"{path} already exists. Replace it?", output)
-    raise UsageError(f"File {str(path)!r} already exists.", fix="Use --force to replace it.")
+    raise UsageError(f"{str(path)!r} already exists.", fix="Use --force to replace it.")
 
 
 async def ask_line(question: str, output: Output) -> str | None:
-    """Return one line from the terminal without its line end, or None at the end of input. May be cancelled.
+    """Read one line from the terminal, without its newline. Return None at the end of input. Cancellable.
 
-    Input typed before the question is discarded, and so are further lines of a paste.
+    Text typed before the question is discarded: it cannot be an answer.
     """
     descriptor = sys.stdin.fileno()
-    discard_input(descriptor)
+    discard_typed(descriptor)
     output.prompt(question)
     pieces = b""
     while not pieces.endswith(b"\n"):
@@ -57,7 +58,13 @@ async def ask_line(question: str, output: Output) -> str | None:
     return pieces.decode("utf-8", "replace").rstrip("\n")
 
 
-def discard_input(descriptor: int) -> None:
+def parse_number(text: str, count: int) -> int | None:
+    """Return the number from 1 to `count` that the text spells, or None."""
+    text = text.strip()
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= count else None
+
+
+def discard_typed(descriptor: int) -> None:
     """Discard unread terminal input."""
     try:
         termios.tcflush(descriptor, termios.TCIFLUSH)

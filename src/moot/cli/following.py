@@ -22,10 +22,10 @@ from moot.types.run import Run
 from moot.types.store import Store
 
 if TYPE_CHECKING:
-    from moot.cli.approving.situations import Decided
+    from moot.cli.approving.situations import Decision
 
 _APPROVING = Registry(
-    "moot.approving", {"decide": "moot.cli.approving.deciding:decide", "situation": "moot.cli.approving.situations:situation"}
+    "moot.approving", {"decide": "moot.cli.approving.deciding:decide", "context": "moot.cli.approving.situations:approval_context"}
 )
 """Imported only when there is an approval to ask for."""
 
@@ -147,16 +147,16 @@ class Follower:
             await self._show.pause()
         while approvals := [asked for asked in await self._engine.store.records.approvals(run=run) if not asked.by_client]:
             asked += 1
-            situation = _APPROVING.load("situation")(self._engine, approvals[0], conversation)
-            decided = cast("Decided", await _APPROVING.load("decide")(approvals[0], situation, self._output))
-            if decided.how == "later" and not (self._stops and approvals[0].outside is not None):
+            context = _APPROVING.load("context")(self._engine, approvals[0], conversation)
+            decided = cast("Decision", await _APPROVING.load("decide")(approvals[0], context, self._output))
+            if decided.outcome == "later" and not (self._stops and approvals[0].outside is not None):
                 return False
-            if decided.how == "later":  # the agent's process is our child and ends with us
+            if decided.outcome == "later":  # the agent's process is our child and ends with us
                 self._output.say(
                     "moot: the agent's program ends with moot, so this cannot wait; answer it, or stop the run with Ctrl+C", "yellow"
                 )
                 continue
-            if decided.how == "stop":
+            if decided.outcome == "stop":
                 await self._stop(run)
                 return True
             if not await self._submit_answer(approvals[0].id, decided):
@@ -174,7 +174,7 @@ class Follower:
             signal.raise_signal(signal.SIGINT)
             await anyio.sleep_forever()
 
-    async def _submit_answer(self, approval: str, decided: Decided) -> bool:
+    async def _submit_answer(self, approval: str, decided: Decision) -> bool:
         """Return False if the approval was already answered or has expired."""
         if decided.answer is None:
             return False

@@ -17,7 +17,7 @@ from moot.cli.prompts import gather, read_schema
 from moot.cli.references import copied, find_conversation
 from moot.cli.showing import Show
 from moot.cli.weights import provide_weights
-from moot.cli.welcome.asked import asks_main, settled
+from moot.cli.welcome.asked import ensure_model, needs_main_model
 from moot.config.settings import Settings
 from moot.convert.contract import check_answer
 from moot.engine import Engine, open_engine
@@ -90,8 +90,8 @@ async def perform(request: Request, output: Output) -> int:
     for note in loaded.notes:
         output.say(f"moot: {note}", "dim")
     flags = request.flags
-    if _may_choose(request) and asks_main(loaded.settings, flags.agent, flags.model):
-        loaded = await settled(loaded, output, yes=flags.yes)
+    if _may_choose(request) and needs_main_model(loaded.settings, flags.agent, flags.model):
+        loaded = await ensure_model(loaded, output, yes=flags.yes)
     async with open_engine(loaded.settings) as engine:
         return await _submit(engine, request, settings, show, output)
 

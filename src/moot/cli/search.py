@@ -56,7 +56,11 @@ def search(
     asked = Asked(limit, cursor, conversation, best=best)
     if wait is not None and not meaning:
         raise UsageError("--wait requires --meaning.")
-    page = find_by_meaning(settings, words, asked, _READING if wait is None else wait, output) if meaning else find_messages(settings, words, asked)
+    page = (
+        find_by_meaning(settings, words, asked, _READING if wait is None else wait, output)
+        if meaning
+        else find_messages(settings, words, asked)
+    )
     if json:
         output.json(found_json(page))
         return

@@ -1,4 +1,4 @@
-"""What a slash command is: a name, a line of help, what may stand behind it, and what a face shows when it was run."""
+"""The interface of slash commands: the context they get and the replies they return."""
 
 from __future__ import annotations
 
@@ -13,26 +13,24 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.model import Effort
 
-__all__ = ["Answer", "Choice", "Choose", "Command", "Compose", "Copy", "Go", "Leave", "Reply", "Say", "Situation", "Wishes", "begun"]
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Something that may stand behind a command."""
+    """A possible argument of a command."""
 
     value: str
-    """What is typed."""
+    """The text to type."""
     label: str = ""
-    """What a list shows instead; empty = the value."""
+    """The text to show in a list; the value if empty."""
     about: str = ""
 
 
-# ── what a face does when a command was run ─────────────────────────────────────────────────────────────────────────────────────────
+# ── replies: what the face does after a command ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
-    """Words to show. Untrusted: the face cleans them."""
+class Notice:
+    """Show a text. It is untrusted; the face cleans it."""
 
     text: str
     style: Literal["", "dim", "yellow", "red"] = ""
@@ -40,66 +38,66 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """Something is to be chosen first; the command is run again with the value of what was."""
+    """Let the user choose, then run the command again with the chosen value."""
 
     title: str
     choices: Sequence[Choice]
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
-    """Another conversation from here on; None = a new one."""
+class OpenConversation:
+    """Switch to another conversation; None starts a new one."""
 
     conversation: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Compose:
-    """Text for the person to edit and send."""
+    """Put a text into the composer for the user to edit and send."""
 
     text: str
     edits: str | None = None
-    """The message that it takes the place of, on a branch of its own."""
+    """ID of the message that the text replaces, on a new branch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Text for the person's clipboard."""
+    """Copy a text to the clipboard."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The last prompt is to be answered, again or for the first time; `resume` is an interrupted run to take up instead."""
+class Regenerate:
+    """Generate an answer to the last prompt, or resume an interrupted run."""
 
     resume: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
-    """The person goes."""
+class Quit:
+    """Leave the conversation."""
 
 
-Reply: TypeAlias = Say | Choose | Go | Compose | Copy | Answer | Leave
+Reply: TypeAlias = Notice | Choose | OpenConversation | Compose | Copy | Regenerate | Quit
 
 
-# ── what a command is given ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── context ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(slots=True)
-class Wishes:
-    """What the next prompts are to be run with; None = as the conversation, the agent or the configuration has it."""
+class RunOverrides:
+    """Settings for the next prompts. None means the value of the conversation, the agent or the configuration."""
 
     agent: str | None = None
     model: str | None = None
     mode: Mode | None = None
     effort: Effort | None = None
     tools: Sequence[str] | None = None
-    """() = none at all."""
+    """Names of the offered tools; () offers none."""
 
     def settings(self) -> JsonObject:
-        """As `Prompt.settings`."""
+        """Return the overrides in the form of `Prompt.settings`."""
         settings: JsonObject = {}
         if self.effort is not None:
             settings["effort"] = self.effort
@@ -109,18 +107,19 @@ class Wishes:
 
 
 @dataclass(slots=True)
-class Situation:
-    """Where a command is run: the engine, the folder, the conversation (None = not begun yet) and what is wished for."""
+class CommandContext:
+    """What a command works on: the engine, the working directory, the conversation and the overrides."""
 
     engine: Engine
     directory: str
     conversation: str | None = None
-    wishes: Wishes = field(default_factory=Wishes)
+    """None if nothing was sent yet."""
+    overrides: RunOverrides = field(default_factory=RunOverrides)
     keys: str = ""
-    """What the face says of its keys, for /help."""
+    """Description of the face's keyboard shortcuts, for /help."""
 
     async def current(self) -> Conversation | None:
-        """The conversation as it stands."""
+        """Return the stored conversation, or None if there is none yet."""
         if self.conversation is None:
             return None
         try:
@@ -128,32 +127,38 @@ class Situation:
         except NotFound:
             return None
 
-
-async def begun(situation: Situation) -> Conversation:
-    """The conversation. Raises UsageError when nothing was said in it yet."""
-    conversation = await situation.current()
-    if conversation is None:
-        raise UsageError("the conversation has not begun yet", fix="say something first")
-    return conversation
+    async def require_current(self) -> Conversation:
+        """Return the stored conversation. Raise UsageError if nothing was sent yet."""
+        conversation = await self.current()
+        if conversation is None:
+            raise UsageError("The conversation is empty.", fix="Send a message first.")
+        return conversation
 
 
 class Command(Protocol):
-    """One slash command; a class without arguments, in a file of its own."""
+    """One slash command."""
 
     @property
     def help(self) -> str:
-        """One line."""
+        """One line that says what the command does."""
         ...
 
     @property
     def argument(self) -> str:
-        """What may stand behind the name, such as `[NAME]`; empty = nothing."""
+        """The argument in a usage line, such as `[NAME]`; empty if there is none."""
         ...
 
-    async def choices(self, situation: Situation) -> Sequence[Choice]:
-        """What can be completed behind the name; empty when that is free text."""
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        """Return possible arguments for completion; none for free text."""
         ...
 
-    async def run(self, situation: Situation, argument: str) -> Sequence[Reply]:
-        """Does it. Raises MootError for what can't be."""
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        """Run the command. Raise MootError if it fails."""
         ...
+
+
+class WithoutChoices:
+    """Base of commands whose argument cannot be completed."""
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        return ()

@@ -1,40 +1,36 @@
-"""`/status`."""
+"""Slash commands that show information: status, cost, help and keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moot.commands.command import Choice, Reply, Say, Situation
+from moot.commands.catalogue import find, names
+from moot.commands.command import Choice, CommandContext, Notice, Reply, WithoutChoices
 from moot.types.conversation import Conversation
-
-__all__ = ["Status", "dollars"]
 
 _NANO = 1e9
 
 
-class Status:
-    help = "where things stand: conversation, model, mode, figures"
+class StatusCommand(WithoutChoices):
+    help = "Show the conversation, model, mode, usage and cost"
     argument = ""
 
-    async def choices(self, situation: Situation) -> Sequence[Choice]:
-        return ()
-
-    async def run(self, situation: Situation, argument: str) -> Sequence[Reply]:
-        conversation = await situation.current()
-        wishes, settings = situation.wishes, situation.engine.runtime.settings
-        model = wishes.model or (conversation.next_model if conversation else "") or settings.models.main or "what can be found"
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        conversation = await context.current()
+        overrides, settings = context.overrides, context.engine.runtime.settings
+        model = overrides.model or (conversation.next_model if conversation else "") or settings.models.main or "first available"
         rows = {
-            "conversation": f"{conversation.id}  {conversation.title}" if conversation else "not begun yet",
-            **({"came from": conversation.came_from} if conversation and conversation.came_from else {}),
-            "directory": conversation.directory if conversation else situation.directory,
-            "agent": wishes.agent or (conversation.agent if conversation else "default"),
+            "conversation": f"{conversation.id}  {conversation.title}" if conversation else "not started",
+            **({"origin": conversation.came_from} if conversation and conversation.came_from else {}),
+            "directory": conversation.directory if conversation else context.directory,
+            "agent": overrides.agent or (conversation.agent if conversation else "default"),
             "model": model,
-            "mode": wishes.mode or settings.permissions.mode,
-            "effort": wishes.effort or "the model's own",
+            "mode": overrides.mode or settings.permissions.mode,
+            "effort": overrides.effort or "model default",
             **(_figures(conversation) if conversation else {}),
             "home": str(settings.home),
         }
-        return [Say("\n".join(f"{name:14}{value}" for name, value in rows.items()))]
+        return [Notice("\n".join(f"{name:14}{value}" for name, value in rows.items()))]
 
 
 def _figures(conversation: Conversation) -> dict[str, str]:
@@ -44,12 +40,52 @@ def _figures(conversation: Conversation) -> dict[str, str]:
         "messages": str(conversation.message_count),
         "context": "unknown" if context is None else f"{context:.0%} used",
         "tokens": f"{usage.input or 0:,} in, {usage.output or 0:,} out",
-        "cost": dollars(conversation),
+        "cost": _cost(conversation),
     }
 
 
-def dollars(conversation: Conversation) -> str:
-    """What it cost; unknown is not nothing."""
-    unpriced = f"{conversation.unpriced_runs} without a known price" if conversation.unpriced_runs else ""
+def _cost(conversation: Conversation) -> str:
+    unpriced = f"{conversation.unpriced_runs} runs without a known price" if conversation.unpriced_runs else ""
     cost = "" if conversation.cost is None else f"${conversation.cost / _NANO:.4f}"
     return " + ".join(part for part in (cost, unpriced) if part) or "unknown"
+
+
+class CostCommand(WithoutChoices):
+    help = "Show the token usage and cost of this conversation"
+    argument = ""
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        conversation = await context.current()
+        if conversation is None:
+            return [Notice("Nothing was sent yet.", "dim")]
+        usage = conversation.usage
+        cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
+        return [Notice(f"{_cost(conversation)} · {usage.input or 0:,} tokens in{cached}, {usage.output or 0:,} out")]
+
+
+class HelpCommand:
+    help = "Show the commands and keyboard shortcuts"
+    argument = "[COMMAND]"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        return [Choice(name, about=find(name).help) for name in names()]
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        if argument:
+            return [Notice(_help_line(argument.removeprefix("/"), 0))]
+        width = max(len(f"/{name} {find(name).argument}".rstrip()) for name in names()) + 2
+        lines = [_help_line(name, width) for name in names()]
+        return [Notice("\n".join([*lines, "", context.keys] if context.keys else lines))]
+
+
+def _help_line(name: str, width: int) -> str:
+    command = find(name)
+    return f"{f'/{name} {command.argument}'.rstrip():{width}}  {command.help}".strip()
+
+
+class KeysCommand(WithoutChoices):
+    help = "Show the keyboard shortcuts"
+    argument = ""
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        return [Notice(context.keys or "There are no keyboard shortcuts here. /help lists the commands.")]

@@ -1,4 +1,4 @@
-"""The prompt of an approval without a terminal: which keys are answers, and that nothing is hidden."""
+"""The approval prompt without a terminal: which keys are answers, and that nothing is hidden."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.approving.calls import CallPrompt
-from moot.cli.approving.drawing import Glance, draw
-from moot.cli.approving.prompting import Wish
-from moot.cli.approving.quiet import ALONE, QUIET, Quiet
-from moot.cli.approving.rows import Row, drawn, spelled
+from moot.cli.approving.drawing import Viewport, draw
+from moot.cli.approving.prompting import Pending
+from moot.cli.approving.quiet import ALONE, QUIET, KeyGuard
+from moot.cli.approving.rows import Row, render, visible_lines
 from moot.cli.screen.cells import width_of
 from moot.runtime.looking import Looked, look
 from moot.types.approval import Answer, Approval, AskedPart
@@ -30,32 +30,32 @@ def prompt(*parts: AskedPart, command: str = "git status -s") -> CallPrompt:
 # ── keys ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_key_is_an_answer_only_when_it_stays_alone_after_a_quiet_time() -> None:
-    quiet = Quiet(0.0)
-    quiet.take("y", 0.39, "yn")
-    assert quiet.due(9.0) is None
-    quiet.take("y", 0.39 + QUIET, "yn")
-    assert quiet.due(0.39 + QUIET + ALONE / 2) is None
-    assert quiet.due(0.39 + QUIET + ALONE) == "y"
-    assert quiet.due(9.0) is None
-    assert quiet.typed == "y"
+def test_a_key_is_an_answer_only_if_no_other_key_is_typed_around_it() -> None:
+    guard = KeyGuard(0.0)
+    guard.add("y", 0.39, "yn")
+    assert guard.confirmed(9.0) is None
+    guard.add("y", 0.39 + QUIET, "yn")
+    assert guard.confirmed(0.39 + QUIET + ALONE / 2) is None
+    assert guard.confirmed(0.39 + QUIET + ALONE) == "y"
+    assert guard.confirmed(9.0) is None
+    assert guard.typed == "y"
 
 
 @given(
     st.lists(st.tuples(st.sampled_from(["y", "n", "x", "", "ok\ny\n"]), st.floats(0, ALONE * 0.99)), min_size=2, max_size=8),
     st.floats(0, 2),
 )
-def test_what_is_typed_in_one_breath_is_never_an_answer_and_never_lost(keys: list[tuple[str, float]], begin: float) -> None:
-    quiet, now = Quiet(0.0), begin
+def test_fast_typing_is_never_an_answer_and_never_lost(keys: list[tuple[str, float]], begin: float) -> None:
+    guard, now = KeyGuard(0.0), begin
     for key, pause in keys:
-        assert quiet.due(now) is None
-        quiet.take(key, now, "yn")
+        assert guard.confirmed(now) is None
+        guard.add(key, now, "yn")
         now += pause
-    assert quiet.due(now + 9) is None
-    assert quiet.typed == "".join(key for key, _ in keys)
+    assert guard.confirmed(now + 9) is None
+    assert guard.typed == "".join(key for key, _ in keys)
 
 
-def test_nothing_is_chosen_by_enter_and_only_what_is_shown_can_be() -> None:
+def test_enter_chooses_nothing_and_only_shown_keys_are_answers() -> None:
     assert list(prompt(PART).keys()) == ["y", "s", "a", "n", "b", "?", "e"]
     assert list(prompt(AskedPart("rm x", "ask", "mode ask", ("rm x",))).keys()) == ["y", "s", "n", "b", "?", "e"]
     assert list(prompt(AskedPart("a > b", "ask", "writes")).keys()) == ["y", "n", "b", "?", "e"]
@@ -64,41 +64,41 @@ def test_nothing_is_chosen_by_enter_and_only_what_is_shown_can_be() -> None:
 
 @pytest.mark.parametrize(
     ("key", "answer"),
-    [("y", Answer(True)), ("s", Answer(True, "conversation")), ("n", Answer(False, reason="the person said no"))],
+    [("y", Answer(True)), ("s", Answer(True, "conversation")), ("n", Answer(False, reason="the user said no"))],
 )
 def test_each_key_proposes_its_answer(key: str, answer: Answer) -> None:
-    asked = prompt(PART)
-    asked.choose(key)
-    assert (asked.proposed, asked.wish) == (answer, Wish.ANSWER)
+    request = prompt(PART)
+    request.choose(key)
+    assert (request.proposed, request.pending) == (answer, Pending.ANSWER)
 
 
-def test_the_pattern_can_be_edited_before_it_is_written_and_an_empty_one_writes_none() -> None:
-    asked = prompt(PART)
-    asked.choose("a")
-    assert asked.line is not None and (asked.line.text, asked.line.choices) == ("git status *", PART.patterns)
-    asked.enter("  ")
-    assert asked.proposed is None
-    asked.choose("a")
-    asked.enter("git status -s*")
-    assert asked.proposed == Answer(True, "always", patterns=("git status -s*",))
+def test_a_pattern_can_be_edited_before_it_is_saved_and_an_empty_one_is_not_saved() -> None:
+    request = prompt(PART)
+    request.choose("a")
+    assert request.input is not None and (request.input.text, request.input.suggestions) == ("git status *", PART.patterns)
+    request.submit("  ")
+    assert request.proposed is None
+    request.choose("a")
+    request.submit("git status -s*")
+    assert request.proposed == Answer(True, "always", patterns=("git status -s*",))
 
 
 def test_edited_arguments_are_shown_before_they_run() -> None:
-    asked = prompt(PART)
-    asked.choose("e")
-    asked.enter("ls")
-    assert (asked.wish, asked.text) == (Wish.SHOW, '{"command":"ls"}')
-    asked.show(Looked(dumps({"command": "ls"}), ()))
-    assert list(asked.keys()) == ["y", "e", "n", "b"]
-    asked.choose("y")
-    assert asked.proposed == Answer(True, arguments=b'{"command":"ls"}')
+    request = prompt(PART)
+    request.choose("e")
+    request.submit("ls")
+    assert (request.pending, request.text) == (Pending.SHOW, '{"command":"ls"}')
+    request.show(Looked(dumps({"command": "ls"}), ()))
+    assert list(request.keys()) == ["y", "e", "n", "b"]
+    request.choose("y")
+    assert request.proposed == Answer(True, arguments=b'{"command":"ls"}')
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"a": 1, "a": 2}', "NaN"])
-def test_arguments_that_are_no_object_change_nothing(text: str) -> None:
-    asked = prompt(PART)
-    assert asked.take_edited(text) is None
-    assert "nothing was changed" in asked.message
+def test_arguments_that_are_not_an_object_change_nothing(text: str) -> None:
+    request = prompt(PART)
+    assert request.take_edited(text) is None
+    assert "Nothing was changed." in request.message
 
 
 # ── what is seen ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -109,18 +109,18 @@ def plain(lines: list[list[tuple[str, str]]]) -> list[str]:
 
 
 @given(st.text(max_size=300), st.integers(8, 60))
-def test_a_row_is_cut_to_the_width_without_losing_a_character(text: str, width: int) -> None:
-    lines = plain(drawn([Row(line, indent=0) for line in spelled(text)], width))
+def test_a_row_is_wrapped_to_the_width_without_losing_a_character(text: str, width: int) -> None:
+    lines = plain(render([Row(line, indent=0) for line in visible_lines(text)], width))
     assert all(width_of(line) <= width for line in lines)
-    assert "".join(lines) == "".join(spelled(text))
+    assert "".join(lines) == "".join(visible_lines(text))
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=400), st.integers(10, 80), st.integers(10, 40))
 def test_every_character_of_a_command_can_be_scrolled_to(command: str, width: int, rows: int) -> None:
-    asked = prompt(AskedPart(command, "ask", "not understood"), command=command)
-    everything, seen, top = plain(drawn(asked.body(), width)), set[str](), 0
+    request = prompt(AskedPart(command, "ask", "not understood"), command=command)
+    everything, seen, top = plain(render(request.body(), width)), set[str](), 0
     while True:
-        lines, at = draw(asked, Glance(width, rows, top, 299, "typed"))
+        lines, at = draw(request, Viewport(width, rows, top, 299, "typed"))
         seen |= set(plain(lines))
         if at < top:
             break
@@ -130,7 +130,7 @@ def test_every_character_of_a_command_can_be_scrolled_to(command: str, width: in
 
 @given(st.integers(8, 200), st.integers(5, 50), st.text(max_size=50))
 def test_every_line_fits_every_terminal(width: int, rows: int, typed: str) -> None:
-    lines, _ = draw(prompt(PART), Glance(width, rows, 0, 61, typed))
+    lines, _ = draw(prompt(PART), Viewport(width, rows, 0, 61, typed))
     assert all(width_of(line) <= max(width, 8) for line in plain(lines))
 
 
@@ -143,11 +143,11 @@ async def test_a_file_shows_what_it_replaces(tmp_path: Path) -> None:
     assert (await look(dumps({"path": "b.txt", "content": ""}), (), (tmp_path,), tmp_path)).fact == "a new file"
 
 
-def test_a_change_has_its_words_marked_and_no_line_of_it_is_taken_for_a_files_name() -> None:
+def test_changed_words_are_marked_and_no_line_is_treated_as_a_file_name() -> None:
     edits = [{"old_text": "-- a", "new_text": "++ b"}, {"old_text": "size = 1\n\x1b[2J", "new_text": "size = 2\n\x1b[2J"}]
     arguments = dumps({"path": "x.py", "edits": edits})
     approval = Approval("run/tool:1.0", "run", "call", "edit_file", arguments, b"", 0)
-    lines, _ = draw(CallPrompt(approval, Looked(arguments), "/work", "default · step 1"), Glance(60, 60, 0, None, ""))
+    lines, _ = draw(CallPrompt(approval, Looked(arguments), "/work", "default · step 1"), Viewport(60, 60, 0, None, ""))
     said = ["".join(text for _, text in line).strip() for line in lines]
     for wanted in ("--- a", "+++ b", "-size = 1", "+size = 2", "-\\x1b[2J"):
         assert wanted in said

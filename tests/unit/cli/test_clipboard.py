@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from moot.cli.repl import clipboard
-from moot.cli.repl.clipboard import copied
+from moot.cli.repl.clipboard import copy_with_program
 
 pytestmark = pytest.mark.anyio
 
@@ -39,9 +39,9 @@ async def written(path: Path) -> int:
     return int(path.read_text())
 
 
-async def test_a_program_takes_the_text_and_may_stay_to_serve_it(tmp_path: Path, environ: Mapping[str, str]) -> None:
+async def test_a_program_gets_the_text_and_may_keep_running_to_serve_it(tmp_path: Path, environ: Mapping[str, str]) -> None:
     program(tmp_path, "cat > taken; sleep 60 <&- & echo $! > pid")
-    assert await copied(MUCH, environ) == "wl-copy"
+    assert await copy_with_program(MUCH, environ) == "wl-copy"
     assert (tmp_path / "taken").read_text() == MUCH
     server = await written(tmp_path / "pid")
     assert running(server)
@@ -49,19 +49,19 @@ async def test_a_program_takes_the_text_and_may_stay_to_serve_it(tmp_path: Path,
 
 
 @pytest.mark.parametrize("script", ["exec <&-; sleep 60", "cat > taken; sleep 60", "cat > taken; exit 1"])
-async def test_one_that_does_not_take_it_is_ended(
+async def test_a_program_that_fails_is_killed(
     tmp_path: Path, environ: Mapping[str, str], script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clipboard, "SECONDS", 0.5)
+    monkeypatch.setattr(clipboard, "COPY_SECONDS", 0.5)
     program(tmp_path, f"echo $$ > pid; {script}")
-    assert await copied(MUCH, environ) == ""
+    assert await copy_with_program(MUCH, environ) == ""
     assert not running(await written(tmp_path / "pid"))
 
 
-async def test_one_that_nobody_waits_for_any_more_is_ended(tmp_path: Path, environ: Mapping[str, str]) -> None:
+async def test_a_program_is_killed_when_copying_is_cancelled(tmp_path: Path, environ: Mapping[str, str]) -> None:
     program(tmp_path, "echo $$ > pid; sleep 60")
     async with anyio.create_task_group() as group:
-        group.start_soon(copied, "words", environ)
+        group.start_soon(copy_with_program, "words", environ)
         pid = await written(tmp_path / "pid")
         group.cancel_scope.cancel()
     assert not running(pid)

@@ -1,20 +1,22 @@
 from __future__ import annotations
 
-from moot.cli.approving.offered import by_key, label
+from moot.cli.approving.offered import options_by_key, label
 from moot.types.outside import Option, OptionKind
 
 
 def keys(*kinds: OptionKind) -> str:
-    return " ".join(f"{key}={option.id}" for key, option in by_key([Option(str(n), "", kind) for n, kind in enumerate(kinds)]).items())
+    return " ".join(
+        f"{key}={option.id}" for key, option in options_by_key([Option(str(n), "", kind) for n, kind in enumerate(kinds)]).items()
+    )
 
 
-def test_what_an_agent_offers_comes_under_the_keys_that_mean_the_same() -> None:
+def test_an_agents_options_get_the_keys_with_the_same_meaning() -> None:
     assert keys("allow_always", "allow_once", "reject_once") == "y=1 s=0 n=2"
     assert keys("allow_once", "allow_always", "allow_always", "reject_once", "reject_always") == "y=0 s=1 1=2 n=3 2=4"
     assert keys("reject_once", "reject_once", "allow_once") == "y=2 n=0 1=1"
     assert keys() == "" and len(keys(*["allow_once"] * 20).split()) == 10
 
 
-def test_its_words_hide_nothing() -> None:
+def test_labels_hide_nothing() -> None:
     assert label(Option("a", "Yes\x1b[2J\nno", "allow_once")) == "Yes\\x1b[2J no"
     assert label(Option("a", "", "allow_once")) == "allow once"

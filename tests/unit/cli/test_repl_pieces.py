@@ -14,10 +14,10 @@ from prompt_toolkit.utils import get_cwidth
 
 from moot.cli.repl.composer import Composer
 from moot.cli.repl.drafts import Draft, Drafts
-from moot.cli.repl.history import TypedHistory
-from moot.cli.repl.mentions import mentioned, paths_of
-from moot.cli.repl.notices import words_of
-from moot.cli.repl.status import Standing, branch_of, status_line
+from moot.cli.repl.history import PromptHistory
+from moot.cli.repl.mentions import read_mentions, paths_of
+from moot.cli.repl.notices import notification_text
+from moot.cli.repl.status import Status, branch_of, status_line
 from moot.errors import Refused, UsageError
 from moot.runtime.files import candidates
 from moot.types.usage import Usage
@@ -27,18 +27,16 @@ TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=40)
 
 @given(TEXT, TEXT, st.integers(0, 120), st.integers(0, 10**13) | st.none())
 def test_a_status_line_is_never_wider_than_the_terminal(model: str, directory: str, width: int, cost: int | None) -> None:
-    standing = Standing(model=model, directory=directory, context=0.34, usage=Usage(68_000, 100), cost=cost, unpriced=1, queued=2)
-    assert get_cwidth(status_line(standing, width)) <= width
+    status = Status(model=model, directory=directory, context=0.34, usage=Usage(68_000, 100), cost=cost, unpriced=1, queued=2)
+    assert get_cwidth(status_line(status, width)) <= width
 
 
-def test_a_narrow_status_line_keeps_what_matters_most() -> None:
-    standing = Standing(
-        model="big@mine", mode="plan", directory="/srv/app", branch="main", context=0.34, usage=Usage(68_000, 100), queued=2
-    )
-    assert status_line(standing, 100) == "big@mine · ctx 34% · 68.1k tokens · plan · /srv/app (main) · 2 queued"
-    assert status_line(standing, 40) == "big@mine · ctx 34% · plan · 2 queued"
-    assert status_line(standing, 12) == "big@mine"
-    assert status_line(standing, 3) == "big"
+def test_a_narrow_status_line_keeps_the_most_important_fields() -> None:
+    status = Status(model="big@mine", mode="plan", directory="/srv/app", branch="main", context=0.34, usage=Usage(68_000, 100), queued=2)
+    assert status_line(status, 100) == "big@mine · ctx 34% · 68.1k tokens · plan · /srv/app (main) · 2 queued"
+    assert status_line(status, 40) == "big@mine · ctx 34% · plan · 2 queued"
+    assert status_line(status, 12) == "big@mine"
+    assert status_line(status, 3) == "big"
 
 
 def test_the_branch_is_read_also_in_a_worktree(tmp_path: Path) -> None:
@@ -57,81 +55,81 @@ def test_files_that_fit_best_come_first() -> None:
     assert candidates("[", files) == []
 
 
-def test_mentions_are_files_lines_folders_pictures_or_only_text(tmp_path: Path) -> None:
+def test_mentions_are_files_lines_folders_pictures_or_plain_text(tmp_path: Path) -> None:
     (tmp_path / "a b.txt").write_text("one\ntwo\nthree")
     (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\nxx")
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "x").write_text("")
     paths = paths_of(str(tmp_path))
-    found = mentioned('@"a b.txt" (see @d/), @p.png and me@example.org, @nobody @gone.txt @"a b.txt"', paths)
+    found = read_mentions('@"a b.txt" (see @d/), @p.png and me@example.org, @nobody @gone.txt @"a b.txt"', paths)
     assert [part.get("text", part.get("mediaType")) for part in found.parts] == [
         f"{tmp_path}/a b.txt:\n\none\ntwo\nthree",
         "d/:\n\nx",
         "image/png",
     ]
-    assert found.notes == ("no file 'gone.txt' here: sent as text",)
-    assert mentioned('@"a b.txt#2"', paths).parts[0]["text"] == "a b.txt, lines 2 to 2:\n\ntwo"
+    assert found.notes == ("File 'gone.txt' not found; sent as text.",)
+    assert read_mentions('@"a b.txt#2"', paths).parts[0]["text"] == "a b.txt, lines 2 to 2:\n\ntwo"
     with pytest.raises(UsageError, match="has 3 lines"):
-        mentioned('@"a b.txt#9-12"', paths)
+        read_mentions('@"a b.txt#9-12"', paths)
     with pytest.raises(Refused):
-        mentioned("@/etc/passwd", paths)
+        read_mentions("@/etc/passwd", paths)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Refused):
-        mentioned("@pipe", paths)
+        read_mentions("@pipe", paths)
 
 
-def test_a_draft_is_kept_privately_and_taken_up_by_the_next_terminal(tmp_path: Path) -> None:
+def test_a_draft_is_saved_privately_and_restored_by_the_next_terminal(tmp_path: Path) -> None:
     folder = tmp_path / "drafts"
     drafts = Drafts(folder, "/srv/app")
     draft = Draft("half", {"[pasted 2 lines]": "a\nb"}, "aside", [{"type": "text", "text": "out"}])
-    drafts.keep(None, draft)
-    drafts.keep("../../../evil", Draft("x"))
+    drafts.save(None, draft)
+    drafts.save("../../../evil", Draft("x"))
     assert all(path.parent == folder for path in tmp_path.rglob("*.json"))
     (written,) = folder.glob("new-*.json")
     assert stat.S_IMODE(written.stat().st_mode) == 0o600
-    assert Drafts(folder, "/srv/other").take_up(None) == Draft()
+    assert Drafts(folder, "/srv/other").restore(None) == Draft()
     written.rename(written.with_name(written.name.replace(str(os.getpid()), "4194305")))  # no process has this id
     later = Drafts(folder, "/srv/app")
-    assert later.take_up(None) == draft
-    later.keep(None, Draft())
+    assert later.restore(None) == draft
+    later.save(None, Draft())
     assert not list(folder.glob("new-*.json"))
     (folder / "broken.json").write_text("[1")
-    assert later.take_up("broken") == Draft()
+    assert later.restore("broken") == Draft()
 
 
-def test_what_was_typed_is_kept_privately_and_a_broken_line_costs_itself(tmp_path: Path) -> None:
+def test_the_history_is_saved_privately_and_invalid_lines_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "state" / "history.jsonl"
-    history = TypedHistory(path)
+    history = PromptHistory(path)
     for text in ("one", "two\nlines", "one", "x" * 30_000, " "):
         history.store_string(text)
     with path.open("ab") as file:
         file.write(b'{"a": 1}\n"half')
-    assert list(TypedHistory(path).load_history_strings()) == ["one", "two\nlines"]
+    assert list(PromptHistory(path).load_history_strings()) == ["one", "two\nlines"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.anyio
-async def test_large_pastes_are_words_that_are_sent_whole() -> None:
+async def test_large_pastes_are_placeholders_that_are_sent_in_full() -> None:
     composer = Composer(history=InMemoryHistory(), completer=DummyCompleter())
     composer.paste("short\r\nlines")
     assert composer.text == "short\nlines"
-    composer.put("see ")
+    composer.replace("see ")
     composer.paste("line\n" * 1000)
     composer.paste("x" * 5000)
     assert composer.text == "see [pasted 1,001 lines][pasted 5,000 characters #2]"
-    assert composer.whole() == "see " + "line\n" * 1000 + "x" * 5000
+    assert composer.full_text() == "see " + "line\n" * 1000 + "x" * 5000
     composer.delete_before_cursor(len(composer.paste_before_cursor()))
     assert composer.text == "see [pasted 1,001 lines]"
     again = Composer(history=InMemoryHistory(), completer=DummyCompleter())
-    again.put(composer.text, composer.pastes())
-    assert again.whole() == composer.whole()
-    composer.put("a\udcffb")
-    assert composer.whole() == "a\ufffdb"
+    again.replace(composer.text, composer.pastes())
+    assert again.full_text() == composer.full_text()
+    composer.replace("a\udcffb")
+    assert composer.full_text() == "a\ufffdb"
     await anyio.sleep(0.05)  # what it began to complete ends
 
 
 @given(st.text(max_size=300))
-def test_a_notification_is_one_line_that_ends_no_sequence(title: str) -> None:
-    said = words_of("done", title)
+def test_a_notification_is_one_line_without_control_characters(title: str) -> None:
+    said = notification_text("done", title)
     assert len(said) <= 200
     assert not set(said) & set("\x07\x1b\x9c;\n")

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from moot.commands import find, names, parse
-from moot.commands.mode import MODES, next_mode
-from moot.commands.naming import ALIASES
+from moot.commands.settings import MODES, next_mode
+from moot.commands.catalogue import ALIASES
 from moot.errors import UsageError
 
 
@@ -29,7 +29,7 @@ def test_a_line_is_a_command_or_a_prompt(line: str, typed: tuple[str, str] | Non
     assert parse(line) == typed
 
 
-def test_every_command_and_other_word_loads_and_says_what_it_does() -> None:
+def test_every_command_and_alias_loads_and_has_a_help_line() -> None:
     for name in (*names(), *ALIASES):
         command = find(name)
         assert command.help
@@ -37,12 +37,12 @@ def test_every_command_and_other_word_loads_and_says_what_it_does() -> None:
         assert name not in ALIASES or ALIASES[name] in names()
 
 
-def test_a_misspelled_command_names_the_nearest() -> None:
+def test_a_misspelled_command_gets_a_suggestion() -> None:
     with pytest.raises(UsageError, match="did you mean 'status'"):
         find("statsu")
 
 
-def test_modes_go_round() -> None:
+def test_modes_form_a_cycle() -> None:
     seen = ["ask"]
     while (mode := next_mode(seen[-1])) != "ask":  # type: ignore[arg-type]
         seen.append(mode)

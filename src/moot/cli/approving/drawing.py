@@ -1,81 +1,79 @@
-"""A prompt as lines that fit a screen; what does not fit can be scrolled to. Pure."""
+"""Layout of a prompt on the screen; a long body can be scrolled. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from moot.cli.approving.prompting import Prompt
-from moot.cli.approving.rows import Row, Spans, drawn, spelled
+from moot.cli.approving.rows import Row, Spans, render, visible_line, visible_lines
+from moot.cli.picking.drawing import flow
 from moot.cli.screen.cells import width_of
 
-__all__ = ["Glance", "draw"]
+__all__ = ["Viewport", "draw"]
 
 TYPED_CHARACTERS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
-    """A look at the prompt: how large the screen is, where in the body it stands, how much time is left, what was typed."""
+class Viewport:
+    """The visible part of a prompt."""
 
     width: int
     rows: int
     top: int
+    """First visible line of the body."""
     left: int | None
+    """Seconds until the approval expires; None if it never does."""
     typed: str
+    """Text that was typed and is not an answer."""
 
 
-def draw(prompt: Prompt, glance: Glance) -> tuple[list[Spans], int]:
-    """The lines, and the first line of the body that is among them."""
-    width = max(glance.width, 8)
-    head, body = drawn([prompt.title], width), drawn(prompt.body(), width)
-    foot = _foot(prompt, glance, width)
-    room = glance.rows - len(head) - len(foot) - 1
+def draw(prompt: Prompt, viewport: Viewport) -> tuple[list[Spans], int]:
+    """Return the lines, and the index of the first visible line of the body."""
+    width = max(viewport.width, 8)
+    head, body = render([prompt.title], width), render(prompt.body(), width)
+    foot = _foot(prompt, viewport, width)
+    room = viewport.rows - len(head) - len(foot) - 1
     if len(body) <= room:
         return [*head, *body, *foot], 0
-    room = max(1, room - len(_where(0, room, len(body), width)))
-    top = min(glance.top, len(body) - room)
-    return [*head, *body[top : top + room], *_where(top, room, len(body), width), *foot], top
+    room = max(1, room - len(_position(0, room, len(body), width)))
+    top = min(viewport.top, len(body) - room)
+    return [*head, *body[top : top + room], *_position(top, room, len(body), width), *foot], top
 
 
-def _where(top: int, room: int, lines: int, width: int) -> list[Spans]:
-    return drawn(
+def _position(top: int, room: int, lines: int, width: int) -> list[Spans]:
+    return render(
         [Row(f"lines {top + 1:{len(str(lines))}}-{top + room:{len(str(lines))}} of {lines}; PgDn: more", "warn", prose=True)], width
     )
 
 
-def _foot(prompt: Prompt, glance: Glance, width: int) -> list[Spans]:
+def _foot(prompt: Prompt, viewport: Viewport, width: int) -> list[Spans]:
     rows: list[Row] = []
     if prompt.message:
-        rows += [Row(line, "warn", indent=1, prose=True) for line in spelled(prompt.message)]
-    if glance.typed:
-        shown = " ".join(spelled(glance.typed.replace("\n", " ")))
-        rows.append(Row(f"typed, and no answer: {shown[-TYPED_CHARACTERS:]}", "dim", indent=1))
-    left = f" · expires in {glance.left // 60}:{glance.left % 60:02}" if glance.left is not None else ""
-    if prompt.line is not None:
-        more = " · arrows: other patterns" if len(prompt.line.choices) > 1 else ""
-        return [*drawn([*rows, Row(f"Enter takes it · Esc goes back{more}{left}", "dim", indent=1, prose=True)], width)]
+        rows += [Row(line, "warn", indent=1, prose=True) for line in visible_lines(prompt.message)]
+    if viewport.typed:
+        shown = visible_line(viewport.typed)
+        rows.append(Row(f"not an answer, kept for the composer: {shown[-TYPED_CHARACTERS:]}", "dim", indent=1))
+    left = f" · expires in {viewport.left // 60}:{viewport.left % 60:02}" if viewport.left is not None else ""
+    if prompt.input is not None:
+        more = " · Up/Down other patterns" if len(prompt.input.suggestions) > 1 else ""
+        return render([*rows, Row(f"Enter confirm · Esc back{more}{left}", "dim", indent=1, prose=True)], width)
     return [
-        *drawn(rows, width),
+        *render(rows, width),
         *_keys(prompt.keys(), width),
-        *drawn([Row(f"Esc leaves it waiting · Ctrl+C stops the run{left}", "dim", indent=1, prose=True)], width),
+        *render([Row(f"Esc decide later · Ctrl+C stop the run{left}", "dim", indent=1, prose=True)], width),
     ]
 
 
 def _keys(keys: dict[str, str], width: int) -> list[Spans]:
-    """`[y] once  [n] no`, as many on a line as fit."""
+    """Return lines such as `[y] yes  [n] no`, with as many keys on a line as fit."""
     lines: list[Spans] = []
-    used = width
+    short: list[Spans] = []
     for key, words in keys.items():
         text = f" {words}" if words else ""
-        columns = width_of(text) + 5
-        if used + columns > width:
-            if columns > width:
-                first, *rest = drawn([Row(f"[{key}]{text}", indent=1, prose=True)], width)
-                lines += [first, *rest]
-                used = width
-                continue
-            lines.append([])
-            used = 0
-        lines[-1] += [("", " "), ("key", f"[{key}]"), ("", f"{text} ")]
-        used += columns
-    return lines
+        if width_of(text) + 5 <= width:
+            short.append([("", " "), ("key", f"[{key}]"), ("", f"{text} ")])
+        else:
+            lines += [*flow(short, width, width_of), *render([Row(f"[{key}]{text}", indent=1, prose=True)], width)]
+            short = []
+    return lines + flow(short, width, width_of)

@@ -1,19 +1,19 @@
-"""The answers that an outside agent takes, under the keys of ours that mean the same. Pure."""
+"""The answers that an outside agent accepts, bound to our keys of the same meaning. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moot.cli.approving.rows import spelled
+from moot.cli.approving.rows import visible_line
 from moot.types.outside import Option
 
-__all__ = ["by_key", "label"]
+__all__ = ["label", "options_by_key"]
 
 _NUMBERS = "123456789"
 
 
-def by_key(options: Sequence[Option]) -> dict[str, Option]:
-    """`y` and `n` for this once, `s` for longer, as far as there are such; numbers for what is left, in the agent's order."""
+def options_by_key(options: Sequence[Option]) -> dict[str, Option]:
+    """Return the options by key: `y` and `n` for once, `s` for a lasting yes, numbers for the others in the agent's order."""
     found: dict[str, Option] = {}
     numbers = iter(_NUMBERS)
     for option in options:
@@ -25,5 +25,5 @@ def by_key(options: Sequence[Option]) -> dict[str, Option]:
 
 
 def label(option: Option) -> str:
-    """The agent's words on one line, nothing of them hidden."""
-    return " ".join(spelled(option.label)) or option.kind.replace("_", " ")
+    """Return the agent's label on one line with control characters visible."""
+    return visible_line(option.label) or option.kind.replace("_", " ")

@@ -1,4 +1,4 @@
-"""What a prompt is to the application that shows it: rows, keys, perhaps a line to be typed, and in the end an answer. Pure."""
+"""Base class of the prompts: rows, keys, an optional text input and finally an answer. Pure."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from enum import Enum
 from moot.cli.approving.rows import Row
 from moot.types.approval import Answer
 
-__all__ = ["Line", "Prompt", "Wish"]
+__all__ = ["Pending", "Prompt", "TextInput"]
 
 
-class Wish(Enum):
-    """What the application must do for a prompt."""
+class Pending(Enum):
+    """An action that the application carries out for a prompt."""
 
     ANSWER = "answer"
-    """Check `proposed`, and end with it when it can be given."""
+    """Check `proposed`, and return it if it is valid."""
     EXPLAIN = "explain"
+    """Ask a model to explain the call."""
     EDITOR = "editor"
-    """The arguments in the person's own editor."""
+    """Open the arguments in the user's editor."""
     SHOW = "show"
-    """Look at `text` as the call's arguments and show them."""
+    """Show the call with `text` as its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line to be typed: what stands before it, what it begins with, what becomes of it, and what Up and Down put there."""
+class TextInput:
+    """A line that the user types: its label and initial text, what to do with it, and suggestions for Up and Down."""
 
     label: str
     text: str
-    entered: Callable[[str], None]
-    choices: Sequence[str] = ()
+    submitted: Callable[[str], None]
+    suggestions: Sequence[str] = ()
 
 
 class Prompt(ABC):
     """The state of one prompt."""
 
     def __init__(self) -> None:
-        self.line: Line | None = None
+        self.input: TextInput | None = None
         self.message = ""
-        self.wish: Wish | None = None
+        self.pending: Pending | None = None
         self.proposed: Answer | None = None
         self.text = ""
 
@@ -51,28 +52,24 @@ class Prompt(ABC):
 
     @abstractmethod
     def body(self) -> list[Row]:
-        """Everything that is decided about; it may be longer than the screen."""
+        """Return everything that the user decides about. It may be longer than the screen."""
 
     @abstractmethod
     def keys(self) -> dict[str, str]:
-        """Key → what it means, in the order they are shown."""
+        """Return the label of each key, in display order."""
 
     @abstractmethod
     def choose(self, key: str) -> None:
-        """One of `keys`."""
+        """Handle one of `keys`."""
 
-    def enter(self, text: str) -> None:
-        """The typed line."""
-        line, self.line = self.line, None
+    def submit(self, text: str) -> None:
+        """Handle the typed line."""
+        line, self.input = self.input, None
         if line is not None:
-            line.entered(text)
-
-    def leave_line(self) -> None:
-        """Back to the keys."""
-        self.line = None
+            line.submitted(text)
 
     def propose(self, answer: Answer) -> None:
-        self.proposed, self.wish = answer, Wish.ANSWER
+        self.proposed, self.pending = answer, Pending.ANSWER
 
-    def edit_to(self, text: str) -> None:
-        self.text, self.wish = text, Wish.SHOW
+    def preview_edit(self, text: str) -> None:
+        self.text, self.pending = text, Pending.SHOW

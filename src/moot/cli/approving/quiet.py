@@ -1,49 +1,49 @@
-"""Which keys are an answer and which were only being typed. Pure: it is told the time."""
+"""Tells keys that are meant as answers from text that was being typed. Pure: the caller passes the time."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-__all__ = ["ALONE", "QUIET", "Quiet"]
+__all__ = ["ALONE", "QUIET", "KeyGuard"]
 
 QUIET = 0.4
-"""Seconds after the question appeared, and after every key that is no answer, in which no key is one."""
+"""Seconds after the question appeared, or after a key that is not an answer, in which no key counts as an answer."""
 ALONE = 0.15
-"""Seconds that a key must stay alone before it is an answer: words and pastes come faster."""
+"""Seconds without another key before a key counts as an answer. Typed words and pastes come faster."""
 
 
-class Quiet:
-    """One question's guard. What is typed and is no answer gathers in `typed`."""
+class KeyGuard:
+    """The guard of one question. Text that is not an answer is collected in `typed`."""
 
     def __init__(self, now: float) -> None:
         self.since = now
-        """When the last key was pressed that is no answer, or the question appeared."""
+        """Time of the last key that is not an answer, or when the question appeared."""
         self.typed = ""
-        self._held: tuple[str, float] | None = None
+        self._candidate: tuple[str, float] | None = None
 
     def restart(self, now: float) -> None:
-        """Another question stands there now."""
-        self.since, self._held = now, None
+        """Another question is shown."""
+        self.since, self._candidate = now, None
 
-    def take(self, key: str, now: float, wanted: Collection[str]) -> None:
-        """One key, or a whole paste; it may become an answer when it stays alone."""
+    def add(self, key: str, now: float, answers: Collection[str]) -> None:
+        """Handle one key, or a whole paste. It becomes an answer if no other key follows."""
         waited = now - self.since >= QUIET
-        if self._held is not None:
-            self.typed += self._held[0]
-        elif waited and key in wanted:
-            self._held = (key, now)
+        if self._candidate is not None:
+            self.typed += self._candidate[0]
+        elif waited and key in answers:
+            self._candidate = (key, now)
             return
         self.typed += key
-        self.since, self._held = now, None
+        self.since, self._candidate = now, None
 
-    def forget(self, now: float) -> None:
-        """Takes back the last of what was typed."""
+    def erase(self, now: float) -> None:
+        """Remove the last typed character."""
         self.typed = self.typed[:-1]
         self.restart(now)
 
-    def due(self, now: float) -> str | None:
-        """The key that has become an answer, once."""
-        if self._held is None or now - self._held[1] < ALONE:
+    def confirmed(self, now: float) -> str | None:
+        """Return the key that has become an answer, once."""
+        if self._candidate is None or now - self._candidate[1] < ALONE:
             return None
-        key, self._held = self._held[0], None
+        key, self._candidate = self._candidate[0], None
         return key

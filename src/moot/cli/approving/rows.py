@@ -1,4 +1,4 @@
-"""Lines of a prompt cut to a width without losing a character. Pure."""
+"""Rows of text wrapped to a width without losing a character. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TypeAlias
 from moot.cli.screen.cells import clusters, width_of
 from moot.guard.terminal import visible
 
-__all__ = ["Row", "Spans", "drawn", "spelled", "wrapped"]
+__all__ = ["Row", "Spans", "render", "visible_line", "visible_lines", "wrap_words"]
 
 Spans: TypeAlias = list[tuple[str, str]]
-"""(style, text) pieces of one line."""
+"""The pieces (style, text) of one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing to say; `right` stands at the right edge where there is room, else on a line below."""
+    """One item. `right` is aligned to the right edge if there is room, otherwise on the next line."""
 
     text: str
     style: str = ""
@@ -25,23 +25,28 @@ class Row:
     right_style: str = "dim"
     indent: int = 2
     spans: tuple[tuple[str, str], ...] = ()
-    """The text in pieces of (style, text), where it has more than one style."""
+    """The text as pieces of (style, text), if it has more than one style."""
     prose: bool = False
-    """Our own words, or a model's: broken between words where that goes."""
+    """True for prose, which is wrapped between words."""
 
 
-def spelled(text: str) -> list[str]:
-    """Untrusted text as lines, nothing in it hidden: control characters and tabs are spelled out."""
+def visible_lines(text: str) -> list[str]:
+    """Return the lines of untrusted text with control characters and tabs spelled out."""
     return visible(text).replace("\t", "\\t").split("\n")
 
 
-def drawn(rows: Iterable[Row], width: int) -> list[Spans]:
-    """The rows as lines of at most that width."""
+def visible_line(text: str) -> str:
+    """Return untrusted text as one line with control characters and tabs spelled out."""
+    return " ".join(visible_lines(text))
+
+
+def render(rows: Iterable[Row], width: int) -> list[Spans]:
+    """Return the rows as lines of at most this width."""
     return [line for row in rows for line in _row(row, max(width, 8))]
 
 
-def wrapped(text: str, width: int) -> Iterator[str]:
-    """The text in pieces that fit; nothing is left out, not even spaces. At least one piece."""
+def _wrap(text: str, width: int) -> Iterator[str]:
+    """Yield pieces of the text that fit, without dropping anything, not even spaces. Yield at least one piece."""
     piece, used = "", 0
     for cluster, columns in clusters(text):
         if piece and used + columns > width:
@@ -52,35 +57,36 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     yield piece
 
 
-def _prose(text: str, width: int) -> Iterator[str]:
+def wrap_words(text: str, width: int) -> Iterator[str]:
+    """Yield lines of at most this width, broken between words where possible. Yield at least one line."""
     line = ""
     for word in text.split():
         if line and width_of(line) + 1 + width_of(word) > width:
             yield line
             line = ""
-        *whole, line = wrapped(f"{line} {word}" if line else word, width)
+        *whole, line = _wrap(f"{line} {word}" if line else word, width)
         yield from whole
     yield line
 
 
 def _row(row: Row, width: int) -> Iterator[Spans]:
     indent = " " * min(row.indent, width // 4)
-    pieces = list((_prose if row.prose else wrapped)(row.text, width - len(indent)))
+    pieces = list((wrap_words if row.prose else _wrap)(row.text, width - len(indent)))
     last = len(indent) + width_of(pieces[-1])
-    beside = bool(row.right) and last + 2 + width_of(row.right) <= width
+    same_line = bool(row.right) and last + 2 + width_of(row.right) <= width
     rest = list(row.spans) if not row.prose else []
     for at, piece in enumerate(pieces):
-        line: Spans = [("", indent), *(_taken(rest, len(piece)) if rest else [(row.style, piece)])]
-        if beside and at == len(pieces) - 1:
+        line: Spans = [("", indent), *(_take(rest, len(piece)) if rest else [(row.style, piece)])]
+        if same_line and at == len(pieces) - 1:
             line += [("", " " * (width - last - width_of(row.right))), (row.right_style, row.right)]
         yield line
-    if row.right and not beside:
-        for piece in _prose(row.right, width - len(indent) - 2):
+    if row.right and not same_line:
+        for piece in wrap_words(row.right, width - len(indent) - 2):
             yield [("", f"{indent}  "), (row.right_style, piece)]
 
 
-def _taken(spans: Spans, characters: int) -> Spans:
-    """The first so many characters of the spans, which are taken from them."""
+def _take(spans: Spans, characters: int) -> Spans:
+    """Remove the first characters from the spans and return them."""
     taken: Spans = []
     while characters and spans:
         style, text = spans.pop(0)

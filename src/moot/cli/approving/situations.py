@@ -1,4 +1,4 @@
-"""What is known around an approval while a person decides, and what came of asking."""
+"""The context in which a user decides about an approval, and their decision."""
 
 from __future__ import annotations
 
@@ -18,54 +18,54 @@ from moot.runtime.looking import Looked, look
 from moot.types.approval import Answer, Approval
 from moot.types.conversation import Conversation
 
-__all__ = ["Decided", "How", "Situation", "seconds_left", "settled", "situation"]
+__all__ = ["ApprovalContext", "Decision", "Outcome", "approval_context", "resolved", "seconds_left"]
 
-How: TypeAlias = Literal["answered", "elsewhere", "expired", "later", "stop"]
+Outcome: TypeAlias = Literal["answered", "elsewhere", "expired", "later", "stop"]
 
 _STEP = re.compile(r"/tool:(\d+)\.")
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """What came of asking."""
+class Decision:
+    """The result of asking the user."""
 
     answer: Answer | None
-    """To be given by `Runs.answer`; None unless `how` is answered."""
+    """The answer for `Runs.answer`; None unless `outcome` is answered."""
     draft: str = ""
-    """What was typed that is no answer: it belongs into the composer."""
-    how: How = "answered"
-    """elsewhere: somebody else was faster · later: it stays open · stop: the run is to be cancelled."""
+    """Typed text that is not an answer; it belongs into the composer."""
+    outcome: Outcome = "answered"
+    """elsewhere: answered by someone else; later: the approval stays open; stop: cancel the run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """Around one approval."""
+class ApprovalContext:
+    """What the prompt of one approval needs from the engine."""
 
     directory: str
-    """Where the call would run; untrusted."""
-    asked_by: str
+    """Working directory of the call; untrusted."""
+    requested_by: str
     """Agent and step."""
     resume: str
-    """The command that comes back to it, or what becomes of it."""
+    """How to answer later."""
     now: Callable[[], int]
-    """Wall time, ms."""
+    """Return the wall clock time in milliseconds."""
     answered: Callable[[], Awaitable[Answer | None]]
-    """What somebody else has answered meanwhile."""
+    """Return the stored answer, if there is one."""
     check: Callable[[Answer], Awaitable[str]]
-    """Why an answer can't be given; empty = it can."""
+    """Return why an answer is not valid; empty if it is."""
     explain: Callable[[bytes], Awaitable[str]]
-    """What a model says of the call with these arguments. Raises MootError."""
+    """Return a model's explanation of the call with these arguments. Raise MootError if that fails."""
     look: Callable[[bytes], Awaitable[Looked]]
-    """The call with these arguments, as policy and the files see it."""
+    """Return a preview of the call with these arguments."""
 
 
-def situation(engine: Engine, approval: Approval, conversation: Conversation) -> Situation:
-    """The situation of an approval that a run of this engine's store has asked."""
+def approval_context(engine: Engine, approval: Approval, conversation: Conversation) -> ApprovalContext:
+    """Return the context of an approval in this engine's store."""
     step = _STEP.search(approval.id)
-    return Situation(
+    return ApprovalContext(
         directory=conversation.directory,
-        asked_by=" · ".join(filter(None, (conversation.agent, f"step {step[1]}" if step else ""))),
-        resume=f"moot chat resume {conversation.id[:13]}" if approval.outside is None else "its program waits here",
+        requested_by=" · ".join(filter(None, (conversation.agent, f"step {step[1]}" if step else ""))),
+        resume=f"moot chat resume {conversation.id[:13]}" if approval.outside is None else "the agent keeps waiting",
         now=lambda: engine.runtime.now() // 1000,
         answered=partial(_answered, engine, approval.id),
         check=partial(_problem, engine, approval.id),
@@ -81,16 +81,16 @@ async def _look(engine: Engine, approval: Approval, conversation: Conversation, 
     return await look(arguments, parts, folders(conversation.allowed_uris) or (directory,), directory)
 
 
-async def settled(approval: Approval, situation: Situation) -> Decided | None:
-    """What became of it without the person here; None = it is still open."""
-    if seconds_left(approval, situation) == 0:
-        return Decided(None, how="expired")
-    return Decided(None, how="elsewhere") if await situation.answered() is not None else None
+async def resolved(approval: Approval, context: ApprovalContext) -> Decision | None:
+    """Return the decision if the approval expired or was answered elsewhere; None if it is still open."""
+    if seconds_left(approval, context) == 0:
+        return Decision(None, outcome="expired")
+    return Decision(None, outcome="elsewhere") if await context.answered() is not None else None
 
 
-def seconds_left(approval: Approval, situation: Situation) -> int | None:
-    """Until it expires; None = it never does."""
-    return None if approval.expires_at is None else max(0, -(-(approval.expires_at - situation.now()) // 1000))
+def seconds_left(approval: Approval, context: ApprovalContext) -> int | None:
+    """Return the seconds until the approval expires; None if it never does."""
+    return None if approval.expires_at is None else max(0, -(-(approval.expires_at - context.now()) // 1000))
 
 
 async def _answered(engine: Engine, approval: str) -> Answer | None:
@@ -102,5 +102,5 @@ async def _problem(engine: Engine, approval: str, answer: Answer) -> str:
     try:
         await check(engine.runtime, approval, answer)
     except MootError as error:
-        return f"{error.message}; {error.fix}" if error.fix else error.message
+        return f"{error.message} {error.fix}".rstrip()
     return ""

@@ -12,7 +12,7 @@ from moot.cli.edited import with_edits
 from moot.cli.messages import print_messages, say_head
 from moot.cli.output import Output
 from moot.cli.revising.editing import edit_whole
-from moot.cli.revising.one import Wishes, edit_message, pick_message
+from moot.cli.revising.one import EditOptions, edit_message, pick_message
 from moot.engine import Engine
 from moot.guard.terminal import clean
 from moot.types.conversation import Conversation
@@ -25,12 +25,12 @@ async def edit_one(engine: Engine, conversation: Conversation, output: Output) -
     nodes = [node for node in await engine.store.tree.nodes(conversation.id) if node.role == "user"]
     node = await pick_message(nodes, output, title=f"Edit a message of {_name(conversation)}", enter="edit")
     if node is not None:
-        await edit_message(engine, conversation, node, Wishes(), output)
+        await edit_message(engine, conversation, node, EditOptions(), output)
 
 
 async def edit_all(engine: Engine, conversation: Conversation, output: Output) -> None:
     """Edit the whole conversation in the editor."""
-    await edit_whole(engine, conversation, Wishes(), output)
+    await edit_whole(engine, conversation, EditOptions(), output)
 
 
 async def delete_messages(engine: Engine, conversation: Conversation, output: Output) -> None:

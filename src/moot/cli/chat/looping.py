@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from moot.cli.options import RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
-from moot.commands import Wishes
+from moot.commands import RunOverrides
 from moot.plugins.registry import Registry
 from moot.types.part import Part
 
@@ -24,5 +24,5 @@ async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags,
     """Print the conversation, send the prompt and continue until the user leaves. Return the exit code."""
     tools = run_settings(flags, None, attended=True).get("tools")
     named = [str(name) for name in tools] if isinstance(tools, list) else [] if tools is False else None
-    wishes = Wishes(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort, tools=named)
-    return await _LOOPS.load("terminal")(conversation, output, prompt=parts, wishes=wishes, yes=flags.yes)
+    overrides = RunOverrides(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort, tools=named)
+    return await _LOOPS.load("terminal")(conversation, output, prompt=parts, overrides=overrides, yes=flags.yes)

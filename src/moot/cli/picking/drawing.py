@@ -1,9 +1,10 @@
-"""What a list looks like: lines of styled pieces that fit a width. Pure, and the same whoever puts them on the screen."""
+"""Layout of the picker as lines of styled text. Pure; imports no table of character widths, so that the first picture is fast."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,88 +13,88 @@ from moot.cli.picking.listing import Listing
 from moot.guard.terminal import clean
 
 Piece: TypeAlias = tuple[str, str]
-"""Style and text; the styles are title, head, typed, selected, dim, key."""
+"""Style and text. The styles are title, head, typed, selected, dim and key."""
 Line: TypeAlias = list[Piece]
 
-MOST_ROWS = 20
-"""Items that are shown at once: a list is read, not scrolled past."""
+MAX_ROWS = 20
+"""Items shown at once."""
 _GAP = 2
-_HEADED = 60
-"""From this width on the columns are named."""
+_HEADER_WIDTH = 60
+"""Minimum width for a line of column titles."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    """What is drawn on."""
+class Canvas:
+    """The terminal that a list is drawn for."""
 
     width: int
     height: int
     unicode: bool
     measure: Callable[[str], int]
-    """Terminal cells of a text."""
+    """Return the number of terminal cells of a text."""
 
     @property
     def marks(self) -> tuple[str, str, str]:
-        """Selection, ellipsis, separator."""
+        """Return the selection mark, the ellipsis and the separator."""
         return ("❯", "…", " · ") if self.unicode else (">", "~", " | ")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is to be drawn."""
+    """The state of a picker to draw."""
 
     choice: Choice
     scope: int
     listing: Listing
     ended: bool
-    """Whether all items are here."""
+    """True if all items are loaded."""
     menu: bool = False
-    """Whether the actions are spread out."""
+    """True if the menu of actions is open."""
     top: int = 0
-    """The first row that is shown."""
+    """The first row to show."""
     filled: int = 0
-    """Rows that are taken up at least: the footer does not jump while somebody types."""
+    """Minimum number of rows, so that the footer does not jump while the user types."""
 
 
-def rows_of(view: View, sheet: Sheet) -> int:
-    """How many items there is room for."""
-    around = 2 + len(_footer(view, sheet)) + _is_headed(view, sheet)
-    return max(1, min(MOST_ROWS, sheet.height - 1 - around))
+def visible_rows(view: View, canvas: Canvas) -> int:
+    """Return the number of items that fit."""
+    around = 2 + len(_footer(view, canvas)) + _has_header(view, canvas)
+    return max(1, min(MAX_ROWS, canvas.height - 1 - around))
 
 
-def draw(view: View, sheet: Sheet) -> list[Line]:
-    """Title, filter, rows and footer; the cursor belongs behind the filter, in the second line."""
-    number = rows_of(view, sheet)
-    columns = fitting(view.choice.columns, sheet.width)
-    lines = [_title(view, sheet), typed(view, sheet)]
-    if _is_headed(view, sheet):
-        lines.append([("head", "  " + _cells(view.choice.columns, [column.title for column in view.choice.columns], columns, sheet))])
+def draw(view: View, canvas: Canvas) -> list[Line]:
+    """Return title, filter, rows and footer. The cursor belongs after the filter, in the second line."""
+    number = visible_rows(view, canvas)
+    columns = column_widths(view.choice.columns, canvas.width)
+    lines = [_title(view, canvas), filter_line(view, canvas)]
+    if _has_header(view, canvas):
+        lines.append([("head", "  " + _cells(view.choice.columns, [column.title for column in view.choice.columns], columns, canvas))])
     items = view.listing.rows(view.top, number)
-    lines += [_row(view, sheet, columns, item, view.top + at) for at, item in enumerate(items)]
+    lines += [_row(view, canvas, columns, item, view.top + at) for at, item in enumerate(items)]
     if not items:
-        words = sheet.marks[1] if not view.ended else "nothing fits" if view.listing.filter.strip() else view.choice.empty
-        lines.append([("dim", cut(f"  {words}", sheet.width, sheet))])
+        words = canvas.marks[1] if not view.ended else "No matches" if view.listing.filter.strip() else view.choice.empty
+        lines.append([("dim", truncate(f"  {words}", canvas.width, canvas))])
     lines += [[] for _ in range(min(number, view.filled) - max(len(items), 1))]
-    return lines + _footer(view, sheet)
+    return lines + _footer(view, canvas)
 
 
-def typed(view: View, sheet: Sheet) -> Line:
-    """The filter, of a long one the end."""
+def filter_line(view: View, canvas: Canvas) -> Line:
+    """Return the line with the filter; a long filter shows its end."""
     text = view.listing.filter
-    while text and sheet.measure(text) > sheet.width - 3:
+    while text and canvas.measure(text) > canvas.width - 3:
         text = text[1:]
-    hint = "" if view.listing.filter else "type to filter"
-    return [("key", "> "), ("typed", text), ("dim", cut(hint, sheet.width - 3, sheet))]
+    hint = "" if view.listing.filter else "Type to filter"
+    return [("key", "> "), ("typed", text), ("dim", truncate(hint, canvas.width - 3, canvas))]
 
 
-def cut(text: str, width: int, sheet: Sheet) -> str:
-    """The text in at most that many cells, with a mark where something is left out."""
-    if sheet.measure(text) <= width:
+def truncate(text: str, width: int, canvas: Canvas) -> str:
+    """Cut the text to at most `width` cells, ending with an ellipsis if something is truncate off."""
+    if canvas.measure(text) <= width:
         return text
-    mark = sheet.marks[1]
+    mark = canvas.marks[1]
     kept, used = "", 0
     for character in text:
-        used += sheet.measure(character)
+        used += canvas.measure(character)
         if used > width - 1:
             break
         kept += character
@@ -101,78 +102,86 @@ def cut(text: str, width: int, sheet: Sheet) -> str:
 
 
 def one_line(text: str, *, unicode: bool = True) -> str:
-    """Untrusted text as a cell may have it."""
+    """Return untrusted text as one line without control characters."""
     line = " ".join(clean(text).split())
     return line if unicode else line.encode("ascii", "replace").decode()
 
 
-def fitting(columns: Sequence[Column], width: int) -> list[int]:
-    """The width of each column, 0 = left out: the highest ranks go first where there is no room."""
+def column_widths(columns: Sequence[Column], width: int) -> list[int]:
+    """Return the width of each column; 0 hides it. Columns with the highest rank are hidden first."""
     shown = list(range(len(columns)))
-    while _taken(columns, shown) > width and (droppable := [at for at in shown if columns[at].rank]):
+    while _total_width(columns, shown) > width and (droppable := [at for at in shown if columns[at].rank]):
         shown.remove(max(droppable, key=lambda at: columns[at].rank))
-    spare = width - _taken(columns, shown)
+    spare = width - _total_width(columns, shown)
     return [max(1, column.width + spare * column.grows) if at in shown else 0 for at, column in enumerate(columns)]
 
 
-def _taken(columns: Sequence[Column], shown: Sequence[int]) -> int:
+def _total_width(columns: Sequence[Column], shown: Sequence[int]) -> int:
     return _GAP + sum(columns[at].width for at in shown) + _GAP * (len(shown) - 1) + 1
 
 
-def _is_headed(view: View, sheet: Sheet) -> bool:
-    return sheet.width >= _HEADED and sheet.height >= 10 and any(column.title for column in view.choice.columns)
+def _has_header(view: View, canvas: Canvas) -> bool:
+    return canvas.width >= _HEADER_WIDTH and canvas.height >= 10 and any(column.title for column in view.choice.columns)
 
 
-def _title(view: View, sheet: Sheet) -> Line:
+def _title(view: View, canvas: Canvas) -> Line:
     listing = view.listing
     more = "" if view.ended else "+"
     count = f"{len(listing):,} of {listing.count:,}{more}" if listing.filter.strip() else f"{listing.count:,}{more}"
-    room = sheet.width - len(count) - 4
-    title = cut(one_line(view.choice.scopes[view.scope].title, unicode=sheet.unicode), max(room, 4), sheet)
-    return [("title", title), ("dim", cut(f"{sheet.marks[2]}{count}", sheet.width - 1 - sheet.measure(title), sheet))]
+    room = canvas.width - len(count) - 4
+    title = truncate(one_line(view.choice.scopes[view.scope].title, unicode=canvas.unicode), max(room, 4), canvas)
+    return [("title", title), ("dim", truncate(f"{canvas.marks[2]}{count}", canvas.width - 1 - canvas.measure(title), canvas))]
 
 
-def _row(view: View, sheet: Sheet, widths: Sequence[int], item: Item, place: int) -> Line:
+def _row(view: View, canvas: Canvas, widths: Sequence[int], item: Item, place: int) -> Line:
     selected = place == view.listing.at
-    text = _cells(view.choice.columns, item.cells, widths, sheet)
-    return [("selected", f"{sheet.marks[0]} {text}")] if selected else [("", f"  {text}")]
+    text = _cells(view.choice.columns, item.cells, widths, canvas)
+    return [("selected", f"{canvas.marks[0]} {text}")] if selected else [("", f"  {text}")]
 
 
-def _cells(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int], sheet: Sheet) -> str:
+def _cells(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int], canvas: Canvas) -> str:
     pieces: list[str] = []
     for column, cell, width in zip(columns, cells, widths, strict=False):
         if width:
-            text = cut(one_line(cell, unicode=sheet.unicode), width, sheet)
-            blank = " " * (width - sheet.measure(text))
+            text = truncate(one_line(cell, unicode=canvas.unicode), width, canvas)
+            blank = " " * (width - canvas.measure(text))
             pieces.append(blank + text if column.right else text + blank)
     return (" " * _GAP).join(pieces).rstrip()
 
 
-def _footer(view: View, sheet: Sheet) -> list[Line]:
-    hints = _menu(view) if view.menu else _hints(view, sheet)
-    separator = sheet.marks[2]
-    lines: list[Line] = [[]]
+def _footer(view: View, canvas: Canvas) -> list[Line]:
+    hints = _menu(view) if view.menu else _hints(view, canvas)
+    width = canvas.width - 1
+    items: list[Line] = [
+        [("key", truncate(key, width, canvas)), ("dim", truncate(f" {words}", width - len(key), canvas))] for key, words in hints
+    ]
+    return flow(items, width, canvas.measure, canvas.marks[2])[: max(1, canvas.height - 4)]
+
+
+def flow(items: Iterable[Line], width: int, measure: Callable[[str], int], separator: str = "") -> list[Line]:
+    """Arrange the items in lines of at most `width` cells, as many on a line as fit."""
+    lines: list[Line] = []
     used = 0
-    for key, words in hints:
-        length = sheet.measure(f"{key} {words}")
-        if lines[-1] and used + len(separator) + length >= sheet.width:
+    for item in items:
+        length = sum(measure(text) for _, text in item)
+        if not lines or used + len(separator) + length > width:
             lines.append([])
             used = 0
-        if lines[-1]:
+        elif separator:
             lines[-1].append(("dim", separator))
             used += len(separator)
-        lines[-1] += [("key", cut(key, sheet.width - 1, sheet)), ("dim", cut(f" {words}", sheet.width - 1 - len(key), sheet))]
+        lines[-1] += item
         used += length
-    return lines[: max(1, sheet.height - 4)]
+    return lines
 
 
-def _hints(view: View, sheet: Sheet) -> list[tuple[str, str]]:
+def _hints(view: View, canvas: Canvas) -> list[tuple[str, str]]:
     hints = [("Enter", view.choice.enter)]
     if view.choice.keys:
-        hints.append(("→" if sheet.unicode else "Right", "more"))
+        hints.append(("→" if canvas.unicode else "Right", "actions"))
     if len(view.choice.scopes) > 1:
-        hints.append(("Tab", one_line(view.choice.scopes[(view.scope + 1) % len(view.choice.scopes)].title, unicode=sheet.unicode)))
-    return [*hints, ("Esc", "clear" if view.listing.filter else "leave")]
+        hints.append(("Tab", one_line(view.choice.scopes[(view.scope + 1) % len(view.choice.scopes)].title, unicode=canvas.unicode)))
+    return [*hints, ("Esc", "clear filter" if view.listing.filter else "close")]
 
 
 def _menu(view: View) -> list[tuple[str, str]]:
@@ -180,11 +189,20 @@ def _menu(view: View) -> list[tuple[str, str]]:
 
 
 def speaks_unicode() -> bool:
-    """Whether the locale can show more than ASCII; one that says nothing is taken for a modern one."""
+    """Return True if the locale can show more than ASCII. Without a locale, assume UTF-8."""
     named = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "UTF-8")
     return "utf-8" in named.lower() or "utf8" in named.lower()
 
 
 def moves_cursor() -> bool:
-    """Whether the terminal can draw a list over itself."""
+    """Return True if the terminal can move its cursor."""
     return os.environ.get("TERM", "") not in ("dumb", "")
+
+
+def terminal_size() -> os.terminal_size:
+    """Return the size of the terminal on stdout; 80 by 24 if it is unknown."""
+    try:
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    except OSError:  # the terminal is gone
+        columns = rows = 0
+    return os.terminal_size((columns or 80, rows or 24))

@@ -1,4 +1,4 @@
-"""Items page by page, no more of them than are needed."""
+"""Loads items page by page, only as many as needed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from moot.cli.picking.items import Item, Items
 from moot.cli.picking.listing import Listing
 
 
-class Feed:
-    """Fills one listing; closed by its owner with `aclose`."""
+class PageLoader:
+    """Fills one listing. The owner closes it with `aclose`."""
 
     def __init__(self, items: Items, listing: Listing) -> None:
         self.listing = listing
@@ -21,12 +21,12 @@ class Feed:
             listing.add(items)
             self.ended = True
 
-    def wants(self, rows: int) -> bool:
-        """Whether more should be fetched: the selection is within two screens of the end, or there is a filter that must see all."""
+    def needs_more(self, rows: int) -> bool:
+        """Return True if the selection is within two screens of the end, or if a filter has to see all items."""
         return not self.ended and (bool(self.listing.filter.strip()) or len(self.listing) < self.listing.at + 2 * rows)
 
-    async def more(self) -> None:
-        """One page more."""
+    async def load(self) -> None:
+        """Load the next page."""
         if self._pages is None:
             return
         page = await anext(self._pages, None)

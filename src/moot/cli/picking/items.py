@@ -1,4 +1,4 @@
-"""What there is to pick from, what may be done with it, and what was picked."""
+"""Items, columns and actions of a picker, and its result."""
 
 from __future__ import annotations
 
@@ -12,42 +12,44 @@ class Item:
     """One row."""
 
     key: str
-    """What tells it from all others."""
+    """Unique identifier."""
     cells: tuple[str, ...]
-    """One text for each column; untrusted, cleaned when drawn, shown to the letter."""
+    """One text per column. Untrusted: control characters are removed when it is drawn, and markup is shown literally."""
     words: str = ""
-    """What the filter reads, what matters most first; empty = the cells."""
+    """Text that the filter searches, most important words first; the cells if empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """One column."""
+
     title: str = ""
     width: int = 8
-    """In terminal cells; of the column that grows: at least."""
+    """Width in terminal cells; the minimum for a column that grows."""
     rank: int = 0
-    """When there is no room the highest ones go; 0 = never."""
+    """Columns with the highest rank are hidden first on a narrow terminal. 0 means never."""
     grows: bool = False
-    """Takes what is left of the line. One column does."""
+    """True for the one column that takes the rest of the line."""
     right: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something else than picking, by its letter in the menu."""
+    """Another action on the selected item, chosen by its letter in the menu."""
 
     words: str
     key: str = ""
-    """A key that does it at once, as prompt-toolkit names it: `c-e`, `delete`; empty = only by the menu."""
+    """Shortcut as prompt-toolkit names it, such as `c-e` or `delete`; empty if only the menu has it."""
 
 
 Pages: TypeAlias = Callable[[], AsyncGenerator[Sequence[Item], None]]
 Items: TypeAlias = Sequence[Item] | Pages
-"""All of them, or pages that are asked for when they are needed."""
+"""All items, or a generator of pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One of the lists that Tab goes round."""
+    """One of the lists that Tab switches between."""
 
     title: str
     items: Items
@@ -55,25 +57,27 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
+    """The picked item and how it was picked."""
+
     item: Item
     action: str = ""
-    """The letter of the action; empty = picked."""
+    """The letter of the action; empty for Enter."""
     filter: str = ""
     scope: int = 0
-    """Which of the lists it was in; 0 = the first."""
+    """Index of the list that it was in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """All that is asked."""
+    """Everything that a picker shows."""
 
     scopes: tuple[Scope, ...]
     columns: tuple[Column, ...] = (Column(grows=True),)
     keys: Mapping[str, Action] = field(default_factory=dict[str, Action])
     enter: str = "choose"
-    """What Enter does, for the footer."""
-    empty: str = "nothing here"
+    """Name of what Enter does, for the footer."""
+    empty: str = "Nothing to choose from"
     filter: str = ""
     at: str = ""
-    """The key of the item that is selected at first; empty = the first one."""
+    """Key of the item to select first; the first item if empty."""
     scope: int = 0

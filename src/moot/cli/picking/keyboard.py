@@ -1,4 +1,4 @@
-"""The terminal between the start of a program and the moment somebody reads its keys."""
+"""Keeps what the user types until the application reads it, and restores the terminal in any case."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-_UNREAD = termios.ECHO | termios.ICANON | termios.IEXTEN
-_AS_TYPED = termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR
-_ENDS = (signal.SIGTERM, signal.SIGHUP)
+_COOKED = termios.ECHO | termios.ICANON | termios.IEXTEN
+_TRANSLATED = termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR
+_FATAL_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Keyboard:
-    """Within the block keys are kept for who reads them later, as they were typed and without an echo; then all is as it was.
+    """A context manager in which keys are neither echoed nor lost; the terminal's modes are restored at its end.
 
-    Ctrl+C and Ctrl+Z act at once. `hide` and `show` are called around a stop, and `hide` before a signal ends the process.
+    Ctrl+C and Ctrl+Z act at once. `hide` and `show` are called around a suspension, and `hide` before a signal ends the process.
     """
 
     def __init__(self) -> None:
@@ -32,21 +32,21 @@ class Keyboard:
     def __enter__(self) -> Keyboard:
         self._before = termios.tcgetattr(self._descriptor)
         self._handle(signal.SIGTSTP, self._stop)
-        for number in _ENDS:
+        for number in _FATAL_SIGNALS:
             self._handle(number, self._end)
-        self._hold()
+        self._set_modes()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.release()
 
     def hand_over(self) -> None:
-        """Somebody reads the keys now, stops for Ctrl+Z and takes away what is drawn."""
+        """The application reads the keys, handles Ctrl+Z and erases the screen from here on."""
         self.hide = self.show = _nothing
         self._unhandle(signal.SIGTSTP)
 
     def release(self) -> None:
-        """The terminal as it was; a second time does nothing."""
+        """Restore the terminal and the signal handlers. A second call does nothing."""
         if self._before is not None:
             self._restore(self._before)
             self._before = None
@@ -57,13 +57,13 @@ class Keyboard:
         with suppress(termios.error):  # a terminal that hung up
             termios.tcsetattr(self._descriptor, termios.TCSANOW, before)
 
-    def _hold(self) -> None:
-        # as prompt-toolkit will have it, but for the keys that send signals: nobody else would heed them meanwhile
-        held = termios.tcgetattr(self._descriptor)
-        held[0] &= ~_AS_TYPED
-        held[3] &= ~_UNREAD
-        held[6][termios.VMIN], held[6][termios.VTIME] = 1, 0
-        termios.tcsetattr(self._descriptor, termios.TCSANOW, held)
+    def _set_modes(self) -> None:
+        # like prompt-toolkit, except that Ctrl+C and Ctrl+Z still send signals: no one reads them as keys yet
+        modes = termios.tcgetattr(self._descriptor)
+        modes[0] &= ~_TRANSLATED
+        modes[3] &= ~_COOKED
+        modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
+        termios.tcsetattr(self._descriptor, termios.TCSANOW, modes)
 
     def _handle(self, number: int, act: Callable[[int, FrameType | None], None]) -> None:
         if signal.getsignal(number) == signal.SIG_DFL:
@@ -79,9 +79,9 @@ class Keyboard:
             self._restore(self._before)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-        # going on again
+        # resumed
         signal.signal(number, self._stop)
-        self._hold()
+        self._set_modes()
         self.show()
 
     def _end(self, number: int, _: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The list for a terminal that can only print: numbers, and a question below them."""
+"""The picker for a terminal that cannot move its cursor: a numbered list and a question."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from moot.cli.asking import ask_line
 from moot.cli.output import Output
 from moot.cli.picking.drawing import one_line
-from moot.cli.picking.feeding import Feed
+from moot.cli.picking.feeding import PageLoader
 from moot.cli.picking.items import Choice, Item, Picked
 from moot.cli.picking.listing import Listing
 
@@ -17,45 +17,47 @@ _LEAVE = frozenset({"q", "quit", "exit"})
 
 
 async def run(choice: Choice, output: Output) -> Picked | None:
-    """Asks until something is picked; None when the person left."""
-    return await _Asking(choice, output).run()
+    """Ask until an item is picked. Return None if the user leaves."""
+    return await _NumberedPicker(choice, output).run()
 
 
-class _Asking:
+class _NumberedPicker:
+    """The state of one numbered list: scope, filter and first row."""
+
     def __init__(self, choice: Choice, output: Output) -> None:
         self._choice = choice
         self._output = output
         self._scope = choice.scope % len(choice.scopes)
         self._filter = choice.filter
-        self._from = 0
+        self._first = 0
 
     async def run(self) -> Picked | None:
         while True:
-            feed = Feed(self._choice.scopes[self._scope].items, Listing(self._filter))
+            loader = PageLoader(self._choice.scopes[self._scope].items, Listing(self._filter))
             try:
-                outcome = await self._ask(feed)
+                outcome = await self._ask(loader)
             finally:
-                await feed.aclose()
+                await loader.aclose()
             if not isinstance(outcome, bool):
                 return outcome
             if not outcome:
                 return None
 
-    async def _ask(self, feed: Feed) -> Picked | bool:
-        """What was picked; True = show another list, False = leave."""
-        listing = feed.listing
+    async def _ask(self, loader: PageLoader) -> Picked | bool:
+        """Return the picked item, True to show another list, or False to leave."""
+        listing = loader.listing
         while True:
-            listing.at = self._from + ROWS
-            while feed.wants(ROWS):
-                await feed.more()
+            listing.at = self._first + ROWS
+            while loader.needs_more(ROWS):
+                await loader.load()
             listing.at = 0
-            self._print(listing, ended=feed.ended)
-            line = await ask_line(self._question(more=len(listing) > self._from + ROWS), self._output)
+            self._print(listing, ended=loader.ended)
+            line = await ask_line(self._question(more=len(listing) > self._first + ROWS), self._output)
             if line is None or line.strip().lower() in _LEAVE:
                 return False
             if picked := self._picked(listing, line.strip()):
                 return picked
-            if self._turned(listing, line.strip()):
+            if self._changes_list(listing, line.strip()):
                 return True
 
     def _picked(self, listing: Listing, line: str) -> Picked | None:
@@ -65,44 +67,44 @@ class _Asking:
         found = listing.rows(int(match[2]) - 1, 1)
         if found:
             return Picked(found[0], match[1] or "", self._filter, self._scope)
-        self._output.say(f"there is no {match[2]}")
+        self._output.say(f"{match[2]} is not on the list.")
         return None
 
-    def _turned(self, listing: Listing, line: str) -> bool:
-        """Does what the line says to this list; True when another one is to be shown."""
+    def _changes_list(self, listing: Listing, line: str) -> bool:
+        """Apply a typed filter or page command. Return True to show another list."""
         if not line:
-            self._from = self._from + ROWS if len(listing) > self._from + ROWS else 0
+            self._first = self._first + ROWS if len(listing) > self._first + ROWS else 0
         elif line == "/" or (line.startswith("/") and line[1:].strip()):
-            self._filter, self._from = line[1:].strip(), 0
-            listing.type(self._filter)
+            self._filter, self._first = line[1:].strip(), 0
+            listing.set_filter(self._filter)
         elif line.lower() == "tab" and len(self._choice.scopes) > 1:
-            self._scope, self._from = (self._scope + 1) % len(self._choice.scopes), 0
+            self._scope, self._first = (self._scope + 1) % len(self._choice.scopes), 0
             return True
         elif not _NUMBER.fullmatch(line):
-            self._filter, self._from = line, 0
-            listing.type(line)
+            self._filter, self._first = line, 0
+            listing.set_filter(line)
         return False
 
     def _print(self, listing: Listing, *, ended: bool) -> None:
         title = one_line(self._choice.scopes[self._scope].title)
-        about = f" with {one_line(self._filter)!r}" if self._filter else ""
+        about = f" matching {one_line(self._filter)!r}" if self._filter else ""
         self._output.line(f"{title}{about} ({len(listing)}{'' if ended else '+'})")
-        rows = listing.rows(self._from, ROWS)
-        for number, item in enumerate(rows, self._from + 1):
+        rows = listing.rows(self._first, ROWS)
+        for number, item in enumerate(rows, self._first + 1):
             self._output.line(f"{number:4}  {_text(item)}")
         if not rows:
-            self._output.line(f"  {'nothing fits' if self._filter else self._choice.empty}")
+            self._output.line(f"  {'No matches' if self._filter else self._choice.empty}")
 
     def _question(self, *, more: bool) -> str:
-        ways = [f"number = {self._choice.enter}"]
+        hints = [f"number = {self._choice.enter}"]
         if self._choice.keys:
             letter, action = next(iter(self._choice.keys.items()))
             others = ", ".join(f"{letter} {action.words}" for letter, action in list(self._choice.keys.items())[1:])
-            ways.append(f"{letter} and number = {action.words}{f' ({others})' if others else ''}")
-        ways += ["words = filter", *(["/ = all"] if self._filter else []), *(["Enter = more"] if more else [])]
+            hints.append(f"{letter} and number = {action.words}{f' ({others})' if others else ''}")
+        hints += ["text = filter", *(["/ = all"] if self._filter else []), *(["Enter = more"] if more else [])]
         if len(self._choice.scopes) > 1:
-            ways.append(f"tab = {one_line(self._choice.scopes[(self._scope + 1) % len(self._choice.scopes)].title)}")
-        return f"{'; '.join(ways)}; q = leave: "
+            hints.append(f"tab = {one_line(self._choice.scopes[(self._scope + 1) % len(self._choice.scopes)].title)}")
+        return f"{'; '.join(hints)}; q = close: "
 
 
 def _text(item: Item) -> str:

@@ -1,4 +1,4 @@
-"""`pick`: one of many, by a person at a terminal."""
+"""`pick`: let the user choose one item of a list."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from moot.cli.picking.drawing import moves_cursor, speaks_unicode
 from moot.cli.picking.frame import Frame
 from moot.cli.picking.items import Action, Choice, Column, Items, Picked, Scope
 from moot.errors import UsageError
-from moot.plugins.registry import Registry
+from moot.plugins.registry import attribute
 
 _ONE_COLUMN = (Column(grows=True),)
 _NO_KEYS: Mapping[str, Action] = {}
-_SCREENS = Registry("moot.pickers", {"application": "moot.cli.picking.application:run"})
-"""By path, so that who only might pick something does not wait for prompt-toolkit."""
+_APPLICATION = "moot.cli.picking.application:run"
+"""Loaded by path: commands that only might need the picker don't import prompt-toolkit."""
 
 
 async def pick(
@@ -30,21 +30,21 @@ async def pick(
     filter: str = "",
     at: str = "",
     scope: int = 0,
-    empty: str = "nothing here",
+    empty: str = "Nothing to choose from",
 ) -> Picked | None:
-    """What the person picked, and how; None when they left.
+    """Return what the user picked and how, or None if they left.
 
-    `keys` are further things to do with the selected one, by letter. `scopes` are more lists, which Tab goes to after this one.
-    `filter`, `at` (an item's key) and `scope` are where it begins: hand in what the last `Picked` said to come back to the same place.
-    Raises UsageError when nobody is there to pick.
+    `keys` are further actions on the selected item, by letter. `scopes` are more lists, which Tab switches to. `filter`, `at` (an item's
+    key) and `scope` set the initial state: pass the values of the last `Picked` to return to the same place.
+    Raise UsageError if there is no terminal to ask at.
     """
     return await choose(Choice((Scope(title, items), *scopes), tuple(columns), keys, enter, empty, filter, at, scope), output)
 
 
 async def choose(choice: Choice, output: Output, frame: Frame | None = None) -> Picked | None:
-    """`pick` with all that is asked in one; `frame` is what is on the screen of it already."""
+    """Do the same as `pick` for a ready-made `Choice`. `frame` is the picture already on the screen."""
     if not output.attended:
-        raise UsageError("nothing can be picked from a list without a terminal", fix="Name it on the command line.")
+        raise UsageError("Cannot show a list to choose from without a terminal.", fix="Name the item on the command line.")
     if not moves_cursor():
         return await numbered.run(choice, output)
-    return await _SCREENS.load("application")(choice, output, unicode=speaks_unicode(), frame=frame)
+    return await attribute(_APPLICATION)(choice, output, unicode=speaks_unicode(), frame=frame)

@@ -1,4 +1,4 @@
-"""What is completed as it is typed: slash commands, what may stand behind them, and `@file`."""
+"""Completion while typing: slash commands, their arguments and `@file`."""
 
 from __future__ import annotations
 
@@ -13,74 +13,73 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from moot.cli.repl.mentions import paths_of
-from moot.cli.repl.status import short
-from moot.commands import Choice, Situation, find, names
+from moot.cli.repl.status import short_count
+from moot.commands import Choice, CommandContext, find, names
 from moot.errors import MootError
 from moot.guard.terminal import clean
 from moot.runtime.files import candidates, files_below
 
-__all__ = ["Completions"]
+__all__ = ["ReplCompleter"]
 
-AT_MOST = 200
-FRESH = 5.0
-"""Seconds for which the files that were found are taken for those that there are."""
+MAX_COMPLETIONS = 200
+MAX_AGE = 5.0
+"""Seconds for which a listing of files is reused."""
 
 _MENTION = re.compile(r"(?<![\w@/])@([^\s\"'`@]*)$")
 
 
-class Completions(Completer):
-    """prompt-toolkit's seam."""
+class ReplCompleter(Completer):
+    """Completes commands, arguments and files."""
 
-    def __init__(self, situation: Situation) -> None:
-        self._situation = situation
+    def __init__(self, context: CommandContext) -> None:
+        self._context = context
         self._arguments: tuple[str, Sequence[Choice]] | None = None
-        """The command whose choices were asked for last, and they."""
-        self._walked: Sequence[str] = ()
-        self._walked_at = -FRESH
+        """The last completed command and its choices."""
+        self._paths: Sequence[str] = ()
+        self._listed_at = -MAX_AGE
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         return ()  # only the asynchronous form is used
 
     async def get_completions_async(self, document: Document, complete_event: CompleteEvent) -> AsyncGenerator[Completion, None]:
-        for completion in await self._found(document):
+        for completion in await self._complete(document):
             yield completion
 
-    async def _found(self, document: Document) -> Sequence[Completion]:
+    async def _complete(self, document: Document) -> Sequence[Completion]:
         text = document.text_before_cursor
         if text.startswith("/") and "\n" not in text:
             name, blank, argument = text[1:].partition(" ")
             if not blank:
                 self._arguments = None
                 return _commands(name)
-            return await self._behind(name, argument.lstrip())
+            return await self._complete_argument(name, argument.lstrip())
         match = _MENTION.search(text)
-        return await self._files(match[1]) if match else ()
+        return await self._complete_file(match[1]) if match else ()
 
-    async def _files(self, typed: str) -> Sequence[Completion]:
-        found = candidates(typed, await self._below())
-        sizes = await anyio.to_thread.run_sync(partial(_sizes, self._situation.directory, found))
-        return [Completion(_spelled(path), -len(typed) - 1, display=clean(path), display_meta=sizes[path]) for path in found]
+    async def _complete_file(self, typed: str) -> Sequence[Completion]:
+        found = candidates(typed, await self._list_files())
+        sizes = await anyio.to_thread.run_sync(partial(_sizes, self._context.directory, found))
+        return [Completion(_quote(path), -len(typed) - 1, display=clean(path), display_meta=sizes[path]) for path in found]
 
-    async def _below(self) -> Sequence[str]:
-        """The files below the folder, looked at again after a while."""
-        if time.monotonic() - self._walked_at > FRESH:
-            self._walked = await anyio.to_thread.run_sync(files_below, paths_of(self._situation.directory))
-            self._walked_at = time.monotonic()
-        return self._walked
+    async def _list_files(self) -> Sequence[str]:
+        if time.monotonic() - self._listed_at > MAX_AGE:
+            self._paths = await anyio.to_thread.run_sync(files_below, paths_of(self._context.directory))
+            self._listed_at = time.monotonic()
+        return self._paths
 
-    async def _behind(self, name: str, argument: str) -> Sequence[Completion]:
+    async def _complete_argument(self, name: str, argument: str) -> Sequence[Completion]:
         if self._arguments is None or self._arguments[0] != name:
             try:
-                self._arguments = (name, await find(name).choices(self._situation))
-            except MootError:  # no such command, or nothing to be had: there is nothing to complete
+                self._arguments = (name, await find(name).choices(self._context))
+            except MootError:  # unknown command, or its choices are not available
                 self._arguments = (name, ())
-        wanted = argument.lower()
-        fitting = [one for one in self._arguments[1] if wanted in one.value.lower() or wanted in one.label.lower()]
-        fitting.sort(key=lambda one: not one.value.lower().startswith(wanted))
-        return [_completion(one, -len(argument)) for one in fitting[:AT_MOST]]
+        typed = argument.lower()
+        matches = [choice for choice in self._arguments[1] if typed in choice.value.lower() or typed in choice.label.lower()]
+        matches.sort(key=lambda choice: not choice.value.lower().startswith(typed))
+        return [_completion(choice, -len(argument)) for choice in matches[:MAX_COMPLETIONS]]
 
 
-def _spelled(path: str) -> str:
+def _quote(path: str) -> str:
     return f'@"{path}"' if any(character.isspace() for character in path) else f"@{path}"
 
 
@@ -95,11 +94,11 @@ def _sizes(directory: str, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _size(number: int) -> str:
-    """With the tokens that it is likely to cost: about four bytes each."""
+    """Return the size with an estimate of its tokens, at four bytes each."""
     if number < 1_000:
         return f"{number} bytes"
     shown = f"{number / 1_000:.1f} kB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
-    return f"{shown}, about {short(number // 4)} tokens"
+    return f"{shown}, about {short_count(number // 4)} tokens"
 
 
 def _commands(typed: str) -> Sequence[Completion]:

@@ -1,50 +1,65 @@
-"""What a waiting run asks, put to the person; what they say, handed to the run."""
+"""Asks the user for the approvals that a run waits for, and passes the answers on."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from moot.cli.repl.face import Face
+from moot.cli.output import Output
+from moot.cli.repl.face import ConversationView
 from moot.engine import Engine
 from moot.errors import Busy, NotFound
-from moot.types.approval import Answer
+from moot.plugins.registry import attribute
+from moot.types.approval import Answer, Approval
+from moot.types.conversation import Conversation
 from moot.types.run import Run
 
-__all__ = ["ask_all"]
+if TYPE_CHECKING:
+    from moot.cli.approving.situations import Decision
+
+__all__ = ["ask_approvals", "decide"]
+
+_CONTEXT, _DECIDE = "moot.cli.approving.situations:approval_context", "moot.cli.approving.deciding:decide"
+"""Loaded by path for the first approval: the first prompt does not wait for tools and pydantic."""
 
 
-async def ask_all(engine: Engine, face: Face, run: Run) -> Literal["asked", "nothing", "later"]:
-    """Asks everything that is open; later: the person decides another time, and the run waits on."""
+async def decide(engine: Engine, approval: Approval, conversation: Conversation, output: Output, *, draft: str = "") -> Decision:
+    """Ask the user about one approval and return their decision without storing it."""
+    context = attribute(_CONTEXT)(engine, approval, conversation)
+    return await attribute(_DECIDE)(approval, context, output, draft=draft)
+
+
+async def ask_approvals(engine: Engine, view: ConversationView, run: Run) -> Literal["asked", "nothing", "later"]:
+    """Ask for all open approvals. Return "later" if the user postpones the decision; the run keeps waiting."""
     conversation = await engine.store.conversations.get(run.conversation)
-    asked = [one for one in await engine.store.records.approvals(run=run.id) if not one.by_client]
-    for approval in asked:
-        decided = await face.decide(approval, conversation)
-        match decided.how:
+    approvals = [one for one in await engine.store.records.approvals(run=run.id) if not one.by_client]
+    for approval in approvals:
+        decision = await view.decide(approval, conversation)
+        match decision.outcome:
             case "stop":
                 await engine.runs.cancel(run.id)
                 break
             case "later":
                 return "later"
             case "expired" | "elsewhere":
-                await _go_on(engine, run.id)
+                await _resume(engine, run.id)
             case _:
-                await _answer(engine, face, run.id, approval.id, decided.answer)
-    return "asked" if asked else "nothing"
+                await _answer(engine, view, run.id, approval.id, decision.answer)
+    return "asked" if approvals else "nothing"
 
 
-async def _answer(engine: Engine, face: Face, run: str, approval: str, answer: Answer | None) -> None:
+async def _answer(engine: Engine, view: ConversationView, run: str, approval: str, answer: Answer | None) -> None:
     if answer is None:
         return
     try:
         await engine.runs.answer(approval, answer)
-    except (Busy, NotFound) as error:  # expired meanwhile, or answered elsewhere
-        face.failed(error)
-        await _go_on(engine, run)
+    except (Busy, NotFound) as error:  # expired or answered elsewhere meanwhile
+        view.failed(error)
+        await _resume(engine, run)
 
 
-async def _go_on(engine: Engine, run: str) -> None:
-    """Has a waiting run learn that what it asked is decided, or can't be any more."""
+async def _resume(engine: Engine, run: str) -> None:
+    """Let a waiting run continue after its approval was answered elsewhere or expired."""
     if (await engine.store.records.run(run)).status == "waiting":
-        with suppress(Busy):  # somebody else does
+        with suppress(Busy):  # another process does it
             await engine.runs.resume(run)

@@ -1,4 +1,4 @@
-"""The REPL on a screen: the pieces put together, keys and lines done one after the other."""
+"""The REPL on a screen: connects keys, composer, conversation and display, and runs actions one after another."""
 
 from __future__ import annotations
 
@@ -15,300 +15,297 @@ from moot.cli.editor import edit_text
 from moot.cli.output import Output
 from moot.cli.picking.items import Item
 from moot.cli.picking.picking import pick
-from moot.cli.repl.answering import Answering
-from moot.cli.repl.clipboard import sequence
-from moot.cli.repl.completing import Completions
+from moot.cli.repl.answering import RunDisplay
+from moot.cli.repl.clipboard import osc52
+from moot.cli.repl.completing import ReplCompleter
 from moot.cli.repl.composer import Composer
-from moot.cli.repl.doing import Doing
+from moot.cli.repl.doing import InputHandler
 from moot.cli.repl.drafts import Draft, Drafts
-from moot.cli.repl.hands import Hands
-from moot.cli.repl.history import TypedHistory
-from moot.cli.repl.keys import bindings, know_more_keys, table
-from moot.cli.repl.notices import Notices, Occasion, drawn_by
-from moot.cli.repl.paper import Paper
-from moot.cli.repl.pen import Pen
-from moot.cli.repl.shown import Shown
-from moot.cli.repl.status import Standing, fitted, standing_of, status_line
-from moot.cli.repl.talk import Talk
+from moot.cli.repl.hands import KeyHandler
+from moot.cli.repl.history import PromptHistory
+from moot.cli.repl.keys import bindings, register_sequences, table
+from moot.cli.repl.notices import NotificationKind, Notifier, run_statusline
+from moot.cli.repl.paper import Scrollback
+from moot.cli.repl.pen import TerminalWriter
+from moot.cli.repl.shown import ScreenView
+from moot.cli.repl.status import Status, current_status, status_line, truncate
+from moot.cli.repl.talk import InteractiveConversation
 from moot.cli.repl.terminal import Terminal
 from moot.cli.screen import look_of
-from moot.commands import Situation
-from moot.commands.mode import next_mode
-from moot.commands.models import recent_models
+from moot.commands import CommandContext
 from moot.errors import MootError
+from moot.plugins.registry import attribute
 from moot.types.part import Part, text_of
 from moot.types.run import OnBusy
 
-__all__ = ["Desk"]
+__all__ = ["ReplScreen"]
 
-TICK = 0.125
-STATUS_REST = 1.0
-"""Seconds between two status lines that a program draws."""
+TICK_SECONDS = 0.125
+STATUS_SECONDS = 1.0
+"""Minimum time between two runs of a custom status line program."""
+_SETTINGS = "moot.commands.settings"
+"""Loaded by path when a key needs it: the first prompt does not wait for agents and tools."""
 
 T = TypeVar("T")
-Deed = Callable[[], Awaitable[None]]
+Action = Callable[[], Awaitable[None]]
 
 
-class Desk:
-    """Implements `hands.Deeds` and `doing.Host`."""
+class ReplScreen:
+    """Implements `hands.ReplActions` and `doing.ReplHost`."""
 
-    def __init__(self, situation: Situation, group: TaskGroup, output: Output) -> None:
-        know_more_keys()
-        self._situation, self._group, self._output = situation, group, output
-        pen = Pen(colour=output.stdout_colour)
-        self._paper = Paper(look_of(output))
-        self._answering = Answering(self._paper)
-        history = TypedHistory(situation.engine.settings.home / "state" / "history.jsonl")
-        self._composer = Composer(history=history, completer=Completions(situation))
-        self._hands = Hands(self._composer, self)
+    def __init__(self, context: CommandContext, group: TaskGroup, output: Output) -> None:
+        register_sequences()
+        self._context, self._group, self._output = context, group, output
+        self._scrollback = Scrollback(look_of(output))
+        self._display = RunDisplay(self._scrollback)
+        history = PromptHistory(context.engine.settings.home / "state" / "history.jsonl")
+        self._composer = Composer(history=history, completer=ReplCompleter(context))
+        self._keys = KeyHandler(self._composer, self)
         self._terminal = Terminal(
-            pen,
+            TerminalWriter(colour=output.stdout_colour),
             self._composer,
-            bindings(self._hands, self._composer),
-            finished=self._answering.take,
+            bindings(self._keys, self._composer),
+            finished=self._display.take,
             live=self._live,
             notes=self._notes,
             status=self._status,
-            sign=self._paper.sign,
+            sign=self._scrollback.sign,
         )
         self.touch = self._terminal.touch
-        self._talk = Talk(situation, group, Shown(situation.engine, self._tell, self._paper, self._answering, self._terminal, output))
-        self._doing = Doing(situation, self._talk, self._paper, self._answering, self, output, clip=self._clip)
-        self._notices = Notices(lambda: situation.engine.runtime.settings.ui, self._write)
-        self._drawn = ""
-        """The status line as a program of the person's own draws it."""
-        self._drafts = Drafts(situation.engine.settings.home / "state" / "drafts", situation.directory)
-        self._kept: tuple[str | None, Draft] = (None, Draft())
-        """What is on the disk, and for which conversation."""
-        situation.keys = "\n".join(f"{shown:34}{words}" for shown, words in table())
-        self._deeds, self._todo = anyio.create_memory_object_stream[Deed](100)
-        self._by_name: dict[str, Callable[[], None]] = {
-            "leave": self.leave,
+        view = ScreenView(context.engine, self._notify, self._scrollback, self._display, self._terminal, output)
+        self._conversation = InteractiveConversation(context, group, view)
+        self._input = InputHandler(
+            context,
+            self._conversation,
+            self._scrollback,
+            self._display,
+            self,
+            output,
+            copy_to_terminal=self._copy_to_terminal,
+        )
+        self._notifier = Notifier(lambda: context.engine.runtime.settings.ui, self._terminal.writer.write_now)
+        self._custom_status = ""
+        """The output of a custom status line program."""
+        self._drafts = Drafts(context.engine.settings.home / "state" / "drafts", context.directory)
+        self._saved: tuple[str | None, Draft] = (None, Draft())
+        """The saved draft and its conversation."""
+        context.keys = "\n".join(f"{keys:34}{description}" for keys, description in table())
+        self._queue, self._queued_actions = anyio.create_memory_object_stream[Action](100)
+        self._actions: dict[str, Callable[[], None]] = {
+            "exit": self.leave,
             "interrupt": self._stop,
-            "take_back": lambda: self._later(self._take_back),
-            "drop": lambda: self._later(self._drop),
-            "forget_edit": self._forget_edit,
-            "mode": self._next_mode,
-            "model": lambda: self._later(self._next_model),
-            "models": lambda: self._later(partial(self._doing.command, "model", "")),
-            "conversations": lambda: self._later(partial(self._doing.command, "continue", "")),
-            "new": lambda: self._later(partial(self._doing.command, "new", "")),
-            "editor": lambda: self._later(self._edit),
-            "unfold": self._answering.unfold,
-            "search": lambda: self._later(self._search),
+            "edit_queued": lambda: self._enqueue(self._edit_queued),
+            "drop_queued": lambda: self._enqueue(self._drop_queued),
+            "cancel_edit": self._cancel_edit,
+            "next_mode": self._next_mode,
+            "next_model": lambda: self._enqueue(self._next_model),
+            "models": lambda: self._enqueue(partial(self._input.command, "model", "")),
+            "conversations": lambda: self._enqueue(partial(self._input.command, "continue", "")),
+            "new": lambda: self._enqueue(partial(self._input.command, "new", "")),
+            "editor": lambda: self._enqueue(self._edit),
+            "expand": self._display.expand,
+            "search": lambda: self._enqueue(self._search),
             "redraw": lambda: self._terminal.region.renderer.erase(),
             "suspend": lambda: self._terminal.region.suspend_to_background(),
         }
 
-    # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def run(self, conversation: str | None, prompt: Sequence[Part] = ()) -> None:
-        """Until the person leaves; the prompt is sent first."""
-        for work in (self._terminal.draw, self._tick, self._work, self._let_draw):
+        """Send the prompt, then run until the user leaves."""
+        for work in (self._terminal.draw, self._tick, self._run_actions, self._update_custom_status):
             self._group.start_soon(work)
-        await self._talk.open(conversation)
-        self._take_up()
+        await self._conversation.open(conversation)
+        self._restore_draft()
         if prompt:
-            self._paper.prompted(text_of(tuple(prompt)))
-            self._answering.waits(self._standing().model)
-            self._later(partial(self._doing.prompt, prompt, ""))
-        elif await self._talk.unanswered():
-            self._answering.waits(self._standing().model)
-            self._later(self._talk.answer)
+            self._scrollback.prompted(text_of(tuple(prompt)))
+            self._display.wait_for(self._current().model)
+            self._enqueue(partial(self._input.prompt, prompt, ""))
+        elif await self._conversation.unanswered():
+            self._display.wait_for(self._current().model)
+            self._enqueue(self._conversation.answer)
         await self._terminal.run()
-        self._keep()
+        self._save_draft()
 
     def leave(self) -> None:
-        """Ends `run`."""
+        """End `run`."""
         self._terminal.leave()
 
-    def interrupted(self) -> None:
-        """Somebody sent the signal that Ctrl+C stands for."""
-        self._hands.act("cancel")
+    def interrupt(self) -> None:
+        """Handle SIGINT like Ctrl+C."""
+        self._keys.act("cancel")
         self._terminal.touch()
 
     def log(self, line: str) -> None:
-        """A line that some room logged."""
-        self._paper.say(line, "dim")
+        """Show a log message."""
+        self._scrollback.say(line, "dim")
         self._terminal.touch()
 
-    async def _work(self) -> None:
-        async for deed in self._todo:
-            await self._now(deed)
+    async def _run_actions(self) -> None:
+        async for action in self._queued_actions:
+            await self._run_action(action)
 
-    async def _now(self, deed: Deed) -> None:
-        """Does it; what fails is said, and the REPL goes on."""
+    async def _run_action(self, action: Action) -> None:
+        """Run an action; show its error and continue."""
         try:
-            await deed()
+            await action()
         except MootError as error:
-            self._paper.failed(error)
+            self._scrollback.failed(error)
         self._terminal.touch()
 
-    def _later(self, deed: Deed) -> None:
-        with suppress(anyio.WouldBlock):  # a hundred things wait already
-            self._deeds.send_nowait(deed)
+    def _enqueue(self, action: Action) -> None:
+        with suppress(anyio.WouldBlock):  # drop it: 100 actions are queued
+            self._queue.send_nowait(action)
 
     async def _tick(self) -> None:
         while True:
-            await anyio.sleep(TICK)
-            if self._draft() != self._kept:
-                await anyio.to_thread.run_sync(self._keep)
-            if self._hands.tick() or (self._answering.moves and self._paper.look.motion):
+            await anyio.sleep(TICK_SECONDS)
+            if self._draft() != self._saved:
+                await anyio.to_thread.run_sync(self._save_draft)
+            if self._keys.tick() or (self._display.active and self._scrollback.look.motion):
                 self._terminal.touch()
 
-    # ── what is on the screen ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── content of the screen ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _standing(self) -> Standing:
-        return standing_of(self._situation, self._talk.conversation, queued=self.queued)
+    def _current(self) -> Status:
+        return current_status(self._context, self._conversation.conversation, queued=self.queued)
 
     def _live(self, height: int) -> Sequence[str]:
-        columns = self._terminal.pen.size().columns
-        if columns != self._paper.look.width:
-            self._answering.resize(columns)
-        return self._answering.live(height)
+        columns = self._terminal.writer.size().columns
+        if columns != self._scrollback.look.width:
+            self._display.resize(columns)
+        return self._display.live(height)
 
     def _status(self, width: int) -> str:
-        return fitted(self._drawn, width) if self._drawn else status_line(self._standing(), width)
+        return truncate(self._custom_status, width) if self._custom_status else status_line(self._current(), width)
 
-    async def _let_draw(self) -> None:
-        """Has `ui.statusline` draw the status line whenever there is something new to say."""
-        told: Standing | None = None
+    async def _update_custom_status(self) -> None:
+        """Run the program of `ui.statusline` whenever the status changes."""
+        shown: Status | None = None
         while True:
-            argv = self._situation.engine.runtime.settings.ui.get("statusline")
-            standing = self._standing()
-            if isinstance(argv, list) and argv and standing != told:
-                told = standing
-                self._drawn = await drawn_by([str(word) for word in argv], standing.to_json())
+            argv = self._context.engine.runtime.settings.ui.get("statusline")
+            status = self._current()
+            if isinstance(argv, list) and argv and status != shown:
+                shown = status
+                self._custom_status = await run_statusline([str(word) for word in argv], status.to_json())
                 self._terminal.touch()
-            await anyio.sleep(STATUS_REST)
+            await anyio.sleep(STATUS_SECONDS)
 
-    def _write(self, sequence: str) -> None:
-        self._terminal.pen.write_raw(sequence)
-        self._terminal.pen.flush()
-
-    def _tell(self, occasion: Occasion, seconds: float) -> None:
-        conversation = self._talk.conversation
+    def _notify(self, kind: NotificationKind, seconds: float) -> None:
+        conversation = self._conversation.conversation
         title = conversation.title if conversation else ""
-        focused = self._hands.focused
-        self._group.start_soon(partial(self._notices.tell, occasion, title, seconds=seconds, focused=focused))
-        self._notices.progress(False)
-        self._notices.title(title)
+        focused = self._keys.focused
+        self._group.start_soon(partial(self._notifier.notify, kind, title, seconds=seconds, focused=focused))
+        self._notifier.progress(False)
+        self._notifier.title(title)
 
     def _notes(self) -> Sequence[tuple[str, str]]:
         notes: list[tuple[str, str]] = []
-        if queued := self._talk.queued:
+        if queued := self._conversation.queued:
             last = " ".join(queued[-1].text.split())
             notes.append(("class:queue", f"{len(queued)} queued · Up to edit, Del to drop · {last}"))
-        if self._hands.leading:
-            notes.append(("class:note", "Ctrl+X: e editor · s steer · n new · m model · l conversations"))
-        if self._hands.note:
-            notes.append(("class:note", self._hands.note))
+        if self._keys.leading:
+            notes.append(("class:note", "Ctrl+X: e editor · s steer · n new · m models · l conversations"))
+        if self._keys.note:
+            notes.append(("class:note", self._keys.note))
         return notes
 
-    # ── for the keys (hands.Deeds) and for what is done (doing.Host) ──────────────────────────────────────────────────────────────
+    # ── ReplActions and ReplHost ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def queued(self) -> int:
-        """As `Deeds.queued`."""
-        return len(self._talk.queued)
+        return len(self._conversation.queued)
 
     @property
-    def answering(self) -> bool:
-        """As `Deeds.answering`."""
-        return self._talk.live is not None
+    def busy(self) -> bool:
+        return self._conversation.live is not None
 
     def do(self, name: str) -> None:
-        """As `Deeds.do`."""
-        self._by_name[name]()
-        self._terminal.touch()  # some only say something
-
-    def send(self, text: str, on_busy: OnBusy) -> None:
-        """As `Deeds.send`."""
-        echoed = self._doing.echo(text, on_busy)
-        self._notices.progress(self._answering.moves)
-        self._later(partial(self._doing.line, text, on_busy, echoed=echoed))
+        self._actions[name]()
         self._terminal.touch()
 
-    async def aside(self, work: Callable[[], Awaitable[T]]) -> T:
-        """As `Host.aside`."""
-        return await self._terminal.aside(work)
+    def send(self, text: str, on_busy: OnBusy) -> None:
+        echoed = self._input.echo(text, on_busy)
+        self._notifier.progress(self._display.active)
+        self._enqueue(partial(self._input.line, text, on_busy, echoed=echoed))
+        self._terminal.touch()
+
+    async def suspend_for(self, work: Callable[[], Awaitable[T]]) -> T:
+        return await self._terminal.suspend_for(work)
 
     def compose(self, text: str) -> None:
-        """As `Host.compose`."""
         if not self._composer.text:
-            self._composer.put(text)
+            self._composer.replace(text)
 
-    def _clip(self, text: str) -> bool:
-        if taken := sequence(text):
-            self._write(taken)
-        return bool(taken)
+    def _copy_to_terminal(self, text: str) -> bool:
+        if sequence := osc52(text):
+            self._terminal.writer.write_now(sequence)
+        return bool(sequence)
 
-    async def keep(self) -> None:
-        """As `Host.keep`."""
-        await anyio.to_thread.run_sync(self._keep)
+    async def save(self) -> None:
+        await anyio.to_thread.run_sync(self._save_draft)
 
-    async def go(self, conversation: str | None) -> None:
-        """As `Host.go`."""
-        self._keep()
-        self._forget_edit()
-        await self._talk.open(conversation)
-        self._take_up()
+    async def open(self, conversation: str | None) -> None:
+        self._save_draft()
+        self._cancel_edit()
+        await self._conversation.open(conversation)
+        self._restore_draft()
 
     def _draft(self) -> tuple[str | None, Draft]:
         composer = self._composer
-        draft = Draft(composer.text, composer.pastes(), self._hands.stash, list(self._doing.heard))
-        return self._situation.conversation, draft
+        draft = Draft(composer.text, composer.pastes(), self._keys.stash, list(self._input.shell_output))
+        return self._context.conversation, draft
 
-    def _keep(self) -> None:
-        """Writes the draft, and takes away that of a conversation which has begun since."""
-        before, self._kept = self._kept, self._draft()
-        conversation, draft = self._kept
+    def _save_draft(self) -> None:
+        """Save the draft. Delete the draft of a new conversation once it has an ID."""
+        before, self._saved = self._saved, self._draft()
+        conversation, draft = self._saved
         if before[0] != conversation:
-            self._drafts.keep(before[0], Draft())
-        self._drafts.keep(conversation, draft)
+            self._drafts.save(before[0], Draft())
+        self._drafts.save(conversation, draft)
 
-    def _take_up(self) -> None:
-        if self._talk.interrupted:
-            self._paper.say("the last answer was broken off; /retry takes it up again\n", "yellow")
-        draft = self._drafts.take_up(self._situation.conversation)
-        self._composer.put(draft.text, draft.pastes)
-        self._hands.stash = draft.stash
-        self._doing.take_up(draft.heard)
-        self._kept = self._draft()
+    def _restore_draft(self) -> None:
+        if self._conversation.interrupted:
+            self._scrollback.say("The last answer was interrupted. /retry resumes it.\n", "yellow")
+        draft = self._drafts.restore(self._context.conversation)
+        self._composer.replace(draft.text, draft.pastes)
+        self._keys.stash = draft.stash
+        self._input.restore(draft.shell_output)
+        self._saved = self._draft()
 
-    # ── deeds of the keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── actions of the keys ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _stop(self) -> None:
-        self._group.start_soon(self._now, self._doing.stop)  # at once, whatever else is still to be done
+        self._group.start_soon(self._run_action, self._input.stop)  # ahead of all queued actions
 
-    async def _take_back(self) -> None:
-        if text := await self._talk.drop():
-            self._composer.put(text)
+    async def _edit_queued(self) -> None:
+        if text := await self._conversation.drop_queued():
+            self._composer.replace(text)
 
-    async def _drop(self) -> None:
-        await self._talk.drop()
+    async def _drop_queued(self) -> None:
+        await self._conversation.drop_queued()
 
     async def _edit(self) -> None:
-        text = self._composer.whole()
-        edited = await self._terminal.aside(lambda: edit_text(text, output=self._output))
+        text = self._composer.full_text()
+        edited = await self._terminal.suspend_for(lambda: edit_text(text, output=self._output))
         if edited is not None:
-            self._composer.put(edited.rstrip("\n"))
+            self._composer.replace(edited.rstrip("\n"))
 
     async def _search(self) -> None:
         texts = list(dict.fromkeys(reversed(self._composer.history.get_strings())))
         items = [Item(str(number), (" ".join(text.split()),)) for number, text in enumerate(texts)]
-        picked = await self._terminal.aside(lambda: pick(items, title="Typed before", output=self._output))
+        picked = await self._terminal.suspend_for(lambda: pick(items, title="History", output=self._output))
         if picked is not None:
-            self._composer.put(texts[int(picked.item.key)])
+            self._composer.replace(texts[int(picked.item.key)])
 
-    def _forget_edit(self) -> None:
-        self._doing.edits = None
+    def _cancel_edit(self) -> None:
+        self._input.edits = None
 
     def _next_mode(self) -> None:
-        self._situation.wishes.mode = next_mode(self._standing().mode)
+        self._context.overrides.mode = attribute(f"{_SETTINGS}:next_mode")(self._current().mode)
 
     async def _next_model(self) -> None:
-        recent, model = await recent_models(self._situation), self._standing().model
-        later = recent[recent.index(model) + 1 :] if model in recent else recent
-        if others := [one for one in [*later, *recent] if one != model]:
-            await self._doing.command("model", others[0])
+        recent, model = await attribute(f"{_SETTINGS}:recent_models")(self._context), self._current().model
+        next_ones = recent[recent.index(model) + 1 :] if model in recent else recent
+        if others := [one for one in [*next_ones, *recent] if one != model]:
+            await self._input.command("model", others[0])

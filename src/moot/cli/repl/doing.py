@@ -1,4 +1,4 @@
-"""What a line that was typed comes to: a prompt, a command, a shell line, a goodbye. The same whatever the terminal can do."""
+"""Carries out typed lines: prompts, slash commands, shell commands and exit words. Independent of the terminal."""
 
 from __future__ import annotations
 
@@ -12,98 +12,98 @@ from moot.agents.known.finding import agent_called
 from moot.cli.output import Output
 from moot.cli.picking.items import Column, Item
 from moot.cli.picking.picking import pick
-from moot.cli.repl.answering import Answering
-from moot.cli.repl.clipboard import copied
-from moot.cli.repl.mentions import Mentioned, mentioned, paths_of
-from moot.cli.repl.paper import Paper
-from moot.cli.repl.reloading import Reloading
-from moot.cli.repl.shelling import Ran, ShellLine
-from moot.cli.repl.status import standing_of
-from moot.cli.repl.talk import Talk
+from moot.cli.repl.answering import RunDisplay
+from moot.cli.repl.clipboard import copy_with_program
+from moot.cli.repl.mentions import Mentions, paths_of, read_mentions
+from moot.cli.repl.paper import Scrollback
+from moot.cli.repl.reloading import ConfigReloader
+from moot.cli.repl.shelling import ShellCommand
+from moot.cli.repl.status import current_status
+from moot.cli.repl.talk import InteractiveConversation
 from moot.cli.weights import provide_weights, wants_weights
-from moot.commands import Answer, Choose, Compose, Copy, Go, Leave, Reply, Say, Situation, find, parse
+from moot.commands import Choose, CommandContext, Compose, Copy, Notice, OpenConversation, Quit, Regenerate, Reply, find, parse
 from moot.errors import MootError, UsageError
 from moot.types.part import Part, text_part
 from moot.types.run import OnBusy
 
-__all__ = ["Doing", "Host"]
+__all__ = ["InputHandler", "ReplHost"]
 
 T = TypeVar("T")
 
-GOODBYES = frozenset({"q", "exit", "quit"})
+EXIT_WORDS = frozenset({"q", "exit", "quit"})
 
 
-class Host(Protocol):
-    """The terminal, as far as deeds need it."""
+class ReplHost(Protocol):
+    """What the input handler needs from the terminal."""
 
-    async def aside(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Runs what needs the whole terminal."""
+    async def suspend_for(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run work that needs the terminal for itself."""
         ...
 
     def compose(self, text: str) -> None:
-        """Puts a text before the person to be edited, unless they write one already."""
+        """Put a text into the composer, unless it already contains one."""
         ...
 
     def touch(self) -> None:
-        """There is something new to be seen."""
+        """Redraw, because something has changed."""
         ...
 
-    async def keep(self) -> None:
-        """Has what is not sent yet on the disk before it returns."""
+    async def save(self) -> None:
+        """Save unsent text to disk."""
         ...
 
     def leave(self) -> None: ...
 
-    async def go(self, conversation: str | None) -> None:
-        """Another conversation; None = a new one."""
+    async def open(self, conversation: str | None) -> None:
+        """Switch to another conversation; None starts a new one."""
         ...
 
 
-class Doing:
-    """Carries out lines, one after the other; what fails is raised as MootError."""
+class InputHandler:
+    """Carries out lines, one after another. Errors are raised as MootError."""
 
     def __init__(
         self,
-        situation: Situation,
-        talk: Talk,
-        paper: Paper,
-        answering: Answering,
-        host: Host,
+        context: CommandContext,
+        conversation: InteractiveConversation,
+        scrollback: Scrollback,
+        display: RunDisplay,
+        host: ReplHost,
         output: Output,
         *,
-        clip: Callable[[str], bool] = lambda _: False,
+        copy_to_terminal: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`clip` has the terminal put a text into the clipboard; it says False when that is too much, or no terminal for it."""
-        self._clip = clip
-        self._situation, self._talk, self._host, self._output = situation, talk, host, output
-        self._paper, self._answering = paper, answering
-        self._reloading = Reloading(situation.engine, situation.directory, output, paper)
-        self._shell: ShellLine | None = None
-        self.heard: list[Part] = []
-        """What shell lines said, for the model with the next prompt."""
+        """`copy_to_terminal` copies a text through the terminal and returns False if that is not possible."""
+        self._copy_to_terminal = copy_to_terminal
+        self._context, self._conversation, self._host, self._output = context, conversation, host, output
+        self._scrollback, self._display = scrollback, display
+        self._reloader = ConfigReloader(context.engine, context.directory, output, scrollback)
+        self._shell: ShellCommand | None = None
+        self.shell_output: list[Part] = []
+        """Output of shell commands, sent to the model with the next prompt."""
         self.edits: str | None = None
-        """The message that the next prompt takes the place of."""
+        """ID of the message that the next prompt replaces."""
 
     def echo(self, text: str, on_busy: OnBusy = "queue") -> bool:
-        """Shows at once what was typed, unless it stands behind something first; whether it did."""
+        """Show the typed line at once, unless it will be queued. Return True if it was shown."""
         line = text.strip()
-        if line in GOODBYES:
+        if line in EXIT_WORDS:
             return False
         if line.startswith("!") or parse(line) is not None:
-            self._paper.say(f"{self._paper.sign}{line}", "dim")
+            self._scrollback.say(f"{self._scrollback.sign}{line}", "dim")
             return True
-        if self._answering.moves or on_busy == "steer":
+        if self._display.active or on_busy == "steer":
             return False
-        self._paper.prompted(text)
-        self._answering.waits(self._model())
+        self._scrollback.prompted(text)
+        self._display.wait_for(self._model())
         return True
 
     async def line(self, text: str, on_busy: OnBusy = "queue", *, echoed: bool = False) -> None:
-        """Does what the line says; `echoed` is what `echo` said."""
-        await self._reloading.look()
+        """Carry out a line. `echoed` is the result of `echo`."""
+        await self._reloader.reload()
         line = text.strip()
         typed = parse(line)
-        if line in GOODBYES:
+        if line in EXIT_WORDS:
             self._host.leave()
         elif line.startswith("!") and line.strip("! \n"):
             await self._run_shell(line)
@@ -113,95 +113,95 @@ class Doing:
             await self.prompt((), text, on_busy, echoed=echoed)
 
     async def prompt(self, parts: Sequence[Part], text: str, on_busy: OnBusy = "queue", *, echoed: bool = True) -> None:
-        """Sends a prompt: the parts, what shell lines said, the files that it names, the text."""
+        """Send a prompt: shell output, mentioned files, the parts and the text."""
         try:
-            named = await self._named(text)
-            for note in named.notes:
-                self._paper.say(f"moot: {note}\n", "yellow")
-            await self._provide()
-            whole = (*self.heard, *named.parts, *parts, *((text_part(text),) if text else ()))
+            mentions = await self._read_mentions(text)
+            for note in mentions.notes:
+                self._scrollback.say(f"{note}\n", "yellow")
+            await self._provide_weights()
+            message = (*self.shell_output, *mentions.parts, *parts, *((text_part(text),) if text else ()))
             edits, self.edits = self.edits, None
-            steered = await self._talk.send(whole, text, on_busy, echoed=echoed, edits=edits)
-            self.heard.clear()
+            steered = await self._conversation.send(message, text, on_busy, echoed=echoed, edits=edits)
+            self.shell_output.clear()
             if steered:
-                self._paper.say(f"said to the answer that is coming: {text}", "dim")
+                self._scrollback.say(f"Added to the running answer: {text}", "dim")
         except MootError:
             if echoed:
-                self._answering.waits(None)
+                self._display.wait_for(None)
             self._host.compose(text)
             raise
 
     async def command(self, name: str, argument: str) -> None:
-        """Runs a slash command and does what it answers."""
-        for reply in await find(name).run(self._situation, argument):
+        """Run a slash command and carry out its replies."""
+        for reply in await find(name).run(self._context, argument):
             await self._reply(name, reply)
 
     async def stop(self) -> None:
-        """Stops the shell line that runs, else the answer."""
+        """Stop the running shell command, otherwise the answer."""
         if self._shell is not None:
             await self._shell.stop()
         else:
-            await self._talk.interrupt()
+            await self._conversation.interrupt()
 
-    async def _named(self, text: str) -> Mentioned:
+    async def _read_mentions(self, text: str) -> Mentions:
         if "@" not in text:
-            return Mentioned()
-        conversation = self._talk.conversation
-        paths = paths_of(self._situation.directory, conversation.allowed_uris if conversation else ())
-        return await anyio.to_thread.run_sync(partial(mentioned, text, paths))
+            return Mentions()
+        conversation = self._conversation.conversation
+        paths = paths_of(self._context.directory, conversation.allowed_uris if conversation else ())
+        return await anyio.to_thread.run_sync(partial(read_mentions, text, paths))
 
-    async def _provide(self) -> None:
-        """Sees to it that an embedded model's weights are here; the person is asked first."""
-        providers = self._situation.engine.providers
-        if (wanted := self._wanted()) and await wants_weights(providers, wanted):
-            await self._host.aside(partial(provide_weights, providers, wanted, self._output, consent=False))
+    async def _provide_weights(self) -> None:
+        """Download the weights of an embedded model if they are missing, after asking the user."""
+        providers = self._context.engine.providers
+        if (model := self._next_model()) and await wants_weights(providers, model):
+            await self._host.suspend_for(partial(provide_weights, providers, model, self._output, consent=False))
 
-    def _wanted(self) -> str:
-        """The model of the next prompt; empty when its agent brings its own."""
-        settings, conversation = self._situation.engine.runtime.settings, self._talk.conversation
-        wishes = self._situation.wishes
-        agent = wishes.agent or (conversation.agent if conversation else "default")
-        model = wishes.model or (conversation.next_model if conversation and not wishes.agent else "")
+    def _next_model(self) -> str:
+        """Return the model of the next prompt; empty if an outside agent chooses it."""
+        settings, conversation = self._context.engine.runtime.settings, self._conversation.conversation
+        overrides = self._context.overrides
+        agent = overrides.agent or (conversation.agent if conversation else "default")
+        model = overrides.model or (conversation.next_model if conversation and not overrides.agent else "")
         found = agent_called(settings, agent)
         if found is None or found.agent_type != "moot":
             return ""
         return model or found.model
 
     def _model(self) -> str:
-        return standing_of(self._situation, self._talk.conversation, queued=0).model
+        return current_status(self._context, self._conversation.conversation, queued=0).model
 
     async def _reply(self, name: str, reply: Reply) -> None:
         match reply:
-            case Say(text, style):
-                self._paper.say(f"{text}\n", style)
+            case Notice(text, style):
+                self._scrollback.say(f"{text}\n", style)
             case Choose():
                 await self._choose(name, reply)
-            case Go(conversation):
-                await self._host.go(conversation)
+            case OpenConversation(conversation):
+                await self._host.open(conversation)
             case Compose(text, edits):
                 self._host.compose(text)
                 self.edits = edits
                 if edits is not None:
-                    self._paper.say("Enter sends it on a branch of its own; Ctrl+C leaves everything as it is\n", "dim")
+                    self._scrollback.say("Enter sends it as a new branch; Ctrl+C cancels.\n", "dim")
             case Copy(text):
                 await self._copy(text)
-            case Answer(resume):
-                self._answering.waits(self._model())
-                await self._talk.answer(resume)
-            case Leave():
+            case Regenerate(resume):
+                self._display.wait_for(self._model())
+                await self._conversation.answer(resume)
+            case Quit():
                 self._host.leave()
 
     async def _copy(self, text: str) -> None:
-        """By the terminal and by a program: which of the two reaches the person's clipboard only they can see."""
-        ways = [way for way in ("the terminal" if self._clip(text) else "", await copied(text)) if way]
+        """Copy a text through the terminal and with a program, because we cannot know which one reaches the user's clipboard."""
+        ways = [way for way in ("the terminal" if self._copy_to_terminal(text) else "", await copy_with_program(text)) if way]
         if not ways:
-            raise UsageError("no clipboard was found: this terminal is not asked, and there is no wl-copy, xclip, xsel or pbcopy")
-        self._paper.say(f"{len(text):,} characters to the clipboard, by {' and '.join(ways)}\n", "dim")
+            raise UsageError("No clipboard found.", fix="Install wl-copy, xclip, xsel or pbcopy.")
+        self._scrollback.say(f"Copied {len(text):,} characters, using {' and '.join(ways)}.\n", "dim")
 
     async def _choose(self, name: str, reply: Choose) -> None:
         items = [Item(one.value, (one.label or one.value, one.about)) for one in reply.choices]
         columns = (Column(width=24, grows=True), Column(width=40, rank=1))
-        picked = await self._host.aside(lambda: pick(items, title=reply.title, output=self._output, columns=columns))
+        picked = await self._host.suspend_for(lambda: pick(items, title=reply.title, output=self._output, columns=columns))
         if picked is not None:
             await self.command(name, picked.item.key)
 
@@ -210,26 +210,23 @@ class Doing:
         command = line.lstrip("!").strip()
 
         def say(text: str) -> None:
-            self._paper.say(text)
+            self._scrollback.say(text)
             self._host.touch()
 
-        self._shell = ShellLine(command, self._situation.directory, say)
+        self._shell = ShellCommand(command, self._context.directory, say)
         try:
-            ran = await self._shell.run()
+            result = await self._shell.run()
         finally:
             self._shell = None
         if not private:
-            self.heard.append(ran.part())
-            await self._host.keep()
-        self._tell(ran, private=private)
+            self.shell_output.append(result.part())
+            await self._host.save()
+        status = "" if result.code == 0 else f"exit code {result.code} · " if result.code > 0 else "stopped · "
+        self._scrollback.say(f"{status}{'not sent to the model' if private else 'sent to the model with your next prompt'}\n", "dim")
 
-    def take_up(self, heard: Sequence[Part]) -> None:
-        """What shell lines said before, in a terminal that is gone: it goes along with the next prompt of this one."""
-        self.heard = list(heard)
-        if heard:
-            lines = "a shell line" if len(heard) == 1 else f"{len(heard)} shell lines"
-            self._paper.say(f"what {lines} said before goes along with your next prompt\n", "dim")
-
-    def _tell(self, ran: Ran, *, private: bool) -> None:
-        ended = "" if ran.code == 0 else f"exit code {ran.code} · " if ran.code > 0 else "stopped · "
-        self._paper.say(f"{ended}{'kept from the model' if private else 'the model sees it with your next prompt'}\n", "dim")
+    def restore(self, shell_output: Sequence[Part]) -> None:
+        """Restore shell output from a closed terminal; it is sent with the next prompt."""
+        self.shell_output = list(shell_output)
+        if shell_output:
+            commands = "a shell command" if len(shell_output) == 1 else f"{len(shell_output)} shell commands"
+            self._scrollback.say(f"The output of {commands} will be sent with your next prompt.\n", "dim")

@@ -1,4 +1,4 @@
-"""What is being written, kept on the disk for each conversation, so that not even a killed terminal loses it."""
+"""Drafts: unsent text, saved to disk per conversation, so that it survives even a killed terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import os
 import re
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from secrets import token_hex
@@ -22,42 +22,42 @@ log = logging.getLogger("moot.cli")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What was not sent yet."""
+    """Everything that is not sent yet."""
 
     text: str = ""
     pastes: dict[str, str] = field(default_factory=dict[str, str])
     stash: str = ""
-    """What was put aside."""
-    heard: list[Part] = field(default_factory=list[Part])
-    """What shell lines said."""
+    """Text put aside with Ctrl+C."""
+    shell_output: list[Part] = field(default_factory=list[Part])
+    """Output of shell commands for the next prompt."""
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to keep."""
-        return not (self.text.strip() or self.stash.strip() or self.heard)
+        """Return True if there is nothing to save."""
+        return not (self.text.strip() or self.stash.strip() or self.shell_output)
 
 
 class Drafts:
-    """Files in a folder, whole or not there, readable by their owner alone. A disk that fails costs the draft and nothing else."""
+    """Draft files, written atomically and readable only by their owner. A disk error loses the draft but is not fatal."""
 
     def __init__(self, folder: Path, directory: str) -> None:
         self._folder = folder
         self._directory = blake2b(directory.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-        self._kept: dict[Path, Draft] = {}
+        self._saved: dict[Path, Draft] = {}
 
-    def take_up(self, conversation: str | None) -> Draft:
-        """The draft of a conversation; of a new one, what a terminal that is gone left in this folder."""
+    def restore(self, conversation: str | None) -> Draft:
+        """Return the draft of a conversation. For a new one, return the draft of a closed terminal in this directory."""
         path = self._path(conversation)
         if conversation is None:
             self._adopt(path)
         draft = _read(path)
-        self._kept[path] = draft
+        self._saved[path] = draft
         return draft
 
-    def keep(self, conversation: str | None, draft: Draft) -> None:
-        """Writes the draft, or removes it when it is empty. Blocks; does nothing when it is kept already."""
+    def save(self, conversation: str | None, draft: Draft) -> None:
+        """Write the draft, or delete it if it is empty. Blocking. Do nothing if it is already saved."""
         path = self._path(conversation)
-        if self._kept.get(path, Draft()) == draft:
+        if self._saved.get(path, Draft()) == draft:
             return
         try:
             if draft.empty:
@@ -65,13 +65,13 @@ class Drafts:
             else:
                 self._write(path, draft)
         except OSError as error:
-            log.warning("the draft is not kept in %s: %s", path, error.strerror)
-        self._kept[path] = draft
+            log.warning("Cannot save the draft in %s: %s.", path, error.strerror)
+        self._saved[path] = draft
 
     def _path(self, conversation: str | None) -> Path:
         if conversation is None:
             return self._folder / f"new-{self._directory}-{os.getpid()}.json"
-        # an id may be anything that a client chose
+        # clients can choose any ID
         safe = conversation if re.fullmatch(r"[\w-]{1,100}", conversation) else blake2b(conversation.encode(), digest_size=16).hexdigest()
         return self._folder / f"{safe}.json"
 
@@ -79,7 +79,7 @@ class Drafts:
         for left in sorted(self._folder.glob(f"new-{self._directory}-*.json")):
             owner = left.stem.rpartition("-")[2]
             if left != path and owner.isdecimal() and not Path(f"/proc/{owner}").exists():
-                with suppress(OSError):  # another terminal was faster
+                with suppress(OSError):  # another terminal has taken it
                     left.rename(path)
                     return
 
@@ -89,7 +89,7 @@ class Drafts:
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-                json.dump(asdict(draft), file)
+                json.dump({"text": draft.text, "pastes": draft.pastes, "stash": draft.stash, "heard": draft.shell_output}, file)
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -99,7 +99,7 @@ class Drafts:
 def _read(path: Path) -> Draft:
     try:
         value: Any = json.loads(path.read_bytes())
-    except (OSError, ValueError):  # there is none, or it is none of ours
+    except (OSError, ValueError):  # missing, or not one of our files
         return Draft()
     if not isinstance(value, dict):
         return Draft()
@@ -107,7 +107,7 @@ def _read(path: Path) -> Draft:
     pastes, heard = found.get("pastes"), found.get("heard")
     return Draft(
         str(found.get("text") or ""),
-        {str(word): str(text) for word, text in cast("dict[str, Any]", pastes).items()} if isinstance(pastes, dict) else {},
+        {str(placeholder): str(text) for placeholder, text in cast("dict[str, Any]", pastes).items()} if isinstance(pastes, dict) else {},
         str(found.get("stash") or ""),
         [cast("Part", part) for part in cast("list[Any]", heard) if isinstance(part, dict)] if isinstance(heard, list) else [],
     )

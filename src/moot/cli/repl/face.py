@@ -1,10 +1,9 @@
-"""Who shows a conversation, as `talk` knows them."""
+"""The interface between a conversation and what shows it."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from moot.cli.approving.situations import Decided
 from moot.errors import MootError
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
@@ -12,42 +11,45 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.run import Run
 
-__all__ = ["Face"]
+if TYPE_CHECKING:
+    from moot.cli.approving.situations import Decision
+
+__all__ = ["ConversationView"]
 
 
-class Face(Protocol):
-    """Who shows it. Nothing here waits for a person but `decide`."""
+class ConversationView(Protocol):
+    """Shows a conversation. Only `decide` waits for the user."""
 
     def prompted(self, text: str) -> None:
-        """A prompt that is answered next."""
+        """Show a prompt that is answered next."""
         ...
 
     def opened(self, conversation: Conversation) -> None:
-        """One that was there before; its messages come next."""
+        """Show an existing conversation; its messages follow."""
         ...
 
     def message(self, message: Message) -> None:
-        """A message from before."""
+        """Show an existing message."""
         ...
 
-    def began(self, run: str) -> None: ...
+    def started(self, run: str) -> None: ...
 
     def event(self, event: Event) -> None: ...
 
     def ended(self, run: Run) -> None:
-        """After the last event of it."""
+        """Show the end of a run, after its last event."""
         ...
 
     def failed(self, error: MootError) -> None: ...
 
-    def told(self, note: str) -> None:
-        """Something that the person should know, in a line."""
+    def notice(self, text: str) -> None:
+        """Show a one-line notice."""
         ...
 
     def changed(self) -> None:
-        """Something that a status line shows may have changed."""
+        """Update the status line, because something in it may have changed."""
         ...
 
-    async def decide(self, approval: Approval, conversation: Conversation) -> Decided:
-        """What the person says; it is not stored yet."""
+    async def decide(self, approval: Approval, conversation: Conversation) -> Decision:
+        """Ask the user and return their decision without storing it."""
         ...

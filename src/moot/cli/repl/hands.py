@@ -1,4 +1,4 @@
-"""What the keys do."""
+"""Handling of key presses."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from typing import Protocol
 from moot.cli.repl.composer import Composer
 from moot.types.run import OnBusy
 
-__all__ = ["LEAVING", "Deeds", "Hands"]
+__all__ = ["EXIT_SECONDS", "KeyHandler", "ReplActions"]
 
-LEAVING = 2.0
-"""Seconds within which a second Ctrl+C leaves."""
+EXIT_SECONDS = 2.0
+"""Time within which a second Ctrl+C exits."""
 
 
-class Deeds(Protocol):
-    """What can be done beside writing."""
+class ReplActions(Protocol):
+    """Actions of the REPL other than editing text."""
 
     @property
     def queued(self) -> int:
-        """Prompts that stand behind the live answer."""
+        """Return the number of queued prompts."""
         ...
 
     @property
-    def answering(self) -> bool: ...
+    def busy(self) -> bool: ...
 
     def send(self, text: str, on_busy: OnBusy) -> None: ...
 
     def do(self, name: str) -> None:
-        """By name: interrupt, take_back, drop, forget_edit, mode, model, editor and the others of `Desk`."""
+        """Run an action of `ReplScreen` by name, such as interrupt, edit_queued or next_mode."""
         ...
 
 
-class Hands:
-    """Implements `keys.Acts`."""
+class KeyHandler:
+    """Implements `keys.KeyActions`."""
 
-    def __init__(self, composer: Composer, deeds: Deeds) -> None:
+    def __init__(self, composer: Composer, actions: ReplActions) -> None:
         self.leading = False
         self.focused: bool | None = None
-        """None = the terminal does not tell."""
+        """True if the terminal is focused; None if it does not report that."""
         self.note = ""
-        self._composer, self._deeds = composer, deeds
+        self._composer, self._actions = composer, actions
         self.stash = ""
-        """What Ctrl+C put aside."""
+        """Text put aside with Ctrl+C."""
         self._pressed_at = 0.0
-        """When Ctrl+C said that another one leaves; 0 = it did not."""
-        self._own: dict[str, Callable[[], None]] = {
+        """Time of the first Ctrl+C; 0 if there was none."""
+        self._handlers: dict[str, Callable[[], None]] = {
             "enter": self._enter,
             "steer": lambda: self._send("steer"),
             "newline": lambda: self._composer.newline(copy_margin=False),
@@ -60,19 +60,17 @@ class Hands:
         }
 
     def act(self, name: str) -> None:
-        """As `keys.Acts.act`."""
         if name != "cancel":
             self.note = ""
-        own = self._own.get(name)
-        own() if own is not None else self._deeds.do(name)
+        handler = self._handlers.get(name)
+        handler() if handler is not None else self._actions.do(name)
 
     def focus(self, has: bool) -> None:
-        """As `keys.Acts.focus`."""
         self.focused = has
 
     def tick(self) -> bool:
-        """Forgets a first Ctrl+C in time; whether something changed."""
-        if not self._pressed_at or time.monotonic() - self._pressed_at < LEAVING:
+        """Forget the first Ctrl+C after a while. Return True if that changed the screen."""
+        if not self._pressed_at or time.monotonic() - self._pressed_at < EXIT_SECONDS:
             return False
         self._pressed_at, self.note = 0.0, ""
         return True
@@ -90,41 +88,41 @@ class Hands:
 
     def _send(self, on_busy: OnBusy) -> None:
         if self._composer.text.strip():
-            self._deeds.send(self._composer.take(), on_busy)
+            self._actions.send(self._composer.take(), on_busy)
 
     def _stop(self) -> None:
         if self._composer.complete_state is not None:
             self._composer.cancel_completion()
         else:
-            self._deeds.do("interrupt")
+            self._actions.do("interrupt")
 
     def _cancel(self) -> None:
         if self._composer.text:
-            self.stash = self._composer.whole()
-            self._composer.put("")
-            self._deeds.do("forget_edit")
-            self.note = "put aside; Up brings it back"
-        elif self._pressed_at and time.monotonic() - self._pressed_at < LEAVING:
-            self._deeds.do("leave")
+            self.stash = self._composer.full_text()
+            self._composer.replace("")
+            self._actions.do("cancel_edit")
+            self.note = "Draft put aside. Press Up to restore it."
+        elif self._pressed_at and time.monotonic() - self._pressed_at < EXIT_SECONDS:
+            self._actions.do("exit")
         else:
             self._pressed_at = time.monotonic()
-            self.note = "stopping; Ctrl+C again leaves" if self._deeds.answering else "Ctrl+C again leaves"
-            self._deeds.do("interrupt")
+            self.note = "Stopping. Press Ctrl+C again to exit." if self._actions.busy else "Press Ctrl+C again to exit."
+            self._actions.do("interrupt")
 
     def _end(self) -> None:
         if self._composer.text:
             self._composer.delete()
         else:
-            self._deeds.do("leave")
+            self._actions.do("exit")
 
     def _up(self) -> None:
         composer = self._composer
         if composer.text or composer.complete_state is not None:
             composer.auto_up()
-        elif self._deeds.queued:
-            self._deeds.do("take_back")
+        elif self._actions.queued:
+            self._actions.do("edit_queued")
         elif self.stash:
-            composer.put(self.stash)
+            composer.replace(self.stash)
             self.stash = ""
         else:
             composer.auto_up()
@@ -132,8 +130,8 @@ class Hands:
     def _delete(self) -> None:
         if self._composer.text:
             self._composer.delete()
-        elif self._deeds.queued:
-            self._deeds.do("drop")
+        elif self._actions.queued:
+            self._actions.do("drop_queued")
 
     def _complete(self) -> None:
         if self._composer.complete_state is not None:

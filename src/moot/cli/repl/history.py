@@ -1,4 +1,4 @@
-"""What was typed before, one file for each home, readable by its owner alone."""
+"""Prompt history: one file per home, readable only by its owner."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from pathlib import Path
 
 from prompt_toolkit.history import History
 
-__all__ = ["TypedHistory"]
+__all__ = ["PromptHistory"]
 
-_READ = 2_000_000
-"""Bytes of the file's end that are looked at."""
-_CHARACTERS = 20_000
-"""Of one entry; what is longer is no line to come back to."""
+_READ_BYTES = 2_000_000
+"""How much of the end of the file is read."""
+_MAX_CHARACTERS = 20_000
+"""Longer entries are not saved."""
 
 log = logging.getLogger("moot.cli")
 
 
-class TypedHistory(History):
-    """A line of JSON for each entry. Several processes may append; a line that is broken is passed over."""
+class PromptHistory(History):
+    """One JSON string per line. Several processes may append; invalid lines are skipped."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
 
     def load_history_strings(self) -> Iterable[str]:
-        """Newest first, each text once."""
+        """Yield the entries without duplicates, newest first."""
         try:
             with self._path.open("rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _READ))
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _READ_BYTES))
                 lines = file.read().split(b"\n")
-        except OSError:  # there is none yet, or none that we may read
+        except OSError:  # missing or not readable
             return
         seen: set[str] = set()
         for line in reversed(lines):
@@ -43,8 +43,8 @@ class TypedHistory(History):
                 yield text
 
     def store_string(self, string: str) -> None:
-        """Appends one entry."""
-        if not string.strip() or len(string) > _CHARACTERS:
+        """Append one entry."""
+        if not string.strip() or len(string) > _MAX_CHARACTERS:
             return
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ class TypedHistory(History):
             finally:
                 os.close(descriptor)
         except OSError as error:
-            log.warning("what was typed is not kept in %s: %s", self._path, error.strerror)
+            log.warning("Cannot save the prompt history in %s: %s.", self._path, error.strerror)
 
 
 def _text(line: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The keys: one table, from which the bindings, /help and the guide are made."""
+"""The table of keys, from which the bindings, /keys and the documentation are keys."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from prompt_toolkit.keys import Keys
 
 from moot.cli.repl.composer import Composer
 
-__all__ = ["KEYS", "LEADER", "Acts", "Key", "bindings", "know_more_keys", "table"]
+__all__ = ["KEYS", "LEADER", "Key", "KeyActions", "bindings", "register_sequences", "table"]
 
 
-class Acts(Protocol):
-    """What keys do."""
+class KeyActions(Protocol):
+    """Handles the keys of the table."""
 
     leading: bool
-    """Whether Ctrl+X was pressed and its second key is awaited."""
+    """True after Ctrl+X, until the second key is pressed."""
 
     def act(self, name: str) -> None:
-        """Does what the table calls by this name."""
+        """Run the action with this name in the table."""
         ...
 
     def focus(self, has: bool) -> None:
-        """The window has gained or lost the focus."""
+        """Note that the terminal has gained or lost the focus."""
         ...
 
 
@@ -36,101 +36,101 @@ class Key:
     """A row of the table."""
 
     shown: str
-    words: str
-    act: str
+    description: str
+    action: str
     keys: tuple[tuple[str, ...], ...]
-    """As prompt-toolkit names them; any of them."""
+    """Alternative key sequences, as prompt-toolkit names them."""
 
 
 KEYS = (
-    Key("Enter", "send; while an answer comes: queue behind it", "enter", (("enter",),)),
-    Key("Alt+Enter, Ctrl+J, \\ at the end", "a new line", "newline", (("escape", "enter"), ("c-j",))),
-    Key("Esc", "stop the answer; what was said is kept", "stop", (("escape",),)),
-    Key("Ctrl+C", "put the draft aside, else stop the answer, else (twice) leave", "cancel", (("c-c",),)),
-    Key("Ctrl+D", "leave, when nothing is written", "end", (("c-d",),)),
-    Key("Up", "in the first line: the queued prompt, what was put aside, what was typed before", "up", (("up",),)),
-    Key("Down", "forward again", "down", (("down",),)),
-    Key("Del", "when nothing is written: drop the queued prompt", "delete", (("delete",),)),
-    Key("Ctrl+R", "search what was typed before", "search", (("c-r",),)),
-    Key("Tab", "complete /commands and @files", "complete", (("tab",),)),
-    Key("Shift+Tab", "next mode: ask, edits, plan, auto", "mode", (("s-tab",),)),
-    Key("F2", "next of the models used last", "model", (("f2",),)),
-    Key("Ctrl+G", "write in $EDITOR", "editor", (("c-g",),)),
-    Key("Ctrl+O", "print what was folded last whole; again: what was folded before it", "unfold", (("c-o",),)),
-    Key("Ctrl+L", "draw again", "redraw", (("c-l",),)),
-    Key("Ctrl+Z", "suspend; fg goes on", "suspend", (("c-z",),)),
+    Key("Enter", "Send; queue the prompt while an answer is being generated", "enter", (("enter",),)),
+    Key("Alt+Enter, Ctrl+J, \\ at the end", "New line", "newline", (("escape", "enter"), ("c-j",))),
+    Key("Esc", "Stop the answer; the part received so far is kept", "stop", (("escape",),)),
+    Key("Ctrl+C", "Put the draft aside; stop the answer; press twice to exit", "cancel", (("c-c",),)),
+    Key("Ctrl+D", "Exit if the composer is empty", "end", (("c-d",),)),
+    Key("Up", "In the first line: queued prompt, draft put aside, history", "up", (("up",),)),
+    Key("Down", "Forward in the history", "down", (("down",),)),
+    Key("Del", "If the composer is empty: drop the queued prompt", "delete", (("delete",),)),
+    Key("Ctrl+R", "Search the history", "search", (("c-r",),)),
+    Key("Tab", "Complete /commands and @files", "complete", (("tab",),)),
+    Key("Shift+Tab", "Next mode: ask, edits, plan, auto", "next_mode", (("s-tab",),)),
+    Key("F2", "Next recently used model", "next_model", (("f2",),)),
+    Key("Ctrl+G", "Edit in $EDITOR", "editor", (("c-g",),)),
+    Key("Ctrl+O", "Print the last folded output in full; again: the one before", "expand", (("c-o",),)),
+    Key("Ctrl+L", "Redraw the screen", "redraw", (("c-l",),)),
+    Key("Ctrl+Z", "Suspend; fg resumes", "suspend", (("c-z",),)),
 )
 
 LEADER = (
-    Key("Ctrl+X E", "write in $EDITOR", "editor", (("e",), ("c-e",))),
-    Key("Ctrl+X S", "say it to the answer that is coming (steer)", "steer", (("s",), ("c-s",))),
-    Key("Ctrl+X N", "new conversation", "new", (("n",),)),
-    Key("Ctrl+X M", "choose a model", "models", (("m",),)),
-    Key("Ctrl+X L", "choose a conversation", "conversations", (("l",),)),
+    Key("Ctrl+X E", "Edit in $EDITOR", "editor", (("e",), ("c-e",))),
+    Key("Ctrl+X S", "Steer: add the text to the running answer", "steer", (("s",), ("c-s",))),
+    Key("Ctrl+X N", "New conversation", "new", (("n",),)),
+    Key("Ctrl+X M", "Choose a model", "models", (("m",),)),
+    Key("Ctrl+X L", "Choose a conversation", "conversations", (("l",),)),
 )
-"""Behind Ctrl+X."""
+"""Second keys after Ctrl+X."""
 
-_FOCUS, _BLUR = Keys.F23, Keys.F24  # no keyboard of today has them
+_FOCUS, _BLUR = Keys.F23, Keys.F24  # no keyboard has these keys
 
 
-def know_more_keys() -> None:
-    """Teaches prompt-toolkit what it does not know: focus reports, and Shift+Enter where a terminal tells it from Enter."""
+def register_sequences() -> None:
+    """Add the sequences that prompt-toolkit lacks: focus reports, and Shift+Enter as some terminals send it."""
     ANSI_SEQUENCES["\x1b[I"], ANSI_SEQUENCES["\x1b[O"] = _FOCUS, _BLUR
     for sequence in ("\x1b[27;2;13~", "\x1b[13;2u"):
         ANSI_SEQUENCES[sequence] = Keys.ControlJ
 
 
 def table() -> list[tuple[str, str]]:
-    """Keys and what they do, for people."""
-    return [(key.shown, key.words) for key in (*KEYS, *LEADER)]
+    """Return the keys and their descriptions."""
+    return [(key.shown, key.description) for key in (*KEYS, *LEADER)]
 
 
-def bindings(acts: Acts, composer: Composer) -> KeyBindings:
-    """All bindings of the composer; prompt-toolkit's own of Emacs lie below them."""
-    made = KeyBindings()
-    leading = Condition(lambda: acts.leading)
+def bindings(actions: KeyActions, composer: Composer) -> KeyBindings:
+    """Return the bindings of the composer. prompt-toolkit's Emacs bindings apply to all other keys."""
+    keys = KeyBindings()
+    leading = Condition(lambda: actions.leading)
     for key in LEADER:
-        _bind(made, key, acts, leading)
+        _bind(keys, key, actions, leading)
     for key in KEYS:
-        _bind(made, key, acts, ~leading)
+        _bind(keys, key, actions, ~leading)
 
-    @made.add("c-x", filter=~leading, eager=True)
+    @keys.add("c-x", filter=~leading, eager=True)
     def _(event: KeyPressEvent) -> None:
-        acts.leading = True
+        actions.leading = True
 
-    @made.add(Keys.Any, filter=leading)
-    @made.add("escape", filter=leading)
-    @made.add("c-c", filter=leading)
+    @keys.add(Keys.Any, filter=leading)
+    @keys.add("escape", filter=leading)
+    @keys.add("c-c", filter=leading)
     def _(event: KeyPressEvent) -> None:
-        acts.leading = False
+        actions.leading = False
 
-    @made.add(Keys.BracketedPaste)
+    @keys.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:
         composer.paste(event.data)
 
-    @made.add("backspace", filter=Condition(lambda: bool(composer.paste_before_cursor())))
+    @keys.add("backspace", filter=Condition(lambda: bool(composer.paste_before_cursor())))
     def _(event: KeyPressEvent) -> None:
         composer.delete_before_cursor(len(composer.paste_before_cursor()))
 
-    @made.add(_FOCUS)
+    @keys.add(_FOCUS)
     def _(event: KeyPressEvent) -> None:
-        acts.focus(True)
+        actions.focus(True)
 
-    @made.add(_BLUR)
+    @keys.add(_BLUR)
     def _(event: KeyPressEvent) -> None:
-        acts.focus(False)
+        actions.focus(False)
 
-    return made
-
-
-def _bind(made: KeyBindings, key: Key, acts: Acts, when: Filter) -> None:
-    for keys in key.keys:
-        made.add(*keys, filter=when)(_doing(acts, key.act))
+    return keys
 
 
-def _doing(acts: Acts, name: str) -> Callable[[KeyPressEvent], None]:
-    def do(event: KeyPressEvent) -> None:
-        acts.leading = False
-        acts.act(name)
+def _bind(bindings: KeyBindings, key: Key, actions: KeyActions, when: Filter) -> None:
+    for sequence in key.keys:
+        bindings.add(*sequence, filter=when)(_handler(actions, key.action))
 
-    return do
+
+def _handler(actions: KeyActions, name: str) -> Callable[[KeyPressEvent], None]:
+    def handle(event: KeyPressEvent) -> None:
+        actions.leading = False
+        actions.act(name)
+
+    return handle

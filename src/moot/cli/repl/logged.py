@@ -1,4 +1,4 @@
-"""What the rooms log while a screen is drawn: lines among the others, never across them."""
+"""Shows log messages as lines of the REPL, so that they don't disturb the screen."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from moot.cli.errors import debugging
 from moot.guard.secrets import redact
 
-__all__ = ["logging_into"]
+__all__ = ["log_to"]
 
 
-class _ToPaper(logging.Handler):
+class _LineHandler(logging.Handler):
     def __init__(self, say: Callable[[str], None], secrets: tuple[str, ...]) -> None:
         super().__init__(logging.INFO if debugging() else logging.WARNING)
         self._say, self._secrets = say, secrets
@@ -22,10 +22,10 @@ class _ToPaper(logging.Handler):
 
 
 @contextmanager
-def logging_into(say: Callable[[str], None], secrets: tuple[str, ...]) -> Generator[None, None, None]:
-    """Within, warnings and worse of moot's own are said; when debugging, also what is only information."""
+def log_to(say: Callable[[str], None], secrets: tuple[str, ...]) -> Generator[None, None, None]:
+    """Pass warnings and errors to `say` within the block; when debugging, informational messages too."""
     root = logging.getLogger()
-    handlers: list[logging.Handler] = [_ToPaper(say, secrets)]
+    handlers: list[logging.Handler] = [_LineHandler(say, secrets)]
     before, root.handlers = root.handlers, handlers
     try:
         yield

@@ -1,4 +1,4 @@
-"""`@file` in what a person types: the files that are meant."""
+"""Files mentioned in a prompt as `@file`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from moot.guard.roots import folders
 from moot.runtime.attaching import MAX_MEDIA, as_text, attach, read_whole
 from moot.types.part import Part, text_part
 
-__all__ = ["Mentioned", "mentioned", "paths_of"]
+__all__ = ["Mentions", "paths_of", "read_mentions"]
 
-LISTED = 200
-"""Names of a folder that is mentioned."""
+MAX_NAMES = 200
+"""Largest number of names listed for a folder."""
 
 _MENTION = re.compile(r"""(?<![\w@/])@(?:"([^"\n]+)"|([^\s"'`@]+))""")
 _RANGE = re.compile(r"(.+)#(\d+)(?:-(\d+))?")
@@ -24,22 +24,22 @@ _TRAILING = ".,;:!?)]}>"
 
 
 @dataclass(frozen=True, slots=True)
-class Mentioned:
-    """The parts that go before the prompt, and what the person should know."""
+class Mentions:
+    """The parts to send before the prompt, and notes for the user."""
 
     parts: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def paths_of(directory: str, allowed: Sequence[str] = ()) -> Paths:
-    """The guard of what may be mentioned in a conversation: what its tools may read."""
+    """Return the paths that may be mentioned in a conversation: those that its tools may read."""
     return Paths(folders(allowed) or (Path(directory),), Path(directory))
 
 
-def mentioned(text: str, paths: Paths) -> Mentioned:
-    """The files that a prompt names. Raises Refused for one that may not be read, UsageError for one that can't be sent. Blocks.
+def read_mentions(text: str, paths: Paths) -> Mentions:
+    """Return the files mentioned in a prompt. A mention that is not a file stays plain text. Blocking.
 
-    What names no file is only text.
+    Raise Refused for a file that may not be read, and UsageError for one that cannot be sent.
     """
     parts: list[Part] = []
     notes: list[str] = []
@@ -47,16 +47,16 @@ def mentioned(text: str, paths: Paths) -> Mentioned:
         found = _first(paths, [quoted] if quoted else [bare, bare.rstrip(_TRAILING)])
         if found is None:
             if "/" in bare or "." in bare.strip("."):
-                notes.append(f"no file {quoted or bare!r} here: sent as text")
+                notes.append(f"File {quoted or bare!r} not found; sent as text.")
             continue
         part, note = _part(paths, *found)
         parts.append(part)
         notes += [note] if note else []
-    return Mentioned(tuple(parts), tuple(notes))
+    return Mentions(tuple(parts), tuple(notes))
 
 
 def _first(paths: Paths, spellings: Sequence[str]) -> tuple[str, int, int] | None:
-    """Path, first and last line (0 = all) of the first spelling that there is."""
+    """Return path, first and last line (0 for the whole file) of the first spelling that exists."""
     for spelling in dict.fromkeys(spellings):
         match = _RANGE.fullmatch(spelling)
         for path, first, last in [(spelling, 0, 0), *([(match[1], int(match[2]), int(match[3] or match[2]))] if match else [])]:
@@ -70,9 +70,9 @@ def _first(paths: Paths, spellings: Sequence[str]) -> tuple[str, int, int] | Non
 
 def _part(paths: Paths, path: str, first: int, last: int) -> tuple[Part, str]:
     if paths.kind(path) == "directory":
-        names = [f"{entry.name}/" if entry.kind == "directory" else entry.name for entry in paths.listdir(path, LISTED)]
+        names = [f"{entry.name}/" if entry.kind == "directory" else entry.name for entry in paths.listdir(path, MAX_NAMES)]
         return text_part(f"{path}:\n\n" + "\n".join(names)), ""
-    with paths.open_read(path):  # a device or a pipe is refused here, before anything reads it
+    with paths.open_read(path):  # raises Refused for a device or a pipe before anything is read
         real = paths.resolve(path)
     if not first:
         attached = attach(real)
@@ -80,5 +80,5 @@ def _part(paths: Paths, path: str, first: int, last: int) -> tuple[Part, str]:
     text, note = as_text(read_whole(real, MAX_MEDIA), path)
     lines = text.split("\n")
     if first > len(lines) or last < first:
-        raise UsageError(f"{path!r} has {len(lines)} lines; {first}-{last} is none of it")
+        raise UsageError(f"{path!r} has {len(lines)} lines; lines {first}-{last} do not exist.")
     return text_part(f"{path}, lines {first} to {min(last, len(lines))}:\n\n" + "\n".join(lines[first - 1 : last])), note

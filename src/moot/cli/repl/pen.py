@@ -1,4 +1,4 @@
-"""What writes to the terminal: whole frames in one go, and a region that shrinks as it grew."""
+"""Output to the terminal: whole frames in one write, and a live region that shrinks with its content."""
 
 from __future__ import annotations
 
@@ -6,145 +6,170 @@ import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TextIO, cast
 
 import anyio
 from prompt_toolkit.application import Application
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.key_binding import KeyBindingsBase
 from prompt_toolkit.layout import Layout
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import Renderer
+from prompt_toolkit.styles import BaseStyle, default_ui_style, merge_styles
 
-__all__ = ["Pen", "Region"]
+from moot.cli.prompt.application import TerminalStream, window_size
+
+__all__ = ["LiveRegion", "TerminalWriter"]
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-"""Around what a terminal that knows synchronized updates shows at once; others pass it over."""
+"""Synchronized update: terminals that support it show everything in between at once, others ignore it."""
+_RETRY_SECONDS = 0.02
+"""Time between two attempts to write to a terminal that accepts nothing."""
 
 
-_AGAIN = 0.02
-"""Seconds between two tries to write to a terminal that takes nothing."""
+class _QueuedStream(TerminalStream):
+    """Writes to the terminal without blocking; what it does not accept is queued in order."""
 
-
-class Pen(Vt100_Output):
-    """A terminal's output. It never asks where the cursor is: nothing that we draw needs to know, and the answer would be typed text.
-
-    A terminal that takes nothing for a while (a stopped pager, a dead connection) holds nobody up: what it did not take is kept in order,
-    and whoever draws asks for `behind` first, so that at most a frame is kept.
-    """
-
-    def __init__(self, *, colour: bool) -> None:
-        depth = ColorDepth.DEPTH_8_BIT if colour else ColorDepth.DEPTH_1_BIT
-        measured = Vt100_Output.from_pty(sys.stdout)
-        super().__init__(sys.stdout, measured.get_size, default_color_depth=depth, enable_cpr=False)
-        self._frames = 0
-        self._descriptor = _unblocked()
-        self._kept = bytearray()
+    def __init__(self) -> None:
+        super().__init__()
         self.gone = False
-        """Whether nothing can be written any more."""
-        self.fell_behind: Callable[[], None] = lambda: None
-        """Called when the terminal did not take all of a frame."""
+        """True if the terminal is closed."""
+        self.pending = bytearray()
+        self._descriptor = _open_nonblocking()
 
-    @property
-    def behind(self) -> bool:
-        """Whether there is something that the terminal has not taken yet."""
-        return bool(self._kept)
+    def write(self, text: str) -> None:
+        if self.gone:
+            return
+        data = f"{_BEGIN}{text}{_END}".encode(sys.stdout.encoding or "utf-8", "replace")
+        if self._descriptor is not None:
+            self.pending += data
+            self.push()
+            return
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
+        except OSError:
+            self.gone = True
 
-    async def caught_up(self) -> None:
-        """Returns once the terminal has taken everything, or is gone."""
-        while self._kept:
-            await anyio.sleep(_AGAIN)
-            self._push()
+    def flush(self) -> None:
+        """Do nothing: `write` has no buffer of its own."""
+
+    def push(self) -> None:
+        """Write as much of the queue as the terminal accepts."""
+        assert self._descriptor is not None
+        try:
+            while self.pending:
+                del self.pending[: os.write(self._descriptor, self.pending)]
+        except BlockingIOError:
+            return
+        except OSError:  # the terminal is closed; the signal that reports it will follow
+            self.gone = True
+            self.pending.clear()
 
     def close(self) -> None:
-        """What the terminal has not taken by now is lost."""
+        """Close the descriptor and drop what is still queued."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-        self.gone = self.gone or self.behind
+        self.gone = self.gone or bool(self.pending)
+
+
+class TerminalWriter(Vt100_Output):
+    """The terminal's output. It never asks for the cursor position, because the answer would arrive as typed text.
+
+    A terminal that accepts nothing for a while (a stopped pager, a dead connection) does not block anyone. Whoever draws awaits
+    `caught_up` first, so at most one frame is queued.
+    """
+
+    def __init__(self, *, colour: bool) -> None:
+        self._stream = _QueuedStream()
+        depth = ColorDepth.DEPTH_8_BIT if colour else ColorDepth.DEPTH_1_BIT
+        super().__init__(cast("TextIO", self._stream), window_size, default_color_depth=depth, enable_cpr=False)
+        self._open_frames = 0
+        self.fell_behind: Callable[[], None] = lambda: None
+        """Called when the terminal did not accept a whole frame."""
+
+    @property
+    def gone(self) -> bool:
+        """Return True if the terminal is closed."""
+        return self._stream.gone
+
+    def hang_up(self) -> None:
+        """Treat the terminal as closed."""
+        self._stream.gone = True
+
+    async def caught_up(self) -> None:
+        """Wait until the terminal has accepted everything or is closed."""
+        while self._stream.pending:
+            await anyio.sleep(_RETRY_SECONDS)
+            self._stream.push()
+
+    def close(self) -> None:
+        """Close the terminal. Queued output is lost."""
+        self._stream.close()
 
     @contextmanager
     def frame(self) -> Generator[None]:
-        """What is written in the block reaches the terminal in one write."""
-        self._frames += 1
+        """Collect everything written in the block into one write."""
+        self._open_frames += 1
         try:
             yield
         finally:
-            self._frames -= 1
+            self._open_frames -= 1
             self.flush()
 
     def flush(self) -> None:
-        if self._frames or self.gone or not self._buffer:
+        if self._open_frames:
             return
-        self._buffer = [_BEGIN, *self._buffer, _END]
-        try:
-            if self._descriptor is None:
-                super().flush()
-                return
-        except OSError:
-            self._go()
-            return
-        self._kept += "".join(self._buffer).encode(self.encoding(), "replace")
-        self._buffer = []
-        self._push()
-        if self._kept:
+        super().flush()
+        if self._stream.pending:
             self.fell_behind()
 
-    def _push(self) -> None:
-        assert self._descriptor is not None
-        try:
-            while self._kept:
-                del self._kept[: os.write(self._descriptor, self._kept)]
-        except BlockingIOError:
-            return
-        except OSError:
-            self._go()
-
-    def _go(self) -> None:
-        # there is nobody to show anything, and the signal that says so is on its way
-        self.gone = True
-        self._kept.clear()
+    def write_now(self, text: str) -> None:
+        """Write raw text immediately."""
+        self.write_raw(text)
+        self.flush()
 
     def size(self) -> Size:
-        """Rows and columns as they are now."""
+        """Return the current rows and columns."""
         return self.get_size()
 
 
-def _unblocked() -> int | None:
-    """The terminal, opened once more: not waiting for it must not become a trait of what a shell shares with us. None where it can't be."""
+def _open_nonblocking() -> int | None:
+    """Open the terminal again, because a non-blocking stdout would also affect the shell. Return None if that is not possible."""
     with suppress(OSError):
         return os.open(os.ttyname(sys.stdout.fileno()), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     return None
 
 
-class Region(Application[None]):
-    """The few lines below the scrollback. It goes away when it ends; what was printed above stays."""
+class LiveRegion(Application[None]):
+    """The lines below the scrollback. The region is erased when it ends; text printed above it stays."""
 
-    def __init__(self, pen: Pen, **options: Any) -> None:
-        super().__init__(output=pen, full_screen=False, erase_when_done=True, **options)
-        self._pen = pen
-        self.renderer = _Shrinking(self._merged_style, pen)
+    def __init__(self, writer: TerminalWriter, *, layout: Layout, keys: KeyBindingsBase, style: BaseStyle) -> None:
+        super().__init__(layout=layout, key_bindings=keys, style=style, output=writer, full_screen=False, erase_when_done=True)
+        self._writer = writer
+        self.renderer = _ShrinkingRenderer(merge_styles([default_ui_style(), style]), writer)
 
     def draw(self) -> None:
-        """Brings what is below up to date."""
-        with self._pen.frame():
-            self._redraw()
+        """Draw the region now."""
+        with self._writer.frame(), set_app(self):
+            self.render_counter += 1  # controls cache their content by this number
+            self.renderer.render(self, self.layout)
+            self.layout.update_parents_relations()
 
     def print_above(self, text: str) -> None:
-        """Writes text that is finished into the scrollback, once, and draws the region again below it."""
-        with self._pen.frame():
+        """Print finished text into the scrollback and draw the region below it."""
+        with self._writer.frame():
             self.renderer.erase()
-            self._pen.write_raw(text.replace("\n", "\r\n"))
-            self._redraw()
-
-    def _on_resize(self) -> None:
-        with self._pen.frame():
-            super()._on_resize()
+            self._writer.write_raw(text.replace("\n", "\r\n"))
+            self.draw()
 
 
-class _Shrinking(Renderer):
+class _ShrinkingRenderer(Renderer):
     def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:
-        # the original never gets smaller until it is reset: blank lines would stay where a menu was
+        # the base class never shrinks the region until it is reset, so a closed menu would leave blank lines
         if self.last_rendered_screen is not None and not is_done:
             size = self.output.get_size()
             wanted = layout.container.preferred_height(size.columns, size.rows).preferred

@@ -1,4 +1,4 @@
-"""The REPL where nothing can be redrawn (TERM=dumb): lines in, lines out, and what was written stays as it is."""
+"""The REPL for a terminal that cannot move its cursor (TERM=dumb): plain lines, nothing is redrawn."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from moot.cli.approving.deciding import decide
-from moot.cli.approving.situations import Decided, situation
 from moot.cli.output import Output
-from moot.cli.repl.answering import Answering
-from moot.cli.repl.doing import Doing
+from moot.cli.repl.answering import RunDisplay
+from moot.cli.repl.deciding import decide
+from moot.cli.repl.doing import InputHandler
 from moot.cli.repl.drafts import Draft, Drafts
-from moot.cli.repl.paper import Paper
-from moot.cli.repl.talk import Talk
+from moot.cli.repl.paper import Scrollback
+from moot.cli.repl.talk import InteractiveConversation
 from moot.cli.screen import look_of
-from moot.commands import Situation
+from moot.commands import CommandContext
 from moot.errors import MootError
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
@@ -31,126 +31,127 @@ from moot.types.message import Message
 from moot.types.part import Part
 from moot.types.run import Run
 
-__all__ = ["Plain"]
+if TYPE_CHECKING:
+    from moot.cli.approving.situations import Decision
+
+__all__ = ["PlainRepl"]
 
 T = TypeVar("T")
 
-_FRAME = 0.1
-"""Seconds between two looks at what is finished."""
+_FLUSH_SECONDS = 0.1
+"""Time between two writes of finished text."""
 
 
-class Plain:
-    """Implements `doing.Host`; the same way in as `desk.Desk`."""
+class PlainRepl:
+    """Implements `doing.ReplHost`, with the same interface as `desk.ReplScreen`."""
 
-    def __init__(self, situation: Situation, group: TaskGroup, output: Output) -> None:
+    def __init__(self, context: CommandContext, group: TaskGroup, output: Output) -> None:
         self._group, self.output = group, output
         look = replace(look_of(output), colour=False, motion=False)
-        self._paper = Paper(look)
-        self._answering = Answering(self._paper)
-        self.talk = Talk(situation, group, _Lines(self, self._paper, self._answering, situation))
-        self._doing = Doing(situation, self.talk, self._paper, self._answering, self, output)
-        self._situation = situation
-        self._drafts = Drafts(situation.engine.settings.home / "state" / "drafts", situation.directory)
-        self._kept: tuple[str | None, Draft] = (None, Draft())
-        """What is on the disk, and for which conversation; of it only what shell lines said is this terminal's."""
+        self._scrollback = Scrollback(look)
+        self._display = RunDisplay(self._scrollback)
+        self._conversation = InteractiveConversation(context, group, _PlainView(self, self._scrollback, self._display, context))
+        self._input = InputHandler(context, self._conversation, self._scrollback, self._display, self, output)
+        self._context = context
+        self._drafts = Drafts(context.engine.settings.home / "state" / "drafts", context.directory)
+        self._saved: tuple[str | None, Draft] = (None, Draft())
+        """The saved draft and its conversation. Only its shell output is used here."""
         self._reading = anyio.CancelScope()
-        self._free = anyio.Lock()
-        """Held by whoever reads the terminal."""
+        self._terminal_lock = anyio.Lock()
+        """Held while reading the terminal."""
         self._left = False
         self._stopping = False
 
     async def run(self, conversation: str | None, prompt: Sequence[Part] = ()) -> None:
-        """Until the person leaves; the prompt is sent first."""
+        """Send the prompt, then run until the user leaves."""
         self._group.start_soon(self._print)
-        await self.go(conversation)
+        await self.open(conversation)
         if prompt:
-            await self._now(lambda: self._doing.prompt(prompt, ""))
-        elif await self.talk.unanswered():
-            await self._now(self.talk.answer)
+            await self._run_action(lambda: self._input.prompt(prompt, ""))
+        elif await self._conversation.unanswered():
+            await self._run_action(self._conversation.answer)
         while not self._left:
-            line = await self._line()
+            line = await self._read_line()
             if line is None:
                 self.leave()
             elif line.strip():
-                await self._now(lambda text=line: self._doing.line(text, echoed=True))
-                await self.keep()
+                await self._run_action(lambda text=line: self._input.line(text, echoed=True))
+                await self.save()
         self._flush()
 
     def leave(self) -> None:
-        """As `Host.leave`."""
+        """End `run`."""
         self._left = True
         self._reading.cancel()
 
-    def interrupted(self) -> None:
-        """Ctrl+C: the first stops the answer, another one leaves."""
-        if self._stopping or self.talk.live is None:
+    def interrupt(self) -> None:
+        """Stop the answer on the first Ctrl+C, and exit on the second."""
+        if self._stopping or self._conversation.live is None:
             self.leave()
         else:
             self._stopping = True
-            self._group.start_soon(self._now, self._doing.stop)
+            self._group.start_soon(self._run_action, self._input.stop)
 
-    async def aside(self, work: Callable[[], Awaitable[T]]) -> T:
-        """As `Host.aside`: nobody else reads the terminal meanwhile."""
+    async def suspend_for(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run work that reads the terminal itself."""
         self._flush()
         self._reading.cancel()
-        async with self._free:
+        async with self._terminal_lock:
             return await work()
 
     def compose(self, text: str) -> None:
-        """As `Host.compose`: there is nothing to put it into, so it is shown."""
-        self._paper.say(f"not sent: {text}")
+        """Show the text, because there is no composer."""
+        self._scrollback.say(f"Not sent: {text}")
 
     def touch(self) -> None:
-        """As `Host.touch`: what is finished is printed soon anyway."""
+        """Do nothing: finished text is printed regularly."""
 
-    async def go(self, conversation: str | None) -> None:
-        """As `Host.go`."""
-        await self.keep()
-        await self.talk.open(conversation)
-        draft = await anyio.to_thread.run_sync(self._drafts.take_up, conversation)
-        self._doing.take_up(draft.heard)
-        self._kept = conversation, draft
+    async def open(self, conversation: str | None) -> None:
+        await self.save()
+        await self._conversation.open(conversation)
+        draft = await anyio.to_thread.run_sync(self._drafts.restore, conversation)
+        self._input.restore(draft.shell_output)
+        self._saved = conversation, draft
 
-    async def keep(self) -> None:
-        """As `Host.keep`."""
-        before, draft = self._kept
-        self._kept = self._situation.conversation, replace(draft, heard=list(self._doing.heard))
-        if before != self._kept[0]:
-            await anyio.to_thread.run_sync(self._drafts.keep, before, Draft())
-        await anyio.to_thread.run_sync(self._drafts.keep, *self._kept)
+    async def save(self) -> None:
+        before, draft = self._saved
+        self._saved = self._context.conversation, replace(draft, shell_output=list(self._input.shell_output))
+        if before != self._saved[0]:
+            await anyio.to_thread.run_sync(self._drafts.save, before, Draft())
+        await anyio.to_thread.run_sync(self._drafts.save, *self._saved)
 
     def log(self, line: str) -> None:
-        """A line that some room logged."""
-        self._paper.say(line)
+        """Show a log message."""
+        self._scrollback.say(line)
 
     def idle(self) -> None:
-        """The answer is over."""
+        """Ask for the next line after an answer."""
         self._stopping = False
         self._flush()
         self.output.data("> ")
 
-    async def _now(self, deed: Callable[[], Awaitable[None]]) -> None:
+    async def _run_action(self, action: Callable[[], Awaitable[None]]) -> None:
         try:
-            await deed()
+            await action()
         except MootError as error:
-            self._paper.failed(error)
+            self._scrollback.failed(error)
 
     async def _print(self) -> None:
         while True:
-            await anyio.sleep(_FRAME)
+            await anyio.sleep(_FLUSH_SECONDS)
             self._flush()
 
     def _flush(self) -> None:
-        if text := self._answering.take():
+        if text := self._display.take():
             self.output.data(text)
 
-    async def _line(self) -> str | None:
-        """One line without its end; None when there is no more; empty when somebody else needed the terminal."""
+    async def _read_line(self) -> str | None:
+        """Read one line without its newline. Return None at the end of input, and "" if `suspend_for` took the terminal."""
         self._flush()
-        if self.talk.live is None:
+        if self._conversation.live is None:
             self.output.data("> ")
         pieces = b""
-        async with self._free:
+        async with self._terminal_lock:
             with anyio.CancelScope() as self._reading:
                 while not pieces.endswith(b"\n"):
                     await anyio.wait_readable(sys.stdin.fileno())
@@ -158,44 +159,43 @@ class Plain:
                     if not piece:
                         return pieces.decode("utf-8", "replace") or None
                     pieces += piece
-        await anyio.lowlevel.checkpoint()  # lets in who waits for the terminal
+        await anyio.lowlevel.checkpoint()  # let a waiting `suspend_for` take the lock
         return pieces.decode("utf-8", "replace").rstrip("\r\n")
 
 
-class _Lines:
-    """Implements `talk.Face`."""
+class _PlainView:
+    """Implements `ConversationView`."""
 
-    def __init__(self, plain: Plain, paper: Paper, answering: Answering, around: Situation) -> None:
-        self._plain, self._paper, self._answering, self._engine = plain, paper, answering, around.engine
+    def __init__(self, repl: PlainRepl, scrollback: Scrollback, display: RunDisplay, context: CommandContext) -> None:
+        self._repl, self._scrollback, self._display, self._engine = repl, scrollback, display, context.engine
 
     def prompted(self, text: str) -> None:
-        self._paper.prompted(text)
+        self._scrollback.prompted(text)
 
     def opened(self, conversation: Conversation) -> None:
-        self._paper.opened(conversation)
+        self._scrollback.opened(conversation)
 
     def message(self, message: Message) -> None:
-        self._paper.message(message)
+        self._scrollback.message(message)
 
-    def began(self, run: str) -> None:
-        self._answering.began()
+    def started(self, run: str) -> None:
+        self._display.start()
 
     def event(self, event: Event) -> None:
-        self._answering.event(event)
+        self._display.feed(event)
 
     def ended(self, run: Run) -> None:
-        self._answering.ended(run)
-        self._plain.idle()
+        self._display.finish(run)
+        self._repl.idle()
 
     def failed(self, error: MootError) -> None:
-        self._paper.failed(error)
+        self._scrollback.failed(error)
 
-    def told(self, note: str) -> None:
-        self._paper.say(f"moot: {note}", "dim")
+    def notice(self, text: str) -> None:
+        self._scrollback.say(text, "dim")
 
     def changed(self) -> None:
         return
 
-    async def decide(self, approval: Approval, conversation: Conversation) -> Decided:
-        asked = situation(self._engine, approval, conversation)
-        return await self._plain.aside(lambda: decide(approval, asked, self._plain.output))
+    async def decide(self, approval: Approval, conversation: Conversation) -> Decision:
+        return await self._repl.suspend_for(partial(decide, self._engine, approval, conversation, self._repl.output))

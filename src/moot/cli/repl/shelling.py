@@ -1,4 +1,4 @@
-"""`!cmd`: a shell line of the person's own. Nobody is asked, for they typed it; what it says is cleaned and bounded."""
+"""`!command`: a shell command typed by the user. It needs no approval; its output is cleaned and limited."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from moot.guard.secrets import redact
 from moot.guard.terminal import Cleaner
 from moot.types.part import Part, text_part
 
-__all__ = ["Ran", "ShellLine"]
+__all__ = ["ShellCommand", "ShellResult"]
 
-SHOWN = 100_000
-"""Characters that are put on the screen."""
-KEPT = 10_000
-"""Characters that a model is told of the beginning, and of the end."""
+MAX_SHOWN = 100_000
+"""Characters shown on the screen."""
+MAX_SENT = 10_000
+"""Characters sent to the model, from the start and from the end each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """What a line came to."""
+class ShellResult:
+    """The result of a shell command."""
 
     command: str
     code: int
     output: str
 
     def part(self) -> Part:
-        """For the model, with the next prompt."""
-        ended = f"exit code {self.code}" if self.code >= 0 else f"ended by signal {-self.code}"
+        """Return the result as a part of the next prompt."""
+        ended = f"exit code {self.code}" if self.code >= 0 else f"killed by signal {-self.code}"
         return text_part(f"I ran this command myself ({ended}):\n\n$ {self.command}\n{redact(self.output, ())}")
 
 
-class ShellLine:
-    """One line while it runs."""
+class ShellCommand:
+    """One shell command while it runs."""
 
     def __init__(self, command: str, directory: str, say: Callable[[str], None]) -> None:
         self._command, self._directory, self._say = command, directory, say
@@ -46,38 +46,38 @@ class ShellLine:
         self._head = self._tail = self._rest = ""
         self._shown = 0
 
-    async def run(self) -> Ran:
-        """To its end, saying its lines as they come. Raises Refused when it can't be started."""
-        # the person's own environment, as in the shell next to this one
+    async def run(self) -> ShellResult:
+        """Run the command to its end and print its output as it arrives. Raise Refused if it cannot be started."""
+        # the user's own environment, like in a normal shell
         argv = [os.environ.get("SHELL") or "/bin/sh", "-c", self._command]
         child = self._child = await spawn(argv, cwd=Path(self._directory), env=dict(os.environ), stderr="stdout")
         assert child.stdout is not None
         cleaner, decoder = Cleaner(), codecs.getincrementaldecoder("utf-8")("replace")
         try:
             while piece := await child.stdout.read(1 << 16):
-                self._hear(cleaner.feed(decoder.decode(piece)))
+                self._add(cleaner.feed(decoder.decode(piece)))
             code = await child.wait()
         finally:
             with anyio.CancelScope(shield=True):
                 await child.kill(0)
-        self._hear(cleaner.end())
-        if self._rest and self._shown < SHOWN:
+        self._add(cleaner.end())
+        if self._rest and self._shown < MAX_SHOWN:
             self._say(self._rest)
-        return Ran(self._command, code, self._head + (f"\n[… left out …]\n{self._tail}" if self._tail else ""))
+        return ShellResult(self._command, code, self._head + (f"\n[… omitted …]\n{self._tail}" if self._tail else ""))
 
-    def _hear(self, text: str) -> None:
-        kept = KEPT - len(self._head)
-        self._head += text[:kept]
-        self._tail = (self._tail + text[kept:])[-KEPT:]
-        whole, newline, self._rest = (self._rest + text).rpartition("\n")
-        self._rest = self._rest[-SHOWN:]
-        if newline and self._shown < SHOWN:
-            self._say(whole[: SHOWN - self._shown])
-            self._shown += len(whole)
-            if self._shown >= SHOWN:
-                self._say("… the rest is not shown")
+    def _add(self, text: str) -> None:
+        room = MAX_SENT - len(self._head)
+        self._head += text[:room]
+        self._tail = (self._tail + text[room:])[-MAX_SENT:]
+        lines, newline, self._rest = (self._rest + text).rpartition("\n")
+        self._rest = self._rest[-MAX_SHOWN:]
+        if newline and self._shown < MAX_SHOWN:
+            self._say(lines[: MAX_SHOWN - self._shown])
+            self._shown += len(lines)
+            if self._shown >= MAX_SHOWN:
+                self._say("… output truncated")
 
     async def stop(self) -> None:
-        """Ends it and all that it started."""
+        """Kill the command and everything it started."""
         if self._child is not None:
             await self._child.kill()

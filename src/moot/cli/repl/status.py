@@ -1,4 +1,4 @@
-"""The status line: what fits of what matters."""
+"""The status line: the most important fields that fit."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prompt_toolkit.utils import get_cwidth
-
-from moot.commands import Situation
+from moot.cli.screen.cells import width_of
+from moot.commands import CommandContext
 from moot.guard.terminal import clean
 from moot.types.agent import Mode
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 
-__all__ = ["Standing", "branch_of", "fitted", "short", "standing_of", "status_line"]
+__all__ = ["Status", "branch_of", "current_status", "short_count", "status_line", "truncate"]
 
 _NANO = 1e9
-_BETWEEN = " · "
+_SEPARATOR = " · "
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a status line may say."""
+class Status:
+    """The fields of a status line."""
 
     model: str = ""
     mode: Mode = "ask"
@@ -33,7 +32,7 @@ class Standing:
     title: str = ""
     conversation: str | None = None
     context: float | None = None
-    """0 to 1."""
+    """Used part of the context window, from 0 to 1."""
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
     unpriced: int = 0
@@ -41,7 +40,7 @@ class Standing:
     effort: str = ""
 
     def to_json(self) -> JsonObject:
-        """For a command of the person's own that draws it."""
+        """Return the input of a custom status line program."""
         return {
             "model": self.model,
             "mode": self.mode,
@@ -59,81 +58,81 @@ class Standing:
         }
 
 
-def standing_of(situation: Situation, conversation: Conversation | None, *, queued: int) -> Standing:
-    """Where things stand now: wishes first, then the conversation, then the configuration."""
-    wishes, settings = situation.wishes, situation.engine.runtime.settings
-    said = conversation or Conversation("")
-    return Standing(
-        model=wishes.model or said.next_model or settings.models.main,
-        mode=wishes.mode or settings.permissions.mode,
-        agent=wishes.agent or said.agent,
-        directory=situation.directory,
-        branch=branch_of(situation.directory),
-        title=said.title,
-        conversation=situation.conversation,
-        context=said.context_usage,
-        usage=said.usage,
-        cost=said.cost,
-        unpriced=said.unpriced_runs,
+def current_status(context: CommandContext, conversation: Conversation | None, *, queued: int) -> Status:
+    """Return the current status. Overrides come first, then the conversation, then the configuration."""
+    overrides, settings = context.overrides, context.engine.runtime.settings
+    known = conversation or Conversation("")
+    return Status(
+        model=overrides.model or known.next_model or settings.models.main,
+        mode=overrides.mode or settings.permissions.mode,
+        agent=overrides.agent or known.agent,
+        directory=context.directory,
+        branch=branch_of(context.directory),
+        title=known.title,
+        conversation=context.conversation,
+        context=known.context_usage,
+        usage=known.usage,
+        cost=known.cost,
+        unpriced=known.unpriced_runs,
         queued=queued,
-        effort=wishes.effort or "",
+        effort=overrides.effort or "",
     )
 
 
-def status_line(standing: Standing, width: int) -> str:
-    """One line, never wider; the fields that matter least go first."""
-    fields = _fields(standing)
+def status_line(status: Status, width: int) -> str:
+    """Return the status line in at most `width` columns. The least important fields are dropped first."""
+    fields = _fields(status)
     for least in range(max(rank for rank, _ in fields), -1, -1):
-        line = _BETWEEN.join(text for rank, text in fields if text and rank <= least)
-        if get_cwidth(line) <= width:
+        line = _SEPARATOR.join(text for rank, text in fields if text and rank <= least)
+        if width_of(line) <= width:
             return line
-    return fitted(next((text for _, text in fields if text), ""), width)
+    return truncate(next((text for _, text in fields if text), ""), width)
 
 
-def _fields(standing: Standing) -> Sequence[tuple[int, str]]:
-    """In the order in which they stand, each with how soon it goes: the highest first."""
-    used = (standing.usage.input or 0) + (standing.usage.output or 0)
+def _fields(status: Status) -> Sequence[tuple[int, str]]:
+    """Return the fields in display order, each with its rank. Fields with the highest rank are dropped first."""
+    used = (status.usage.input or 0) + (status.usage.output or 0)
     return [
-        (0, clean(standing.model) or "no model yet"),
-        (2, "" if standing.context is None else f"ctx {standing.context:.0%}"),
-        (5, f"{short(used)} tokens" if used else ""),
-        (3, _money(standing.cost, standing.unpriced)),
-        (1, standing.mode),
-        (6, f"effort {standing.effort}" if standing.effort else ""),
-        (4, _place(standing)),
-        (1, f"{standing.queued} queued" if standing.queued else ""),
+        (0, clean(status.model) or "no model"),
+        (2, "" if status.context is None else f"ctx {status.context:.0%}"),
+        (5, f"{short_count(used)} tokens" if used else ""),
+        (3, _cost(status.cost, status.unpriced)),
+        (1, status.mode),
+        (6, f"effort {status.effort}" if status.effort else ""),
+        (4, _location(status)),
+        (1, f"{status.queued} queued" if status.queued else ""),
     ]
 
 
-def short(number: int) -> str:
-    """1234 → 1.2k."""
+def short_count(number: int) -> str:
+    """Return a short form of a number, such as 1.2k for 1234."""
     if number < 1_000:
         return str(number)
     return f"{number / 1_000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
 
 
-def _money(cost: int | None, unpriced: int) -> str:
+def _cost(cost: int | None, unpriced: int) -> str:
     if cost is None:
         return ""
     return f"${cost / _NANO:.2f}{' + ?' if unpriced else ''}"
 
 
-def _place(standing: Standing) -> str:
+def _location(status: Status) -> str:
     home = str(Path.home())
-    directory = standing.directory
+    directory = status.directory
     shown = "~" + directory[len(home) :] if directory == home or directory.startswith(home + "/") else directory
-    return clean(f"{shown} ({standing.branch})" if standing.branch else shown)
+    return clean(f"{shown} ({status.branch})" if status.branch else shown)
 
 
-def fitted(text: str, width: int) -> str:
-    """What of a text fits so many columns."""
-    while text and get_cwidth(text) > width:
+def truncate(text: str, width: int) -> str:
+    """Return the start of the text in at most `width` columns."""
+    while text and width_of(text) > width:
         text = text[:-1]
     return text
 
 
 def branch_of(directory: str) -> str:
-    """The git branch that a folder is on; empty when there is none. Reads two small files and starts nothing."""
+    """Return the Git branch of a folder; empty outside of a repository. Reads two small files and starts no program."""
     for folder in (Path(directory), *Path(directory).parents):
         try:
             head = _head(folder / ".git")
@@ -144,7 +143,7 @@ def branch_of(directory: str) -> str:
 
 
 def _head(git: Path) -> str:
-    if git.is_file():  # a worktree: the file says where the folder is
+    if git.is_file():  # a worktree: the file contains the path of the folder
         git = git.parent / git.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir: ").strip()
     with (git / "HEAD").open(encoding="utf-8", errors="replace") as file:
         return file.read(500).strip()

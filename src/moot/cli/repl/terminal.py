@@ -1,4 +1,4 @@
-"""The screen: finished lines go into the scrollback once, and below stand what still moves, the composer and a status line."""
+"""The layout of the screen: scrollback above; live lines, notes, composer, menu and status line below."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 
 from moot.cli.repl.composer import Composer
-from moot.cli.repl.pen import Pen, Region
+from moot.cli.repl.pen import LiveRegion, TerminalWriter
 
 __all__ = ["Terminal"]
 
@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 log = logging.getLogger("moot.cli")
 
-FRAME = 1 / 30
-"""Seconds between two frames at least."""
-REST = 8
-"""Times as long as a frame took, in CPU, that nothing is drawn after it: a slow machine draws less often."""
-PARTING = 2.0
-"""Seconds that leaving waits for a terminal which takes nothing."""
+FRAME_SECONDS = 1 / 30
+"""Minimum time between two frames."""
+PAUSE_FACTOR = 8
+"""Pause after a frame as a multiple of its CPU time, so that a slow machine draws less often."""
+CLOSE_SECONDS = 2.0
+"""Timeout at exit for a terminal that accepts nothing."""
 COMPOSER_ROWS = 10
 MENU_ROWS = 8
 
@@ -43,11 +43,11 @@ _STYLE = Style.from_dict(
 
 
 class Terminal:
-    """Draws; what is on it comes from the functions that it is given."""
+    """Draws the screen. Its content comes from the callbacks."""
 
     def __init__(
         self,
-        pen: Pen,
+        writer: TerminalWriter,
         composer: Composer,
         keys: KeyBindingsBase,
         *,
@@ -57,50 +57,49 @@ class Terminal:
         status: Callable[[int], str],
         sign: str,
     ) -> None:
-        self.pen = pen
+        self.writer = writer
         self.composer = composer
         self._finished, self._live, self._notes, self._status, self._sign = finished, live, notes, status, sign
         self._dirty = anyio.Event()
-        self._asides: deque[Callable[[], Awaitable[None]]] = deque()
+        self._suspending: deque[Callable[[], Awaitable[None]]] = deque()
         self._left = False
         self._frames = 0
         self._slowest = 0.0
-        """Seconds of CPU that the slowest frame took."""
+        """CPU seconds of the slowest frame."""
         self._lines: Sequence[str] = ()
-        self.region = Region(pen, layout=Layout(self._layout()), key_bindings=keys, style=_STYLE, include_default_pygments_style=False)
-        # an Esc alone is told from one that begins a sequence by time
+        self.region = LiveRegion(writer, layout=Layout(self._layout()), keys=keys, style=_STYLE)
+        # a timeout distinguishes the Esc key from the start of a key sequence
         self.region.ttimeoutlen, self.region.timeoutlen = 0.05, 0.3
-        pen.fell_behind = self.touch
+        writer.fell_behind = self.touch
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def run(self) -> None:
-        """Until `leave`. Whatever needs the whole terminal comes in between."""
-        while not self._left and not self.pen.gone:
-            self.pen.write_raw("\x1b[?1004h")  # tells when the window gains and loses the focus
+        """Run until `leave`. Work passed to `suspend_for` runs in between."""
+        while not self._left and not self.writer.gone:
+            self.writer.write_raw("\x1b[?1004h")  # report focus changes
             try:
                 await self.region.run_async(pre_run=self.touch, handle_sigint=False, set_exception_handler=False)
-            except EOFError:  # the terminal hung up
-                self.pen.gone = True
+            except EOFError:  # the terminal is closed
+                self.writer.hang_up()
             finally:
-                self.pen.write_raw("\x1b[?1004l")
-                self.pen.flush()
-            while self._asides:
-                await self.pen.caught_up()
-                await self._asides.popleft()()
+                self.writer.write_now("\x1b[?1004l")
+            while self._suspending:
+                await self.writer.caught_up()
+                await self._suspending.popleft()()
         self.flush()
-        with anyio.move_on_after(PARTING):
-            await self.pen.caught_up()
-        self.pen.close()
-        log.info("%d frames; the slowest took %.1f ms of CPU", self._frames, self._slowest * 1000)
+        with anyio.move_on_after(CLOSE_SECONDS):
+            await self.writer.caught_up()
+        self.writer.close()
+        log.info("%d frames; slowest took %.1f ms of CPU", self._frames, self._slowest * 1000)
 
     def leave(self) -> None:
-        """Ends `run`."""
+        """End `run`."""
         self._left = True
         self._stop()
 
-    async def aside(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Runs what needs the whole terminal while nothing else is drawn; what is being written is kept."""
+    async def suspend_for(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run work that needs the terminal for itself. The composer keeps its text."""
         done = anyio.Event()
         results: list[T] = []
         errors: list[BaseException] = []
@@ -108,12 +107,12 @@ class Terminal:
         async def perform() -> None:
             try:
                 results.append(await work())
-            except Exception as error:  # noqa: BLE001  raised again below, for who asked
+            except Exception as error:  # noqa: BLE001  raised again below, in the caller
                 errors.append(error)
             finally:
                 done.set()
 
-        self._asides.append(perform)
+        self._suspending.append(perform)
         self.flush()
         self._stop()
         await done.wait()
@@ -128,37 +127,36 @@ class Terminal:
     # ── drawing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def touch(self) -> None:
-        """Something has changed: a frame is drawn soon."""
+        """Request a frame, because something has changed."""
         self._dirty.set()
 
     async def draw(self) -> None:
-        """Draws frames, as many as the machine has time for; never ends."""
+        """Draw requested frames as fast as the machine allows. Never returns."""
         while True:
             await self._dirty.wait()
-            await self.pen.caught_up()
+            await self.writer.caught_up()
             self._dirty = anyio.Event()
-            began = time.thread_time()
+            start = time.thread_time()
             self.flush()
-            took = time.thread_time() - began
-            self._slowest, self._frames = max(self._slowest, took), self._frames + 1
-            await anyio.sleep(max(FRAME, took * REST))
+            elapsed = time.thread_time() - start
+            self._slowest, self._frames = max(self._slowest, elapsed), self._frames + 1
+            await anyio.sleep(max(FRAME_SECONDS, elapsed * PAUSE_FACTOR))
 
     def flush(self) -> None:
-        """One frame, now."""
+        """Draw one frame now."""
         if self.region.is_running and not self.region.is_done:
-            self._lines = self._live(max(self.pen.size().rows // 3, 3))
+            self._lines = self._live(max(self.writer.size().rows // 3, 3))
             if text := self._finished():
                 self.region.print_above(text)
             else:
                 self.region.draw()
         elif self._left and (text := self._finished()):
-            self.pen.write_raw(text.replace("\n", "\r\n"))
-            self.pen.flush()
+            self.writer.write_now(text.replace("\n", "\r\n"))
 
     # ── the layout ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _layout(self) -> HSplit:
-        written = Window(
+        composer = Window(
             BufferControl(self.composer),
             height=Dimension(min=1, max=COMPOSER_ROWS),
             dont_extend_height=True,
@@ -169,7 +167,7 @@ class Terminal:
             [
                 _lines(self._live_lines),
                 _lines(self._note_lines),
-                written,
+                composer,
                 _lines(self._menu),
                 _lines(self._status_line),
             ],
@@ -186,19 +184,19 @@ class Terminal:
         return pieces[:-1]
 
     def _note_lines(self) -> StyleAndTextTuples:
-        width = self.pen.size().columns - 1
+        width = self.writer.size().columns - 1
         pieces: StyleAndTextTuples = []
         for style, text in self._notes():
             pieces += [(style, _fit(text, width)), ("", "\n")]
         return pieces[:-1]
 
     def _status_line(self) -> StyleAndTextTuples:
-        text = self._status(self.pen.size().columns - 1)
+        text = self._status(self.writer.size().columns - 1)
         return [("class:status", text)] if text else []
 
     def _menu(self) -> StyleAndTextTuples:
         state = self.composer.complete_state
-        return _menu(state, self.pen.size().columns - 1) if state is not None and state.completions else []
+        return _menu(state, self.writer.size().columns - 1) if state is not None and state.completions else []
 
 
 def _menu(state: CompletionState, width: int) -> StyleAndTextTuples:
@@ -216,7 +214,7 @@ def _menu(state: CompletionState, width: int) -> StyleAndTextTuples:
 
 
 def _lines(text: Callable[[], StyleAndTextTuples]) -> ConditionalContainer:
-    """As many rows as the text has; none when there is no text."""
+    """Return a window with as many rows as the text; none without text."""
     window = Window(FormattedTextControl(text), dont_extend_height=True, wrap_lines=False)
     return ConditionalContainer(window, Condition(lambda: bool(text())))
 

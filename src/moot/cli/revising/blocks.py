@@ -1,4 +1,4 @@
-"""A message as texts that may be changed and blocks that may not, and the parts that come of it again."""
+"""Conversion of a message to editable texts and read-only blocks, and back to parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STEP = "step-start"
 
 
 def entry_of(message: Message, number: int) -> Entry:
-    """The message as it stands in the text; borders of steps that stand alone are not worth a line."""
+    """Return the message as an entry of the text. Step borders without other content are left out."""
     blocks: list[Block] = []
     for at, group in _groups(message.parts):
         if _is_text(group[0]):
@@ -28,29 +28,29 @@ def entry_of(message: Message, number: int) -> Entry:
 
 
 def parts_of(entry: Entry, message: Message) -> tuple[Part, ...]:
-    """The parts of the message with the entry's texts. Raises UsageError naming the line of a block that was changed, moved or removed."""
-    kept = {block.words: group for block, group in _fixed_of(message, entry.number)}
+    """Return the message's parts with the entry's texts. Raise UsageError if a read-only block was changed, moved or removed."""
+    kept = {block.label: group for block, group in _fixed_of(message, entry.number)}
     order = list(kept)
     found = [block for block in entry.blocks if isinstance(block, Fixed)]
     for at, block in enumerate(found):
-        if at >= len(order) or block.words != order[at]:
-            what = "was moved" if block.words in kept else "was changed"
-            raise UsageError(f"line {block.line}: this block of message {entry.number} {what}; tool calls and files stay as they are")
+        if at >= len(order) or block.label != order[at]:
+            what = "was moved" if block.label in kept else "was changed"
+            raise UsageError(f"Line {block.line}: this block of message {entry.number} {what}. Tool calls and files cannot be edited.")
     if len(found) < len(order):
-        words = f"a block of message {entry.number} is gone ({order[len(found)]}); tool calls and files stay as they are"
-        raise UsageError(f"line {entry.line}: {words}", fix="Put it back, or remove the whole message.")
-    said = {str(part["text"]): part for part in message.parts if _is_text(part)}
+        message_text = f"a block of message {entry.number} is missing ({order[len(found)]}). Tool calls and files cannot be edited."
+        raise UsageError(f"Line {entry.line}: {message_text}", fix="Restore it, or remove the whole message.")
+    originals = {str(part["text"]): part for part in message.parts if _is_text(part)}
     parts: list[Part] = [message.parts[0]] if message.parts and _is_border([*dict(_groups(message.parts))[0]]) else []
     for block in entry.blocks:
-        parts += kept[block.words] if isinstance(block, Fixed) else [said.get(block.text) or text_part(block.text)]
+        parts += kept[block.label] if isinstance(block, Fixed) else [originals.get(block.text) or text_part(block.text)]
     return tuple(parts)
 
 
 def new_parts(entry: Entry) -> tuple[Part, ...]:
-    """The parts of a message that the person added. Raises UsageError when it has a block that only a run can make."""
+    """Return the parts of an added message. Raise UsageError if it has a read-only block."""
     for block in entry.blocks:
         if isinstance(block, Fixed):
-            raise UsageError(f"line {block.line}: a new message has only text; this block belongs to another one")
+            raise UsageError(f"Line {block.line}: this block belongs to another message. A new message can only have text.")
     return tuple(text_part(block.text) for block in entry.blocks if isinstance(block, Text))
 
 
@@ -61,7 +61,7 @@ def _fixed_of(message: Message, number: int) -> list[tuple[Fixed, list[Part]]]:
 
 
 def _groups(parts: Sequence[Part]) -> list[tuple[int, list[Part]]]:
-    """Each text by itself, and what stands between two of them together; with the place of the first."""
+    """Return each text part alone and the parts between two texts together, each group with the index of its first part."""
     groups: list[tuple[int, list[Part]]] = []
     at = 0
     for is_text, run in groupby(parts, _is_text):

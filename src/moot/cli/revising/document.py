@@ -1,8 +1,8 @@
-"""A conversation as one Markdown text that a person edits, and back. Pure; `parse(render(entries)) == entries` for any texts.
+"""Conversion of a conversation to one editable Markdown text, and back. Pure; `parse(render(entries)) == entries` for any texts.
 
-Each message begins with a mark of its own line, `<!-- moot 3 user ID -->`; a line of a text that looks like a mark gets a backslash.
-A block that can't be edited is a mark too, `<!-- moot = … -->`, and a text right behind another text is parted from it by
-`<!-- moot text -->`. Every block ends with one empty line, which is not part of it.
+Each message starts with a marker line, `<!-- moot 3 user ID -->`. A line of text that looks like a marker is escaped with a backslash.
+A read-only block is a marker too, `<!-- moot = … -->`, and two adjacent texts are separated by `<!-- moot text -->`. Every block ends
+with one empty line, which is not part of it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import TypeAlias
 from moot.errors import UsageError
 from moot.types.message import Role
 
-_MARK = "<!-- moot"
-_LOOKS_LIKE_ONE = re.compile(r"\\*<!-- moot")
+_MARKER = "<!-- moot"
+_MARKER_LIKE = re.compile(r"\\*<!-- moot")
 _HEADER = re.compile(r"<!-- moot (?:([0-9]{1,9}) (\S{1,40})(?: (\S{1,200}))?|(user|assistant|system)) -->")
 _FIXED = re.compile(r"<!-- moot = (.*) -->")
 _TEXT = "<!-- moot text -->"
 _NOTE = "<!-- moot: "
 
 PREAMBLE: Sequence[str] = (
-    "<!-- moot: Change, remove or add messages: what comes of it is a new branch, and the old one stays. -->",
-    "<!-- moot: Marks stay as they are. A new message begins with a line such as this one: -->",
+    "<!-- moot: Change, remove or add messages. Your changes become a new branch; the old one is kept. -->",
+    "<!-- moot: Leave the markers unchanged. A new message starts with a line like this one: -->",
     "<!-- moot: <!-- moot user --> -->",
     "",
 )
@@ -32,15 +32,17 @@ PREAMBLE: Sequence[str] = (
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """A text that can be edited."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Something that can be seen and not changed: a tool call, a file."""
+    """A read-only block, such as a tool call or a file."""
 
-    words: str
-    """One line."""
+    label: str
+    """One line that describes it."""
     line: int = field(default=0, compare=False)
 
 
@@ -52,42 +54,42 @@ class Entry:
     """One message."""
 
     role: Role | str
-    """Of a numbered one whatever stands in its mark: the number says which message it is."""
+    """The role in the marker. A numbered message is identified by its number alone."""
     blocks: tuple[Block, ...]
     number: int = 0
-    """0 = a new one."""
+    """Number of the message; 0 for a new one."""
     id: str = ""
     line: int = field(default=0, compare=False)
-    """Where it begins, from 1; 0 = not from a text."""
+    """First line, counted from 1; 0 if it does not come from a text."""
 
 
 def render(entries: Sequence[Entry]) -> str:
-    """The text for the editor."""
+    """Return the text for the editor."""
     lines: list[str] = [*PREAMBLE]
     for entry in entries:
-        named = [str(entry.number)] if entry.number else []
-        lines.append(" ".join([_MARK, *named, entry.role, *([entry.id] if entry.id else []), "-->"]))
+        number = [str(entry.number)] if entry.number else []
+        lines.append(" ".join([_MARKER, *number, entry.role, *([entry.id] if entry.id else []), "-->"]))
         lines += render_blocks(entry.blocks)
     return "\n".join([*lines, ""])
 
 
 def render_blocks(blocks: Sequence[Block]) -> list[str]:
-    """The lines of one message."""
+    """Return the lines of one message."""
     lines: list[str] = []
     before: Block | None = None
     for block in blocks:
         if isinstance(block, Fixed):
-            lines.append(f"{_MARK} = {block.words} -->")
+            lines.append(f"{_MARKER} = {block.label} -->")
         else:
             lines += [_TEXT] if isinstance(before, Text) else []
-            lines += [f"\\{line}" if _LOOKS_LIKE_ONE.match(line) else line for line in block.text.split("\n")]
+            lines += [f"\\{line}" if _MARKER_LIKE.match(line) else line for line in block.text.split("\n")]
         lines.append("")
         before = block
     return lines
 
 
 def parse(text: str) -> tuple[Entry, ...]:
-    """The messages of an edited text. Raises UsageError naming the line that is neither a text nor a mark as it was given out."""
+    """Return the messages of an edited text. Raise UsageError, with the line, for an invalid marker or text outside of messages."""
     entries: list[Entry] = []
     starts: list[tuple[int, Entry]] = []
     lines = text.removesuffix("\n").split("\n")
@@ -96,7 +98,9 @@ def parse(text: str) -> tuple[Entry, ...]:
             starts.append((at, Entry(header[2] or header[4], (), int(header[1] or 0), header[3] or "", at + 1)))
     for at, line in enumerate(lines[: starts[0][0] if starts else len(lines)]):
         if line.strip() and not line.startswith(_NOTE):
-            raise UsageError(f"line {at + 1} belongs to no message: {line[:60]!r}", fix="Messages begin with a line <!-- moot user -->.")
+            raise UsageError(
+                f"Line {at + 1} is outside of any message: {line[:60]!r}.", fix="Messages start with a line <!-- moot user -->."
+            )
     ends = [at for at, _ in starts[1:]] + [len(lines)]
     for (at, entry), end in zip(starts, ends, strict=False):
         blocks = parse_blocks(lines[at + 1 : end], at + 2)
@@ -105,29 +109,31 @@ def parse(text: str) -> tuple[Entry, ...]:
 
 
 def parse_blocks(lines: Sequence[str], first: int) -> tuple[Block, ...]:
-    """The blocks of one message whose first line has that number."""
+    """Return the blocks of one message. `first` is the number of its first line."""
     blocks: list[Block] = []
-    taken: list[str] = []
-    parted = False
+    pending: list[str] = []
+    separated = False
 
     def close() -> None:
-        kept = taken[1:] if blocks and isinstance(blocks[-1], Fixed) and taken and not taken[0] and not parted else taken
-        kept = kept[:-1] if kept and not kept[-1] else kept
-        if kept or parted:
-            blocks.append(Text("\n".join(kept)))
-        taken.clear()
+        skip = bool(blocks and isinstance(blocks[-1], Fixed) and pending and not pending[0] and not separated)
+        text = pending[1:] if skip else pending[:]
+        if text and not text[-1]:
+            text.pop()
+        if text or separated:
+            blocks.append(Text("\n".join(text)))
+        pending.clear()
 
     for at, line in enumerate(lines, first):
-        if not line.startswith(_MARK):
-            taken.append(line[1:] if line.startswith("\\") and _LOOKS_LIKE_ONE.match(line) else line)
+        if not line.startswith(_MARKER):
+            pending.append(line[1:] if line.startswith("\\") and _MARKER_LIKE.match(line) else line)
         elif line == _TEXT:
             close()
-            parted = True
+            separated = True
         elif match := _FIXED.fullmatch(line):
             close()
             blocks.append(Fixed(match[1], at))
-            parted = False
+            separated = False
         elif not line.startswith(_NOTE):
-            raise UsageError(f"line {at} looks like a mark and is none: {line[:60]!r}", fix="Put a backslash before it, or mend it.")
+            raise UsageError(f"Line {at} is not a valid marker: {line[:60]!r}.", fix="Correct it, or escape it with a backslash.")
     close()
     return tuple(blocks)

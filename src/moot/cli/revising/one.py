@@ -1,11 +1,11 @@
-"""One message in the editor. What comes of it stands beside the old one, and a user's is answered again."""
+"""Edit one message. The change becomes a new branch, and a changed prompt is answered again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from moot.cli.editor import edit_text, keep_text
+from moot.cli.editor import edit_text, save_text
 from moot.cli.following import Follower
 from moot.cli.options import RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
@@ -29,7 +29,7 @@ _COLUMNS = (Column("NO", 4, right=True), Column("WHEN", 16, rank=2), Column("ROL
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class EditOptions:
     """How an edited message is answered."""
 
     flags: RunFlags = field(default_factory=RunFlags)
@@ -40,63 +40,65 @@ class Wishes:
 async def pick_message(
     nodes: Sequence[Node], output: Output, *, title: str, enter: str, at: str = "", deleted: bool = False
 ) -> Node | None:
-    """One of the messages of the shown branch, picked by a person, newest first; None when they left."""
+    """Let the user pick a message of the shown branch, newest first. Return None if they leave."""
     shown = [node for node in reversed(nodes) if node.shown and (deleted or not node.deleted)]
     items = [
-        Item(node.id, (str(node.no), moment(node.at), "deleted" if node.deleted else node.role, node.line or "(nothing)")) for node in shown
+        Item(node.id, (str(node.no), moment(node.at), "deleted" if node.deleted else node.role, node.line or "(empty)")) for node in shown
     ]
-    picked = await pick(items, title=title, columns=_COLUMNS, enter=enter, at=at, empty="no messages", output=output)
+    picked = await pick(items, title=title, columns=_COLUMNS, enter=enter, at=at, empty="No messages", output=output)
     return next((node for node in nodes if picked is not None and node.id == picked.item.key), None)
 
 
-async def edit_message(engine: Engine, conversation: Conversation, node: Node, wishes: Wishes, output: Output, *, text: str = "") -> int:
-    """Opens it in the editor (`text` = an earlier attempt); the exit code."""
+async def edit_message(
+    engine: Engine, conversation: Conversation, node: Node, options: EditOptions, output: Output, *, text: str = ""
+) -> int:
+    """Edit the message, or `text`, an earlier attempt. Return the exit code."""
     message = await engine.store.conversations.message(node.id)
     entry = entry_of(message, node.no)
-    alone = sum(isinstance(block, Text) for block in entry.blocks) <= 1
+    single = sum(isinstance(block, Text) for block in entry.blocks) <= 1
     again = f"moot chat edit {conversation.id} {node.no} --from {{path}}"
-    edited = await edit_text(text or _text(entry, alone=alone), output=output, again=again)
+    edited = await edit_text(text or _text(entry, single=single), output=output, again=again)
     if edited is None and not text:
         output.say("moot: nothing was changed", "dim")
         return 0
     edited = text if edited is None else edited
     try:
-        parts = _parts(entry, message, edited, alone=alone)
+        parts = _parts(entry, message, edited, single=single)
     except UsageError as error:
-        where = await keep_text(edited)
-        raise UsageError(f"{error.message}; the text is kept in {where}", fix=f"Go on with it: {again.format(path=where)}") from error
-    if message.role == "user" and not wishes.no_answer:
-        return await answer(engine, conversation, Prompt(parts, edits=message.id), wishes, output)
+        where = await save_text(edited)
+        raise UsageError(f"{error.message} The text is saved in {where}", fix=f"To continue, run {again.format(path=where)}") from error
+    if message.role == "user" and not options.no_answer:
+        return await answer(engine, conversation, Prompt(parts, edits=message.id), options, output)
     await engine.store.tree.edit(message.id, parts)
-    output.say(f"moot: message {node.no} was changed; moot chat tree {conversation.id[:13]} shows the old one too")
+    output.say(f"moot: changed message {node.no}; moot chat tree {conversation.id[:13]} shows all branches")
     return 0
 
 
-async def answer(engine: Engine, conversation: Conversation, prompt: Prompt, wishes: Wishes, output: Output) -> int:
-    """Has an edited message answered, and shows the answer; the exit code."""
-    flags = wishes.flags
-    show = make_show(wishes.shown, output)
-    wanted = flags.model or (conversation.next_model if not flags.agent else "")
-    model = wanted or agent_model(engine.settings, flags.agent or conversation.agent)
+async def answer(engine: Engine, conversation: Conversation, prompt: Prompt, options: EditOptions, output: Output) -> int:
+    """Generate and show the answer to an edited message. Return the exit code."""
+    flags = options.flags
+    show = make_show(options.shown, output)
+    model = flags.model or (conversation.next_model if not flags.agent else "")
+    model = model or agent_model(engine.settings, flags.agent or conversation.agent)
     await provide_weights(engine.providers, model, output, consent=flags.yes_download)
     settings = run_settings(flags, None, attended=output.attended)
-    wanted = replace(prompt, conversation=conversation.id, directory=conversation.directory, settings=settings)
-    submitted = await engine.runs.submit(replace(wanted, agent=flags.agent, model=flags.model, mode=flags.mode))
+    prompt = replace(prompt, conversation=conversation.id, directory=conversation.directory, settings=settings)
+    submitted = await engine.runs.submit(replace(prompt, agent=flags.agent, model=flags.model, mode=flags.mode))
     if submitted.conversation.id != conversation.id:
         output.say(f"moot: {copied(conversation, submitted.conversation)}", "dim")
     return await Follower(engine, output, show).follow(submitted.run, submitted.conversation, submitted.seq)
 
 
-def _text(entry: Entry, *, alone: bool) -> str:
-    if alone:
+def _text(entry: Entry, *, single: bool) -> str:
+    if single:
         return next((block.text for block in entry.blocks if isinstance(block, Text)), "")
     return "\n".join(render_blocks(entry.blocks))
 
 
-def _parts(entry: Entry, message: Message, text: str, *, alone: bool) -> tuple[Part, ...]:
+def _parts(entry: Entry, message: Message, text: str, *, single: bool) -> tuple[Part, ...]:
     if not text.strip():
-        raise UsageError(f"nothing is left of message {entry.number}")
-    if not alone:
+        raise UsageError(f"Message {entry.number} is empty.")
+    if not single:
         return parts_of(Entry(entry.role, parse_blocks(text.removesuffix("\n").split("\n"), 1), entry.number, entry.id, 1), message)
     texts = [block for block in entry.blocks if isinstance(block, Text)]
     blocks = [Text(text) if isinstance(block, Text) else block for block in entry.blocks] if texts else [*entry.blocks, Text(text)]

@@ -1,4 +1,4 @@
-"""A whole conversation in the editor: whatever was changed, removed or added becomes a new branch."""
+"""Edit a whole conversation: changed, removed and added messages become a new branch."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ from moot.types.store import Store
 
 _ROLES = get_args(Role)
 _KEPT = ("agent", "model", "provider")
-"""Of a changed message's metadata: who said it. What it took belongs to the one that was made."""
+"""Metadata that a changed message keeps: its author. Its usage belongs to the original."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What is to become of the edited text."""
+    """The changes in an edited text."""
 
     parent: str | None
-    """The last message that stays as it is; None = all are others."""
+    """The last unchanged message; None if all are changed."""
     messages: tuple[Message, ...]
-    """What stands behind it from now on; empty = nothing."""
+    """The messages that follow it; empty if there are none."""
 
 
-def whole(messages: Sequence[Message], numbers: Mapping[str, int]) -> str:
-    """The shown branch as the text to edit; `numbers` are the messages' own, by id."""
+def render_conversation(messages: Sequence[Message], numbers: Mapping[str, int]) -> str:
+    """Return the shown branch as the text to edit. `numbers` maps message IDs to their numbers."""
     return render([entry_of(message, numbers[message.id]) for message in messages])
 
 
 def revision(messages: Sequence[Message], numbers: Mapping[str, int], text: str) -> Revision | None:
-    """What the edited text asks for; None when it says what was there. Raises UsageError naming the line that can't be."""
+    """Return the changes in an edited text, or None if there are none. Raise UsageError, with the line, if they are invalid."""
     before = [entry_of(message, numbers[message.id]) for message in messages]
     known = {entry.number: (entry, message) for entry, message in zip(before, messages, strict=True)}
-    after = [entry for entry in _recognized(known, parse(text)) if _says_something(entry) or entry in before]
+    after = [entry for entry in _identify(known, parse(text)) if _has_content(entry) or entry in before]
     same = 0
     while same < min(len(before), len(after)) and before[same] == after[same]:
         same += 1
     if same == len(before) == len(after):
         return None
     if not after:
-        raise UsageError("nothing is left of the conversation", fix="moot chat delete takes a conversation away.")
+        raise UsageError("The edited conversation is empty.", fix="To delete the conversation, run moot chat delete.")
     made = [_message(entry, *known[entry.number]) if entry.number else _new(entry) for entry in after[same:]]
     return Revision(messages[same - 1].id if same else None, tuple(made))
 
 
 async def apply(store: Store, conversation: Conversation, revision: Revision) -> str:
-    """Makes it the shown branch; the id of the message that the branch ends with."""
+    """Apply the changes as the shown branch. Return the ID of its last message."""
     if not revision.messages:
-        assert revision.parent is not None  # else nothing would be left
+        assert revision.parent is not None  # otherwise the conversation would be empty
         await store.tree.switch(conversation.id, revision.parent, exactly=True)
         return revision.parent
     return (await store.tree.graft(conversation.id, revision.parent, revision.messages))[-1].id
 
 
-def _recognized(known: Mapping[int, tuple[Entry, Message]], entries: Sequence[Entry]) -> list[Entry]:
-    """The entries with the names of the messages that their numbers stand for: an editor's replacement may have met them too."""
+def _identify(known: Mapping[int, tuple[Entry, Message]], entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries with roles and IDs taken from the numbered messages: a search and replace may have changed the markers."""
     seen: dict[int, int] = {}
     found: list[Entry] = []
     for entry in entries:
@@ -68,23 +68,26 @@ def _recognized(known: Mapping[int, tuple[Entry, Message]], entries: Sequence[En
             found.append(entry)
             continue
         if entry.number not in known:
-            raise UsageError(f"line {entry.line}: there is no message {entry.number} here", fix="A new message has no number.")
+            raise UsageError(f"Line {entry.line}: message {entry.number} does not exist.", fix="Write a new message without a number.")
         if entry.number in seen:
-            raise UsageError(f"line {entry.line}: message {entry.number} stands already in line {seen[entry.number]}")
+            raise UsageError(f"Line {entry.line}: message {entry.number} already occurs in line {seen[entry.number]}.")
         before = known[entry.number][0]
         if entry.role in _ROLES and entry.role != before.role:
-            raise UsageError(f"line {entry.line}: message {entry.number} is the {before.role}'s", fix="A new message has no number.")
+            raise UsageError(
+                f"Line {entry.line}: the role of message {entry.number} is {before.role} and cannot be changed.",
+                fix="Write a new message without a number.",
+            )
         seen[entry.number] = entry.line
         found.append(replace(entry, role=before.role, id=before.id))
     return found
 
 
-def _says_something(entry: Entry) -> bool:
+def _has_content(entry: Entry) -> bool:
     return any(isinstance(block, Fixed) or block.text.strip() for block in entry.blocks)
 
 
 def _new(entry: Entry) -> Message:
-    return Message(new_id(), cast("Role", entry.role), new_parts(entry))  # without a number only a role fits the mark
+    return Message(new_id(), cast("Role", entry.role), new_parts(entry))  # a marker without a number has a valid role
 
 
 def _message(entry: Entry, before: Entry, message: Message) -> Message:

@@ -1,4 +1,4 @@
-"""Whether the person is asked for a model before a command goes on."""
+"""Decides whether the user must choose a model first. Light, so that every command can call it."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from moot.config.loading import Loaded
 from moot.config.settings import Settings
 from moot.plugins.registry import attribute
 
-__all__ = ["asks_main", "settled", "skipped"]
+__all__ = ["ensure_model", "needs_main_model", "skip_file"]
 
 _CHOOSE = "moot.cli.welcome.choosing:choose"
 
 
-async def settled(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded:
-    """The configuration with a main model in it, where none was ever chosen and the person can be asked for one; else as it is.
+async def ensure_model(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded:
+    """Return the configuration with a main model, after asking for one if none is configured and there is a terminal.
 
-    `yes` takes the first that can be had, fetches it if need be, and asks nothing. Raises as the call that tries the model.
+    `yes` chooses the first available model without asking, and downloads it if needed. Errors of the test call are passed on.
     """
     if loaded.settings.models.main:
         return loaded
-    asks = output.attended and output.stderr_terminal and not skipped(loaded.settings).exists()
+    asks = output.attended and output.stderr_terminal and not skip_file(loaded.settings).exists()
     return await attribute(_CHOOSE)(loaded, output, yes=yes) if yes or asks else loaded
 
 
-def asks_main(settings: Settings, agent: str | None, model: str | None) -> bool:
-    """Whether a new conversation would be the main model's: nothing else was named, and the agent brings none of its own."""
+def needs_main_model(settings: Settings, agent: str | None, model: str | None) -> bool:
+    """Return True if a new conversation would use the main model: no other one is named, and the agent has none."""
     if model not in (None, "", "main"):
         return False
     named = agent_called(settings, agent or "default")
     return named is not None and named.agent_type == "moot" and named.model in ("", "main")
 
 
-def skipped(settings: Settings) -> Path:
-    """The file that says that the person wants to decide later."""
+def skip_file(settings: Settings) -> Path:
+    """Return the marker file for a user who wants to decide later."""
     return settings.home / "state" / "model-later"

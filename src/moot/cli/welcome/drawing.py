@@ -1,71 +1,70 @@
-"""What was found as lines of a screen."""
+"""Layout of the first-run screen."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
+from moot.cli.approving.rows import wrap_words
 from moot.cli.screen.cells import cut, width_of
-from moot.cli.welcome.finding import Found, Offered
+from moot.cli.welcome.finding import Discovery, Offer
 
-__all__ = ["Line", "drawn", "listed", "wrapped"]
+__all__ = ["Line", "number_names", "render", "wrap"]
 
 Line = tuple[str, str]
 """Text, and a style of `Lines.say`."""
 
-WIDEST = 100
-"""Columns; longer lines are hard to read."""
-_PRIVATE = "No account, and nothing is sent before you choose. The model you choose is tried with one short question."
+MAX_WIDTH = 100
+"""Columns. Longer lines are hard to read."""
+_PRIVATE = "No account is needed, and nothing is sent before you choose. The chosen model is tested with one short question."
 
 
-def drawn(found: Found, width: int) -> list[Line]:
-    """The whole first screen, without the question's own line."""
-    width = min(width - 1, WIDEST)
-    lines: list[Line] = [*wrapped("moot: no model is chosen yet. What can be had here:", width, "bold"), ("", "")]
-    lines += _offers(found.offered, width)
+def render(found: Discovery, width: int) -> list[Line]:
+    """Return the screen without the input line."""
+    width = min(width - 1, MAX_WIDTH)
+    lines: list[Line] = [*wrap("No model is configured yet. Available models:", width, "bold"), ("", "")]
+    lines += _offers(found.offers, width)
     notes: list[Line] = []
-    if found.lacking:
-        notes += wrapped(found.lacking, width, "dim")
+    if found.missing:
+        notes += wrap(found.missing, width, "dim")
     if found.agents:
-        notes += wrapped(f"Also here: {', '.join(found.agents)}; moot run -a NAME. Each keeps its own model and login.", width, "dim")
+        agents = ", ".join(found.agents)
+        notes += wrap(f"Installed agents: {agents}. Run one with moot run -a NAME; it uses its own model and login.", width, "dim")
     if notes:
         lines += [("", ""), *notes]
-    lines += [("", ""), *wrapped(_question(found), width, ""), *wrapped(_PRIVATE, width, "dim")]
+    lines += [("", ""), *wrap(_question(found), width, ""), *wrap(_PRIVATE, width, "dim")]
     return lines
 
 
-def listed(names: Sequence[str], width: int) -> list[Line]:
-    """Names with their numbers, as many on a line as there is room for."""
+def number_names(names: Sequence[str], width: int) -> list[Line]:
+    """Return the names with their numbers, as many on a line as fit."""
     numbered = [f"{number} {name}" for number, name in enumerate(names, 1)]
     column = max(map(width_of, numbered)) + 3
-    each = max((min(width - 1, WIDEST) - 2) // column, 1)
+    each = max((min(width - 1, MAX_WIDTH) - 2) // column, 1)
     rows = [numbered[at : at + each] for at in range(0, len(numbered), each)]
     return [("  " + "".join(f"{name:<{column}}" for name in row).rstrip(), "") for row in rows]
 
 
-def wrapped(text: str, width: int, style: str, indent: str = "") -> list[Line]:
-    """The text in lines of at most so many columns."""
-    room = max(width, 20)
-    pieces = textwrap.wrap(text, room, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-    return [(cut(piece, room, mark="…"), style) for piece in pieces]
+def wrap(text: str, width: int, style: str, indent: int = 0) -> list[Line]:
+    """Return the text in lines of at most `width` columns."""
+    return [(" " * indent + line, style) for line in wrap_words(text, max(width, 20) - indent)]
 
 
-def _question(found: Found) -> str:
-    first = f" Enter alone takes 1 ({found.offered[0].provider})." if found.offered else ""
-    number = "Type a number, or paste" if found.offered else "Paste"
-    return f"{number} an API key, and press Enter.{first} Esc, or s, decides later."
+def _question(found: Discovery) -> str:
+    default = f" Press Enter for 1 ({found.offers[0].provider})." if found.offers else ""
+    number = "Type a number or paste" if found.offers else "Paste"
+    return f"{number} an API key, then press Enter.{default} Press Esc or type s to decide later."
 
 
-def _offers(offered: Sequence[Offered], width: int) -> Iterator[Line]:
-    names = [one.provider for one in offered]
-    models = [one.model or "its first model" for one in offered]
+def _offers(offers: Sequence[Offer], width: int) -> Iterator[Line]:
+    names = [offer.provider for offer in offers]
+    models = [offer.model or "(first model)" for offer in offers]
     name_width, model_width = max(map(width_of, names), default=0), max(map(width_of, models), default=0)
-    details = max((width_of(one.detail) for one in offered), default=0)
+    details = max((width_of(offer.detail) for offer in offers), default=0)
     wide = 9 + name_width + model_width + details <= width
-    for number, (one, model) in enumerate(zip(offered, models, strict=True), 1):
-        name = one.provider + " " * (name_width - width_of(one.provider))
+    for number, (offer, model) in enumerate(zip(offers, models, strict=True), 1):
+        name = offer.provider + " " * (name_width - width_of(offer.provider))
         if wide:
-            yield f"{number:>3}  {name}  {model}{' ' * (model_width - width_of(model))}  {one.detail}", ""
+            yield f"{number:>3}  {name}  {model}{' ' * (model_width - width_of(model))}  {offer.detail}", ""
         else:
-            yield cut(f"{number:>3}  {one.provider}  {model}", width, mark="…"), ""
-            yield from wrapped(one.detail, width, "dim", indent="     ")
+            yield cut(f"{number:>3}  {offer.provider}  {model}", width, mark="…"), ""
+            yield from wrap(offer.detail, width, "dim", indent=5)

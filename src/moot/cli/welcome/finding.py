@@ -1,4 +1,4 @@
-"""What can be had on this machine without asking anybody for anything."""
+"""Discovery of the models and agents available on this machine. Sends nothing to anyone else."""
 
 from __future__ import annotations
 
@@ -19,89 +19,89 @@ from moot.providers.weights.here import path_of
 from moot.providers.weights.manifest import DEFAULT, find
 from moot.types.model import Model
 
-__all__ = ["Found", "Offered", "look"]
+__all__ = ["Discovery", "Offer", "discover"]
 
 SECONDS = 0.3
-"""How long a server of this machine is waited for."""
+"""Timeout for a server on this machine."""
 _CONFIGURED_SECONDS = 2.0
-"""How long an endpoint is waited for that the person has put into the configuration, and that may be far away."""
+"""Timeout for a configured endpoint, which may be remote."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class Offer:
     """One model that can be chosen."""
 
     provider: str
     model: str
-    """Its name there; empty = the first that the server has, which did not say in time."""
+    """Its name at the provider; empty for the first model of a server that did not answer in time."""
     detail: str
-    """Where it comes from, for a person."""
+    """Where it comes from."""
     entry: ProviderSettings | None = None
-    """What the configuration does not have yet; None = it has all."""
-    written: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Dotted key → value that go into the file beside the model."""
+    """Provider settings missing from the configuration; None if there are none."""
+    values: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Dotted key → value to write to the configuration along with the model."""
 
     @property
     def id(self) -> str:
         return f"{self.model}@{self.provider}"
 
-    def within(self, settings: Settings) -> Settings:
-        """The settings as they will be when this one is chosen."""
+    def apply(self, settings: Settings) -> Settings:
+        """Return the settings with this model as the main model."""
         added = {self.provider: self.entry} if self.entry else {}
         return replace(settings, providers={**settings.providers, **added}, models=replace(settings.models, main=self.id))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """All that was found."""
+class Discovery:
+    """Everything that was found."""
 
-    offered: tuple[Offered, ...]
-    """What is there already first, then what must be fetched, then what is no model."""
+    offers: tuple[Offer, ...]
+    """Ready models first, then those to download, then the demo."""
     agents: tuple[str, ...] = ()
-    """Outside agents that can be run here."""
-    lacking: str = ""
-    """Why the embedded model is none of them; empty when it is."""
+    """Installed outside agents."""
+    missing: str = ""
+    """Why the embedded model is not offered; empty if it is."""
 
 
-async def look(settings: Settings, environ: Mapping[str, str]) -> Found:
-    """What can be had. Servers are asked all at once; one that is silent holds nobody up."""
+async def discover(settings: Settings, environ: Mapping[str, str]) -> Discovery:
+    """Return the available models and agents. Servers are queried concurrently, with a short timeout."""
     providers = Providers(settings)
-    found: dict[str, Offered] = {}
+    found: dict[str, Offer] = {}
 
     async def ask(name: str) -> None:
-        if (offered := await _offered(name, providers, settings, environ)) is not None:
-            found[name] = offered
+        if (offer := await _offer(name, providers, settings, environ)) is not None:
+            found[name] = offer
 
     try:
         names = [name for name in providers.available() if name not in ("local", "demo")]
         async with anyio.create_task_group() as group:
             for name in names:
                 group.start_soon(ask, name)
-        always = set(providers.available())
+        available = set(providers.available())
     finally:
         await providers.close()
-    offered = [found[name] for name in names if name in found]
-    embedded, lacking = _embedded(settings) if "local" in always else (None, "")
+    offers = [found[name] for name in names if name in found]
+    embedded, missing = _embedded(settings) if "local" in available else (None, "")
     if embedded is not None:
-        offered.append(embedded)
-    if "demo" in always:
-        offered.append(Offered("demo", "demo", "no model: fixed words, to look around"))
+        offers.append(embedded)
+    if "demo" in available:
+        offers.append(Offer("demo", "demo", "not a real model: canned answers to try moot with"))
     agents = tuple(name for name, entry in known_agents().items() if presence_of(entry.agent(), environ).ready)
-    return Found(tuple(offered), agents, lacking)
+    return Discovery(tuple(offers), agents, missing)
 
 
-async def _offered(name: str, providers: Providers, settings: Settings, environ: Mapping[str, str]) -> Offered | None:
-    """What a provider has to offer; None when it does not answer or can't be asked."""
+async def _offer(name: str, providers: Providers, settings: Settings, environ: Mapping[str, str]) -> Offer | None:
+    """Return a provider's best model, or None if the provider does not answer or cannot be loaded."""
     entry = settings.providers.get(name) or ProviderSettings(name)
     try:
         provider, facts = providers.provider(name), providers.facts(name)
-    except MootError:  # a plugin that can't be made: `moot doctor` says so
+    except MootError:  # a broken plugin; `moot doctor` reports it
         return None
     url = entry.base_url or facts.base_url
     server = isinstance(provider, Listens)
     main = "" if server else proposed(facts, entry)
     if main:
-        return Offered(name, main, _source(name, entry, environ))
+        return Offer(name, main, _source(name, entry, environ))
     models: list[Model] = []
     with anyio.move_on_after(SECONDS if server else _CONFIGURED_SECONDS) as scope:
         try:
@@ -110,14 +110,14 @@ async def _offered(name: str, providers: Providers, settings: Settings, environ:
             return None
     if models:
         more = f", {len(models) - 1} more" if len(models) > 1 else ""
-        return Offered(name, models[0].id.model, f"answers at {url}{more}")
+        return Offer(name, models[0].id.model, f"server at {url}{more}")
     if scope.cancelled_caught and await _accepts(url):
-        return Offered(name, "", f"at {url}, slow to answer")
+        return Offer(name, "", f"slow server at {url}")
     return None
 
 
 async def _accepts(url: str) -> bool:
-    """Whether somebody is there, however busy."""
+    """Return True if the port accepts connections."""
     split = urlsplit(url)
     if split.hostname is None:
         return False
@@ -135,14 +135,14 @@ def _source(name: str, entry: ProviderSettings, environ: Mapping[str, str]) -> s
     return f"key in {variable}" if variable else "in your configuration"
 
 
-def _embedded(settings: Settings) -> tuple[Offered | None, str]:
-    """The embedded model, or why it can't be had."""
+def _embedded(settings: Settings) -> tuple[Offer | None, str]:
+    """Return the embedded model, or why it is not available."""
     weights = find(DEFAULT)
     try:
         check_machine(weights.size)
     except MootError as error:
-        return None, f"{error.message} ({error.fix})" if error.fix else error.message
+        return None, f"{error.message} {error.fix}".rstrip()
     size = f"{weights.size / 1_000_000:,.0f} MB"
     here = path_of(DEFAULT, settings.home) is not None
-    detail = f"embedded, tiny; {size}{'' if here else ' to fetch'}, {weights.licence}"
-    return Offered("local", DEFAULT, detail), ""
+    detail = f"embedded, very small; {size}{'' if here else ' to download'}, {weights.licence}"
+    return Offer("local", DEFAULT, detail), ""

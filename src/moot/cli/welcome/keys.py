@@ -1,4 +1,4 @@
-"""Whose an API key is, as far as its form tells."""
+"""Recognition of API keys by their format."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _KEY = re.compile(r"[\x21-\x7e]{16,}")
 
 
 def is_key(text: str) -> bool:
-    """Whether it can be a key at all: long, and without blanks."""
+    """Return True if the text can be a key: long and without spaces."""
     return _KEY.fullmatch(text) is not None
 
 
 def vendor_of(key: str, providers: Providers) -> str:
-    """The provider whose keys look like that; empty where the form does not tell, for a wrong guess would hand the key to a stranger."""
+    """Return the provider whose keys have this format; empty if several do, because a wrong guess would leak the key."""
     forms = {name: providers.facts(name).key_form for name in providers.names()}
     found = [name for name, form in forms.items() if form and re.fullmatch(form, key)]
     return found[0] if len(found) == 1 else ""

@@ -1,4 +1,4 @@
-"""A line from the person, of which no more than the first characters are seen: it may be a key."""
+"""Input of a line that may be an API key: only the first characters are shown."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ import anyio
 
 from moot.cli.output import Output
 
-__all__ = ["ask_unseen"]
+__all__ = ["ask_hidden"]
 
-_SEEN = 3
-"""Characters up to which a text can be no key and is shown."""
-_LONGEST_SHOWN = 24
-_LONGEST = 4096
+_VISIBLE = 3
+"""Longest text that is shown: it is too short for a key."""
+_MAX_MASK = 24
+_MAX_LENGTH = 4096
 _ESCAPE_SECONDS = 0.05
 _SEQUENCE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|O.|.)")
-_ENDS, _ERASES, _CLEARS, _LEAVES = "\r\n", "\x7f\b", "\x15", "\x04"
+_ENTER, _BACKSPACE, _CTRL_U, _CTRL_D = "\r\n", "\x7f\b", "\x15", "\x04"
 
 
-async def ask_unseen(question: str, output: Output) -> str | None:
-    """What was typed before Enter; None for Esc, or for Ctrl+D on an empty line. Cancellable; the terminal is as before afterwards."""
+async def ask_hidden(question: str, output: Output) -> str | None:
+    """Read a line. Return None for Esc, or for Ctrl+D on an empty line. Cancellable; the terminal's modes are restored."""
     descriptor = sys.stdin.fileno()
     ended: int | None = None
     text: str | None = None
-    with _unseen(descriptor):
+    with _no_echo(descriptor):
         async with anyio.create_task_group() as group:
 
-            async def heed() -> None:
+            async def watch_signals() -> None:
                 nonlocal ended
                 with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
                     async for number in signals:
                         ended = int(number)
                         group.cancel_scope.cancel()
 
-            group.start_soon(heed)
-            output.prompt(question)  # not before the keys go nowhere else: what is seen may be answered
+            group.start_soon(watch_signals)
+            output.prompt(question)  # only now: keys typed after the question appears must be read here
             try:
-                text = await _Line(descriptor, question, output).read()
+                text = await _HiddenLine(descriptor, question, output).read()
             finally:
                 output.say("")
             group.cancel_scope.cancel()
@@ -52,7 +52,9 @@ async def ask_unseen(question: str, output: Output) -> str | None:
     return text
 
 
-class _Line:
+class _HiddenLine:
+    """One line while it is typed."""
+
     def __init__(self, descriptor: int, question: str, output: Output) -> None:
         self._descriptor, self._question, self._output = descriptor, question, output
         self._text = ""
@@ -63,24 +65,24 @@ class _Line:
             typed = await self._typed()
             if typed is None:
                 raise SystemExit(128 + signal.SIGHUP)
-            if typed == "\x1b" or (typed == _LEAVES and not self._text):
+            if typed == "\x1b" or (typed == _CTRL_D and not self._text):
                 return None
             for character in _SEQUENCE.sub("", typed):
-                if character in _ENDS:
+                if character in _ENTER:
                     return self._text.strip()
                 self._put(character)
             self._show()
 
     def _put(self, character: str) -> None:
-        if character in _ERASES:
+        if character in _BACKSPACE:
             self._text = self._text[:-1]
-        elif character in _CLEARS:
+        elif character in _CTRL_U:
             self._text = ""
-        elif character.isprintable() and len(self._text) < _LONGEST:
+        elif character.isprintable() and len(self._text) < _MAX_LENGTH:
             self._text += character
 
     async def _typed(self) -> str | None:
-        """What was typed since; an Esc alone stays alone. None when the terminal is gone."""
+        """Return the next input, with an Esc sequence in one piece. Return None if the terminal is gone."""
         await anyio.wait_readable(self._descriptor)
         data = _read(self._descriptor)
         if data == b"\x1b":
@@ -90,7 +92,7 @@ class _Line:
         return data.decode("utf-8", "ignore") if data else None
 
     def _show(self) -> None:
-        text = self._text if len(self._text) <= _SEEN else "*" * min(len(self._text), _LONGEST_SHOWN)
+        text = self._text if len(self._text) <= _VISIBLE else "*" * min(len(self._text), _MAX_MASK)
         shown = "".join(character if " " <= character <= "~" else "?" for character in text)
         more = max(len(self._shown) - len(shown), 0)
         self._output.redraw(self._question + shown + " " * more + "\b" * more)
@@ -100,13 +102,13 @@ class _Line:
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 4096)
-    except OSError:  # the terminal hung up
+    except OSError:  # the terminal is gone
         return b""
 
 
 @contextmanager
-def _unseen(descriptor: int) -> Generator[None]:
-    """A terminal that hands over each key and shows none; signals go on working, but for the one that would suspend us like this."""
+def _no_echo(descriptor: int) -> Generator[None]:
+    """Switch the terminal to single keys without echo. Signals keep working, except for Ctrl+Z, which would leave these modes set."""
     before = termios.tcgetattr(descriptor)
     changed = termios.tcgetattr(descriptor)
     changed[3] &= ~(termios.ICANON | termios.ECHO)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moot.commands import Answer, Choose, Compose, Go, Reply, Say, Situation, Wishes, find, names
+from moot.commands import Choose, CommandContext, Compose, Notice, OpenConversation, Regenerate, Reply, RunOverrides, find, names
 from moot.errors import NotFound, UsageError
 from moot.plugins import COMMANDS
 from moot.server.auth import Reader, ToolUser
@@ -29,36 +29,36 @@ async def run_command(here: Here, caller: ToolUser, name: str, wanted: CommandIn
     conversation = None if wanted.conversation is None else await caller.store.conversations.get(wanted.conversation)
     if conversation is not None and conversation.deleted_at is not None:
         raise UsageError("the conversation is deleted", fix="restore it first")
-    wishes = Wishes(**wanted.wishes.model_dump())
-    situation = Situation(
+    overrides = RunOverrides(**wanted.wishes.model_dump())
+    context = CommandContext(
         here.engine,
         "" if conversation is None else conversation.directory,
         None if conversation is None else conversation.id,
-        wishes,
+        overrides,
     )
-    replies = await find(name).run(situation, wanted.argument)
+    replies = await find(name).run(context, wanted.argument)
     said = WishesModel(
-        agent=wishes.agent,
-        model=wishes.model,
-        mode=wishes.mode,
-        effort=wishes.effort,
-        tools=None if wishes.tools is None else list(wishes.tools),
+        agent=overrides.agent,
+        model=overrides.model,
+        mode=overrides.mode,
+        effort=overrides.effort,
+        tools=None if overrides.tools is None else list(overrides.tools),
     )
     return CommandDone(replies=[_reply(reply) for reply in replies], wishes=said)
 
 
 def _reply(reply: Reply) -> ReplyOut:
     match reply:
-        case Say(text, style):
+        case Notice(text, style):
             return ReplyOut(kind="say", text=text, style=style)
         case Choose(title, choices):
             told = [{"value": choice.value, "label": choice.label or choice.value, "about": choice.about} for choice in choices]
             return ReplyOut(kind="choose", title=title, choices=told)
-        case Go(conversation):
+        case OpenConversation(conversation):
             return ReplyOut(kind="go", conversation=conversation)
         case Compose(text, edits):
             return ReplyOut(kind="compose", text=text, edits=edits)
-        case Answer(resume):
+        case Regenerate(resume):
             return ReplyOut(kind="answer", resume=resume)
         case _:
             return ReplyOut(kind="leave")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from moot.cli.picking.drawing import Line, Sheet, View, cut, draw, fitting
+from moot.cli.picking.drawing import Line, Canvas, View, truncate, draw, column_widths
 from moot.cli.picking.items import Action, Choice, Column, Item, Scope
 from moot.cli.picking.listing import Listing
 
@@ -39,49 +39,49 @@ def texts(lines: list[Line]) -> list[str]:
 def test_no_line_is_wider_and_no_list_higher_than_the_terminal(
     titles: list[str], width: int, height: int, unicode: bool, menu: bool, filter: str
 ) -> None:
-    sheet = Sheet(width, height, unicode, measure)
-    shown = texts(draw(view(*titles, filter="".join(filter.split()), menu=menu), sheet))
+    canvas = Canvas(width, height, unicode, measure)
+    shown = texts(draw(view(*titles, filter="".join(filter.split()), menu=menu), canvas))
     assert len(shown) < height or height < 8
     assert [line for line in shown if measure(line) > width] == []
 
 
 @given(st.text(), st.integers(1, 40))
-def test_a_cut_text_has_room_and_says_that_it_was_cut(text: str, width: int) -> None:
-    made = cut(text, width, Sheet(80, 24, True, measure))
+def test_a_truncated_text_fits_and_ends_with_an_ellipsis(text: str, width: int) -> None:
+    made = truncate(text, width, Canvas(80, 24, True, measure))
     assert measure(made) <= width
     assert made == text or made.endswith("…")
 
 
-def test_titles_are_shown_to_the_letter_and_act_on_nothing() -> None:
-    row = texts(draw(view(HOSTILE), Sheet(120, 24, True, measure)))[3]
+def test_titles_are_shown_literally_and_have_no_effect() -> None:
+    row = texts(draw(view(HOSTILE), Canvas(120, 24, True, measure)))[3]
     assert row.endswith("abc d<U+202E>e [bold]f[/bold] <b>g</b> {h} %s")
 
 
 def test_without_utf_8_everything_is_ascii() -> None:
-    assert all(line.isascii() for line in texts(draw(view("漢字 is a title"), Sheet(40, 24, False, measure))))
+    assert all(line.isascii() for line in texts(draw(view("漢字 is a title"), Canvas(40, 24, False, measure))))
 
 
 @given(st.text(st.characters(categories=("Lo", "So", "Mn", "Ll"))))
-def test_columns_stand_below_each_other_whatever_the_titles_are_made_of(title: str) -> None:
+def test_columns_are_aligned_for_titles_of_any_characters(title: str) -> None:
     columns = (Column("TITLE", 8, grows=True), Column("N", 3, right=True))
     listing = Listing()
     listing.add([Item("1", (title, "1")), Item("2", ("plain", "1"))])
-    sheet = Sheet(40, 24, True, measure)
-    rows = texts(draw(View(Choice((Scope("t", ()),), columns), 0, listing, True), sheet))[2:4]
+    canvas = Canvas(40, 24, True, measure)
+    rows = texts(draw(View(Choice((Scope("t", ()),), columns), 0, listing, True), canvas))[2:4]
     assert len({measure(row) for row in rows}) == 1, [unicodedata.name(character, "?") for character in title]
 
 
 @pytest.mark.parametrize(("width", "shown"), [(80, 4), (40, 3), (28, 2), (20, 2)])
-def test_columns_of_little_weight_go_first_where_there_is_no_room(width: int, shown: int) -> None:
-    widths = fitting(COLUMNS, width)
+def test_the_least_important_columns_are_hidden_first(width: int, shown: int) -> None:
+    widths = column_widths(COLUMNS, width)
     assert sum(1 for one in widths if one) == shown
     assert widths[0] and widths[3]
 
 
 def test_the_menu_names_every_action_also_in_twenty_columns() -> None:
-    words = " ".join(texts(draw(view("one", menu=True), Sheet(20, 24, True, measure))))
+    words = " ".join(texts(draw(view("one", menu=True), Canvas(20, 24, True, measure))))
     assert all(f"{letter} {action.words}" in words for letter, action in KEYS.items())
 
 
-def test_a_filter_that_fits_nothing_says_so() -> None:
-    assert "  nothing fits" in texts(draw(view("one", filter="zzz"), Sheet(80, 24, True, measure)))
+def test_a_filter_without_matches_says_so() -> None:
+    assert "  No matches" in texts(draw(view("one", filter="zzz"), Canvas(80, 24, True, measure)))

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.picking.feeding import Feed
+from moot.cli.picking.feeding import PageLoader
 from moot.cli.picking.items import Item
 from moot.cli.picking.listing import Listing
-from moot.cli.picking.matching import fold, judge
+from moot.cli.picking.matching import fold, matcher
 
 
 def items(*titles: str) -> list[Item]:
@@ -22,12 +22,12 @@ def found(filter: str, *titles: str) -> list[str]:
     return [item.cells[0] for item in listing.rows(0, 100)]
 
 
-def test_the_best_come_first_and_equals_stay_in_order() -> None:
+def test_the_best_matches_come_first_and_equal_ones_keep_their_order() -> None:
     titles = ["a reparse", "c-o-n-f parse d", "the parser", "parse it", "the parse", "nothing"]
     assert found("parse", *titles) == ["parse it", "c-o-n-f parse d", "the parse", "the parser", "a reparse"]
 
 
-def test_words_may_stand_in_any_order_and_all_must_be_there() -> None:
+def test_words_match_in_any_order_and_all_must_occur() -> None:
     assert found("tests fix", "fix the tests", "fix the parser", "run tests") == ["fix the tests"]
 
 
@@ -42,11 +42,11 @@ def test_case_and_composition_do_not_matter() -> None:
 
 @given(st.text())
 def test_a_text_finds_itself(text: str) -> None:
-    assert judge(text)(fold(text)) is not None
+    assert matcher(text)(fold(text)) is not None
 
 
 @given(st.text(max_size=12), st.lists(st.text("abc é漢\t", max_size=8), max_size=12), st.integers(0, 12))
-def test_pages_give_what_the_whole_gives(filter: str, titles: list[str], split: int) -> None:
+def test_pages_give_the_same_result_as_one_list(filter: str, titles: list[str], split: int) -> None:
     whole, paged = Listing(filter), Listing(filter)
     given_items = items(*titles)
     whole.add(given_items)
@@ -56,7 +56,7 @@ def test_pages_give_what_the_whole_gives(filter: str, titles: list[str], split: 
     assert whole.rows(0, 100) == paged.rows(0, 100)
 
 
-def test_what_was_selected_stays_selected_when_more_come() -> None:
+def test_the_selected_item_stays_selected_when_more_are_loaded() -> None:
     listing = Listing("b")
     listing.add(items("xb", "yb"))
     listing.move(1)
@@ -64,20 +64,20 @@ def test_what_was_selected_stays_selected_when_more_come() -> None:
     assert (listing.at, listing.selected) == (2, Item("1", ("yb",)))
 
 
-def test_typing_selects_the_best_and_nothing_when_nothing_fits() -> None:
+def test_typing_selects_the_best_match_or_nothing() -> None:
     listing = Listing()
     listing.add(items("one", "two", "three"))
     listing.move(5)
     assert listing.selected == Item("2", ("three",))
-    listing.type("t")
+    listing.set_filter("t")
     assert listing.selected == Item("1", ("two",))
-    listing.type("zzz")
+    listing.set_filter("zzz")
     listing.move(-1)
     assert (listing.selected, listing.at) == (None, 0)
 
 
 @pytest.mark.anyio
-async def test_no_more_pages_are_fetched_than_are_looked_at() -> None:
+async def test_only_needed_pages_are_loaded() -> None:
     asked: list[int] = []
 
     async def pages() -> AsyncGenerator[Sequence[Item], None]:
@@ -85,16 +85,16 @@ async def test_no_more_pages_are_fetched_than_are_looked_at() -> None:
             asked.append(page)
             yield items(*(f"{page}.{at}" for at in range(50)))
 
-    feed = Feed(pages, Listing())
-    while feed.wants(10):
-        await feed.more()
+    loader = PageLoader(pages, Listing())
+    while loader.needs_more(10):
+        await loader.load()
     assert asked == [0]
-    feed.listing.move(40)
-    while feed.wants(10):
-        await feed.more()
+    loader.listing.move(40)
+    while loader.needs_more(10):
+        await loader.load()
     assert asked == [0, 1]
-    feed.listing.type("4.49")
-    while feed.wants(10):
-        await feed.more()
-    assert (feed.ended, feed.listing.count, len(feed.listing)) == (True, 250, 1)
-    await feed.aclose()
+    loader.listing.set_filter("4.49")
+    while loader.needs_more(10):
+        await loader.load()
+    assert (loader.ended, loader.listing.count, len(loader.listing)) == (True, 250, 1)
+    await loader.aclose()

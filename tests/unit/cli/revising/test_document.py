@@ -19,23 +19,23 @@ entries = st.one_of(st.builds(Entry, roles, many), st.builds(Entry, roles, many,
 
 
 @given(st.lists(entries, max_size=4).map(tuple))
-def test_a_conversation_comes_back_to_the_letter(conversation: tuple[Entry, ...]) -> None:
+def test_a_conversation_survives_a_round_trip(conversation: tuple[Entry, ...]) -> None:
     assert parse(render(conversation)) == conversation
 
 
 @given(many)
-def test_one_message_comes_back_to_the_letter(message: tuple[Block, ...]) -> None:
+def test_one_message_survives_a_round_trip(message: tuple[Block, ...]) -> None:
     assert parse_blocks(render_blocks(message), 1) == message
 
 
-def test_it_reads_well() -> None:
+def test_the_rendered_text_is_readable() -> None:
     text = render([Entry("user", (Text("hello\nyou"),), 1, "0193"), Entry("assistant", (Fixed("2.0 tool x"), Text("yes")), 2, "0194")])
     assert text.partition("\n\n")[2] == (
         "<!-- moot 1 user 0193 -->\nhello\nyou\n\n<!-- moot 2 assistant 0194 -->\n<!-- moot = 2.0 tool x -->\n\nyes\n\n"
     )
 
 
-def test_a_message_may_be_added_without_care_for_empty_lines() -> None:
+def test_an_added_message_needs_no_empty_lines() -> None:
     assert parse("<!-- moot user -->\nnew") == (Entry("user", (Text("new"),)),)
     assert parse("\n<!-- moot user -->\nnew\n<!-- moot assistant -->\n\n") == (Entry("user", (Text("new"),)), Entry("assistant", ()))
 
@@ -43,13 +43,13 @@ def test_a_message_may_be_added_without_care_for_empty_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("lost\n<!-- moot user -->\nx", "line 1 belongs to no message: 'lost'"),
-        ("<!-- moot user -->\nx\n<!-- moot usr -->\ny", "line 3 looks like a mark and is none"),
-        ("<!-- moot user -->\r\nx\r\n", "line 1 belongs to no message"),
-        ("just some words", "line 1 belongs to no message"),
+        ("lost\n<!-- moot user -->\nx", "Line 1 is outside of any message: 'lost'"),
+        ("<!-- moot user -->\nx\n<!-- moot usr -->\ny", "Line 3 is not a valid marker"),
+        ("<!-- moot user -->\r\nx\r\n", "Line 1 is outside of any message"),
+        ("just some words", "Line 1 is outside of any message"),
     ],
 )
-def test_what_is_neither_text_nor_mark_is_named_by_its_line(text: str, words: str) -> None:
+def test_an_invalid_line_is_reported_with_its_number(text: str, words: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse(text)
     assert words in raised.value.message

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.revising.blocks import entry_of, parts_of
-from moot.cli.revising.whole import Revision, revision, whole
+from moot.cli.revising.whole import Revision, revision, render_conversation
 from moot.errors import UsageError
 from moot.types.message import Message
 from moot.types.part import Part, text_of, text_part
@@ -28,7 +28,7 @@ MESSAGES = [
     Message("m4", "assistant", (STEP, text_part("yes")), {"model": "x@y"}),
 ]
 NUMBERS = {"m1": 1, "m2": 2, "m3": 5, "m4": 6}
-TEXT = whole(MESSAGES, NUMBERS)
+TEXT = render_conversation(MESSAGES, NUMBERS)
 
 
 def revised(old: str, new: str) -> Revision:
@@ -42,17 +42,17 @@ def said(found: Revision) -> list[tuple[str, str]]:
     return [(message.role, text_of(message.parts)) for message in found.messages]
 
 
-def test_nothing_changed_is_nothing() -> None:
+def test_an_unchanged_text_has_no_changes() -> None:
     assert revision(MESSAGES, NUMBERS, TEXT) is None
 
 
-def test_a_change_begins_a_branch_and_takes_what_follows_along() -> None:
+def test_a_change_starts_a_branch_that_includes_the_following_messages() -> None:
     found = revised("sure?", "really?")
     assert (found.parent, said(found)) == ("m2", [("user", "really?"), ("assistant", "yes")])
     assert {message.id for message in found.messages}.isdisjoint(NUMBERS)
 
 
-def test_a_changed_answer_keeps_its_tools_its_thoughts_and_who_said_it() -> None:
+def test_a_changed_answer_keeps_its_tools_reasoning_and_author() -> None:
     found = revised("a cat", "a dog")
     assert found.parent == "m1"
     assert found.messages[0].parts == (STEP, THOUGHT, TOOL, STEP, text_part("a dog"))
@@ -68,7 +68,7 @@ def test_messages_may_be_removed_and_added() -> None:
     assert said(revised("\nyes\n", "\n\n")) == []
 
 
-def test_a_replacement_that_met_the_marks_does_no_harm() -> None:
+def test_a_replacement_that_changed_markers_does_no_harm() -> None:
     text = "\n".join(line.replace("a", "b", 1) if not line.startswith("<!-- moot =") else line for line in TEXT.split("\n"))
     found = revision(MESSAGES, NUMBERS, text)
     assert found is not None
@@ -83,26 +83,26 @@ def test_control_characters_of_a_tool_call_do_not_reach_the_text() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("tool read_file", "tool write_file", "line 11: this block of message 2 was changed"),
-        ("photo.png", "other.png", "line 6: this block of message 1 was changed"),
-        ("<!-- moot 5 user m3 -->", "<!-- moot 7 user m3 -->", "line 15: there is no message 7 here"),
-        ("<!-- moot 5 user m3 -->", "<!-- moot 5 system m3 -->", "line 15: message 5 is the user's"),
-        ("<!-- moot 5 user m3 -->", "<!-- moot 2 assistant m2 -->", "line 15: message 2 stands already in line 10"),
-        ("sure?", "<!-- moot = 2.0 x -->", "line 16: this block of message 5 was changed"),
-        ("<!-- moot 5 user m3 -->", "<!-- moot user -->\n<!-- moot = 9.9 x -->", "line 16: a new message has only text"),
+        ("tool read_file", "tool write_file", "Line 11: this block of message 2 was changed"),
+        ("photo.png", "other.png", "Line 6: this block of message 1 was changed"),
+        ("<!-- moot 5 user m3 -->", "<!-- moot 7 user m3 -->", "Line 15: message 7 does not exist"),
+        ("<!-- moot 5 user m3 -->", "<!-- moot 5 system m3 -->", "Line 15: the role of message 5 is user"),
+        ("<!-- moot 5 user m3 -->", "<!-- moot 2 assistant m2 -->", "Line 15: message 2 already occurs in line 10"),
+        ("sure?", "<!-- moot = 2.0 x -->", "Line 16: this block of message 5 was changed"),
+        ("<!-- moot 5 user m3 -->", "<!-- moot user -->\n<!-- moot = 9.9 x -->", "Line 16: this block belongs to another message"),
     ],
 )
-def test_what_cannot_be_is_named_by_its_line(old: str, new: str, words: str) -> None:
+def test_an_invalid_change_is_reported_with_its_line(old: str, new: str, words: str) -> None:
     with pytest.raises(UsageError) as raised:
         revised(old, new)
     assert words in raised.value.message
 
 
-def test_a_block_that_is_gone_is_missed_and_an_empty_conversation_refused() -> None:
+def test_a_missing_block_and_an_empty_conversation_are_errors() -> None:
     line = next(line for line in TEXT.split("\n") if "tool read_file" in line)
-    with pytest.raises(UsageError, match="line 10: a block of message 2 is gone"):
+    with pytest.raises(UsageError, match="Line 10: a block of message 2 is missing"):
         revised(line + "\n", "")
-    with pytest.raises(UsageError, match="nothing is left"):
+    with pytest.raises(UsageError, match="conversation is empty"):
         revision(MESSAGES, NUMBERS, "")
 
 
@@ -110,10 +110,10 @@ parts = st.lists(st.one_of(st.sampled_from([TOOL, FILE, STEP, THOUGHT]), st.text
 
 
 @given(st.lists(parts, min_size=1, max_size=4))
-def test_no_conversation_changes_by_being_looked_at(conversation: list[list[Part]]) -> None:
+def test_an_unchanged_text_never_changes_a_conversation(conversation: list[list[Part]]) -> None:
     messages = [Message(f"m{at}", "assistant", tuple(found)) for at, found in enumerate(conversation)]
     numbers = {message.id: at for at, message in enumerate(messages, 1)}
-    assert revision(messages, numbers, whole(messages, numbers)) is None
+    assert revision(messages, numbers, render_conversation(messages, numbers)) is None
 
 
 @given(parts)

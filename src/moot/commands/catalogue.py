@@ -1,4 +1,4 @@
-"""From a typed line to a command: what is one, which one is meant, and the nearest when there is none."""
+"""Lookup of slash commands: parse a typed line and find the command by name or alias."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from moot.commands.command import Command
 from moot.errors import UsageError
 from moot.plugins import COMMANDS
 
-__all__ = ["ALIASES", "Typed", "find", "names", "parse"]
-
 ALIASES = {"clear": "new", "resume": "continue", "quit": "exit", "q": "exit", "m": "model", "?": "keys"}
-"""Other words for a command."""
 
 _NAME = re.compile(r"/([a-z?][\w-]*)(?:\s+(.*))?", re.DOTALL)
 
 Typed = tuple[str, str]
-"""The name as it was typed, and what stood behind it."""
+"""Command name as typed, and its argument."""
 
 
 def parse(line: str) -> Typed | None:
-    """The command that a line asks for; None when it is a prompt.
+    """Return the command in a line, or None if the line is a prompt.
 
-    `/usr/bin is full` is a prompt, `/hepl` a command that is misspelled, `?` alone stands for `/keys`.
+    `/usr/bin is full` is a prompt, `/hepl` a misspelled command, and `?` alone means `/keys`.
     """
     if line.strip() == "?":
         return "keys", ""
@@ -31,14 +28,14 @@ def parse(line: str) -> Typed | None:
 
 
 def names() -> list[str]:
-    """All commands, sorted."""
+    """Return the names of all commands, sorted."""
     return COMMANDS.names()
 
 
 def find(name: str) -> Command:
-    """The command of that name. Raises UsageError, naming the nearest."""
+    """Return the command with this name or alias. Raise UsageError with a suggestion if there is none."""
     known = ALIASES.get(name, name)
     if known not in COMMANDS:
-        raise UsageError(COMMANDS.unknown(name).replace("no command named", "no command").replace("; known:", "; there are:"), fix="/help")
+        raise UsageError(COMMANDS.unknown(name), fix="/help lists all commands.")
     command: Command = COMMANDS.load(known)()
     return command

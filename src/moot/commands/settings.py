@@ -1,0 +1,184 @@
+"""Slash commands that set how the next prompts are answered: agent, model, mode, effort and tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from moot.agents.known.finding import agents_here
+from moot.commands.command import Choice, Choose, CommandContext, Notice, Reply
+from moot.errors import UsageError
+from moot.plugins import TOOLS
+from moot.runtime.setup import find_agent
+from moot.tools.offers import offered
+from moot.types.agent import Mode
+from moot.types.model import Effort, Model
+
+_EFFORTS: dict[str, Effort] = {name: name for name in get_args(Effort)}
+_RECENT = 50
+"""Number of runs searched for recently used models."""
+
+MODES: dict[Mode, str] = {
+    "ask": "ask before everything except reading",
+    "edits": "ask, but allow file edits here",
+    "plan": "read only",
+    "auto": "never ask",
+}
+"""In the order of the keyboard shortcut."""
+
+
+_MODES_BY_NAME: dict[str, Mode] = {name: name for name in MODES}
+
+
+class AgentCommand:
+    help = "Use another agent"
+    argument = "[AGENT]"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        agents = agents_here(context.engine.runtime.settings)
+        return [Choice(name, about=agent.description) for name, agent in agents.items()]
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        if not argument:
+            return [Choose("Agent", await self.choices(context))]
+        find_agent(context.engine.runtime.settings, argument, {})
+        context.overrides.agent, context.overrides.model = argument, None
+        return [Notice(f"Agent set to {argument}, starting with the next prompt.", "dim")]
+
+
+class HandoffCommand:
+    help = "Hand this conversation over to another agent"
+    argument = "[AGENT]"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        agents = agents_here(context.engine.runtime.settings)
+        current = await context.current()
+        return [Choice(name, about=agent.description) for name, agent in agents.items() if current is None or name != current.agent]
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        if not argument:
+            return [Choose("Hand over to", await self.choices(context))]
+        agent = find_agent(context.engine.runtime.settings, argument, {})
+        current = await context.current()
+        if current is None:
+            raise UsageError("There is nothing to hand over yet.", fix=f"Use /agent {argument}.")
+        context.overrides.agent, context.overrides.model = argument, None
+        title = current.title or "this conversation"
+        how = "with the full history" if agent.agent_type == "moot" else "with a transcript of the history, in a session of its own"
+        return [Notice(f"{argument} continues {title} with the next prompt, {how}. Existing messages are not changed.", "dim")]
+
+
+class ModelCommand:
+    help = "Use another model"
+    argument = "[MODEL]"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        """Return all available models, recently used ones first."""
+        listing = await context.engine.providers.models()
+        known = {str(model.id): Choice(str(model.id), about=_facts(model)) for model in listing.models}
+        first = [name for name in await recent_models(context) if name in known]
+        return [known[name] for name in dict.fromkeys([*first, *known])]
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        if not argument:
+            return [Choose("Model", await self.choices(context))]
+        chosen = await context.engine.providers.choice(argument)
+        context.overrides.model = str(chosen.model.id)
+        if (conversation := await context.current()) is not None:
+            await context.engine.store.conversations.update(conversation.id, model=context.overrides.model)
+        return [Notice(f"Model set to {chosen.model.id}, starting with the next prompt.", "dim")]
+
+
+async def recent_models(context: CommandContext) -> list[str]:
+    """Return the recently used models, newest first."""
+    runs = await context.engine.store.records.runs(limit=_RECENT)
+    return list(dict.fromkeys(run.model for run in runs if run.model))
+
+
+def _facts(model: Model) -> str:
+    price = model.price
+    facts = [
+        f"{model.context // 1000}k" if model.context else "",
+        f"${_per_million(price.input)} in, ${_per_million(price.output)} out" if price else "",
+        "tools" if model.tools != "none" else "",
+        "images" if "image" in model.modalities else "",
+        "reasoning" if model.reasoning else "",
+        model.note,
+    ]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def _per_million(nano_per_token: float | None) -> str:
+    return "?" if nano_per_token is None else f"{nano_per_token / 1000:g}"
+
+
+class EffortCommand:
+    help = "Set how much the model reasons before it answers"
+    argument = "[EFFORT]"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        return [Choice(name) for name in _EFFORTS]
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        if not argument:
+            return [Choose("Effort", await self.choices(context))]
+        effort = _EFFORTS.get(argument)
+        if effort is None:
+            raise UsageError(f"Unknown effort {argument!r}.", fix=f"Choose one of: {', '.join(_EFFORTS)}.")
+        context.overrides.effort = effort
+        return [Notice(f"Effort set to {effort}, starting with the next prompt.", "dim")]
+
+
+class ModeCommand:
+    help = "Set which actions need your approval: " + ", ".join(MODES)
+    argument = "[MODE]"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        return [Choice(name, about=about) for name, about in MODES.items()]
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        if not argument:
+            return [Choose("Mode", await self.choices(context))]
+        mode = _MODES_BY_NAME.get(argument)
+        if mode is None:
+            raise UsageError(f"Unknown mode {argument!r}.", fix=f"Choose one of: {', '.join(MODES)}.")
+        context.overrides.mode = mode
+        return [Notice(f"Mode set to {mode}: {MODES[mode]}.", "dim")]
+
+
+def next_mode(mode: Mode) -> Mode:
+    """Return the mode after this one, in a cycle."""
+    names = list(MODES)
+    return names[(names.index(mode) + 1) % len(names)]
+
+
+class ToolsCommand:
+    help = "Show the tools, or offer only some of them: names, all or none"
+    argument = "[NAME …|all|none]"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        return [Choice("all", about="the agent's own tools"), Choice("none"), *(Choice(name) for name in TOOLS.names())]
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        names = argument.replace(",", " ").split()
+        if names == ["all"]:
+            context.overrides.tools = None
+        elif names == ["none"]:
+            context.overrides.tools = ()
+        elif names:
+            unknown = next((name for name in names if name not in TOOLS), None)
+            if unknown is not None:
+                raise UsageError(TOOLS.unknown(unknown), fix="/tools lists them.")
+            context.overrides.tools = names
+        return [Notice(await _offered_tools(context))]
+
+
+async def _offered_tools(context: CommandContext) -> str:
+    settings, overrides = context.engine.runtime.settings, context.overrides
+    conversation = await context.current()
+    agent = find_agent(settings, overrides.agent or (conversation.agent if conversation else "default"), overrides.settings())
+    tools = offered(settings, agent)
+    if not tools:
+        return "No tools are offered."
+    width = max(len(tool.name) for tool in tools) + 2
+    return "\n".join(f"{tool.name:{width}}{tool.description.partition('.')[0]}" for tool in tools)
