@@ -134,7 +134,7 @@ def test_messages_are_deleted_and_brought_back_and_an_older_one_becomes_the_prev
     screen.send("\x15number 5\x1b[C")
     screen.wait_for("p use for --reply")
     screen.send("p")
-    screen.wait_for("--reply goes on with number 5 now")
+    screen.wait_for("will continue number 5")
     screen.send("\x03")
     assert screen.wait_exit() == 0
     assert listed(moot)[0]["title"] == "number 5"
