@@ -27,7 +27,7 @@ from pathlib import Path
 from prompt_toolkit.utils import get_cwidth
 
 from moot.cli.browsing.rows import COLUMNS
-from moot.cli.picking.drawing import Sheet, View, draw
+from moot.cli.picking.drawing import Canvas, View, draw
 from moot.cli.picking.items import Choice, Item, Scope
 from moot.cli.picking.listing import Listing
 from moot.config.settings import Settings
@@ -133,7 +133,7 @@ def starts(environ: dict[str, str], repetitions: int) -> None:
         seen = version.until(b"moot")
         rows["moot version"].append((seen, version.end()))
         listed = Terminal(environ, "chat", "list")
-        seen = listed.until(b"leave")
+        seen = listed.until(b"close")
         os.write(listed.terminal, b"\x04")  # early: it waits for who reads keys
         acted = listed.until(b"\x1b[J")
         cpu = listed.end()
@@ -148,7 +148,7 @@ def starts(environ: dict[str, str], repetitions: int) -> None:
 
 def keys(environ: dict[str, str]) -> None:
     listed = Terminal(environ, "chat", "list")
-    listed.until(b"leave")
+    listed.until(b"close")
     listed.key("\x1b[F")  # the end of the list: all of it is fetched
     times = [listed.key(key) for key in TYPED]
     os.write(listed.terminal, b"\x03")
@@ -160,7 +160,7 @@ def filtering(titles: list[str]) -> None:
     items = [
         Item(str(at), ("2 h", title, "", "$0.01", "12", "model", "src"), f"{title} model@provider /src") for at, title in enumerate(titles)
     ]
-    sheet = Sheet(120, 40, True, lambda text: len(text) if text.isascii() else sum(map(get_cwidth, text)))
+    canvas = Canvas(120, 40, True, lambda text: len(text) if text.isascii() else sum(map(get_cwidth, text)))
     listing = Listing()
     listing.add(items)
     choice = Choice((Scope("all", ()),), COLUMNS)
@@ -170,8 +170,8 @@ def filtering(titles: list[str]) -> None:
     for end in range(1, len(TYPED) + 1):
         typed = TYPED[:end]
         start = time.perf_counter()
-        listing.type(typed)
-        draw(View(choice, 0, listing, True), sheet)
+        listing.set_filter(typed)
+        draw(View(choice, 0, listing, True), canvas)
         ours.append((time.perf_counter() - start) * 1000)
         start = time.perf_counter()
         words = typed.split()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import compileall
 import os
+import pty
 import resource
 import shutil
 import statistics
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import moot
@@ -31,7 +33,7 @@ FLOORS = {
     "chat list": "orjson, pysqlite3",
     "run": "asyncio, anyio, uvloop, orjson, pysqlite3, aiohttp",
 }
-BUDGETS = {"version": 8, "completion words": 8, "chat list": 14, "run": 45}
+BUDGETS = {"version": 8, "completion words": 8, "chat list": 14, "run": 45, "prompt": 25}
 """Of a run: until it reaches the provider."""
 PEERS = ("llm", "gptme", "codex", "claude", "gemini", "opencode")
 
@@ -69,6 +71,26 @@ async def cost_of_reaching(command: Sequence[str], environ: Mapping[str, str], h
                 raise SystemExit(f"{' '.join(command)} did not reach the provider")
             if not number:
                 spent.clear()  # it remembers the configuration for those after it
+    return statistics.median(spent)
+
+
+def cost_of_prompt(command: Sequence[str], environ: Mapping[str, str], status: bytes) -> float:
+    """Return the median processor time, in seconds, that the REPL has used when its first status line is on the terminal."""
+    spent: list[float] = []
+    for _ in range(TIMES):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execvpe(command[0], list(command), {**environ, "TERM": "xterm-256color"})
+        seen = b""
+        while status not in seen:
+            seen += os.read(terminal, 65536)
+        spent.append(time.clock_gettime(_clock_of(pid)))
+        os.write(terminal, b"\x04")
+        with suppress(OSError):  # how a pseudo-terminal reports its end
+            while os.read(terminal, 65536):
+                pass
+        os.waitpid(pid, 0)
+        os.close(terminal)
     return statistics.median(spent)
 
 
@@ -111,6 +133,7 @@ def main() -> None:
             "chat list": ["chat", "list"],
         }.items():
             line(f"moot {name}", [*program, *words], BUDGETS[name])
+        show("moot (first prompt)", cost_of_prompt(program, environ, b"scripted@mine"), BUDGETS["prompt"])
         line("moot run (to its end)", [*program, "run", "hi"])
         reaching = asyncio.run(cost_of_reaching([*program, "run", "hi"], environ, home))
         show("moot run (reaches the provider)", reaching, BUDGETS["run"])

@@ -76,7 +76,12 @@ def said(moot: MootProcess) -> str:
 def test_y_runs_it_once(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "make once", columns=100))
     text = screen.text
-    assert "shell wants to run" in text and "touch once" in text and "asks: mode ask" in text and "asked by: default · step 1" in text
+    assert (
+        "shell wants to run" in text
+        and "touch once" in text
+        and "needs approval: mode ask" in text
+        and "requested by: default · step 1" in text
+    )
     screen.send("y")
     assert screen.wait_exit(20) == 0
     assert (moot.work / "once").exists()
@@ -105,7 +110,7 @@ def test_what_was_typed_before_or_in_one_breath_is_no_answer(moot: MootProcess, 
         screen.send(keys)
         settle(screen)
     assert READY in screen.text
-    assert "typed, and no answer:" in screen.text
+    assert "not an answer, kept for the composer:" in screen.text
     assert not (moot.work / "burst").exists()
     screen.send("n")
     assert screen.wait_exit(20) == 0
@@ -137,7 +142,7 @@ def test_edited_arguments_run_to_the_byte_and_the_model_is_told(
     screen.send("\x15touch mine")
     settle(screen, 0.3)
     screen.send("\r")
-    screen.wait_for("run it as edited")
+    screen.wait_for("run with changes")
     settle(screen)
     screen.send("y")
     assert screen.wait_exit(20) == 0
@@ -207,7 +212,7 @@ def test_nothing_that_is_decided_about_is_hidden(moot: MootProcess, open_screen:
     screen.send("\x1b[F")
     settle(screen)
     assert "last-word" in "".join(screen.lines).replace(" ", "")
-    assert "[y] once" in "\n".join(screen.lines)
+    assert "[y] yes, once" in "\n".join(screen.lines)
     screen.send("\x03")
     assert screen.wait_exit(20) == 130
 
@@ -216,7 +221,7 @@ def test_escape_leaves_it_waiting_and_resume_asks_again(moot: MootProcess, open_
     screen = asked(open_screen("run", "make late"))
     screen.send("\x1b")
     assert screen.wait_exit(20) == 3
-    assert "left waiting; moot chat resume" in screen.text
+    assert "waiting for approval; moot chat resume" in screen.text
     again = asked(open_screen("chat", "resume", "1"))
     again.send("y")
     assert again.wait_exit(20) == 0
@@ -256,7 +261,7 @@ def test_a_question_that_expires_is_a_no(moot: MootProcess, open_screen: Callabl
     config.write_text(config.read_text() + "permissions: {timeout: 3s}\n")
     screen = open_screen("run", "make expired")
     screen.wait_for("expires in 0:0", 20)
-    screen.wait_for("expired, which is a no", 20)
+    screen.wait_for("expired, so it was denied", 20)
     assert screen.wait_exit(20) == 0
     assert not (moot.work / "expired").exists()
 
@@ -271,7 +276,7 @@ def test_ctrl_c_stops_the_run(moot: MootProcess, open_screen: Callable[..., PtyS
 def test_twenty_columns_show_everything(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "make narrow", rows=24, columns=20))
     joined = "".join(line.strip() for line in screen.lines).replace(" ", "")
-    for words in ("touchnarrow", "asks:modeask", "[y]once", "[n]no", "[e]edit", "expires"):
+    for words in ("touchnarrow", "needsapproval:modeask", "[y]yes,once", "[n]no", "[e]edit", "expires"):
         assert words in joined, screen.text
     screen.send("n")
     assert screen.wait_exit(20) == 0
@@ -280,7 +285,7 @@ def test_twenty_columns_show_everything(moot: MootProcess, open_screen: Callable
 def test_a_dumb_terminal_gets_lines_with_the_same_guards(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = open_screen("run", "make dumb", term="dumb")
     screen.send("y\n")
-    screen.wait_for("Allow it?", 20)
+    screen.wait_for("Allow?", 20)
     settle(screen, 1.0)
     assert not (moot.work / "dumb").exists() and b"\x1b" not in screen.raw
     screen.send("no because later\n")

@@ -91,7 +91,7 @@ def test_a_text_that_cannot_be_used_is_kept_and_gone_on_with(moot: MootProcess) 
     before = nodes(moot)
     ended = moot.run("chat", "edit", "1", "--all")
     assert (ended.returncode, ended.stdout) == (2, b"")
-    assert b"looks like a mark and is none" in ended.stderr
+    assert b"is not a valid marker" in ended.stderr
     assert nodes(moot) == before
     (draft,) = moot.home.rglob("draft.md")
     assert f"--all --from {draft}".encode() in ended.stderr
@@ -116,11 +116,11 @@ def test_nothing_changed_is_no_branch_and_no_message_is_a_mistake(moot: MootProc
     for arguments in (["1", "3"], ["1", "--all"]):
         assert moot.run("chat", "edit", *arguments).returncode == 0
     assert len(nodes(moot)) == 4
-    assert b"which message" in moot.run("chat", "edit", "1").stderr
+    assert b"No message given" in moot.run("chat", "edit", "1").stderr
     assert moot.run("chat", "edit", "1", "3", "--all").returncode == 2
     moot.more["EDITOR"] = ""
     ended = moot.run("chat", "edit", "1", "3")
-    assert (ended.returncode, b"VISUAL or EDITOR" in ended.stderr) == (2, True)
+    assert (ended.returncode, b"VISUAL and EDITOR" in ended.stderr) == (2, True)
 
 
 def test_on_a_terminal_the_message_is_picked_and_the_editor_has_the_keyboard(moot: MootProcess) -> None:
@@ -131,7 +131,7 @@ def test_on_a_terminal_the_message_is_picked_and_the_editor_has_the_keyboard(moo
     screen.send("pears\r")
     screen.wait_for("in the editor")
     screen.send("typed\x03 here\n")  # Ctrl+C is the editor's: Python gives up, and what it had not written is not there
-    screen.wait_for("nothing was changed", 10)
+    screen.wait_for("Nothing was changed", 10)
     assert screen.wait_exit() == 1
     assert not CLEARS.search(screen.raw)
     screen = PtyScreen(moot, "chat", "edit", "1", columns=60)

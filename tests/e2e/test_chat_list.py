@@ -143,7 +143,7 @@ def test_messages_are_deleted_and_brought_back_and_an_older_one_becomes_the_prev
 def test_twenty_columns_and_a_new_size_leave_nothing_torn(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "chat", "list", rows=12, columns=20)
     screen.wait_for("❯")
-    screen.wait_for("Esc leave")
+    screen.wait_for("Esc close")
     assert all(len(line) <= 20 for line in screen.lines)
     screen.send("apples")
     screen.wait_for("漢字 ap")
@@ -168,9 +168,9 @@ def test_titles_are_shown_to_the_letter(moot: MootProcess) -> None:
 
 def test_a_dumb_terminal_gets_numbers_and_a_question(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "chat", "list", term="dumb", columns=100)
-    screen.wait_for("q = leave")
+    screen.wait_for("q = close")
     screen.send("number 29\n")
-    screen.wait_for("with 'number 29'")
+    screen.wait_for("matching 'number 29'")
     screen.send("a2\n")
     screen.wait_for("archived number 29")
     screen.send("q\n")

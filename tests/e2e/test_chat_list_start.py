@@ -83,7 +83,7 @@ def modes(screen: PtyScreen) -> list[str]:
 def test_the_list_is_seen_before_anything_heavy_is_imported_and_taken_over_without_a_byte(moot: MootProcess, gate: Path) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
     screen.wait_for(SHOWN)
-    screen.wait_for("Esc leave")
+    screen.wait_for("Esc close")
     screen.read(0.2)
     before, written = screen.lines, len(screen.raw)
     gate.touch()
@@ -91,7 +91,7 @@ def test_the_list_is_seen_before_anything_heavy_is_imported_and_taken_over_witho
     screen.wait_for("p use for --reply")
     assert b"apples" not in screen.raw[written:]  # only what changed was drawn
     screen.send("\x1b[D")
-    screen.wait_for("Esc leave")
+    screen.wait_for("Esc close")
     assert screen.lines == before
     screen.send("\x03")
     screen.wait_for("LAST")
@@ -101,7 +101,7 @@ def test_the_list_is_seen_before_anything_heavy_is_imported_and_taken_over_witho
 
 def test_keys_typed_before_the_list_takes_them_reach_it_and_are_not_echoed(moot: MootProcess, gate: Path) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
-    screen.wait_for("Esc leave")
+    screen.wait_for("Esc close")
     before = screen.lines
     screen.send("pearsx\x7f")
     screen.read(0.3)
@@ -115,7 +115,7 @@ def test_keys_typed_before_the_list_takes_them_reach_it_and_are_not_echoed(moot:
 
 def test_ctrl_c_before_that_leaves_the_terminal_as_it_was(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
-    screen.wait_for("Esc leave")
+    screen.wait_for("Esc close")
     screen.send("\x03")
     screen.wait_for("CODE 130")
     screen.wait_for("LAST")
@@ -128,7 +128,7 @@ def test_ctrl_c_before_that_leaves_the_terminal_as_it_was(moot: MootProcess) -> 
 
 def test_ctrl_z_before_that_gives_the_terminal_back_and_the_list_comes_again(moot: MootProcess, gate: Path) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
-    screen.wait_for("Esc leave")
+    screen.wait_for("Esc close")
     screen.send("\x1a")
     screen.wait_for("CODE 148")  # 128 and SIGTSTP
     screen.wait_for(SHOWN)  # fg
@@ -147,7 +147,7 @@ def test_ctrl_z_before_that_gives_the_terminal_back_and_the_list_comes_again(moo
 def test_a_failure_before_that_takes_the_picture_away_and_says_why(moot: MootProcess, gate: Path) -> None:
     moot.more["GATED"] = "prompt_toolkit"
     screen = PtyScreen(moot, "chat", "list", columns=100)
-    screen.wait_for("Esc leave")
+    screen.wait_for("Esc close")
     (moot.home / "data" / "moot.db").unlink()
     gate.touch()
     screen.send("\t")
@@ -161,7 +161,7 @@ def test_a_failure_before_that_takes_the_picture_away_and_says_why(moot: MootPro
 def test_looking_opens_no_engine(moot: MootProcess, gate: Path) -> None:
     moot.more["GATED"] = "moot.engine"
     screen = PtyScreen(moot, "chat", "list", columns=100)
-    screen.wait_for("Esc leave")
+    screen.wait_for("Esc close")
     screen.send("\tplums")
     screen.wait_for("0 of 0")
     screen.send("\x15\t\t\t")  # Ctrl+U

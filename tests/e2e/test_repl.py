@@ -118,12 +118,12 @@ def test_a_command_that_does_not_exist_is_never_sent(screen: PtyScreen, moot: Mo
     screen.send("/modle x" + ENTER)
     screen.wait_for("did you mean 'mode")
     screen.send("/model other@mine" + ENTER)
-    screen.wait_for("other@mine from the next prompt on")
+    screen.wait_for("Model set to other@mine")
     screen.send("hi" + ENTER)
     screen.wait_for("Hello you and code.")
     assert "other@mine ·" in screen.text
     screen.send("\x03")
-    screen.wait_for("Ctrl+C again leaves")
+    screen.wait_for("Ctrl+C again to exit")
     screen.send("\x03")
     assert screen.wait_exit() == 0
     assert stored(moot)[-1]["metadata"]["model"] == "other"
@@ -134,9 +134,9 @@ def test_files_and_shell_lines_go_along(screen: PtyScreen, moot: MootProcess, mo
     (moot.work / "hidden.log").write_text("secret")
     (moot.work / ".gitignore").write_text("*.log\n")
     screen.send("!echo sh\u00f6n; printf '\\033[2Jx'; exit 3" + ENTER)
-    screen.wait_for("exit code 3 · the model sees it")
+    screen.wait_for("exit code 3 · sent to the model")
     screen.send("!!echo mine alone" + ENTER)
-    screen.wait_for("kept from the model")
+    screen.wait_for("not sent to the model")
     screen.send("see @h")
     screen.read(1.0)
     assert "hidden.log" not in screen.text
@@ -144,7 +144,7 @@ def test_files_and_shell_lines_go_along(screen: PtyScreen, moot: MootProcess, mo
     screen.wait_for("› see @/etc/passwd")
     screen.wait_for("outside")
     screen.send("\x03")
-    screen.wait_for("put aside")
+    screen.wait_for("Draft put aside")
     screen.send("see @not")
     screen.wait_for("notes.md  19 bytes")
     screen.send(TAB)
@@ -163,9 +163,9 @@ def test_a_call_is_decided_and_a_steer_reaches_the_answer_that_is_coming(
     screen: PtyScreen, moot: MootProcess, model: ScriptedProcess
 ) -> None:
     screen.send("write it" + ENTER)
-    screen.wait_for("[y] once")
+    screen.wait_for("[y] yes, once")
     screen.send("a thought, yes" + ENTER)  # typing is no answer
-    screen.wait_for("typed, and no answer")
+    screen.wait_for("not an answer, kept")
     screen.read(1.5)
     assert not (moot.work / "made.txt").exists()
     screen.send("y")
@@ -186,7 +186,7 @@ def test_pastes_never_send_and_bytes_that_are_no_text_do_no_harm(screen: PtyScre
     screen.send("\x1b[200~one\r\ntwo\n\x1b[201~")
     screen.wait_for("  two")
     screen.send("\x03")
-    screen.wait_for("put aside; Up brings it back")
+    screen.wait_for("Draft put aside. Press Up to restore it")
     screen.send(b"\xff\xfe caf\xe9 ")
     screen.wait_for("\ufffd\ufffd caf\ufffd")
     started = time.monotonic()
@@ -244,9 +244,9 @@ def test_a_terminal_that_can_only_print_gets_lines(moot: MootProcess) -> None:
     screen.send("hi\n")
     screen.wait_for("Hello **you** and `code`.")
     screen.send("/mode plan\n")
-    screen.wait_for("reading only")
+    screen.wait_for("read only")
     screen.send("!echo out\n")
-    screen.wait_for("the model sees it")
+    screen.wait_for("sent to the model")
     screen.send("count\n")
     screen.wait_for("word11 ")
     screen.send("\x03")
@@ -258,7 +258,7 @@ def test_a_terminal_that_can_only_print_gets_lines(moot: MootProcess) -> None:
     screen = PtyScreen(moot)
     screen.wait_for(">", START)
     screen.send("!false\n")
-    screen.wait_for("exit code 1 - the model sees it")
+    screen.wait_for("exit code 1 - sent to the model")
     screen.close()
     assert screen.raw.isascii()
 
@@ -278,10 +278,10 @@ def test_a_draft_and_half_an_answer_survive_a_kill_and_a_hang_up(moot: MootProce
         assert (answer["status"], "word5 " in answer["parts"][-1]["text"]) == ("interrupted", True)
     again = PtyScreen(moot, "chat", "continue", "1")
     again.wait_for("› another one", START)
-    again.wait_for("/retry takes it up")
+    again.wait_for("/retry resumes")
     assert "word5 " in again.text
     again.send("\x03")
-    again.wait_for("put aside")
+    again.wait_for("Draft put aside")
     again.send("/retry" + ENTER)
     again.wait_for("word20 ")
     assert "1 queued" in again.text
@@ -315,11 +315,11 @@ def test_a_changed_configuration_holds_for_the_next_prompt_and_a_wrong_one_does_
     good = config.read_text()
     config.write_text(good + "permissions: {mode: nonsense}\n")
     screen.send("hi" + ENTER)
-    screen.wait_for("the configuration from before stays in force")
+    screen.wait_for("The previous configuration stays active")
     screen.wait_for("Hello you and code.")
     config.write_text(good + "permissions: {mode: plan}\n")
     screen.send("hi again" + ENTER)
-    screen.wait_for("the configuration was read again")
+    screen.wait_for("Configuration reloaded")
     screen.wait_for("· plan ·")
 
 

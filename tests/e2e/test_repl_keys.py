@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(90)
 
 AWAY, BACK = "\x1b[O", "\x1b[I"
 CTRL_O, CTRL_R, ENTER, F2 = "\x0f", "\x12", "\r", "\x1bOQ"
-DONE, WAITING = b"\x1b]9;moot: the answer is there", b"\x1b]9;moot: a decision is wanted"
+DONE, WAITING = b"\x1b]9;moot: the answer is ready", b"\x1b]9;moot: approval needed"
 START = 30
 
 
@@ -51,12 +51,12 @@ def answered(screen: PtyScreen, prompt: str, times: int) -> None:
     screen.send(prompt + ENTER)
     for _ in range(200):
         screen.read(0.1)
-        if screen.text.count("Hello you.") == times and "Esc stops" not in screen.text:
+        if screen.text.count("Hello you.") == times and "Esc to stop" not in screen.text:
             return
     raise AssertionError(screen.text)
 
 
-def test_only_who_looks_elsewhere_is_told_that_an_answer_is_there_or_a_decision_is_wanted(screen: PtyScreen) -> None:
+def test_notifications_are_sent_only_while_the_terminal_is_not_focused(screen: PtyScreen) -> None:
     answered(screen, "hi", 1)
     assert b"\x1b]9;" not in screen.raw and b"\a" not in screen.raw
     screen.send(BACK)
@@ -67,7 +67,7 @@ def test_only_who_looks_elsewhere_is_told_that_an_answer_is_there_or_a_decision_
     assert DONE in screen.raw and b"\a" in screen.raw.replace(DONE, b"")
     assert WAITING not in screen.raw
     screen.send("count lines" + ENTER)
-    screen.wait_for("[y] once", START)
+    screen.wait_for("[y] yes, once", START)
     assert WAITING in screen.raw
     screen.read(0.6)
     screen.send("y")
@@ -76,10 +76,10 @@ def test_only_who_looks_elsewhere_is_told_that_an_answer_is_there_or_a_decision_
     screen.send(CTRL_O)
     screen.wait_for("\n  30\n")
     screen.send("/copy" + ENTER)
-    screen.wait_for("10 characters to the clipboard, by the terminal")
+    screen.wait_for("Copied 10 characters, using the terminal")
     assert b"\x1b]52;c;SGVsbG8geW91Lg==\x07" in screen.raw
     screen.send("?" + ENTER)
-    screen.wait_for("print what was folded last whole")
+    screen.wait_for("Print folded output in full")
 
 
 def test_ctrl_r_finds_what_was_typed_and_f2_takes_the_model_used_before(screen: PtyScreen) -> None:
@@ -88,9 +88,9 @@ def test_ctrl_r_finds_what_was_typed_and_f2_takes_the_model_used_before(screen: 
     screen.wait_for("other@mine ·")
     answered(screen, "and others", 2)
     screen.send(F2)
-    screen.wait_for("scripted@mine from the next prompt on")
+    screen.wait_for("Model set to scripted@mine")
     screen.send(CTRL_R)
-    screen.wait_for("Typed before")
+    screen.wait_for("History")
     screen.send("first")
     screen.read(0.5)
     screen.send(ENTER)
@@ -109,16 +109,16 @@ def test_what_a_shell_line_said_survives_a_kill_and_goes_along(moot: MootProcess
     screen = PtyScreen(moot, term=term)
     screen.wait_for(">" if term == "dumb" else "scripted@mine · ask", START)
     screen.send("!echo said before the end" + ENTER)
-    screen.wait_for("the model sees it with your next prompt")
+    screen.wait_for("sent to the model with your next prompt")
     screen.child.kill(signal.SIGKILL)
     assert screen.wait_exit() == -signal.SIGKILL
     again = PtyScreen(moot, term=term)
-    again.wait_for("what a shell line said before goes along with your next prompt", START)
+    again.wait_for("The output of a shell command will be sent with your next prompt.", START)
     again.send("what was it?" + ENTER)
     again.wait_for("Hello you.", START)
     assert "said before the end" in json.dumps(json.loads(model.requests()[-1]["body"])["messages"][-1])
     again.send("!!true" + ENTER)
-    again.wait_for("kept from the model")
+    again.wait_for("not sent to the model")
     assert not list((moot.home / "state" / "drafts").glob("*.json"))
     again.close()
 

@@ -74,7 +74,7 @@ def openai(server: ScriptedProcess, key: str = "") -> str:
 
 
 def asked(screen: PtyScreen) -> None:
-    screen.wait_for("no model is chosen yet", 20)
+    screen.wait_for("No model is configured yet", 20)
     screen.wait_for("\n>", 20)
 
 
@@ -82,10 +82,10 @@ def test_a_key_of_the_environment_is_found_tried_and_left_there(moot: MootProces
     screen = start(more=openai(server, "${OPENAI_API_KEY}"), OPENAI_API_KEY=KEY)
     asked(screen)
     assert re.search(r"^ +1 +openai .*OPENAI_API_KEY", screen.text, re.MULTILINE | re.DOTALL)
-    assert "Enter alone takes 1 (openai)" in " ".join(screen.text.split())
+    assert "Press Enter for 1 (openai)" in " ".join(screen.text.split())
     before = len(server.requests())
     screen.send("\r")
-    screen.wait_for("is your main model now", 20)
+    screen.wait_for("is your main model", 20)
     screen.wait_for("›", 20)
     assert len(server.requests()) == before + 1
     written = file(moot).read_text()
@@ -93,7 +93,7 @@ def test_a_key_of_the_environment_is_found_tried_and_left_there(moot: MootProces
     assert "# no server" in written
     assert re.search(r"main: \S+@openai", written)
     assert KEY not in written
-    assert "no model yet" not in screen.text
+    assert "no model ·" not in screen.text
 
 
 def test_a_server_of_this_machine_answers_the_prompt_that_was_waiting(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
@@ -107,21 +107,21 @@ def test_a_server_of_this_machine_answers_the_prompt_that_was_waiting(moot: Moot
     assert "main: scripted@ollama" in file(moot).read_text()
     again = start("run", "--no-tools", "how many pears?")
     assert again.wait_exit(20) == 0
-    assert "no model is chosen yet" not in again.text
+    assert "No model is configured yet" not in again.text
 
 
 @pytest.mark.parametrize("keys", ["\x1b", "s\r"])
 def test_with_nothing_there_one_may_look_around_or_decide_later(moot: MootProcess, start: Start, keys: str) -> None:
     screen = start()
     asked(screen)
-    assert re.search(r"^ +1 +demo .*no model", screen.text, re.MULTILINE | re.DOTALL)
+    assert re.search(r"^ +1 +demo .*not a real model", screen.text, re.MULTILINE | re.DOTALL)
     screen.send(keys)
     screen.wait_for("moot models choose", 10)
     screen.wait_for("›", 20)
     assert file(moot).read_text() == NOBODY
     again = start()
     again.wait_for("›", 20)
-    assert "no model is chosen yet" not in again.text
+    assert "No model is configured yet" not in again.text
 
 
 def test_ctrl_c_leaves_and_writes_nothing(moot: MootProcess, start: Start) -> None:
@@ -132,7 +132,7 @@ def test_ctrl_c_leaves_and_writes_nothing(moot: MootProcess, start: Start) -> No
     assert not list(moot.home.rglob("model-later"))
     assert file(moot).read_text() == NOBODY
     assert "Traceback" not in screen.text
-    start().wait_for("no model is chosen yet", 20)
+    start().wait_for("No model is configured yet", 20)
 
 
 def test_a_model_that_refuses_is_not_written_and_the_choice_is_there_again(
@@ -142,10 +142,10 @@ def test_a_model_that_refuses_is_not_written_and_the_choice_is_there_again(
     asked(screen)
     screen.send("1\r")
     screen.wait_for("this key was revoked", 20)
-    screen.wait_for("Another number or key", 10)
+    screen.wait_for("Type another number or key", 10)
     assert "main" not in file(moot).read_text()
     screen.send("17\r")
-    screen.wait_for("There is no 17.", 10)
+    screen.wait_for("17 is not on the list.", 10)
     screen.send("2\r")
     screen.wait_for("demo@demo answered", 20)
     screen.wait_for("›", 20)
@@ -160,7 +160,7 @@ def test_a_pasted_key_is_unseen_tried_and_kept_where_only_the_person_can_read(
     screen.send(KEY)
     screen.wait_for("> " + "*" * 24, 10)
     screen.send("\r")
-    screen.wait_for("nobody but you can read", 20)
+    screen.wait_for("only you can read", 20)
     screen.wait_for("›", 20)
     assert KEY.encode() not in screen.raw
     assert server.requests()[-1]["headers"].get("Authorization", server.requests()[-1]["headers"].get("authorization")) == f"Bearer {KEY}"
@@ -173,11 +173,11 @@ def test_whose_a_key_is_is_asked_where_its_form_does_not_tell(moot: MootProcess,
     screen = start(more=openai(server))
     asked(screen)
     screen.send("neither\r")
-    screen.wait_for("neither a number of the list nor an API key", 10)
+    screen.wait_for("neither a number on the list nor an API key", 10)
     screen.send("abcdefghijklmnop-0123456789\r")
-    screen.wait_for("number or name>", 10)
+    screen.wait_for("Number or name>", 10)
     screen.send("openai\r")
-    screen.wait_for("is your main model now", 20)
+    screen.wait_for("is your main model", 20)
     assert "abcdefghijklmnop-0123456789" in file(moot).read_text()
 
 
@@ -185,12 +185,12 @@ def test_yes_takes_the_first_and_asks_nothing(moot: MootProcess, start: Start, s
     file(moot).write_text(NOBODY + openai(server, KEY))
     ended = moot.run("run", "--yes", "--no-tools", "how many pears?")
     assert (ended.returncode, ended.stdout) == (0, b"Two pears.\n")
-    assert b"is your main model now" in ended.stderr
+    assert b"is your main model" in ended.stderr
     assert re.search(r"main: \S+@openai", file(moot).read_text())
     file(moot).write_text(NOBODY + openai(server, KEY))
     screen = start("--yes")
     screen.wait_for("›", 20)
-    assert "no model is chosen yet" not in screen.text
+    assert "No model is configured yet" not in screen.text
 
 
 def test_yes_ends_with_the_reason_when_the_first_refuses(moot: MootProcess, refusing: ScriptedProcess) -> None:
@@ -205,7 +205,7 @@ def test_nobody_is_asked_without_a_terminal(moot: MootProcess, server: ScriptedP
     file(moot).write_text(NOBODY + openai(server, KEY))
     ended = moot.run("run", "--no-tools", "how many pears?", stdin=b"")
     assert (ended.returncode, ended.stdout) == (0, b"Two pears.\n")
-    assert b"chosen" not in ended.stderr
+    assert b"Available models" not in ended.stderr
     assert "main" not in file(moot).read_text()
     assert moot.run("models", "choose").returncode == 2
     assert moot.run(stdin=b"").returncode == 2
@@ -214,7 +214,7 @@ def test_nobody_is_asked_without_a_terminal(moot: MootProcess, server: ScriptedP
 def test_a_model_named_by_the_person_is_not_asked_about(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
     screen = start("run", "--no-tools", "-m", "demo", "how many pears?", more=openai(server, KEY))
     assert screen.wait_exit(20) == 0
-    assert "chosen" not in screen.text
+    assert "Available models" not in screen.text
     assert "main" not in file(moot).read_text()
 
 

@@ -1,4 +1,4 @@
-"""Edits a text in the user's editor without ever losing what was written.
+"""Editing of a text in the user's editor without ever losing what was written.
 
 The file is created in a private folder below `state/drafts` of the home and removed only after its text was read back. If the editor or
 moot crashes, or the terminal is closed, the file stays there.

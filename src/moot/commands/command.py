@@ -108,7 +108,7 @@ class RunOverrides:
 
 @dataclass(slots=True)
 class CommandContext:
-    """What a command works on: the engine, the working directory, the conversation and the overrides."""
+    """The context of a command: the engine, the working directory, the conversation and the overrides."""
 
     engine: Engine
     directory: str

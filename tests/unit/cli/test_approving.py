@@ -64,7 +64,7 @@ def test_enter_chooses_nothing_and_only_shown_keys_are_answers() -> None:
 
 @pytest.mark.parametrize(
     ("key", "answer"),
-    [("y", Answer(True)), ("s", Answer(True, "conversation")), ("n", Answer(False, reason="the user said no"))],
+    [("y", Answer(True)), ("s", Answer(True, "conversation")), ("n", Answer(False, reason="denied by the user"))],
 )
 def test_each_key_proposes_its_answer(key: str, answer: Answer) -> None:
     request = prompt(PART)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from moot.cli.approving.offered import options_by_key, label
+from moot.cli.approving.offered import label, options_by_key
 from moot.types.outside import Option, OptionKind
 
 

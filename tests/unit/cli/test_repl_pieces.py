@@ -15,7 +15,7 @@ from prompt_toolkit.utils import get_cwidth
 from moot.cli.repl.composer import Composer
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.history import PromptHistory
-from moot.cli.repl.mentions import read_mentions, paths_of
+from moot.cli.repl.mentions import paths_of, read_mentions
 from moot.cli.repl.notices import notification_text
 from moot.cli.repl.status import Status, branch_of, status_line
 from moot.errors import Refused, UsageError
@@ -61,7 +61,7 @@ def test_mentions_are_files_lines_folders_pictures_or_plain_text(tmp_path: Path)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "x").write_text("")
     paths = paths_of(str(tmp_path))
-    found = read_mentions('@"a b.txt" (see @d/), @p.png and me@example.org, @nobody @gone.txt @"a b.txt"', paths)
+    found = read_mentions('@"a b.txt" (see @d/), @p.png and me@example.org, @missing @gone.txt @"a b.txt"', paths)
     assert [part.get("text", part.get("mediaType")) for part in found.parts] == [
         f"{tmp_path}/a b.txt:\n\none\ntwo\nthree",
         "d/:\n\nx",

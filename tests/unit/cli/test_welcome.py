@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.screen.cells import width_of
-from moot.cli.welcome.drawing import render, number_names
+from moot.cli.welcome.drawing import number_names, render
 from moot.cli.welcome.finding import Discovery, Offer
 from moot.cli.welcome.keys import is_key, vendor_of
 from moot.config.home import KEY_VARIABLES

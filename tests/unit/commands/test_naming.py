@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from moot.commands import find, names, parse
-from moot.commands.settings import MODES, next_mode
 from moot.commands.catalogue import ALIASES
+from moot.commands.settings import MODES, next_mode
 from moot.errors import UsageError
 
 

@@ -23,7 +23,7 @@ from moot.cli.output import Output
 from moot.cli.prompt.application import InlineApplication, bind, fragments
 
 TIMER_SECONDS = 0.02
-"""How early a timer of the event loop may fire."""
+"""Tolerance for timers of the event loop that fire early."""
 POLL_SECONDS = 0.5
 """Time between two checks for expiry and for answers given elsewhere."""
 

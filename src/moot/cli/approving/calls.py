@@ -63,7 +63,7 @@ class CallPrompt(Prompt):
 
     def choose(self, key: str) -> None:
         if self.edited is None and (option := self._options.get(key)) is not None:
-            self.propose(Answer(option.allows, option.id, "" if option.allows else "the user said no"))
+            self.propose(Answer(option.allows, option.id, "" if option.allows else "denied by the user"))
             return
         match key:
             case "y":
@@ -74,7 +74,7 @@ class CallPrompt(Prompt):
                 self._entered = []
                 self._ask_pattern()
             case "n":
-                self.propose(Answer(False, reason="the user said no"))
+                self.propose(Answer(False, reason="denied by the user"))
             case "b":
                 self.input = TextInput("No, because: ", "", self._deny_because)
             case "?":

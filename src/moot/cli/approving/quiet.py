@@ -1,4 +1,4 @@
-"""Tells keys that are meant as answers from text that was being typed. Pure: the caller passes the time."""
+"""Distinction between keys meant as answers and text that was being typed. Pure: the caller passes the time."""
 
 from __future__ import annotations
 

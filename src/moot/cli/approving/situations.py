@@ -39,14 +39,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalContext:
-    """What the prompt of one approval needs from the engine."""
+    """The engine as the prompt of one approval needs it."""
 
     directory: str
     """Working directory of the call; untrusted."""
     requested_by: str
     """Agent and step."""
     resume: str
-    """How to answer later."""
+    """Instruction for answering later."""
     now: Callable[[], int]
     """Return the wall clock time in milliseconds."""
     answered: Callable[[], Awaitable[Answer | None]]

@@ -80,11 +80,11 @@ def _answer(approval: Approval, line: str) -> Answer | None:
     verdict = verdict.lower().rstrip(",:.")
     option = options_by_key(approval.options).get(verdict)
     if option is not None and not reason:
-        return Answer(option.allows, option.id, "" if option.allows else "the user said no")
+        return Answer(option.allows, option.id, "" if option.allows else "denied by the user")
     if verdict in _YES and not reason:
         return Answer(approved=True)
     if verdict in _NO:
-        return Answer(approved=False, reason=reason.strip().removeprefix("because").strip() or "the user said no")
+        return Answer(approved=False, reason=reason.strip().removeprefix("because").strip() or "denied by the user")
     if approval.options:
         return None
     offered = {"s": bool(approval.lasting), "a": approval.always}

@@ -1,4 +1,4 @@
-"""Loads items page by page, only as many as needed."""
+"""Loading of items page by page, only as many as needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from moot.cli.picking.listing import Listing
 
 
 class PageLoader:
-    """Fills one listing. The owner closes it with `aclose`."""
+    """Pages of items, loaded into one listing. The owner closes it with `aclose`."""
 
     def __init__(self, items: Items, listing: Listing) -> None:
         self.listing = listing

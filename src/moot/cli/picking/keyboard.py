@@ -1,4 +1,4 @@
-"""Keeps what the user types until the application reads it, and restores the terminal in any case."""
+"""Typed keys, kept until the application reads them. The terminal is restored in any case."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from moot.cli.picking.drawing import terminal_size
 __all__ = ["InlineApplication", "TerminalStream", "bind", "fragments", "window_size"]
 
 ESCAPE_SECONDS = 0.05
-"""How long an Esc waits for the rest of a key sequence. A longer wait makes Esc feel slow."""
+"""Timeout for the rest of a key sequence after Esc. A longer one makes the Esc key feel slow."""
 
 _STYLES = {
     "bold": "bold",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from moot.cli.repl.paper import Scrollback
-from moot.cli.screen import Transcript
+from moot.cli.repl.paper import Scrollback, new_transcript
 from moot.guard.terminal import clean
 from moot.types.event import Event
 from moot.types.run import Run
+
+if TYPE_CHECKING:
+    from moot.cli.screen.transcript import Transcript
 
 __all__ = ["RunDisplay"]
 
@@ -18,7 +21,7 @@ _NO_SPINNER = "*"
 
 
 class RunDisplay:
-    """Shows one run at a time. Finished text goes to the scrollback."""
+    """Display of one run at a time. Finished text goes to the scrollback."""
 
     def __init__(self, scrollback: Scrollback) -> None:
         self._scrollback = scrollback
@@ -53,7 +56,7 @@ class RunDisplay:
     def start(self) -> None:
         """Start showing a run."""
         self._close()
-        self._transcript = Transcript(self._scrollback.look)
+        self._transcript = new_transcript(self._scrollback.look)
         if not self._started:
             self._started, self._has_output = time.monotonic(), False
 

@@ -1,4 +1,4 @@
-"""Asks the user for the approvals that a run waits for, and passes the answers on."""
+"""Approvals that a run waits for: ask the user and pass the answers on."""
 
 from __future__ import annotations
 

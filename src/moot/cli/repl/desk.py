@@ -31,7 +31,7 @@ from moot.cli.repl.shown import ScreenView
 from moot.cli.repl.status import Status, current_status, status_line, truncate
 from moot.cli.repl.talk import InteractiveConversation
 from moot.cli.repl.terminal import Terminal
-from moot.cli.screen import look_of
+from moot.cli.screen.terminal import look_of
 from moot.commands import CommandContext
 from moot.errors import MootError
 from moot.plugins.registry import attribute
@@ -51,7 +51,7 @@ Action = Callable[[], Awaitable[None]]
 
 
 class ReplScreen:
-    """Implements `hands.ReplActions` and `doing.ReplHost`."""
+    """The REPL on a screen, with the interfaces `ReplActions` and `ReplHost`."""
 
     def __init__(self, context: CommandContext, group: TaskGroup, output: Output) -> None:
         register_sequences()

@@ -1,4 +1,4 @@
-"""Carries out typed lines: prompts, slash commands, shell commands and exit words. Independent of the terminal."""
+"""Handling of typed lines: prompts, slash commands, shell commands and exit words. Independent of the terminal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXIT_WORDS = frozenset({"q", "exit", "quit"})
 
 
 class ReplHost(Protocol):
-    """What the input handler needs from the terminal."""
+    """The terminal as the input handler needs it."""
 
     async def suspend_for(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run work that needs the terminal for itself."""
@@ -60,7 +60,7 @@ class ReplHost(Protocol):
 
 
 class InputHandler:
-    """Carries out lines, one after another. Errors are raised as MootError."""
+    """Handling of lines, one after another. Errors are raised as MootError."""
 
     def __init__(
         self,

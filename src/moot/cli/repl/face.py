@@ -18,7 +18,7 @@ __all__ = ["ConversationView"]
 
 
 class ConversationView(Protocol):
-    """Shows a conversation. Only `decide` waits for the user."""
+    """The display of a conversation. Only `decide` waits for the user."""
 
     def prompted(self, text: str) -> None:
         """Show a prompt that is answered next."""

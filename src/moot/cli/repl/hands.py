@@ -34,7 +34,7 @@ class ReplActions(Protocol):
 
 
 class KeyHandler:
-    """Implements `keys.KeyActions`."""
+    """Key presses while composing, with the interface `KeyActions`."""
 
     def __init__(self, composer: Composer, actions: ReplActions) -> None:
         self.leading = False

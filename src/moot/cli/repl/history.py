@@ -13,7 +13,7 @@ from prompt_toolkit.history import History
 __all__ = ["PromptHistory"]
 
 _READ_BYTES = 2_000_000
-"""How much of the end of the file is read."""
+"""Number of bytes read from the end of the file."""
 _MAX_CHARACTERS = 20_000
 """Longer entries are not saved."""
 

@@ -43,20 +43,20 @@ class Key:
 
 
 KEYS = (
-    Key("Enter", "Send; queue the prompt while an answer is being generated", "enter", (("enter",),)),
+    Key("Enter", "Send; queue while an answer is running", "enter", (("enter",),)),
     Key("Alt+Enter, Ctrl+J, \\ at the end", "New line", "newline", (("escape", "enter"), ("c-j",))),
-    Key("Esc", "Stop the answer; the part received so far is kept", "stop", (("escape",),)),
-    Key("Ctrl+C", "Put the draft aside; stop the answer; press twice to exit", "cancel", (("c-c",),)),
-    Key("Ctrl+D", "Exit if the composer is empty", "end", (("c-d",),)),
-    Key("Up", "In the first line: queued prompt, draft put aside, history", "up", (("up",),)),
+    Key("Esc", "Stop the answer; received text is kept", "stop", (("escape",),)),
+    Key("Ctrl+C", "Put the draft aside, stop, or (twice) exit", "cancel", (("c-c",),)),
+    Key("Ctrl+D", "Exit if nothing is typed", "end", (("c-d",),)),
+    Key("Up", "Queued prompt, draft put aside, history", "up", (("up",),)),
     Key("Down", "Forward in the history", "down", (("down",),)),
-    Key("Del", "If the composer is empty: drop the queued prompt", "delete", (("delete",),)),
+    Key("Del", "Drop the queued prompt if nothing is typed", "delete", (("delete",),)),
     Key("Ctrl+R", "Search the history", "search", (("c-r",),)),
     Key("Tab", "Complete /commands and @files", "complete", (("tab",),)),
     Key("Shift+Tab", "Next mode: ask, edits, plan, auto", "next_mode", (("s-tab",),)),
     Key("F2", "Next recently used model", "next_model", (("f2",),)),
     Key("Ctrl+G", "Edit in $EDITOR", "editor", (("c-g",),)),
-    Key("Ctrl+O", "Print the last folded output in full; again: the one before", "expand", (("c-o",),)),
+    Key("Ctrl+O", "Print folded output in full, last one first", "expand", (("c-o",),)),
     Key("Ctrl+L", "Redraw the screen", "redraw", (("c-l",),)),
     Key("Ctrl+Z", "Suspend; fg resumes", "suspend", (("c-z",),)),
 )

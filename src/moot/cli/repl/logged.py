@@ -1,4 +1,4 @@
-"""Shows log messages as lines of the REPL, so that they don't disturb the screen."""
+"""Log messages shown as lines of the REPL, so that they don't disturb the screen."""
 
 from __future__ import annotations
 

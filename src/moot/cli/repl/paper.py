@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from moot.cli.screen import Folded, Look, Transcript
-from moot.cli.screen.look import tidy
+from moot.cli.screen.look import Look, tidy
 from moot.convert.given import origin_words
 from moot.errors import MootError
 from moot.guard.terminal import clean
+from moot.plugins.registry import attribute
 from moot.types.conversation import Conversation
 from moot.types.message import Message
 from moot.types.part import text_of
 
-__all__ = ["Scrollback"]
+if TYPE_CHECKING:
+    from moot.cli.screen.cards import Folded
+    from moot.cli.screen.transcript import Transcript
+
+__all__ = ["Scrollback", "new_transcript"]
+
+_TRANSCRIPT = "moot.cli.screen.transcript:Transcript"
+"""Loaded by path for the first message: the first prompt does not wait for Markdown."""
 
 MAX_ECHOED_LINES = 20
 """Lines of a prompt that are shown."""
@@ -74,7 +82,7 @@ class Scrollback:
         if message.role == "user" and (text := text_of(message.parts)):
             self.prompted(text)
             return
-        transcript = Transcript(self.look)
+        transcript = new_transcript(self.look)
         transcript.message(message)
         self.fold(transcript.folded)
         self.add(transcript.take() + "\n")
@@ -98,3 +106,9 @@ class Scrollback:
     def styled(self, text: str, style: str) -> str:
         """Return the text in a style, if there is colour."""
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.look.colour and style and text else text
+
+
+def new_transcript(look: Look) -> Transcript:
+    """Return an empty transcript."""
+    transcript: Transcript = attribute(_TRANSCRIPT)(look)
+    return transcript

@@ -79,8 +79,8 @@ class _QueuedStream(TerminalStream):
 class TerminalWriter(Vt100_Output):
     """The terminal's output. It never asks for the cursor position, because the answer would arrive as typed text.
 
-    A terminal that accepts nothing for a while (a stopped pager, a dead connection) does not block anyone. Whoever draws awaits
-    `caught_up` first, so at most one frame is queued.
+    A terminal that accepts nothing for a while (a stopped pager, a dead connection) does not block anyone. Await `caught_up` before
+    drawing, so that at most one frame is queued.
     """
 
     def __init__(self, *, colour: bool) -> None:

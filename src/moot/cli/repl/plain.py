@@ -21,7 +21,7 @@ from moot.cli.repl.doing import InputHandler
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.paper import Scrollback
 from moot.cli.repl.talk import InteractiveConversation
-from moot.cli.screen import look_of
+from moot.cli.screen.terminal import look_of
 from moot.commands import CommandContext
 from moot.errors import MootError
 from moot.types.approval import Approval
@@ -43,7 +43,7 @@ _FLUSH_SECONDS = 0.1
 
 
 class PlainRepl:
-    """Implements `doing.ReplHost`, with the same interface as `desk.ReplScreen`."""
+    """The REPL as plain lines, with the interface `ReplHost`."""
 
     def __init__(self, context: CommandContext, group: TaskGroup, output: Output) -> None:
         self._group, self.output = group, output
@@ -164,7 +164,7 @@ class PlainRepl:
 
 
 class _PlainView:
-    """Implements `ConversationView`."""
+    """The display of a conversation as plain lines."""
 
     def __init__(self, repl: PlainRepl, scrollback: Scrollback, display: RunDisplay, context: CommandContext) -> None:
         self._repl, self._scrollback, self._display, self._engine = repl, scrollback, display, context.engine

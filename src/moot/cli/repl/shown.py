@@ -1,4 +1,4 @@
-"""Shows a conversation on the screen."""
+"""The display of a conversation on the screen."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Notify = Callable[[NotificationKind, float], None]
 
 
 class ScreenView:
-    """Implements `ConversationView`."""
+    """The display of a conversation on the screen."""
 
     def __init__(
         self, engine: Engine, notify: Notify, scrollback: Scrollback, display: RunDisplay, terminal: Terminal, output: Output

@@ -1,4 +1,4 @@
-"""One interactive conversation: sends prompts, follows events and manages the queue. Independent of the terminal."""
+"""An interactive conversation: prompts, events and the queue. Independent of the terminal."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class QueuedPrompt:
 
 
 class InteractiveConversation:
-    """Submits prompts, follows and stops runs, in one conversation at a time. Its tasks run in the given group."""
+    """The open conversation: submits prompts, follows runs and stops them. Its tasks run in the given group."""
 
     def __init__(self, context: CommandContext, group: TaskGroup, view: ConversationView) -> None:
         self.context = context
@@ -50,7 +50,7 @@ class InteractiveConversation:
         self.live: str | None = None
         """The active run."""
         self.conversation: Conversation | None = None
-        """As of the end of the last run."""
+        """Snapshot from the end of the last run."""
         self.interrupted = False
         """True if the opened conversation has an interrupted answer."""
         self._engine = context.engine

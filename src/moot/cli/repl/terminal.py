@@ -43,7 +43,7 @@ _STYLE = Style.from_dict(
 
 
 class Terminal:
-    """Draws the screen. Its content comes from the callbacks."""
+    """The screen. Its content comes from callbacks."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ _COLUMNS = (Column("NO", 4, right=True), Column("WHEN", 16, rank=2), Column("ROL
 
 @dataclass(frozen=True, slots=True)
 class EditOptions:
-    """How an edited message is answered."""
+    """Options for answering an edited message."""
 
     flags: RunFlags = field(default_factory=RunFlags)
     shown: ShowFlags = field(default_factory=ShowFlags)

@@ -1,10 +1,9 @@
-"""Decides whether the user must choose a model first. Light, so that every command can call it."""
+"""Check whether the user must choose a model first. Light, so that every command can call it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from moot.agents.known.finding import agent_called
 from moot.cli.output import Output
 from moot.config.loading import Loaded
 from moot.config.settings import Settings
@@ -13,6 +12,7 @@ from moot.plugins.registry import attribute
 __all__ = ["ensure_model", "needs_main_model", "skip_file"]
 
 _CHOOSE = "moot.cli.welcome.choosing:choose"
+_AGENT_CALLED = "moot.agents.known.finding:agent_called"
 
 
 async def ensure_model(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded:
@@ -27,10 +27,10 @@ async def ensure_model(loaded: Loaded, output: Output, *, yes: bool = False) -> 
 
 
 def needs_main_model(settings: Settings, agent: str | None, model: str | None) -> bool:
-    """Return True if a new conversation would use the main model: no other one is named, and the agent has none."""
-    if model not in (None, "", "main"):
+    """Return True if a new conversation would use the main model and none is configured."""
+    if settings.models.main or model not in (None, "", "main"):
         return False
-    named = agent_called(settings, agent or "default")
+    named = attribute(_AGENT_CALLED)(settings, agent or "default")
     return named is not None and named.agent_type == "moot" and named.model in ("", "main")
 
 

@@ -1,4 +1,4 @@
-"""Asks which model to use, tries it and writes it to the configuration."""
+"""The question which model to use. The chosen model is tried and written to the configuration."""
 
 from __future__ import annotations
 
@@ -53,6 +53,8 @@ async def choose(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded
 
 @dataclass(frozen=True, slots=True)
 class _Chooser:
+    """The question and its state."""
+
     settings: Settings
     found: Discovery
     output: Output

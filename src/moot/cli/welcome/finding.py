@@ -35,7 +35,7 @@ class Offer:
     model: str
     """Its name at the provider; empty for the first model of a server that did not answer in time."""
     detail: str
-    """Where it comes from."""
+    """Its source, such as a variable or a server."""
     entry: ProviderSettings | None = None
     """Provider settings missing from the configuration; None if there are none."""
     values: Mapping[str, str] = field(default_factory=dict[str, str])

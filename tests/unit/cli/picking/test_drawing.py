@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from moot.cli.picking.drawing import Line, Canvas, View, truncate, draw, column_widths
+from moot.cli.picking.drawing import Canvas, Line, View, column_widths, draw, truncate
 from moot.cli.picking.items import Action, Choice, Column, Item, Scope
 from moot.cli.picking.listing import Listing
 

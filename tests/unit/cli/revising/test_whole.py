@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.revising.blocks import entry_of, parts_of
-from moot.cli.revising.whole import Revision, revision, render_conversation
+from moot.cli.revising.whole import Revision, render_conversation, revision
 from moot.errors import UsageError
 from moot.types.message import Message
 from moot.types.part import Part, text_of, text_part
