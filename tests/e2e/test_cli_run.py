@@ -223,14 +223,14 @@ def test_a_person_decides_about_a_call(
     (moot.home / "config.yaml").write_text(obedient.config())
     terminal = moot.terminal("run", 'call write_file {"path": "made.txt", "content": "x\\u001b[2Jy"}', term="dumb")
     terminal.expect(rb"write_file wants to run")
-    terminal.expect(rb"Allow it\?")
+    terminal.expect(rb"Allow\?")
     assert terminal.before is not None
     assert rb"\x1b[2J" in terminal.before  # spelled out, not acted on
     assert b"\x1b[2J" not in terminal.before
     assert not (moot.work / "made.txt").exists()
     terminal.sendline(typed[0])
     for line in typed[1:]:
-        terminal.expect(rb"Allow it\?")
+        terminal.expect(rb"Allow\?")
         terminal.sendline(line)
     terminal.expect(pexpect.EOF)
     terminal.close()
@@ -242,14 +242,14 @@ def test_a_person_decides_about_a_call(
 def test_a_question_outlives_its_process(moot: MootProcess, obedient: ScriptedProcess) -> None:
     (moot.home / "config.yaml").write_text(obedient.config())
     terminal = moot.terminal("run", 'call write_file {"path": "made.txt", "content": "x"}', term="dumb")
-    terminal.expect(rb"Allow it\?")
+    terminal.expect(rb"Allow\?")
     terminal.kill(signal.SIGKILL)
     terminal.expect(pexpect.EOF)
     assert json.loads(moot.run("chat", "list", "--json").stdout)["data"][0]["status"] == "waiting"
     assert moot.run("chat", "resume", "1").returncode == 3
     assert not (moot.work / "made.txt").exists()
     again = moot.terminal("chat", "resume", "1", term="dumb")
-    again.expect(rb"Allow it\?")
+    again.expect(rb"Allow\?")
     again.sendline("y")
     again.expect(pexpect.EOF)
     again.close()
