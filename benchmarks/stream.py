@@ -148,9 +148,9 @@ def what_was_seen(batches: list[tuple[Event, ...]]) -> tuple[str, int, int]:
 
 async def moot_worker(port: int, home: Path) -> None:
     """Answers each line `chunks rounds times` on stdin with the mean figures of a run."""
-    from moot.__main__ import spare_collector
+    from moot.__main__ import relax_garbage_collector
 
-    spare_collector()  # as the product's own process does
+    relax_garbage_collector()  # as the product's own process does
     directory = home.with_name("work")
     directory.mkdir()
     async with moot(port, home) as engine:

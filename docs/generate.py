@@ -16,7 +16,7 @@ from pathlib import Path
 
 from moot import errors
 from moot.cli.completing.table import FILE as TABLE
-from moot.cli.completing.table import leaves, made
+from moot.cli.completing.table import build_table, leaves
 from moot.cli.repl import keys as keyboard
 from moot.cli.tree import TREE
 from moot.commands import find, names
@@ -93,7 +93,7 @@ def tools() -> str:
 
 
 def commands() -> str:
-    return table(("command", "what it does"), ((f"`moot {' '.join(path)}`", command.words) for path, command in leaves(TREE)))
+    return table(("command", "what it does"), ((f"`moot {' '.join(path)}`", command.help) for path, command in leaves(TREE)))
 
 
 def slash_commands() -> str:
@@ -142,7 +142,7 @@ def stale(folder: Path) -> list[Path]:
 
 def tables() -> dict[Path, JsonObject]:
     """The files of plain data, as the code has them now: those that spare the program an import, and what the server can do."""
-    return {TABLE: made(), standing_in.FILE: standing_in.generated_table(), OPERATIONS: specification(routed())}
+    return {TABLE: build_table(), standing_in.FILE: standing_in.generated_table(), OPERATIONS: specification(routed())}
 
 
 def main(folder: Path, *, check: bool) -> int:

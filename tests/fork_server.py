@@ -293,7 +293,8 @@ def _serve(address: str) -> None:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(address)
     listener.listen(64)
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     parent = os.getppid()
     while os.getppid() == parent:
         ready, _, _ = select.select([listener, read], [], [], 1.0)

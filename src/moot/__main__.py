@@ -1,4 +1,4 @@
-"""Picks a face."""
+"""Entry point of the `moot` program."""
 
 import gc
 import sys
@@ -7,17 +7,17 @@ from moot.plugins import FACES
 
 
 def main() -> int:
-    """The command line; its exit code."""
+    """Run the command line and return its exit code."""
     arguments = sys.argv[1:]
-    spare_collector()
+    relax_garbage_collector()
     return int(FACES.load("cli")(arguments))
 
 
-def spare_collector() -> None:
-    """Has the garbage collector look less often; for a process that is moot's own.
+def relax_garbage_collector() -> None:
+    """Raise the garbage collector's thresholds. Only for moot's own processes.
 
-    A stream makes thousands of small objects that live as long as their run and form no cycles: with the default thresholds (700, 10,
-    10) going over them again and again is a tenth of what a streamed chunk costs.
+    A stream creates thousands of small objects without cycles that live as long as their run. With the default thresholds (700, 10,
+    10), traversing them again and again takes a tenth of the time per streamed chunk.
     """
     gc.set_threshold(50_000, 20, 100)
 

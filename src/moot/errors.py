@@ -1,21 +1,21 @@
-"""Every error that moot raises on purpose, one tree.
+"""The exception hierarchy of moot.
 
-MootError                      anything a caller may catch
-├── UsageError                 what was asked for cannot be: an unknown name, flag or value                exit 2
-│   ├── NotFound               no conversation, run, blob … with that id                                   exit 2
-│   └── ConfigError            a configuration that does not parse or does not fit (file, line, column)    exit 2
-├── NeedsApproval              a decision is wanted and nobody is there to make it                         exit 3
-├── OutputContract             the answer does not fit the schema asked for                                exit 4
-├── ProviderError              a model's endpoint refused, failed or sent nonsense                         exit 5
-├── LimitReached               steps, money, time, tokens                                                  exit 6
-├── Busy                       somebody else is at it: a live run, a held lock                             exit 7
-├── Cancelled                  a run was stopped before its end                                        exit 130
-├── Refused                    a guard said no: a path, a URL, a command                                   exit 1
-└── StoreError                 the database could not do it                                                exit 1
-    ├── StoreFull              no room left on the disk; nothing of the failed commit was kept             exit 1
-    ├── StoreCorrupt           the file is not a sound database                                            exit 1
-    ├── StoreTooNew            written by a newer moot; left untouched                                     exit 2
-    └── FenceLost              another owner has taken the run                                             exit 7
+MootError                      base class
+├── UsageError                 invalid request: an unknown name, option or value                           exit 2
+│   ├── NotFound               no conversation, run, blob … with this id                                   exit 2
+│   └── ConfigError            invalid configuration (with file, line and column)                          exit 2
+├── NeedsApproval              an approval is required and no one can be asked                             exit 3
+├── OutputContract             the answer does not match the requested schema                              exit 4
+├── ProviderError              a model endpoint rejected the request, failed, or sent an invalid response  exit 5
+├── LimitReached               a limit of steps, cost, time or tokens                                      exit 6
+├── Busy                       in use elsewhere: a live run, a lock                                        exit 7
+├── Cancelled                  the run was cancelled                                                       exit 130
+├── Refused                    a path, URL or command is not allowed                                       exit 1
+└── StoreError                 the database operation failed                                               exit 1
+    ├── StoreFull              the disk is full; the failed commit was rolled back                         exit 1
+    ├── StoreCorrupt           the database file is corrupt                                                exit 1
+    ├── StoreTooNew            the database was written by a newer moot and is not modified                exit 2
+    └── FenceLost              another process has taken over the run                                      exit 7
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class MootError(Exception):
-    """Base of all; `fix` is the next move for the person, one sentence or a command, empty when there is none."""
+    """Base class of all errors. `fix` tells the user what to do: a sentence or a command, or empty if unknown."""
 
     exit_code = 1
     code = "error"
@@ -52,10 +52,10 @@ class MootError(Exception):
         self.fix = fix
 
     def advice(self) -> str:
-        """The message with the next move behind it, for places that hold one text."""
+        """Return the message and the fix as one text."""
         if not self.fix:
             return self.message
-        return f"{self.message}{' ' if self.message.endswith(('.', '?', '!')) else '; '}{self.fix}"
+        return f"{self.message} {self.fix}" if self.message.endswith((".", "?", "!")) else f"{self.message}; {self.fix}"
 
 
 class UsageError(MootError):
@@ -75,7 +75,7 @@ class ConfigError(UsageError):
         super().__init__(f"{where}: {message}" if where else message, fix=fix)
         self.file = file
         self.line = line
-        """From 1; 0 = not known."""
+        """Line number starting at 1, or 0 if unknown."""
         self.column = column
 
 
@@ -108,12 +108,12 @@ class ProviderError(MootError):
         self.kind = kind
         """auth | rate_limit | overloaded | transport | timeout | invalid_request | context_too_long | content | protocol | failed"""
         self.status = status
-        """The HTTP status, for the log only: nobody above the provider decides by it."""
+        """HTTP status, for the log only. Code above the provider must not depend on it."""
         self.retryable = retryable
         self.retry_after = retry_after
-        """Seconds the provider asked us to wait; None when it did not say."""
+        """Seconds to wait before a retry, as requested by the provider. None if it did not say."""
         self.raw = raw
-        """The vendor's own bytes, kept in the log as they came (at most 64 KiB)."""
+        """The vendor's response bytes, stored unchanged in the log (at most 64 KiB)."""
 
 
 class LimitReached(MootError):

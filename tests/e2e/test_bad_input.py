@@ -20,7 +20,7 @@ BAD = [
     (["run", "-m", "claude-sonet-4-5@anthropic", "hi"], "providers: {anthropic: {api_key: x}}", "did you mean"),
     (["run", "--tools=reed_file", "hi"], MINE, "did you mean 'read_file'?"),
     (["run", "-c=nowhere", "hi"], MINE, "'nowhere'"),
-    (["run", "--modell", "x", "hi"], MINE, "Did you mean --model?"),
+    (["run", "--modell", "x", "hi"], MINE, "Did you mean '--model'?"),
     (["run", "-m", "claude-sonnet-4-5@anthropic", "hi"], "", "ANTHROPIC_API_KEY, or providers.anthropic.api_key in"),
     (["run", "hi"], "models: {main: x}\nmdels: {}\n", "config.yaml:2:1: unknown key 'mdels'; did you mean 'models'?"),
     (["run", "hi"], "models:\n  main: [x\nproviders: {}\n", "config.yaml:3:10: "),

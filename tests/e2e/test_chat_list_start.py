@@ -88,7 +88,7 @@ def test_the_list_is_seen_before_anything_heavy_is_imported_and_taken_over_witho
     before, written = screen.lines, len(screen.raw)
     gate.touch()
     screen.send("\x1b[C")  # the menu, once somebody reads keys
-    screen.wait_for("p reply to it next")
+    screen.wait_for("p use for --reply")
     assert b"apples" not in screen.raw[written:]  # only what changed was drawn
     screen.send("\x1b[D")
     screen.wait_for("Esc close")

@@ -108,13 +108,13 @@ def test_leaving_what_one_is_attached_to_does_not_stop_it(moot: MootProcess) -> 
     assert attached.stdout is not None and attached.stdout.read(4)
     attached.send_signal(signal.SIGINT)
     _, err = attached.communicate(timeout=20)
-    assert (attached.returncode, b"the run goes on" in err) == (130, True)
+    assert (attached.returncode, b"the run continues" in err) == (130, True)
     screen = PtyScreen(moot, "chat", "attach", line["conversation"], rows=8)
     screen.wait_for("word word", 20)
     screen.send(b"\x03")
     assert screen.wait_exit(20) == 130
     *said, left = screen.text.rstrip().splitlines()
-    assert left == f"moot: left; the run goes on: moot chat attach {line['conversation'][:13]}" and "word" in said[-1]
+    assert left == f"moot: detached; the run continues; follow it with: moot chat attach {line['conversation'][:13]}" and "word" in said[-1]
     assert [each["status"] for each in ps(moot)] == ["running"] and process.poll() is None
     assert moot.run("chat", "stop", line["conversation"]).returncode == 0
     assert process.wait(20) == 130
@@ -146,7 +146,7 @@ def test_a_prompt_interrupts_another_processes_answer(moot: MootProcess) -> None
 def test_a_prompt_is_said_into_another_processes_answer_which_is_followed(moot: MootProcess) -> None:
     process, line = begun(moot, "at leisure please")
     ended = moot.run("run", "-c", line["conversation"], "--no-tools", "--on-busy", "steer", "quickly")
-    assert (ended.returncode, b"said into" in ended.stderr) == (0, True)
+    assert (ended.returncode, b"added to the running answer" in ended.stderr) == (0, True)
     assert ended.stdout.endswith(b"Quick.\n")
     assert process.wait(40) == 0
     assert [role for role, _ in texts(moot, line["conversation"])] == ["user", "assistant"]

@@ -37,7 +37,7 @@ def test_its_own_answers_are_offered_and_a_run_whose_program_waits_is_not_left(m
         assert "[s] Yes, and don't ask again for commands that begin with 'ls -1'" in shown and "[1] No, and stop" in shown
         time.sleep(QUIET)
         screen.send("\x1b")
-        screen.wait_for("it can't be left", seconds=20)
+        screen.wait_for("so this cannot wait", seconds=20)
         time.sleep(QUIET)
         screen.send("s")
         screen.wait_for("acceptWithExecpolicyAmendment", seconds=20)

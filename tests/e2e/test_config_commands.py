@@ -48,7 +48,7 @@ def text(moot: MootProcess) -> str:
 
 def test_what_an_editor_changes_comes_into_force(moot: MootProcess, edit: Edit) -> None:
     screen = edit("sed -i s/20/21/")
-    screen.wait_for("is in force", 20)
+    screen.wait_for("saved", 20)
     assert screen.wait_exit() == 0
     assert text(moot) == TEXT.replace("20", "21")
     assert json.loads(moot.run("config", "get", "limits.steps", "--json").stdout)["value"] == 21
@@ -63,7 +63,7 @@ def test_what_an_editor_breaks_is_named_and_can_be_mended_or_left(moot: MootProc
     screen.wait_for("nothing was changed", 20)  # it is broken already
     screen.wait_for("got 'steps 20'\nEdit it again? [y/n]:\n", 20)
     screen.send("n\r")
-    screen.wait_for("is as it was", 20)
+    screen.wait_for("was not changed", 20)
     assert screen.wait_exit() == 2
     assert text(moot) == TEXT
 
@@ -72,7 +72,7 @@ def test_an_editor_that_fails_changes_nothing(moot: MootProcess, edit: Edit) -> 
     screen = edit("false")
     screen.wait_exit(20)
     assert text(moot) == TEXT
-    assert "in force" not in screen.text
+    assert "saved" not in screen.text
     assert "Traceback" not in screen.text
 
 
@@ -104,7 +104,7 @@ def test_what_would_be_wrong_is_not_set(moot: MootProcess) -> None:
 def test_a_layer_above_is_named_when_it_decides(moot: MootProcess) -> None:
     moot.more["MOOT_LIMITS__STEPS"] = "5"
     ended = moot.run("config", "set", "limits.steps", "30")
-    assert b"MOOT_LIMITS__STEPS decides it now" in ended.stderr
+    assert b"environment MOOT_LIMITS__STEPS, which overrides it" in ended.stderr
     assert moot.run("config", "get", "limits.steps").stdout == b"5\n"
 
 
@@ -135,7 +135,7 @@ def test_the_doctor_tells_which_key_wins_and_who_else_runs(moot: MootProcess) ->
     moot.more["ANTHROPIC_API_KEY"] = "sk-ant-another-0123456789"
     ended = moot.run("doctor", "--json")
     found = {item["name"]: item for item in json.loads(ended.stdout)["data"]}
-    assert "…WXYZ of user" in found["keys"]["detail"]
+    assert "…WXYZ from user" in found["keys"]["detail"]
     assert "not OPENAI_API_KEY" in found["keys"]["detail"]
     assert found["keys"]["state"] == "note"
     assert "ANTHROPIC_API_KEY is not sent" in found["keys"]["detail"]

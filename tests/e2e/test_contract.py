@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from e2e.cli_process import COMMAND, MootProcess, make
+from moot.cli.arguments.signatures import arguments_of
 from moot.cli.command import Command
 from moot.cli.completing.table import leaves
-from moot.cli.slots import slots_of
 from moot.cli.tree import TREE
 from moot.plugins.registry import attribute
 
@@ -63,7 +63,7 @@ def test_whatever_lists_can_give_json() -> None:
 
 
 def takes_json(command: Command) -> bool:
-    return any("--json" in slot.flags for slot in slots_of(attribute(command.path)))
+    return any("--json" in slot.flags for slot in arguments_of(attribute(command.path)))
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_arguments_that_are_no_text_are_no_crash(moot: MootProcess) -> None:
         )
         assert ended.returncode in (0, 2), ended.stderr
         assert b"Traceback" not in ended.stderr
-        assert b"unexpected" not in ended.stderr
+        assert b"Unexpected" not in ended.stderr

@@ -140,7 +140,7 @@ def test_the_form_that_keeps_everything_is_not_for_others(moot: MootProcess) -> 
 
 def test_what_is_no_text_for_a_screen_is_not_thrown_at_it(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "export", "1", "-f", "html")
-    screen.wait_for("is no text for a screen")
+    screen.wait_for("is not readable text")
     assert screen.wait_exit() == 2
 
 
@@ -152,7 +152,7 @@ def test_a_page_is_shared_only_after_a_yes_and_its_link_is_kept_nowhere(moot: Mo
     assert document(moot.run("share", "--list", "--json"))["data"] == []
     shared = moot.run("share", "1", "--yes", "--expires", "12h")
     link = shared.stdout.decode().strip()
-    assert shared.returncode == 0 and "/share/" in link and b"only programs on this machine" in shared.stderr
+    assert shared.returncode == 0 and "/share/" in link and b"only reachable from this machine" in shared.stderr
     (one,) = document(moot.run("share", "--list", "--json"))["data"]
     secret = link.rpartition("/")[2].encode()
     assert not [path for path in moot.home.rglob("*") if path.is_file() and secret in path.read_bytes()]
@@ -179,7 +179,7 @@ def test_a_file_that_is_there_is_replaced_only_after_a_yes(moot: MootProcess) ->
     (kept := moot.work / "kept.html").write_text("mine")
     refused = moot.run("export", "1", "-f", "html", "-o", str(kept))
     assert refused.returncode == 2 and b"--force" in refused.stderr and kept.read_text() == "mine"
-    for answer, words, code in (("n\r", "nothing was written", 1), ("y\r", "wrote", 0)):
+    for answer, words, code in (("n\r", "the file was not written", 1), ("y\r", "wrote", 0)):
         screen = PtyScreen(moot, "export", "1", "-f", "html", "-o", str(kept), columns=200)
         screen.wait_for("Replace it?")
         screen.send(answer)
@@ -208,5 +208,5 @@ def test_a_file_that_lost_its_end_is_written_anew_and_one_cut_short_says_how_to_
     (folder / first["data"][-1]["file"]).unlink()
     (folder / first["data"][-1]["file"]).mkdir()
     ended = moot.run("export", "--all", "-f", "html", "-o", str(folder))
-    assert ended.returncode == 1 and b"the same command goes on from there" in ended.stderr
+    assert ended.returncode == 1 and b"run the same command again to continue" in ended.stderr
     (folder / first["data"][-1]["file"]).rmdir()

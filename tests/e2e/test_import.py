@@ -172,4 +172,4 @@ def test_sources_are_imported_while_an_agent_writes_them(moot: MootProcess, endi
     watching.send_signal(ending)
     _, heard = watching.communicate(timeout=30)
     assert watching.returncode == 130
-    assert heard.decode().endswith("moot: ended; 4 new messages came in\n")
+    assert heard.decode().endswith("moot: stopped; imported 4 new messages\n")

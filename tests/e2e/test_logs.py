@@ -12,7 +12,7 @@ import pytest
 
 from e2e.cli_process import MootProcess, make
 from moot.cli import log_file
-from moot.cli.log_file import ToFile, file_of
+from moot.cli.log_file import FileHandler, file_of
 from moot.guard.secrets import redact
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
@@ -32,7 +32,7 @@ def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
 
 def sink(home: Path, level: int = logging.INFO) -> logging.Logger:
     logger = logging.Logger("moot.test", logging.DEBUG)
-    logger.addHandler(ToFile(file_of(home), level, lambda text: redact(text, ["hunter2-hunter2"])))
+    logger.addHandler(FileHandler(file_of(home), level, lambda text: redact(text, ["hunter2-hunter2"])))
     return logger
 
 
@@ -65,8 +65,8 @@ def test_a_full_file_is_put_aside_once(moot: MootProcess) -> None:
 
 def test_many_processes_write_whole_lines(moot: MootProcess) -> None:
     program = (
-        "import logging, sys; from pathlib import Path; from moot.cli.log_file import ToFile\n"
-        "h = ToFile(Path(sys.argv[1]), 20, str); l = logging.Logger('moot.x'); l.addHandler(h)\n"
+        "import logging, sys; from pathlib import Path; from moot.cli.log_file import FileHandler\n"
+        "h = FileHandler(Path(sys.argv[1]), 20, str); l = logging.Logger('moot.x'); l.addHandler(h)\n"
         "for n in range(200): l.info('%s %d %s', sys.argv[2], n, 'x' * 500)"
     )
     processes = [subprocess.Popen([sys.executable, "-c", program, str(file_of(moot.home)), str(number)]) for number in range(3)]

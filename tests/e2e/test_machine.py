@@ -214,7 +214,10 @@ def test_too_few_files_are_said_before_anything_begins(fresh: MootProcess) -> No
     moot = fresh
     ended = run(moot, "run", "--no-tools", "hi", before=open_files(16, 16))
     assert (ended.returncode, ended.stdout) == (1, b"")
-    assert ended.stderr == b"moot: this process may open only 16 files; moot needs 64\n  Raise the limit, as in ulimit -n 1024.\n"
+    assert (
+        ended.stderr
+        == b"moot: The limit of open files is 16; moot needs at least 64.\n  Raise the limit, for example with 'ulimit -n 1024'.\n"
+    )
     assert not (moot.home / "data").exists()
     assert run(moot, "run", "--no-tools", "hi", before=open_files(16, 256)).stdout == b"Hello.\n"
 
@@ -229,7 +232,7 @@ def test_files_that_run_out_are_a_word_and_lose_nothing(moot: MootProcess, left:
             os.close(file)
     assert ended.returncode in (0, 1, 2, 5)
     assert b"Traceback" not in ended.stderr
-    assert b"fault of moot" not in ended.stderr
+    assert b"bug in moot" not in ended.stderr
     if ended.returncode:
         assert b"oo many" in ended.stderr, ended.stderr
     else:
@@ -295,7 +298,7 @@ def test_a_process_that_never_had_a_terminal_works_and_asks_nobody(moot: MootPro
     ended = run(moot, "run", 'call write_file {"path": "made.txt", "content": "x"}', before=os.setsid)
     assert (ended.returncode, b"nobody is there" in ended.stderr, b"\x1b" in ended.stderr) == (3, True, False)
     ended = run(moot, before=os.setsid)
-    assert (ended.returncode, b"needs a terminal" in ended.stderr) == (2, True)
+    assert (ended.returncode, b"requires a terminal" in ended.stderr) == (2, True)
 
 
 def test_a_suspended_run_goes_on_where_it_stood(moot: MootProcess) -> None:

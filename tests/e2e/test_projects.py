@@ -62,11 +62,11 @@ def test_projects_are_listed_shown_and_changed(moot: MootProcess) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("add", "x", "--root", "/no/such/folder"), "no folder"),
-        (("add", " "), "needs a name"),
-        (("edit", "default"), "nothing to change"),
+        (("add", "x", "--root", "/no/such/folder"), "not a directory"),
+        (("add", " "), "name is empty"),
+        (("edit", "default"), "No change was given"),
         (("show", "nosuch"), "No project has"),
-        (("edit", "default", "--name", ""), "needs a name"),
+        (("edit", "default", "--name", ""), "name is empty"),
     ],
 )
 def test_mistakes_are_named(moot: MootProcess, arguments: tuple[str, ...], words: str) -> None:

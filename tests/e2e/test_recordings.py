@@ -82,9 +82,9 @@ def test_a_second_import_adds_nothing_and_says_so(homes: tuple[MootProcess, Moot
     two.run("import", str(file))
     before = json.loads(two.run("chat", "list", "--json").stdout)["data"]
     ended = two.run("import", str(file))
-    assert (ended.returncode, ended.stdout) == (0, b"") and b"is here already" in ended.stderr
+    assert (ended.returncode, ended.stdout) == (0, b"") and b"is already imported" in ended.stderr
     assert json.loads(two.run("chat", "list", "--json").stdout)["data"] == before
-    assert b"is here already" in one.run("import", str(file)).stderr
+    assert b"is already imported" in one.run("import", str(file)).stderr
 
 
 def test_an_imported_run_is_over_and_nobodys_and_its_conversation_goes_on(homes: tuple[MootProcess, MootProcess, Path]) -> None:
@@ -185,5 +185,5 @@ def test_what_another_agent_left_is_recognized_and_becomes_a_conversation(
     raws = [line for line in (RECORDED / file).read_bytes().splitlines(keepends=True) if line.strip()]
     shown = json.loads(moot.run("chat", "show", "1", "--raw", "--json").stdout)["data"]
     assert [frame["raw"].encode() for frame in shown] == raws
-    assert b"is here already" in moot.run("import", str(RECORDED / file), "-f", "recording").stderr
+    assert b"is already imported" in moot.run("import", str(RECORDED / file), "-f", "recording").stderr
     assert len(json.loads(moot.run("chat", "list", "--json").stdout)["data"]) == 1

@@ -57,7 +57,7 @@ def test_a_run_again_asks_and_says_the_same_without_network_and_without_tools(mo
     assert [one["calls"] for one in found["data"]] == [2, 1, 0]
     assert ((moot.work / "seen.txt").stat().st_mtime_ns, sorted(path.name for path in moot.work.iterdir())) == before
     said = moot.run("replay", "1", "--rerun")
-    assert said.returncode == 0 and said.stdout.count(b": the same\n") == 3
+    assert said.returncode == 0 and said.stdout.count(b": identical\n") == 3
 
 
 def test_what_would_be_asked_otherwise_now_is_told_and_is_exit_1(moot: MootProcess) -> None:

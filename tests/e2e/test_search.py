@@ -101,14 +101,14 @@ def test_a_query_that_can_not_be_meant_is_a_mistake_of_usage(moot: MootProcess) 
     for query, words in (
         ("role:bob", b"known: user, assistant, system"),
         ("agnet:x", b"did you mean agent:"),
-        (" ", b"nothing to search for"),
+        (" ", b"query is empty"),
     ):
         done = moot.run("search", query)
         assert (done.returncode, done.stdout) == (2, b"")
         assert words in done.stderr
     nothing = moot.run("search", "nowhere")
     assert (nothing.returncode, nothing.stdout) == (0, b"")
-    assert b"nothing found" in nothing.stderr
+    assert b"no results" in nothing.stderr
 
 
 def test_a_complete_index_is_read_without_the_engine_and_an_incomplete_one_is_completed(moot: MootProcess, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_search_by_meaning_names_what_it_needs_and_what_it_does_not_take(moot:
     assert moot.run("search", "that", "--wait", "9").returncode == 2
     for more in (["--best"], ["--cursor", "w1"]):
         ended = moot.run("search", "--meaning", "that", *more)
-        assert ended.returncode == 2 and "on one page" in ended.stderr.decode()
+        assert ended.returncode == 2 and "cannot be combined" in ended.stderr.decode()
 
 
 @needs_real

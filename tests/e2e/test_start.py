@@ -21,8 +21,6 @@ VENV = {"_virtualenv", "_distutils_hack"}
 CONNECTING = {"aiohappyeyeballs", "aiohttp", "aiosignal", "attr", "frozenlist", "idna", "multidict", "propcache", "yarl"}
 """aiohttp, and what it imports."""
 LOOP = {"anyio", "sniffio", "typing_extensions", "uvloop"}  # anyio takes sniffio where something else has brought it
-HELP = {"attr", "attrs", "cyclopts", "docstring_parser", "rich"}
-"""What explains a command line, and what that imports."""
 ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "providers", "runtime", "store", "tools"}
 NEVER = {
     "importlib.metadata",
@@ -48,7 +46,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
         {"cli", "config", "errors", "guard", "plugins", "store", "types"},
     ),
     "chat list": (("chat", "list"), {"orjson", "pysqlite3"}, {"cli", "config", "convert", "errors", "guard", "plugins", "store", "types"}),
-    "help": (("--help",), {"orjson", *HELP}, {"cli", "errors", "guard", "plugins", "types"}),
+    "help": (("--help",), {"orjson"}, {"cli", "errors", "guard", "plugins", "types"}),
 }
 
 

@@ -77,7 +77,7 @@ def test_tools_errors_and_times_are_counted_too(moot: MootProcess) -> None:
 
 def test_where_nothing_ran_it_says_so_and_a_wrong_sum_is_exit_2(moot: MootProcess) -> None:
     empty = moot.run("stats")
-    assert (empty.returncode, empty.stdout) == (0, b"") and b"there is no answer" in empty.stderr
+    assert (empty.returncode, empty.stdout) == (0, b"") and b"no answers" in empty.stderr
     assert json.loads(moot.run("stats", "--json").stdout)["total"]["runs"] == 0
     assert moot.run("stats", "--by", "colour").returncode == 2
     assert moot.run("stats", "--days", "0").returncode == 2

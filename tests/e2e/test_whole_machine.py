@@ -64,6 +64,6 @@ def test_a_report_for_people_counts_in_words_and_names_what_could_not_be_read(mo
     said = ended.stderr.decode()
     assert ended.returncode == 1
     assert f"{moot.home.parent}/.local/share/com.talkcody/talkcody.db: answer 'm7' is empty" in said
-    assert "moot: 1 record that could not be read, kept as it is\n" in said
+    assert "moot: 1 unreadable record kept unchanged\n" in said
     assert "1 picture, 1 record" in said
-    assert moot.run("import", "--all").stderr.decode() == "moot: 31 sources as before\n"
+    assert moot.run("import", "--all").stderr.decode() == "moot: 31 sources unchanged\n"

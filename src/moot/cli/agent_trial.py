@@ -1,4 +1,4 @@
-"""`moot agents test`: one small run of an agent."""
+"""The command `moot agents test`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import anyio
 
 from moot.agents.known.finding import presence_of
 from moot.cli.agents import agent_of
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.trying import try_model
 from moot.config.settings import Settings
 from moot.engine import open_engine
@@ -28,52 +28,52 @@ from moot.types.run import Prompt
 
 
 async def test(
-    name: Annotated[str, Parameter(kind="agent", help="Its name.")],
+    name: Annotated[str, Parameter(kind="agent", help="Name of the agent.")],
     /,
     *,
-    timeout: Annotated[float, Parameter(above=0, help="Seconds that the answer may take.")] = 120.0,
+    timeout: Annotated[float, Parameter(metavar="SECONDS", above=0, help="Maximum time for the answer.")] = 120.0,
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Asks an agent for one word, in an empty folder, with every permission denied; nothing of it is kept."""
+    """Run a short prompt with an agent in an empty directory, with every permission denied. Nothing is stored."""
     settings = configured(output).settings
     agent = agent_of(settings, name)
     if agent.agent_type == "moot":
         return await try_model(settings, agent.model, output, as_json=json)
     if not (found := presence_of(agent)).ready:
-        raise ConfigError(f"the agent {name!r} can't be run: {found.missing}", fix=found.install)
+        raise ConfigError(f"Agent {name!r} is not available: {found.missing}.", fix=found.install)
     return await _try_agent(settings, agent, output, seconds=timeout, as_json=json)
 
 
 async def _try_agent(settings: Settings, agent: Agent, output: Output, *, seconds: float, as_json: bool) -> int:
-    """Runs an outside agent once in a moot and a folder of its own, which are gone afterwards. Raises what its run ended with."""
+    """Run an outside agent once in a temporary home and directory. Raise ProviderError if the run fails."""
     with TemporaryDirectory(prefix="moot-") as folder:
         work = Path(folder) / "work"
         work.mkdir()
-        aside = replace(settings, home=Path(folder) / "home", agents={**settings.agents, agent.name: agent})
-        async with open_engine(aside) as engine:
+        temporary = replace(settings, home=Path(folder) / "home", agents={**settings.agents, agent.name: agent})
+        async with open_engine(temporary) as engine:
             prompt = Prompt(
                 (text_part(QUESTION),), directory=str(work), agent=agent.name, settings={"unattended": "deny", "timeout": seconds}
             )
-            began = anyio.current_time()
+            started = anyio.current_time()
             run = (await engine.runs.submit(prompt)).run
             ended = await engine.runs.wait(run.id)
-            took = anyio.current_time() - began
+            duration = anyio.current_time() - started
             message = await engine.store.conversations.message(ended.message)
     if ended.status != "finished":
-        failure = ended.error or Failure(f"it ended {ended.status}")
+        failure = ended.error or Failure(f"the run ended with status {ended.status}")
         raise ProviderError(f"{agent.name}: {failure.message}", fix=failure.fix)
     text = " ".join(text_of(message.parts).split())
     if as_json:
         facts: JsonObject = {
             "agent": agent.name,
             "text": text,
-            "seconds": round(took, 3),
+            "seconds": round(duration, 3),
             "usage": ended.usage.to_json(),
             "cost": ended.cost,
         }
         output.json(facts)
     else:
         output.line(f"{agent.name}: {text or '(no text)'}")
-        output.say(f"moot: answered in {took:.1f} s", "green")
+        output.say(f"moot: answered in {duration:.1f} s", "green")
     return 0

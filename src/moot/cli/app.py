@@ -1,4 +1,4 @@
-"""The command line's one entry: parses, runs the command, turns every error into words and an exit code."""
+"""The entry point of the command line: parse the arguments, run the command, and report errors with an exit code."""
 
 from __future__ import annotations
 
@@ -9,42 +9,41 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from moot.cli.arguments import settle, wants_json
+from moot.cli.arguments.parser import parse, wants_json
+from moot.cli.arguments.signatures import Call, wants_output
 from moot.cli.errors import INTERRUPTED, innermost, report
 from moot.cli.lines import Lines, close_quietly
-from moot.cli.reading import Call, read
-from moot.cli.slots import wants_output
 from moot.errors import MootError
 from moot.plugins.registry import attribute
 
-_ALONE = "moot.cli.repl.conversing:bare"
-"""What `moot` without a word does."""
+_REPL = "moot.cli.repl.conversing:bare"
+"""Path of the function that `moot` without a command runs."""
 
-_ALONE_YES = (["--yes"], ["-y"])
+_REPL_ARGUMENTS: tuple[list[str], ...] = ([], ["--yes"], ["-y"])
 
 _FILES = 64
-"""What a run of few tools opens at most, and some more."""
+"""Open files that a run with few tools needs, and some spare."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command line; its exit code."""
+    """Run one command line and return its exit code."""
     if not _open_missing_streams():
-        Lines().say("moot: stdout is closed; use >/dev/null when the output is not wanted", "red")
+        Lines().say("moot: stdout is closed. To discard the output, redirect it to /dev/null.", "red")
         return 1
-    arguments = settle(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--version"]:
         arguments = ["version"]
     output = Lines()
     try:
         result = _perform(arguments, output)
         sys.stdout.flush()
-    except BaseException as error:  # noqa: BLE001  the face's border
+    except BaseException as error:  # noqa: BLE001  the outermost frame: every error becomes a message and an exit code
         return _failed(innermost(error), output, as_json=wants_json(arguments))
     return result if isinstance(result, int) else 0
 
 
 def _perform(arguments: list[str], output: Lines) -> Any:
-    _check_files()
+    _check_open_files()
     call = _call(arguments)
     if call.bare:
         return call.command(*call.args, **call.keywords, **({"output": output} if wants_output(call.command) else {}))
@@ -52,28 +51,27 @@ def _perform(arguments: list[str], output: Lines) -> Any:
 
 
 def _call(arguments: list[str]) -> Call:
-    if not arguments or arguments in _ALONE_YES:
-        return Call(attribute(_ALONE), (), {"yes": bool(arguments)}, bare=False)
-    call: Call = read(arguments) or attribute("moot.cli.parsing:parse")(arguments)
-    return call
+    if arguments in _REPL_ARGUMENTS:
+        return Call(attribute(_REPL), (), {"yes": bool(arguments)}, bare=False)
+    return parse(arguments)
 
 
-def _check_files() -> None:
-    """Raises the limit of open files where it is low and may be raised. Raises MootError where it may not: a run would break half-way."""
+def _check_open_files() -> None:
+    """Raise a low limit of open files. Raise MootError if that is not allowed, because a run would fail halfway."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < _FILES:
         if hard != resource.RLIM_INFINITY and hard < _FILES:
-            words = f"this process may open only {soft} files; moot needs {_FILES}"
-            raise MootError(words, fix=f"Raise the limit, as in ulimit -n {_FILES * 16}.")
+            message = f"The limit of open files is {soft}; moot needs at least {_FILES}."
+            raise MootError(message, fix=f"Raise the limit, for example with 'ulimit -n {_FILES * 16}'.")
         resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES, hard))
 
 
 def _open_missing_streams() -> bool:
-    """Whether there is a stdout. A stream that is closed becomes an empty one first of all, or the database would get its number."""
+    """Return whether stdout is open. Replace closed streams by empty ones, so that the database doesn't get their descriptors."""
     has_stdout = sys.stdout is not None  # pyright: ignore[reportUnnecessaryComparison]  it is None when the descriptor is closed
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  it lives as long as the process
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  it stays open as long as the process
     return has_stdout
 
 
@@ -86,6 +84,6 @@ def _failed(error: BaseException, output: Lines, *, as_json: bool) -> int:
         if not isinstance(error, BrokenPipeError):
             return report(error, output, as_json=as_json)
     except BrokenPipeError:
-        pass  # whoever would have read the words is gone too
+        pass  # the reader of stderr is gone too
     close_quietly()
     return 1

@@ -1,4 +1,4 @@
-"""`moot backup` and `moot restore`: a home as one file, and back."""
+"""The commands `moot backup` and `moot restore`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Annotated
 
 from anyio import to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.progress import Progress
 from moot.config.home import home_of
 from moot.errors import UsageError
@@ -21,47 +21,51 @@ from moot.store.backing import read
 from moot.store.backing import restore as restored
 from moot.types.backup import Backup
 
-Source = Annotated[Path, Parameter(kind="file", help="A file that `moot backup` wrote.")]
+Source = Annotated[Path, Parameter(kind="file", help="Backup file.")]
 
 
 async def backup(
-    to: Annotated[Path | None, Parameter(kind="file", help="A new file, or a folder for it; else the folder backups of the home.")] = None,
+    to: Annotated[
+        Path | None, Parameter(kind="file", help="New file, or directory for it. Defaults to the directory backups in moot's home.")
+    ] = None,
     /,
     *,
-    check: Annotated[Path | None, Parameter(name="--check", kind="file", help="Only read that backup to its end and compare it.")] = None,
+    check: Annotated[Path | None, Parameter(name="--check", kind="file", help="Backup to verify instead of writing one.")] = None,
     with_secrets: Annotated[
-        bool, Parameter(name="--with-secrets", help="With the keys that stand in your configuration; else they are masked.")
+        bool, Parameter(name="--with-secrets", help="Include the API keys of your configuration, which are masked by default.")
     ] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Writes the whole home into one file, also while it is in use, and reads it again before it counts."""
+    """Write the whole home to one file, even while it is in use, and verify the file."""
     if check is not None:
         if to is not None:
-            raise UsageError("a file to write and --check exclude each other")
-        _tell("whole", await to_thread.run_sync(read, check.expanduser()), json, output)
+            raise UsageError("A destination and --check cannot be used together.")
+        _print_result("verified", await to_thread.run_sync(read, check.expanduser()), json, output)
         return
     progress = Progress(output)
     async with opened(output) as engine:
         folder = engine.settings.home / "backups"
         if to is None:
             await to_thread.run_sync(partial(folder.mkdir, mode=0o700, exist_ok=True))
-        await engine.store.forgetting.finish()  # what is to be forgotten is not kept in a backup
+        await engine.store.forgetting.finish()  # pending purges must not end up in the backup
         made = await engine.store.forgetting.backups.back_up(to or folder, secrets=with_secrets, tell=progress.show)
     progress.close()
-    _tell("wrote", made, json, output)
+    _print_result("wrote", made, json, output)
 
 
 async def restore(
     file: Source,
     /,
     *,
-    into: Annotated[Path | None, Parameter(name="--into", kind="file", help="The home that it becomes; else that of MOOT_HOME.")] = None,
-    replace: Annotated[bool, Parameter(name="--replace", help="Put what is in that home aside, beside it.")] = False,
+    into: Annotated[Path | None, Parameter(name="--into", kind="file", help="Home directory to restore to. Defaults to MOOT_HOME.")] = None,
+    replace: Annotated[
+        bool, Parameter(name="--replace", help="Replace existing data. The old data is kept in a directory next to it.")
+    ] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Makes a home of a backup: all of it, or nothing. A home that is not empty is left as it is, unless told otherwise."""
+    """Restore a home from a backup, completely or not at all. A home with data is only replaced with `--replace`."""
     home = into or home_of(os.environ)
     found, aside = await to_thread.run_sync(partial(restored, file.expanduser(), home, replace=replace))
     if json:
@@ -70,12 +74,12 @@ async def restore(
     _print(found, output)
     output.line(f"home      {home}")
     if aside is not None:
-        output.line(f"aside     {aside}")
+        output.line(f"old data  {aside}")
     if not found.has_secrets and (home / "config.yaml").exists():
-        output.say("moot: keys in the configuration were masked in that backup; put them back in config.yaml, or name variables", "yellow")
+        output.say("moot: this backup has no API keys; add them to config.yaml again, or use environment variables", "yellow")
 
 
-def _tell(what: str, found: Backup, as_json: bool, output: Output) -> None:
+def _print_result(what: str, found: Backup, as_json: bool, output: Output) -> None:
     if as_json:
         output.json({"ok": True, **found.to_json()})
         return
@@ -85,5 +89,5 @@ def _tell(what: str, found: Backup, as_json: bool, output: Output) -> None:
 
 def _print(found: Backup, output: Output) -> None:
     made = datetime.fromtimestamp(found.made_at / 1000).strftime("%Y-%m-%d %H:%M:%S")
-    output.line(f"made      {made} by moot {found.program}, schema {found.schema}")
-    output.line(f"holds     {found.files:,} {'file' if found.files == 1 else 'files'}, {found.size:,} bytes, packed {found.packed:,}")
+    output.line(f"created   {made} by moot {found.program}, schema {found.schema}")
+    output.line(f"contains  {found.files:,} {'file' if found.files == 1 else 'files'}, {found.size:,} bytes, {found.packed:,} compressed")

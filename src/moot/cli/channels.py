@@ -1,4 +1,4 @@
-"""`moot channels`: where people talk to moot from other programs."""
+"""The commands `moot channels list` and `serve`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated
 
 import anyio
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.engine.channels import serve as serve_channel
 from moot.plugins import CHANNELS
@@ -18,7 +18,7 @@ from moot.types.canonical import Json, JsonObject
 
 
 def list_(*, json: AsJson = False, output: Out) -> None:
-    """Every channel, and where it comes from."""
+    """Print the channels and the packages that provide them."""
     settings = configured(output).settings
     found: list[JsonObject] = [
         {"name": name, "configured": name in settings.channels, "package": CHANNELS.package(name)} for name in CHANNELS.names()
@@ -29,11 +29,11 @@ def list_(*, json: AsJson = False, output: Out) -> None:
         rows = [[str(item["name"]), "configured" if item["configured"] else "not configured", str(item["package"])] for item in found]
         print_table(output, ["NAME", "STATE", "PACKAGE"], rows)
     else:
-        output.say("moot: no channels yet; packages bring them, see docs/plugins.md", "dim")
+        output.say("moot: no channels are installed; see docs/plugins.md", "dim")
 
 
-async def serve(name: Annotated[str, Parameter(help="Of the channel.")], /, *, output: Out) -> None:
-    """Serves one channel until it is stopped."""
+async def serve(name: Annotated[str, Parameter(help="Name of the channel.")], /, *, output: Out) -> None:
+    """Serve one channel until it is stopped."""
     async with opened(output) as engine, anyio.create_task_group() as group:
         group.start_soon(_until_stopped, group.cancel_scope)
         output.say(f"moot: serving {name}; Ctrl+C stops it", "dim")

@@ -1,42 +1,38 @@
-"""What a command is, and a group of commands: where each is called from, and its help."""
+"""Commands and groups of commands as data: where the function is, and its help."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Command", "Group"]
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Where a command is, and its help."""
+    """One command of the command line."""
 
     path: str
-    """`module:function`; its arguments say in `Annotated[…, Parameter(…)]` (moot.cli.parameters) how they are typed."""
-    words: str
-    """One line, as in the list of commands."""
+    """`module:function`. Its arguments are declared with `Annotated[…, Parameter(…)]` (moot.cli.arguments.parameters)."""
+    help: str
+    """One imperative sentence."""
     examples: tuple[str, ...]
     """Whole command lines, at least one."""
+    details: tuple[str, ...] = ()
+    """More paragraphs for the command's own help page."""
     bare: bool = False
-    """A plain function that needs neither the event loop nor the log: it is called without importing them."""
-
-    def help(self) -> str:
-        return "\n".join([self.words, "", "For instance:", *(f"  {example}" for example in self.examples)])
+    """True for a plain function that needs neither the event loop nor the log, and is called without importing them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Commands with a word in common."""
+    """Commands that share a first word."""
 
-    words: str
+    help: str
     commands: Mapping[str, Command | Group]
-    examples: tuple[str, ...] = ()
-    alone: str = ""
-    """What it does without one of its commands; "" = nothing but its help."""
-
-    def help(self) -> str:
-        names = "" if not self.commands or self.alone else f": {', '.join(self.commands)}"
-        alone = ["", self.alone] if self.alone else []
-        instances = ["", "For instance:", *(f"  {example}" for example in self.examples)] if self.examples else []
-        return "\n".join([f"{self.words}{names}.", *alone, *instances])
+    examples: tuple[str, ...]
+    details: tuple[str, ...] = ()
+    sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Headings for the list of commands. Empty means a single list."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Options of the group without a command, as rows of the help page. Empty means that it only shows its help."""

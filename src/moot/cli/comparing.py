@@ -1,4 +1,4 @@
-"""`moot chat compare`: two conversations side by side."""
+"""The command `moot chat compare`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARKS = {"-": ("[-", "-]", "red"), "+": ("{+", "+}", "green")}
 
 
 async def compare(conversation: Which, other: Which, /, *, json: AsJson = False, output: Out) -> None:
-    """Puts two conversations side by side: prompts that belong together, what each answered, what it took."""
+    """Compare two conversations: matching prompts, both answers, and their usage."""
     async with opened(output) as engine:
         one = await find_conversation(engine, conversation, str(here()))
         two = await find_conversation(engine, other, str(here()))
@@ -31,20 +31,20 @@ async def compare(conversation: Which, other: Which, /, *, json: AsJson = False,
 
 
 def print_comparison(comparison: JsonObject, output: Output) -> None:
-    """What differs, word by word; marks say so where colours don't."""
-    told = cast("dict[str, Any]", comparison)
-    a, b = told["a"], told["b"]
+    """Print a word-by-word comparison. Marks show the differences where there is no colour."""
+    values = cast("dict[str, Any]", comparison)
+    a, b = values["a"], values["b"]
     output.data(output.styled("A", "red") + f"  {output.fit(_title(a))}\n")
     output.data(output.styled("B", "green") + f"  {output.fit(_title(b))}\n")
-    for pair in told["pairs"]:
+    for pair in values["pairs"]:
         _pair(pair, output)
     output.data("\n")
     for name, unit in (("cost", _money), ("ms", _time), ("tools", str)):
         output.line(f"{_NAMES[name]:<12} A {unit(a[name]):>12}   B {unit(b[name]):>12}")
     for name in ("input", "output"):
         output.line(f"{name + ' tokens':<12} A {_count(a, name):>12}   B {_count(b, name):>12}")
-    if told["same"]:
-        output.say("moot: they say the same")
+    if values["same"]:
+        output.say("moot: the answers are identical")
 
 
 _NAMES = {"cost": "cost", "ms": "time", "tools": "tool calls"}
@@ -56,11 +56,11 @@ def _pair(pair: dict[str, Any], output: Output) -> None:
     output.data(output.styled(f"› {output.fit(_short(str(prompt or '(no prompt)')))}", "bold") + "\n")
     for name in ("a", "b"):
         answer = pair[name]
-        output.line(f"{name.upper()}: {_facts(answer)}" if answer is not None else f"{name.upper()}: nothing")
+        output.line(f"{name.upper()}: {_facts(answer)}" if answer is not None else f"{name.upper()}: no answer")
     if pair["a"] is None or pair["b"] is None:
         return
     if pair["same"]:
-        output.line("  the same")
+        output.line("  identical")
         return
     output.data("".join(_piece(str(op), str(text), output) for op, text in pair["diff"]) + "\n")
 

@@ -1,13 +1,13 @@
-"""`moot config`."""
+"""The commands `moot config show`, `check`, `get` and `set`."""
 
 from __future__ import annotations
 
 import os
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
-from moot.cli.parameters import Parameter
 from moot.config.home import home_of
 from moot.config.loading import FILE, Loaded
 from moot.config.secret import masked
@@ -19,11 +19,11 @@ from moot.types.canonical import Json, JsonObject
 
 def show(
     *,
-    origin: Annotated[bool, Parameter(help="Say which layer decided each value.")] = False,
+    origin: Annotated[bool, Parameter(help="Show which file or variable each value comes from.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Every setting in force, secrets masked."""
+    """Print the effective settings, with secrets masked."""
     loaded = configured(output)
     values = flat(masked(loaded.configuration))
     if json:
@@ -37,7 +37,7 @@ def show(
 
 
 def check(*, json: AsJson = False, output: Out) -> None:
-    """Whether the configuration is right: silent when it is, else file, line and column of every fault."""
+    """Check the configuration. Raise ConfigError with file, line and column of the first error."""
     loaded = configured(output)
     if loaded.doubt is not None:
         raise loaded.doubt
@@ -46,11 +46,11 @@ def check(*, json: AsJson = False, output: Out) -> None:
         return
     for note in loaded.notes:
         output.say(f"moot: {note}")
-    output.say(f"moot: {loaded.settings.home / FILE}: nothing wrong", "green")
+    output.say(f"moot: {loaded.settings.home / FILE}: no errors", "green")
 
 
 def flat(value: JsonObject, prefix: str = "") -> JsonObject:
-    """Dotted key → value; lists and empty mappings whole, and no mapping that holds anything."""
+    """Flatten nested mappings to dotted keys. Lists and empty mappings stay values."""
     result: JsonObject = {}
     for key, item in value.items():
         path = f"{prefix}.{key}" if prefix else key
@@ -80,14 +80,13 @@ def _layer(loaded: Loaded, key: str) -> str:
     return "default"
 
 
-def get(key: Annotated[str, Parameter(help="Dotted, as in models.main.")], /, *, json: AsJson = False, output: Out) -> None:
-    """One value in force, secrets masked. Raises UsageError for a key that is not there."""
+def get(key: Annotated[str, Parameter(help="Dotted key, such as models.main.")], /, *, json: AsJson = False, output: Out) -> None:
+    """Print one effective setting, with secrets masked. Raise UsageError if the key is not set."""
     value: Json = masked(configured(output).configuration)
     for step in key.split("."):
         if not isinstance(value, dict) or step not in value:
-            known = ", ".join(value) if isinstance(value, dict) else ""
-            beside = f"; instead of {step!r} there are: {known}" if known else ""
-            raise UsageError(f"{key}: nothing is set there{beside}", fix="moot config show")
+            known = f" Settings at this level: {', '.join(value)}." if isinstance(value, dict) and value else ""
+            raise UsageError(f"Setting {key!r} not found.{known}", fix="moot config show")
         value = value[step]
     if json:
         output.json({"key": key, "value": value})
@@ -96,21 +95,21 @@ def get(key: Annotated[str, Parameter(help="Dotted, as in models.main.")], /, *,
 
 
 def set_(
-    key: Annotated[str, Parameter(help="Dotted, as in models.main.")],
-    value: Annotated[str, Parameter(help="As YAML has it: 20, true, text; ${NAME} for a variable of the environment.")],
+    key: Annotated[str, Parameter(help="Dotted key, such as models.main.")],
+    value: Annotated[str, Parameter(help="Value in YAML: 20, true, text. ${NAME} is an environment variable.")],
     /,
     *,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Writes one value into the person's file, checked first; comments and order stay."""
+    """Set a value in the user's configuration file after checking it. Comments and order are kept."""
     path = home_of(os.environ) / FILE
     set_value(path, key, scalar(value), os.environ)
-    loaded = configured(output)  # a layer above may have its own mind
+    loaded = configured(output)  # a layer above may override the value
     origin = _layer(loaded, key)
     if json:
         output.json({"ok": True, "file": str(path), "key": key, "origin": origin})
         return
-    output.say(f"moot: {path}: {key} is set", "green")
+    output.say(f"moot: set {key} in {path}", "green")
     if not origin.startswith("user"):
-        output.say(f"moot: but {origin} decides it now", "yellow")
+        output.say(f"moot: the effective value comes from {origin}, which overrides it", "yellow")

@@ -1,4 +1,4 @@
-"""`moot config edit`."""
+"""The command `moot config edit`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from moot.config.loading import FILE
 from moot.config.writing import check_text
 from moot.errors import ConfigError, UsageError
 
-BEGUN = "# moot's configuration; `moot config show` lists every setting, docs/configuration.md explains them.\n"
+TEMPLATE = "# moot's configuration; `moot config show` lists every setting, docs/configuration.md explains them.\n"
 
 
 async def edit(*, output: Out) -> None:
-    """Opens the person's file in their editor. Only what is right comes into force: else it says where, and offers to go on."""
+    """Edit the user's configuration file. Save it only if it is valid; otherwise print the error and offer to edit it again."""
     if not output.attended:
-        raise UsageError("there is no terminal to edit on", fix="moot config set KEY VALUE")
+        raise UsageError("Editing requires a terminal.", fix="moot config set KEY VALUE")
     path = home_of(os.environ) / FILE
     before = text_of(path)
-    text = before or BEGUN
+    text = before or TEMPLATE
     while True:
         edited = await edit_text(text, suffix=".yaml", output=output)
-        if edited is None and text in (before, BEGUN):
-            output.say("moot: nothing was changed")
+        if edited is None and text in (before, TEMPLATE):
+            output.say("moot: no changes")
             return
         text = text if edited is None else edited
         try:
@@ -35,13 +35,15 @@ async def edit(*, output: Out) -> None:
             output.say(f"moot: {error.message}", "red")
             if await confirm("Edit it again?", output):
                 continue
-            output.say(f"moot: {path} is as it was", "yellow")
+            output.say(f"moot: {path} was not changed", "yellow")
             raise
         with locked(path):
             if text_of(path) == before:
                 write_atomically(path, text.encode())
-                output.say(f"moot: {path} is in force", "green")
+                output.say(f"moot: saved {path}", "green")
                 return
-        beside = path.with_name(f"{path.name}.edited")
-        write_atomically(beside, text.encode())
-        raise ConfigError("another program changed it while you edited", file=str(path), fix=f"yours is in {beside}: bring them together")
+        edited_copy = path.with_name(f"{path.name}.edited")
+        write_atomically(edited_copy, text.encode())
+        raise ConfigError(
+            "Another program changed the file while you edited it.", file=str(path), fix=f"Your version is in {edited_copy}. Merge the two."
+        )

@@ -1,4 +1,4 @@
-"""The configuration for one command."""
+"""Configuration of a command."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from moot.errors import UsageError
 
 
 def here() -> Path:
-    """The working directory. Raises UsageError when it has been deleted."""
+    """Return the working directory. Raise UsageError if it has been deleted."""
     try:
         return Path.cwd()
     except FileNotFoundError as error:
-        raise UsageError("the working directory no longer exists", fix="Change to another one.") from error
+        raise UsageError("The working directory no longer exists.", fix="Change to another directory.") from error
 
 
 def configured(output: Lines) -> Loaded:
-    """The configuration for this directory; its secrets are masked on stderr and its `ui` heeded from here on. Raises ConfigError."""
+    """Load the configuration and apply its secrets and `ui` to the output. Raise ConfigError if it is invalid."""
     loaded = load(environ=os.environ, directory=here())
     output.hide(loaded.secrets)
     output.ui = loaded.settings.ui

@@ -1,4 +1,4 @@
-"""`moot doctor`: looks at everything, changes nothing, and survives whatever it finds."""
+"""The command `moot doctor`, which checks everything and changes nothing."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from moot.store import open_store
 from moot.store.library import NAME, VERSION, has_wal_reset_bug
 from moot.types.canonical import Json
 
-ROOM = 200_000_000
-"""Bytes on the disk below which something is bound to fail soon."""
+MINIMUM_FREE = 200_000_000
+"""Free bytes on the disk below which the check fails."""
 
 
 Check: TypeAlias = Callable[[Settings], Awaitable[Finding]]
 
 
 async def doctor(*, json: AsJson = False, output: Out) -> int:
-    """Is everything in order? Exit code 1 when something is broken."""
+    """Run all checks. Return 1 if something is broken."""
     settings, origin, configuration = _configuration(output)
 
     async def keys(settings: Settings) -> Finding:
@@ -63,7 +63,7 @@ async def doctor(*, json: AsJson = False, output: Out) -> int:
         ("embedded model", _machine),
     )
     for name, check in checks:
-        findings.append(await _survived(name, check, settings))
+        findings.append(await _run_check(name, check, settings))
     broken = any(finding.state == "broken" for finding in findings)
     if json:
         output.json({"ok": not broken, "data": list[Json]([finding.to_json() for finding in findings])})
@@ -72,12 +72,12 @@ async def doctor(*, json: AsJson = False, output: Out) -> int:
     return 1 if broken else 0
 
 
-async def _survived(name: str, check: Check, settings: Settings) -> Finding:
+async def _run_check(name: str, check: Check, settings: Settings) -> Finding:
     try:
         return await check(settings)
     except MootError as error:
         return Finding(name, "broken", error.message, error.fix)
-    except Exception as error:  # noqa: BLE001  a doctor who faints helps nobody: the fault is what it reports
+    except Exception as error:  # noqa: BLE001  a check that fails is a finding
         cause = innermost(error)
         return Finding(name, "broken", f"{type(cause).__name__}: {cause}")
 
@@ -90,7 +90,7 @@ def _configuration(output: Output) -> tuple[Settings, Mapping[str, str], Finding
         return Settings(home), {}, Finding("configuration", "broken", error.message, error.fix)
     output.hide(loaded.secrets)
     path = home / FILE
-    words = str(path) if path.exists() else f"none at {path}; defaults are in force"
+    words = str(path) if path.exists() else f"no file at {path}; using defaults"
     return loaded.settings, loaded.origin, Finding("configuration", "ok", "; ".join([words, *loaded.notes]))
 
 
@@ -98,26 +98,31 @@ async def _home(settings: Settings) -> Finding:
     home = settings.home
     existing = _existing(home)
     if not existing.is_dir():
-        return Finding("home", "broken", f"{existing} is no folder", "Set MOOT_HOME to a folder of yours.")
+        return Finding("home", "broken", f"{existing} is not a directory", "Set MOOT_HOME to a directory of yours.")
     try:
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
-        return Finding("home", "broken", f"{existing} cannot be written: {error.strerror}", "Set MOOT_HOME to a folder of yours.")
-    return Finding("home", "ok", str(home) if home == existing else f"{home}, which will be made when it is needed")
+        return Finding("home", "broken", f"{existing} is not writable: {error.strerror}", "Set MOOT_HOME to a directory of yours.")
+    return Finding("home", "ok", str(home) if home == existing else f"{home}, created on first use")
 
 
 async def _disk(settings: Settings) -> Finding:
     free = shutil.disk_usage(_existing(settings.home)).free
     words = f"{free / 1e9:.1f} GB free"
-    return Finding("disk", "ok", words) if free >= ROOM else Finding("disk", "broken", words, "Make room.")
+    return Finding("disk", "ok", words) if free >= MINIMUM_FREE else Finding("disk", "broken", words, "Free some disk space.")
 
 
 async def _library(settings: Settings) -> Finding:
     words = f"{NAME} with SQLite {'.'.join(str(part) for part in VERSION)}"
     if not has_wal_reset_bug(VERSION):
         return Finding("sqlite", "ok", f"{words}: safe")
-    return Finding("sqlite", "note", f"{words} has the WAL-reset bug; moot serialises commits and checkpoints", "pip install pysqlite3")
+    return Finding(
+        "sqlite",
+        "note",
+        f"{words} has the WAL-reset bug; moot works around it by serializing commits and checkpoints",
+        "pip install pysqlite3",
+    )
 
 
 async def _database(settings: Settings) -> Finding:
@@ -132,7 +137,7 @@ async def _database(settings: Settings) -> Finding:
     words = f"{settings.database}: {words}; protection: {health['protection']}"
     if health["integrity"] == "ok":
         return Finding("database", "ok", words)
-    return Finding("database", "broken", words, f"Copy {settings.database.parent} away before anything else.")
+    return Finding("database", "broken", words, f"Make a copy of {settings.database.parent} before anything else.")
 
 
 async def _processes(settings: Settings) -> Finding:
@@ -144,7 +149,7 @@ async def _clock(settings: Settings) -> Finding:
 
 
 async def _plugins(settings: Settings) -> Finding:
-    """What other packages bring, each made once to see that it can be."""
+    """Instantiate everything that other packages provide."""
     found: list[str] = []
     faults: list[str] = []
     for registry in extensible():
@@ -157,12 +162,12 @@ async def _plugins(settings: Settings) -> Finding:
             try:
                 registry.make(name, *([replace(entry, home=settings.home)] if registry is PROVIDERS else []))
             except ConfigError:
-                pass  # of its settings, not of the plugin
+                pass  # a problem of its settings, not of the plugin
             except MootError as error:
                 faults.append(error.message)
     words = "; ".join(found) or "none"
     if faults:
-        return Finding("plugins", "broken", f"{words}. {'; '.join(faults)}", "Uninstall the package, or tell its author.")
+        return Finding("plugins", "broken", f"{words}. {'; '.join(faults)}", "Uninstall the package, or report it to its author.")
     return Finding("plugins", "ok", words)
 
 
@@ -175,23 +180,23 @@ async def _providers(settings: Settings) -> Finding:
     finally:
         await providers.close()
     with_key = [name for name in available if providers.facts(name).needs_key]
-    words = f"with a key: {', '.join(with_key) or 'none'}; listening on this machine: {', '.join(listening) or 'none'}"
-    return Finding("providers", "ok", f"{words}; always there: demo")
+    words = f"with an API key: {', '.join(with_key) or 'none'}; running on this machine: {', '.join(listening) or 'none'}"
+    return Finding("providers", "ok", f"{words}; always available: demo")
 
 
 async def _weights(settings: Settings) -> Finding:
     here = installed(settings.home)
     if here:
         return Finding("weights", "ok", ", ".join(weights.title for weights in here))
-    return Finding("weights", "note", "none of an embedded model", "moot models pull")
+    return Finding("weights", "note", "no embedded model is installed", "moot models pull")
 
 
 async def _machine(settings: Settings) -> Finding:
     try:
         check_machine(find(DEFAULT).size)
-    except MootError as error:  # no fault of the installation: there are other models
+    except MootError as error:  # not a problem of the installation: there are other models
         return Finding("embedded model", "note", error.message, error.fix)
-    return Finding("embedded model", "ok", "this machine can run it")
+    return Finding("embedded model", "ok", "can run on this machine")
 
 
 def _existing(path: Path) -> Path:

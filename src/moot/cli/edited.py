@@ -1,4 +1,4 @@
-"""Calls whose arguments a person changed before they allowed them: what was said, with what it ran as."""
+"""Tool calls whose arguments the user changed when approving them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ __all__ = ["edited_input", "with_edits"]
 
 
 async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]:
-    """The messages; in a call that was allowed with other arguments these stand as the `input` of its `approval`, beside the model's."""
-    runs = {message.run for message in messages if message.run is not None and any(map(_allowed, message.parts))}
-    answers = {one.id: one.answer for run in sorted(runs) for one in await store.records.approvals(run=run, open_only=False)}
-    put = {id: loads_exact(answer.arguments) for id, answer in answers.items() if answer is not None and answer.arguments is not None}
-    return [replace(message, parts=tuple(_with(message.parts, put))) for message in messages] if put else list(messages)
+    """Return the messages with edited arguments added to approved calls, as `input` of their `approval`."""
+    runs = {message.run for message in messages if message.run is not None and any(map(_approved, message.parts))}
+    answers = {item.id: item.answer for run in sorted(runs) for item in await store.records.approvals(run=run, open_only=False)}
+    edits = {id: loads_exact(answer.arguments) for id, answer in answers.items() if answer is not None and answer.arguments is not None}
+    return [replace(message, parts=tuple(_with(message.parts, edits))) for message in messages] if edits else list(messages)
 
 
 def edited_input(part: Part) -> Json:
-    """What a call ran with instead of the model's arguments; None = with those."""
+    """Return the arguments that the call ran with instead of the model's, or None if they were not changed."""
     approval = part.get("approval")
     return approval.get("input") if isinstance(approval, dict) else None
 
 
-def _allowed(part: Part) -> bool:
+def _approved(part: Part) -> bool:
     approval = part.get("approval")
     return is_tool(part) and isinstance(approval, dict) and approval.get("approved") is True
 
 
-def _with(parts: Iterable[Part], put: dict[str, Json]) -> Iterator[Part]:
+def _with(parts: Iterable[Part], edits: dict[str, Json]) -> Iterator[Part]:
     for part in parts:
         approval = part.get("approval")
-        if isinstance(approval, dict) and str(approval.get("id")) in put:
-            allowed: Json = {**approval, "input": put[str(approval["id"])]}
-            yield {**part, "approval": allowed}
+        if isinstance(approval, dict) and str(approval.get("id")) in edits:
+            edited: Json = {**approval, "input": edits[str(approval["id"])]}
+            yield {**part, "approval": edited}
         else:
             yield part

@@ -1,4 +1,4 @@
-"""An exception as words for the person and an exit code for the script."""
+"""Error reports: a message for the user and an exit code for scripts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from moot.types.canonical import JsonObject
 INTERRUPTED = 130
 
 _EXHAUSTED = {
-    errno.EMFILE: ("too many open files", "Raise the limit, as in ulimit -n 1024."),
-    errno.ENFILE: ("too many files are open on this machine", "Close some programs, or raise fs.file-max."),
-    errno.ENOMEM: ("not enough memory", "Close some programs."),
-    errno.ENOSPC: ("no room left on the disk", "Free some, then try again."),
-    errno.EDQUOT: ("no room left within the quota", "Free some, then try again."),
+    errno.EMFILE: ("Too many open files.", "Raise the limit, for example with 'ulimit -n 1024'."),
+    errno.ENFILE: ("Too many files are open on this machine.", "Close some programs, or raise fs.file-max."),
+    errno.ENOMEM: ("Not enough memory.", "Close some programs."),
+    errno.ENOSPC: ("The disk is full.", "Free some space and try again."),
+    errno.EDQUOT: ("The disk quota is exceeded.", "Free some space and try again."),
 }
-"""What this machine may run out of: no fault of moot, so it is said as it is."""
+"""Exhausted resources of the machine, which are not reported as bugs in moot."""
 
 
 def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
-    """Says what went wrong on stderr (and as a document on stdout for a script that wants JSON); the exit code."""
+    """Print an error to stderr, and as a JSON document to stdout if `as_json`. Return the exit code."""
     if isinstance(error, OSError) and (exhausted := _EXHAUSTED.get(error.errno or 0)):
         error = MootError(exhausted[0], fix=exhausted[1])
     if isinstance(error, MootError):
@@ -33,9 +33,9 @@ def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
             output.say(f"  {error.fix}")
         code, name, fix, message = error.exit_code, error.code, error.fix, error.message
     else:
-        message = f"unexpected {type(error).__name__}: {error}"
+        message = f"Unexpected {type(error).__name__}: {error}"
         output.say(f"moot: {message}", "red")
-        output.say("  This is a fault of moot. `moot doctor` checks the installation; MOOT_DEBUG=1 shows where it happened.")
+        output.say("  This is a bug in moot. Run 'moot doctor' to check the installation; MOOT_DEBUG=1 prints the traceback.")
         if debugging():
             output.say("".join(traceback.format_exception(error)))
         code, name, fix = 1, "internal", ""
@@ -45,17 +45,17 @@ def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
 
 
 def to_json(code: str, message: str, fix: str = "", *, retryable: bool = False) -> JsonObject:
-    """An error in the shape that scripts get."""
+    """Return an error as scripts receive it."""
     return {"code": code, "message": message, "fix": fix, "retryable": retryable}
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The first real cause inside the groups that concurrent tasks wrap around it."""
+    """Return the first cause inside the exception groups that task groups raise."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
 def debugging() -> bool:
-    """Whether whoever called wants to see everything."""
+    """Return whether MOOT_DEBUG=1 asks for tracebacks."""
     return os.environ.get("MOOT_DEBUG") == "1"

@@ -1,4 +1,4 @@
-"""An embedded model's weights brought here: what is fetched, from whom, and whether the person wants it."""
+"""Downloading the weights of embedded models, with the user's consent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 from moot.cli.asking import confirm
 from moot.cli.output import Output
+from moot.cli.progress import Progress
+from moot.cli.things import format_bytes
 from moot.errors import UsageError
 from moot.providers.local import check_machine
 from moot.providers.weights.here import path_of
@@ -14,24 +16,24 @@ from moot.providers.weights.pull import Offer, pull
 
 
 def is_missing(name: str, home: Path) -> bool:
-    """Whether an embedded model's weights are known and not here."""
+    """Return whether the weights of this embedded model are known but not installed."""
     return name in MANIFEST and path_of(name, home) is None
 
 
 async def provide(name: str, home: Path, output: Output, *, consent: bool) -> None:
-    """Fetches what is missing. Raises as `fetch`, and ProviderError where the model could not run: nobody is to fetch it for nothing."""
+    """Download missing weights. Raise like `fetch`, and ProviderError if the model cannot run on this machine."""
     if is_missing(name, home):
         check_machine(MANIFEST[name].size)
         await fetch(name, home, output, consent=consent)
 
 
 async def fetch(name: str, home: Path, output: Output, *, consent: bool, source: Path | None = None, verbose: bool = False) -> Path:
-    """Where the weights lie now. Raises UsageError when nobody can be asked, Refused when the person said no, ProviderError.
+    """Download weights and return their path. `source` is a local file to use instead.
 
-    `source` is a file of the person's own, used instead of the manifest's sources.
+    Raise UsageError if the user cannot be asked, Refused if they decline, and ProviderError if the download fails.
     """
     if source and (reason := _unreadable(source)):
-        raise UsageError(f"cannot read {str(source)!r}: {reason}", fix="--from takes the file of the weights")
+        raise UsageError(f"Cannot read {str(source)!r}: {reason}.", fix="Pass the weights file to --from.")
 
     async def ask(offer: Offer) -> bool:
         for line in offer.lines(verbose=verbose):
@@ -40,52 +42,24 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
             return True
         if not output.attended:
             words = " ".join(["moot models pull", name, *(["--from", str(source)] if source else []), "--yes-download"])
-            raise UsageError(f"the weights of {name!r} are not here, and nobody can be asked", fix=words)
-        return await confirm("Fetch it?", output)
+            raise UsageError(f"The weights of {name!r} are not installed, and downloading them needs consent.", fix=words)
+        return await confirm("Download it?", output)
 
-    bar = Bar(output)
+    progress = Progress(output)
+
+    def show(done: int, total: int) -> None:
+        progress.show(f"{done / total if total else 1:.0%} of {format_bytes(total)}")
+
     try:
-        return await pull(name, home=home, consent=ask, progress=bar.show, source=source)
+        return await pull(name, home=home, consent=ask, progress=show, source=source)
     finally:
-        bar.close()
+        progress.close()
 
 
 def _unreadable(path: Path) -> str:
-    """Why a file can't be read; empty when it can."""
+    """Return why the file cannot be read, or an empty string if it can."""
     try:
         with path.open("rb"):
             return ""
     except OSError as error:
         return error.strerror or str(error)
-
-
-class Bar:
-    """Progress on stderr: one line that is redrawn on a terminal, a line for each tenth elsewhere."""
-
-    WIDTH = 30
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._shown = -1
-        self._open = False
-
-    def show(self, done: int, total: int) -> None:
-        """Called as often as one likes."""
-        percent = done * 100 // total if total else 100
-        terminal = self._output.stderr_terminal
-        step = percent if terminal else percent // 10
-        if step == self._shown:
-            return
-        self._shown = step
-        filled = self.WIDTH * percent // 100
-        if terminal:
-            self._open = True
-            self._output.redraw(f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {percent:3d} % of {total / 1e6:,.0f} MB")
-        else:
-            self._output.say(f"{percent} % of {total / 1e6:,.0f} MB")
-
-    def close(self) -> None:
-        """Leaves the line as it is."""
-        if self._open:
-            self._open = False
-            self._output.redraw("", ended=True)

@@ -1,4 +1,4 @@
-"""What `moot import` says of all that programs keep besides their conversations."""
+"""Report of `moot import` about other programs' configuration."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from moot.runtime.importing.configuring import counted
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
 
-__all__ = ["besides_json", "print_besides"]
+__all__ = ["configuration_json", "print_configuration"]
 
 _NOTES = 20
 
 
-def besides_json(found: ForeignConfiguration) -> JsonObject:
+def configuration_json(found: ForeignConfiguration) -> JsonObject:
     return {"pieces": found.pieces, "unsupported": found.unsupported, "notes": list[Json](found.notes)}
 
 
-def print_besides(found: ForeignConfiguration, file: Path | None, output: Output) -> None:
-    """Counts, notes, and where it stands or could be written."""
+def print_configuration(found: ForeignConfiguration, file: Path | None, output: Output) -> None:
+    """Print counts and notes, and where the configuration was or can be written."""
     counts = ", ".join(f"{count:,} {name}" for name, count in counted(found).items())
     if not counts and not found.unsupported:
         return
     where = (
-        f"written to {str(file)!r}, which nothing reads: copy from it what you want"
+        f"written to {str(file)!r} for reference; moot does not read this file"
         if file is not None
-        else "--configuration FILE writes it"
+        else "write it to a file with --configuration FILE"
     )
-    output.say(f"moot: besides conversations: {counts or 'nothing that there is a place for'}; {where}")
+    output.say(f"moot: configuration found: {counts or 'nothing that moot supports'}; {where}")
     for note in found.notes[:_NOTES]:
         output.say(f"  {clean(note)}", "dim")
     if len(found.notes) > _NOTES:

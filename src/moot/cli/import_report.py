@@ -1,4 +1,4 @@
-"""What `moot import` shows: a line that moves while it works, then what became of everything."""
+"""Progress and report of `moot import`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from moot.cli.output import Output
 from moot.cli.progress import Progress
-from moot.cli.things import many, of_things
+from moot.cli.things import format_bytes, format_counts, plural
 from moot.convert.given import conversation_json
 from moot.guard.terminal import clean
 from moot.runtime.importing import Brought, Report
@@ -16,52 +16,52 @@ from moot.types.canonical import JsonObject
 __all__ = ["ImportProgress", "outcome_of", "print_report", "report_json"]
 
 _FEW = 10
-"""Conversations that are told of one by one; of more there is a table."""
+"""Maximum number of conversations listed one by one. More are summarized in a table."""
 _FAILED = 20
 _NAMED = 3
-"""Files that no format knows, by name."""
+"""Maximum number of unrecognized files to name."""
 _BAR = 16
-_OUTCOMES = {"known": "here already", "empty": "without a word"}
-_SETTLED = 3.0
-"""Seconds after which the rate says something of what is left."""
+_OUTCOMES = {"known": "already imported", "empty": "empty"}
+_ESTIMATE_AFTER = 3.0
+"""Seconds after which the rate is good enough to estimate the remaining time."""
 
 
 class ImportProgress:
-    """How far it is, in a line on stderr."""
+    """Progress line on stderr."""
 
     def __init__(self, output: Output, report: Report) -> None:
         self._line = Progress(output)
         self._report = report
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._is_terminal = output.stderr_terminal
 
     def show(self) -> None:
-        """Called as often as one likes."""
+        """Update the line. May be called often."""
         report = self._report
-        passed = max(time.monotonic() - self._begun, 0.001)
+        passed = max(time.monotonic() - self._started, 0.001)
         rate = report.bytes_done / passed
         share = min(report.bytes_done / report.bytes, 1.0) if report.bytes else 0.0
-        told = [
-            f"{_size(report.bytes_done)} of {_size(report.bytes)}",
+        facts = [
+            f"{format_bytes(report.bytes_done)} of {format_bytes(report.bytes)}",
             f"{sum(report.conversations.values()):,} conversations",
             f"{report.messages:,} messages",
-            f"{_size(rate)}/s",
+            f"{format_bytes(rate)}/s",
         ]
-        if rate and passed > _SETTLED:
-            told.append(f"{_duration((report.bytes - report.bytes_done) / rate)} left")
-        self._line.show(f"{_bar(share)} {share:.0%}  {' · '.join(told)}" if self._is_terminal else f"{share:.0%}: {', '.join(told)}")
+        if rate and passed > _ESTIMATE_AFTER:
+            facts.append(f"{_duration((report.bytes - report.bytes_done) / rate)} left")
+        self._line.show(f"{_bar(share)} {share:.0%}  {' · '.join(facts)}" if self._is_terminal else f"{share:.0%}: {', '.join(facts)}")
 
     def indexing(self, done: int, total: int) -> None:
         share = done / total if total else 1.0
         self._line.show(f"{_bar(share)} indexing {share:.0%}" if self._is_terminal else f"indexing {share:.0%}")
 
     def close(self) -> None:
-        """Takes the line away."""
+        """Erase the line."""
         self._line.close()
 
 
 def report_json(report: Report, indexed: tuple[int, int], seconds: tuple[float, float]) -> JsonObject:
-    """`seconds`: how long storing took, and then the index."""
+    """Return the report as JSON. `seconds` are the durations of storing and of indexing."""
     done, total = indexed
     return {
         **report.to_json(),
@@ -75,29 +75,29 @@ def report_json(report: Report, indexed: tuple[int, int], seconds: tuple[float, 
 
 
 def print_report(report: Report, indexed: tuple[int, int], output: Output, *, verbose: bool) -> None:
-    """Ids of new conversations on stdout, everything else on stderr."""
-    told = [one for one in report.brought if one.outcome != "known" or one.problems or len(report.brought) <= _FEW]
+    """Print the ids of new conversations to stdout and everything else to stderr."""
+    notable = [one for one in report.brought if one.outcome != "known" or one.problems or len(report.brought) <= _FEW]
     for one in report.brought:
         if one.outcome == "added" and one.conversation is not None and not (output.stdout_terminal and len(report.brought) > 1):
             output.line(one.conversation.id)
-    if verbose or len(told) <= _FEW:
-        for one in report.brought if verbose else told:
+    if verbose or len(notable) <= _FEW:
+        for one in report.brought if verbose else notable:
             _say(one, output)
-    if len(told) > _FEW:
+    if len(notable) > _FEW:
         _say_by_format(report, output)
         _say_problems(report, output)
-    _say_sums(report, output)
+    _say_totals(report, output)
     for one in report.failed[:_FAILED]:
         output.say(f"moot: {one.path}: {one.problem}", "yellow")
     if len(report.failed) > _FAILED:
-        output.say(f"moot: and {len(report.failed) - _FAILED:,} sources more that could not be read", "yellow")
+        output.say(f"moot: {len(report.failed) - _FAILED:,} more sources could not be read", "yellow")
     if report.unclaimed:
         some = report.strangers if verbose else report.strangers[:_NAMED]
         more = f" and {report.unclaimed - len(some):,} more" if report.unclaimed > len(some) else ""
-        output.say(f"moot: {many(report.unclaimed, 'file')} that no format knows: {clean(', '.join(some))}{more}", "dim")
+        output.say(f"moot: {plural(report.unclaimed, 'file')} of unknown format: {clean(', '.join(some))}{more}", "dim")
     done, total = indexed
     if done < total:
-        output.say(f"moot: the search index is at {done / total:.0%}; it goes on behind the next search, and in moot serve")
+        output.say(f"moot: the search index is {done / total:.0%} complete; searching or 'moot serve' continues it")
 
 
 def _say(one: Brought, output: Output) -> None:
@@ -115,29 +115,29 @@ def _say(one: Brought, output: Output) -> None:
 
 
 def outcome_of(one: Brought) -> str:
-    """What became of it, in a line."""
+    """Describe the outcome for one conversation in one line."""
     conversation = one.conversation
     id = conversation.id[:13] if conversation is not None else ""
     name = one.title or id or one.source_id
     match one.outcome:
         case "known":
-            more = f"; the file has {one.grown:,} events more, which were not added" if one.grown else "; nothing was added"
-            return f"{name} is here already, as {id}{more}"
+            more = f"; {one.grown:,} new events in the file were not added" if one.grown else "; nothing new"
+            return f"{name} is already imported as {id}{more}"
         case "added":
-            return f"added {name}; moot chat show {id}"
+            return f"added {name}; show it with: moot chat show {id}"
         case "grown":
-            return f"{name} has grown: {_taken(one)}; moot chat show {id}"
+            return f"updated {name}: {_changes(one)}; show it with: moot chat show {id}"
         case "empty":
-            return f"{name} ({one.path}) holds nothing that was said, so nothing of it is kept"
+            return f"skipped {name} ({one.path}): it has no messages"
         case "would be added":
             return f"would add {name}"
         case "would grow":
-            return f"would add to {name}: {_taken(one)}"
+            return f"would update {name}: {_changes(one)}"
 
 
-def _taken(one: Brought) -> str:
+def _changes(one: Brought) -> str:
     taken = one.taken
-    counts = {"new messages": taken.added, "longer": taken.grown, "told anew": taken.rewritten, "records": taken.records}
+    counts = {"new messages": taken.added, "longer": taken.grown, "rewritten": taken.rewritten, "records": taken.records}
     return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
 
 
@@ -155,13 +155,13 @@ def _say_by_format(report: Report, output: Output) -> None:
 
 
 def _say_problems(report: Report, output: Output) -> None:
-    """What could not be read, and where it stands, of some of the conversations."""
+    """Print unreadable records of the first conversations that have any."""
     bad = [one for one in report.brought if one.problems]
     for one in bad[:_FEW]:
         more = f" and {one.problems - 1:,} more" if one.problems > 1 else ""
         output.say(f"moot: {one.path}: {one.notes[0] if one.notes else 'a record could not be read'}{more}", "yellow")
     if len(bad) > _FEW:
-        output.say(f"moot: and records of {len(bad) - _FEW:,} conversations more; --verbose tells of each", "yellow")
+        output.say(f"moot: unreadable records in {len(bad) - _FEW:,} more conversations; use --verbose to list them", "yellow")
 
 
 def _short(counts: Mapping[str, int]) -> str:
@@ -169,49 +169,41 @@ def _short(counts: Mapping[str, int]) -> str:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(of_things(counts))
+    return ", ".join(format_counts(counts))
 
 
-def _say_sums(report: Report, output: Output) -> None:
-    taken, told = report.taken, report.conversations
+def _say_totals(report: Report, output: Output) -> None:
+    taken, outcomes = report.taken, report.conversations
     words = [
-        f"{told[outcome]:,} {_OUTCOMES.get(outcome, outcome)}"
+        f"{outcomes[outcome]:,} {_OUTCOMES.get(outcome, outcome)}"
         for outcome in ("added", "grown", "would be added", "would grow", "known", "empty")
-        if told[outcome]
+        if outcomes[outcome]
     ]
-    sources = [f"{many(report.unchanged, 'source')} as before"] if report.unchanged else []
+    sources = [f"{plural(report.unchanged, 'source')} unchanged"] if report.unchanged else []
     sources += [f"{report.older:,} older"] if report.older else []
-    if sum(told.values()) + report.unchanged <= 1 and not report.older and not report.failed:
-        if not told and not report.unchanged:
-            output.say("moot: there was nothing to bring in", "yellow")
+    if sum(outcomes.values()) + report.unchanged <= 1 and not report.older and not report.failed:
+        if not outcomes and not report.unchanged:
+            output.say("moot: nothing to import", "yellow")
         elif report.unchanged:
-            output.say("moot: the source stands as it was; nothing was added")
+            output.say("moot: the source is unchanged; nothing was added")
         return
-    output.say(f"moot: {'conversations: ' if words else ''}{', '.join([*words, *sources]) or 'nothing to bring in'}")
+    output.say(f"moot: {'conversations: ' if words else ''}{', '.join([*words, *sources]) or 'nothing to import'}")
     if not taken.changed and not report.problems:
         return
     longer = f", {taken.grown:,} longer" if taken.grown else ""
-    output.say(f"moot: {many(taken.added + taken.rewritten, 'new message')}{longer}", "dim")
+    output.say(f"moot: {plural(taken.added + taken.rewritten, 'new message')}{longer}", "dim")
     if report.problems:
         output.say(
-            f"moot: {many(report.problems, 'record')} that could not be read, kept as {'it is' if report.problems == 1 else 'they are'}",
+            f"moot: {plural(report.problems, 'unreadable record')} kept unchanged",
             "yellow",
         )
     if report.unpriced:
-        output.say(f"moot: {many(report.unpriced, 'answer')} of models without a known price", "dim")
+        output.say(f"moot: {plural(report.unpriced, 'answer')} from models without a known price", "dim")
 
 
 def _bar(share: float) -> str:
     full = round(share * _BAR)
     return "█" * full + "░" * (_BAR - full)
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.2f} GB"
 
 
 def _duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""`moot import`: conversations out of files, folders, and whatever the agents on this machine keep."""
+"""The command `moot import`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Annotated
 
 import anyio.to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import here
-from moot.cli.import_besides import besides_json, print_besides
+from moot.cli.import_besides import configuration_json, print_configuration
 from moot.cli.import_report import ImportProgress, print_report, report_json
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
-from moot.cli.parameters import Parameter
-from moot.cli.times import beginning
+from moot.cli.times import parse_since
 from moot.config.files import write_atomically
 from moot.engine import Engine
 from moot.engine.servers import serving
@@ -29,43 +29,47 @@ from moot.types.canonical import JsonObject
 from moot.types.format import ForeignConfiguration
 
 FOLLOWING = Registry("moot.cli.following_imports", {"follow": "moot.cli.import_watching:follow"})
-"""By name: what tells of changes in folders is imported only where they are followed."""
+"""Loaded by name: the file watcher is imported only with --watch."""
 _INDEXING = 30.0
-"""Seconds for which the search index is filled before the command ends; the rest is filled behind later ones."""
+"""Maximum seconds to spend on the search index before the command ends. Later commands continue it."""
 
 
 async def import_(
-    *source: Annotated[Path, Parameter(kind="file", help="Files or folders that other programs wrote.")],
-    all: Annotated[bool, Parameter(name="--all", help="What the agents on this machine keep.")] = False,
-    format: Annotated[str, Parameter(name=("--format", "-f"), help="What it is; without it that is found out.")] = "",
+    *source: Annotated[Path, Parameter(kind="file", help="Files or directories of other programs.")],
+    all: Annotated[bool, Parameter(name="--all", help="Import from all agents found on this machine.")] = False,
+    format: Annotated[str, Parameter(name=("--format", "-f"), kind="format", help="Format of the files. Detected by default.")] = "",
     agent_type: Annotated[
         str,
-        Parameter(name="--agent-type", help="Whose stream a capture is: the agent_type; else it is found out."),
+        Parameter(name="--agent-type", metavar="TYPE", help="Agent type of a captured stream. Detected by default."),
     ] = "",
-    since: Annotated[str, Parameter(help="Only conversations that went on after it: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")] = "",
-    watch: Annotated[bool, Parameter(name="--watch", help="Then follow what agents write, until Ctrl+C.")] = False,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Say what would come in, and store nothing.")] = False,
+    since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")] = "",
+    watch: Annotated[bool, Parameter(name="--watch", help="Keep importing new messages until Ctrl+C.")] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Show what would be imported without storing anything.")] = False,
     configuration: Annotated[
         Path | None,
-        Parameter(kind="file", help="Write what the programs keep besides to this new file, to look at: agents, MCP servers, permissions."),
+        Parameter(kind="file", help="New file for the programs' agents, MCP servers and permissions. moot does not read it."),
     ] = None,
-    verbose: Annotated[bool, Parameter(name="--verbose", help="Tell of each conversation, and what became of what is in it.")] = False,
+    verbose: Annotated[
+        bool, Parameter(name="--verbose", help="Report every conversation and what was kept, approximated and lost.")
+    ] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Brings conversations in; of what is here already, only what is new."""
+    """Import conversations. Of conversations that are already imported, add only what is new."""
     if not source and not all:
-        raise UsageError("what is to be brought in?", fix="moot import FILE…, or moot import --all for the agents on this machine")
+        raise UsageError(
+            "Nothing to import was given.", fix="Run 'moot import FILE', or 'moot import --all' for the agents on this machine."
+        )
     if watch and dry_run:
-        raise UsageError("--watch stores what it sees; --dry-run stores nothing", fix="leave one of them out")
-    begin = beginning(since)
+        raise UsageError("--watch and --dry-run cannot be used together.")
+    begin = parse_since(since)
     async with opened(output) as engine:
         if configuration is not None:
             refuse_live(configuration, engine.settings.home / "config.yaml")
         report = Report()
         wanted = Wanted(str(here()), Path.home(), begin, dry_run, agent_type)
         if watch and all and (server := serving(engine.settings.home)) is not None and server.follows:
-            output.say(f"moot: the server at {server.url} follows what the agents on this machine write already (imports.watch)", "yellow")
+            output.say(f"moot: the server at {server.url} already imports from the agents on this machine (imports.watch)", "yellow")
             watch, all = bool(source), not source
         if watch:
             places = Places(partial(_roots, source, format, all=all), lambda: _sources(source, Report(), engine, format, all=all))
@@ -73,29 +77,31 @@ async def import_(
         progress = ImportProgress(output, report)
         report.heard = progress.show
         found = _sources(source, report, engine, format, all=all)
-        besides = await _besides(source, engine, format, configuration, all=all) if dry_run or configuration is not None else None
-        begun = time.monotonic()
+        found_configuration = (
+            await _configuration(source, engine, format, configuration, all=all) if dry_run or configuration is not None else None
+        )
+        started = time.monotonic()
         await bring(engine.store, found, wanted, report)
         stored = time.monotonic()
         done, total = await _indexed(engine, progress) if report.taken.changed and not dry_run else (0, 0)
         progress.close()
-        seconds = stored - begun, time.monotonic() - stored
-    _refuse_alone(report, list(source), all=all)
+        seconds = stored - started, time.monotonic() - stored
+    _raise_for_single_source(report, list(source), all=all)
     if json:
-        more: JsonObject = {"configuration": besides_json(besides)} if besides is not None else {}
+        more: JsonObject = {"configuration": configuration_json(found_configuration)} if found_configuration is not None else {}
         output.json(report_json(report, (done, total), seconds) | more)
     else:
         print_report(report, (done, total), output, verbose=verbose)
-        if besides is not None:
-            print_besides(besides, configuration, output)
+        if found_configuration is not None:
+            print_configuration(found_configuration, configuration, output)
     return 1 if report.faulty else 0
 
 
 def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: str, *, all: bool) -> Iterator[Source]:
-    """What is to be read; a path that can't be is told of at once when it is the only one."""
+    """Yield the sources to read, each once. Raise UsageError if the only path cannot be read."""
     seen: set[Path] = set()
     for source in _each(paths, report, engine.settings.database.parent, format, all=all):
-        if source.path not in seen:  # a folder and one in it may both be named
+        if source.path not in seen:  # a directory and one inside it may both be given
             seen.add(source.path)
             yield source
 
@@ -112,8 +118,8 @@ def _each(paths: tuple[Path, ...], report: Report, data: Path, format: str, *, a
             report.fail(str(path), format, error.advice())
 
 
-async def _besides(paths: tuple[Path, ...], engine: Engine, format: str, file: Path | None, *, all: bool) -> ForeignConfiguration:
-    """What the programs keep besides their conversations, and where it was written to: a file of its own, that nothing reads."""
+async def _configuration(paths: tuple[Path, ...], engine: Engine, format: str, file: Path | None, *, all: bool) -> ForeignConfiguration:
+    """Collect the programs' configuration, and write it to the file if one is given."""
     sources = _sources(paths, Report(), engine, format, all=all)
     found = await anyio.to_thread.run_sync(configuration_of, sources)
     if file is not None:
@@ -126,15 +132,15 @@ def _roots(paths: tuple[Path, ...], format: str, *, all: bool) -> list[Path]:
     return [*places, *(path.absolute() for path in paths)]
 
 
-def _refuse_alone(report: Report, paths: list[Path], *, all: bool) -> None:
-    """A single source of which nothing could be read is an error of the command, not a line in its report."""
+def _raise_for_single_source(report: Report, paths: list[Path], *, all: bool) -> None:
+    """Raise UsageError if the only source could not be read."""
     if len(report.failed) == 1 and report.sources <= 1 and not all and not report.brought and not report.messages:
         failed = report.failed[0]
         raise UsageError(failed.problem if failed.path in failed.problem else f"{failed.path!r} {failed.problem}")
     if not report.sources and not all and len(paths) == 1 and not report.failed:
-        raise UsageError(f"nothing in {str(paths[0])!r} is a conversation that is known here", fix="name its format with -f")
+        raise UsageError(f"No conversation of a known format found in {str(paths[0])!r}.", fix="Specify the format with -f.")
 
 
 async def _indexed(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
-    """How far the search index goes: all the way, or as far as it came in half a minute."""
+    """Fill the search index for up to half a minute. Return how much is done of the total."""
     return await engine.store.search.index(seconds=_INDEXING, bulk=True, progress=progress.indexing)

@@ -1,4 +1,4 @@
-"""`moot export --install`: a conversation put where another agent goes on with it."""
+"""`moot export --install`: write a conversation where another agent can continue it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from moot.types.format import Format
 
 __all__ = ["install"]
 
-_WORDS = {"written": "wrote", "replaced": "brought up to date:", "unchanged": "there already:"}
+_WORDS = {"written": "wrote", "replaced": "updated", "unchanged": "unchanged:"}
 
 
 async def install(which: str, writer: Format, output: Output, *, json: bool) -> int:
-    """Writes the session and says what resumes it, on stdout."""
+    """Write the session file and print the command that continues it to stdout. Return the exit code."""
     async with opened_at(which, output) as (engine, found):
         done = await installed(engine.store, found, writer, home=Path.home(), environ=os.environ, directory=here())
         session = done.session
@@ -34,7 +34,7 @@ async def install(which: str, writer: Format, output: Output, *, json: bool) -> 
         output.json({**about, "directory": str(session.directory), "command": list(session.command)})
         return 0
     if done.beside is not None:
-        output.say(f"moot: {done.beside} stays as it is: it holds what this conversation does not; moot import brings it in", "yellow")
-    output.say(f"moot: {_WORDS[done.outcome]} {session.path} ({len(session.data):,} bytes); this goes on with it:")
+        output.say(f"moot: kept {done.beside}: it has messages that this conversation lacks; 'moot import' adds them", "yellow")
+    output.say(f"moot: {_WORDS[done.outcome]} {session.path} ({len(session.data):,} bytes); continue it with:")
     output.line(command)
     return 0

@@ -1,4 +1,4 @@
-"""The two ways out: stdout for data, stderr for people. Whatever reaches a screen has lost its control sequences first."""
+"""Writing to stdout (data) and stderr (messages). Control sequences are removed from text that goes to a terminal."""
 
 from __future__ import annotations
 
@@ -15,78 +15,79 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 
 
 class Lines:
-    """Where a command writes that needs no event loop. Nothing is buffered: what was written has left the process."""
+    """Unbuffered output of a command that needs no event loop."""
 
     def __init__(self) -> None:
         self.stdout_terminal = sys.stdout.isatty()
         self.stderr_terminal = sys.stderr.isatty()
         self.attended = sys.stdin.isatty() and self.stdout_terminal
-        """Whether a person can be asked."""
+        """True if the user can be prompted."""
         self.stdout_colour = self.stdout_terminal and _wants_colour()
         self.stderr_colour = self.stderr_terminal and _wants_colour()
         self.ui: JsonObject = {}
-        """`ui` of the configuration, once it was read."""
+        """The `ui` section of the configuration, empty until it is loaded."""
         self.before: Callable[[], object] = _nothing
-        """Called before anything is written: whoever redraws lines at the bottom of the screen takes them away there."""
+        """Callback before each write. Code that redraws lines at the bottom of the screen erases them in it."""
         self._mid_line = False
         self.secrets: tuple[str, ...] = ()
-        """What `hide` was told."""
+        """Strings that are masked on stderr."""
 
     def hide(self, secrets: Sequence[str]) -> None:
-        """From here on none of these reaches stderr."""
+        """Mask these strings in everything that is written to stderr from now on."""
         self.secrets = tuple(secrets)
 
     # ── stdout ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def data(self, text: str) -> None:
-        """Writes text as it is: the caller has cleaned it if it goes to a screen."""
+        """Write text unchanged. The caller must remove control sequences if it goes to a terminal."""
         self.before()
         _write(sys.stdout.buffer, text)
         if text:
             self._mid_line = not text.endswith("\n")
 
     def put(self, text: str, *, ends_line: bool) -> None:
-        """Writes a frame with our own control sequences in it, which leaves the cursor at the beginning of a line or not."""
+        """Write a frame that contains our own control sequences. `ends_line` says whether the cursor is at the start of a line after it."""
         _write(sys.stdout.buffer, text)
         self._mid_line = not ends_line
 
     def line(self, text: str) -> None:
-        """One line of untrusted text."""
+        """Write one line of untrusted text."""
         self.data(self.fit(text) + "\n")
 
     def fit(self, text: str) -> str:
-        """Untrusted text as stdout may have it: cleaned for a screen, as it is for a script."""
+        """Return untrusted text for stdout: without control sequences on a terminal, unchanged in a pipe."""
         return clean(text) if self.stdout_terminal else text
 
     def json(self, value: Json) -> None:
-        """One JSON document on one line."""
+        """Write one JSON document on one line."""
         self.data(self.to_json(value) + "\n")
 
     def to_json(self, value: Json) -> str:
-        """JSON text; for a screen with everything escaped that could act on it."""
+        """Return JSON text. On a terminal, escape every character that could control it."""
         text = dumps(value).decode()
         return screen_json(text) if self.stdout_terminal else text
 
     # ── stderr ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def say(self, text: str, style: str = "", *, exact: bool = False) -> None:
-        """A line for the person, without control sequences and secrets.
+        """Write a line to stderr, without control sequences and secrets.
 
-        `exact` is for what is decided about: there nothing is left out, and the caller has made every control character visible.
+        With `exact`, write the text unchanged: for content that the user decides about, in which the caller has made control characters
+        visible.
         """
         self._begin_line()
         text = text if exact else redact(clean(text), self.secrets)
         code = _STYLES.get(style) if self.stderr_colour else None
         _write(sys.stderr.buffer, (f"\x1b[{code}m{text}\x1b[0m" if code else text) + "\n")
 
-    def mutter(self, text: str) -> None:
-        """A piece of a line for the person, already cleaned; only on a terminal."""
+    def dim_text(self, text: str) -> None:
+        """Write dimmed text without a line end to stderr, only on a terminal. The caller has removed control sequences."""
         self.before()
         if self.stderr_terminal and text:
             _write(sys.stderr.buffer, f"\x1b[2m{text}\x1b[0m" if self.stderr_colour else text)
 
     def prompt(self, text: str) -> None:
-        """A question, with the cursor left behind it."""
+        """Write a question to stderr without a line end."""
         self._begin_line()
         _write(sys.stderr.buffer, clean(text))
 
@@ -96,23 +97,23 @@ class Lines:
             self.data("\n")
 
     def redraw(self, line: str, *, ended: bool = False) -> None:
-        """Our own words over the last line of stderr, which is a terminal; `ended` leaves that line."""
+        """Replace the last line of stderr, which must be a terminal. With `ended`, move to the next line instead."""
         _write(sys.stderr.buffer, "\n" if ended else f"\r{line}")
 
     def styled(self, text: str, style: str) -> str:
-        """The text with a style for stdout, where there is colour."""
+        """Return the text with a style if stdout has colour."""
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.stdout_colour else text
 
 
 def close_quietly() -> None:
-    """After a reader hung up: what is still buffered goes nowhere, and the interpreter's own flush at exit says nothing."""
+    """Discard buffered output after the reader has closed the pipe, so that the interpreter's flush at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def _wants_colour() -> bool:
-    """Whether a terminal may be sent colours; NO_COLOR has the last word, FORCE_COLOR is for a terminal that says it has none."""
+    """Return whether to use colour on a terminal. NO_COLOR takes precedence over FORCE_COLOR, which overrides TERM."""
     if os.environ.get("NO_COLOR"):
         return False
     return os.environ.get("FORCE_COLOR", "") not in ("", "0", "false") or os.environ.get("TERM", "") not in ("dumb", "")
@@ -129,7 +130,7 @@ def _write(file: object, text: str) -> None:
 
 
 def screen_json(text: str) -> str:
-    """JSON text with every character escaped that is not plainly printable: valid only for JSON, where such stand in strings alone."""
+    """Escape every unprintable character of JSON text. Only valid for JSON, where such characters occur only in strings."""
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _unicode_escape(character) for character in text)

@@ -1,4 +1,4 @@
-"""The log of this home: JSON lines that every process appends to, without secrets and without what was said in conversations."""
+"""The log file of the home: JSON lines appended by every process, without secrets and message texts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from moot.types.canonical import JsonObject, dumps
 
 LARGEST = 4 * 1024 * 1024
-"""Bytes at which a file is put aside; one that was put aside is kept."""
+"""Bytes at which the file is rotated. One rotated file is kept."""
 LONGEST = 4000
-"""Characters of a message."""
+"""Maximum characters of a message."""
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -25,12 +25,12 @@ def file_of(home: Path) -> Path:
 
 
 def level_of(environ: Mapping[str, str]) -> int:
-    """What MOOT_LOG asks for, else info."""
+    """Return the level that MOOT_LOG sets, or info."""
     return LEVELS.get(environ.get("MOOT_LOG", "").lower(), logging.INFO)
 
 
-class ToFile(logging.Handler):
-    """Appends records. A file that cannot be written is no failure of what a person does: then nothing is written."""
+class FileHandler(logging.Handler):
+    """Log handler for the log file. Write errors are ignored so that logging never fails a command."""
 
     def __init__(self, path: Path, level: int, redacted: Callable[[str], str]) -> None:
         super().__init__(level)
@@ -40,7 +40,7 @@ class ToFile(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         line = dumps(self._entry(record)) + b"\n"
-        with contextlib.suppress(OSError, ValueError):  # a full disk, a folder that is not ours
+        with contextlib.suppress(OSError, ValueError):  # a full disk, a directory without write permission
             os.write(self._opened(), line)  # one call: lines of several processes never mix
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class ToFile(logging.Handler):
         return entry
 
     def _opened(self) -> int:
-        """The file to append to, put aside first when it is full; also where another process did so. Raises OSError."""
+        """Return the log file's descriptor. Rotate a full file, and reopen one that another process rotated. Raise OSError on failure."""
         if self._descriptor is not None:
             mine = os.fstat(self._descriptor)
             with contextlib.suppress(FileNotFoundError):
@@ -74,19 +74,19 @@ class ToFile(logging.Handler):
             os.close(self._descriptor)
             self._descriptor = None
         if not self._path.parent.parent.is_dir():
-            raise FileNotFoundError(self._path)  # a home comes into being by being used, not by a complaint
+            raise FileNotFoundError(self._path)  # logging must not create a home
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
-        self._put_aside()
+        self._rotate()
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return self._descriptor
 
-    def _put_aside(self) -> None:
+    def _rotate(self) -> None:
         if not self._full():
             return
         lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if self._full():  # nobody did it meanwhile
+            if self._full():  # no other process has done it meanwhile
                 self._path.replace(self._path.with_suffix(".jsonl.1"))
         finally:
             os.close(lock)

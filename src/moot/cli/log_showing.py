@@ -1,4 +1,4 @@
-"""`moot logs`."""
+"""The command `moot logs`."""
 
 from __future__ import annotations
 
@@ -11,59 +11,59 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
+from moot.cli.arguments.parameters import Parameter, Plain
 from moot.cli.lines import Lines
 from moot.cli.log_file import LEVELS, file_of
-from moot.cli.parameters import Parameter, Plain
 from moot.config.home import home_of
 from moot.errors import UsageError
 from moot.types.canonical import JsonObject, loads_object
 
 READ = 8 * 1024 * 1024
-"""Bytes of a file's end that are looked at: a file that somebody let grow is no reason to wait."""
+"""Bytes read from the end of a file."""
 PAUSE = 0.2
 _AGO = re.compile(r"(\d+)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _STYLES = {"error": "red", "critical": "red", "warning": "yellow", "debug": "dim"}
 
 Entry = tuple[JsonObject, bytes]
-"""A line's object, and the line."""
+"""A parsed line and its bytes."""
 
 
 def logs(
     *,
-    number: Annotated[int, Parameter(name=("--number", "-n"), least=0, help="The last so many.")] = 50,
-    follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Go on with what comes, until Ctrl+C.")] = False,
-    level: Annotated[Literal["debug", "info", "warning", "error"], Parameter(help="At least that bad.")] = "debug",
-    run: Annotated[str, Parameter(help="Only of this run.")] = "",
-    since: Annotated[str, Parameter(help="Not older: 10m, 2h, 1d, or a time as in the log.")] = "",
-    json: Annotated[bool, Parameter(name="--json", help="JSON lines, as they are in a pipe.")] = False,
+    number: Annotated[int, Parameter(name=("--number", "-n"), minimum=0, help="Number of most recent entries.")] = 50,
+    follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Keep printing new entries until Ctrl+C.")] = False,
+    level: Annotated[Literal["debug", "info", "warning", "error"], Parameter(metavar="LEVEL", help="Minimum level.")] = "debug",
+    run: Annotated[str, Parameter(metavar="RUN", help="Only entries of this run.")] = "",
+    since: Annotated[str, Parameter(metavar="TIME", help="Only entries since then: 10m, 2h, 1d, or a time as in the log.")] = "",
+    json: Annotated[bool, Parameter(name="--json", help="Print JSON lines, as in a pipe.")] = False,
     output: Annotated[Lines, Plain],
 ) -> None:
-    """What moot's processes noticed, oldest first: readable on a terminal, JSON lines in a pipe."""
+    """Print log entries, oldest first: formatted on a terminal, JSON lines in a pipe."""
     path = file_of(home_of(os.environ))
     begin = _begin(since)
 
     def wanted(entry: JsonObject) -> bool:
-        bad = LEVELS.get(str(entry.get("level")), LEVELS["error"])
-        return bad >= LEVELS[level] and str(entry.get("time")) >= begin and str(entry.get("run", "")).startswith(run)
+        severity = LEVELS.get(str(entry.get("level")), LEVELS["error"])
+        return severity >= LEVELS[level] and str(entry.get("time")) >= begin and str(entry.get("run", "")).startswith(run)
 
     show = _show(output, as_json=json or not output.stdout_terminal)
-    begun = _size_and_inode(path)
+    state = _size_and_inode(path)
     last: deque[Entry] = deque(maxlen=number)
-    for data in (_end(path.with_suffix(".jsonl.1")), _end(path, begun[0])):
+    for data in (_end(path.with_suffix(".jsonl.1")), _end(path, state[0])):
         last += [entry for entry in entries(data) if wanted(entry[0])]
     for entry in last:
         show(entry)
     if not last and not follow:
-        output.say("moot: nothing is logged" + (f" in {path}" if not path.exists() else " that fits"))
+        output.say("moot: no log entries" + (f" in {path}" if not path.exists() else " match"))
     if follow:
-        for entry in _coming(path, *begun):
+        for entry in _follow(path, *state):
             if wanted(entry[0]):
                 show(entry)
 
 
 def entries(data: bytes) -> Iterator[Entry]:
-    """The lines that are whole; a broken one is skipped."""
+    """Yield the complete lines. Skip invalid ones."""
     for line in data.splitlines():
         try:
             yield loads_object(line), line
@@ -80,10 +80,10 @@ def _end(path: Path, size: int | None = None) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", fix=f"Look at who owns {path}.") from error
+        raise UsageError(f"Cannot read {path}: {error.strerror}.", fix=f"Check the owner and permissions of {path}.") from error
 
 
-def _coming(path: Path, position: int, inode: int) -> Iterator[Entry]:
+def _follow(path: Path, position: int, inode: int) -> Iterator[Entry]:
     while True:
         time.sleep(PAUSE)
         size, now = _size_and_inode(path)
@@ -129,7 +129,7 @@ def _local(text: str) -> str:
 
 
 def _begin(since: str) -> str:
-    """The text before which a time in the log is too old."""
+    """Return the earliest timestamp to print, as written in the log."""
     if not since:
         return ""
     if match := _AGO.fullmatch(since):
@@ -138,4 +138,6 @@ def _begin(since: str) -> str:
     try:
         return datetime.fromisoformat(since).astimezone(UTC).isoformat(timespec="milliseconds")
     except ValueError as error:
-        raise UsageError(f"--since {since!r}: expected 10m, 2h, 1d or a time as in the log", fix="moot logs --since 1h") from error
+        raise UsageError(
+            f"Invalid value {since!r} for '--since': expected 10m, 2h, 1d or a time as in the log.", fix="moot logs --since 1h"
+        ) from error

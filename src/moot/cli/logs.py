@@ -1,4 +1,4 @@
-"""Where what the rooms log goes: to the person as lines (with traces under MOOT_DEBUG=1), and to the log of the home."""
+"""Logging setup: warnings go to stderr (with tracebacks under MOOT_DEBUG=1), and everything to the log file of the home."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 from moot.cli.errors import debugging
 from moot.cli.lines import Lines
-from moot.cli.log_file import ToFile, file_of, level_of
+from moot.cli.log_file import FileHandler, file_of, level_of
 from moot.config.home import home_of
 from moot.guard.secrets import redact
 from moot.guard.terminal import clean
 
 
-class ToPeople(logging.Handler):
-    """Writes records to stderr without control sequences and secrets."""
+class StderrHandler(logging.Handler):
+    """Log handler for stderr that removes control sequences and masks secrets."""
 
     def __init__(self, output: Lines, level: int) -> None:
         super().__init__(level)
@@ -31,12 +31,15 @@ class ToPeople(logging.Handler):
 
 @contextmanager
 def logging_to(output: Lines) -> Generator[None, None, None]:
-    """Within, warnings and worse of moot's own reach the person, everything of everybody when debugging; the log of the home gets
-    moot's own from MOOT_LOG (info without it) on."""
+    """Configure logging within the block.
+
+    moot's warnings and errors go to stderr; with MOOT_DEBUG=1 everything from all packages. moot's records from the level MOOT_LOG on
+    (default: info) go to the log file.
+    """
     root, ours = logging.getLogger(), logging.getLogger("moot")
     before = root.handlers, root.level, ours.handlers, ours.level
-    people = ToPeople(output, logging.DEBUG if debugging() else logging.WARNING)
-    kept = ToFile(file_of(home_of(os.environ)), level_of(os.environ), lambda text: redact(clean(text), output.secrets))
+    people = StderrHandler(output, logging.DEBUG if debugging() else logging.WARNING)
+    kept = FileHandler(file_of(home_of(os.environ)), level_of(os.environ), lambda text: redact(clean(text), output.secrets))
     root.handlers = [people]
     root.setLevel(logging.DEBUG if debugging() else logging.CRITICAL)
     ours.handlers = [kept]

@@ -1,4 +1,4 @@
-"""Messages of a conversation as a person reads them again."""
+"""Printing stored messages."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from moot.types.part import Part, is_tool, note_of, plan_of, sub_agent_words, to
 
 _DONE = {"completed": "x", "in_progress": ">"}
 _DRAWN = Registry("moot.drawn", {"call": "moot.cli.screen.stored:draw_call", "messages": "moot.cli.screen.stored:draw_messages"})
-"""What draws is imported only where there is a terminal."""
+"""Imported only on a terminal."""
 
 
 def say_head(conversation: Conversation, output: Output) -> None:
-    """Which conversation it is and, where it was brought in or copied, from what."""
+    """Print the title and id of a conversation, and where it was imported or copied from."""
     output.say(f"{' '.join(conversation.title.split()) or 'untitled'} · {conversation.id}", "bold")
     if conversation.came_from:
         output.say(origin_words(conversation), "dim")
@@ -31,7 +31,7 @@ def say_head(conversation: Conversation, output: Output) -> None:
 
 
 def print_messages(messages: Sequence[Message], output: Output, *, before: Sequence[Message] = ()) -> None:
-    """Messages on stdout: drawn on a terminal, bare text elsewhere. `before`: those of the branch that are left out."""
+    """Print messages: rendered on a terminal, plain text elsewhere. `before` are the earlier messages of the branch that are not shown."""
     if output.stdout_terminal:
         _DRAWN.load("messages")(messages, output, len(_calls(before)))
         return
@@ -40,10 +40,10 @@ def print_messages(messages: Sequence[Message], output: Output, *, before: Seque
 
 
 def print_call(messages: Sequence[Message], number: int, output: Output, *, json: bool = False) -> None:
-    """The whole of the call of that number, counted from 1 over all messages of the branch. Raises UsageError when there is none."""
+    """Print one tool call in full. Calls are numbered from 1 over all messages of the branch. Raise UsageError if there is no such call."""
     calls = _calls(messages)
     if not 1 <= number <= len(calls):
-        raise UsageError(f"there is no call {number}; the conversation has {len(calls)}", fix="moot chat show ID says their numbers")
+        raise UsageError(f"No tool call {number}: the conversation has {len(calls)}.", fix="Run 'moot chat show ID' to see their numbers.")
     part = calls[number - 1]
     if json:
         output.json(part)
@@ -81,10 +81,10 @@ def _part(part: Part) -> str:
         case "data-plan":
             return "\n".join(["[plan]", *(f"[{_DONE.get(entry.status, ' ')}] {entry.content}" for entry in plan_of(part))])
         case "data-subagent":
-            said = sub_agent_words(part)
-            return "" if said.thought else f"[{said.agent}: {said.text}]"
+            text = sub_agent_words(part)
+            return "" if text.thought else f"[{text.agent}: {text.text}]"
         case "data-attempt":
-            return "[the answer broke off here and was begun again]"
+            return "[the answer was interrupted and started again]"
         case _:
             return _tool(part) if is_tool(part) else ""
 

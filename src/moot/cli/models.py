@@ -1,15 +1,15 @@
-"""`moot models`."""
+"""The commands `moot models list`, `pull`, `test` and `choose`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.fetching import fetch
 from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.paging import paged
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.cli.welcome.choosing import choose as choose_model
@@ -21,7 +21,7 @@ from moot.types.model import Model
 
 
 async def list_(
-    provider: Annotated[str | None, Parameter(kind="provider", help="Only this one's.")] = None,
+    provider: Annotated[str | None, Parameter(kind="provider", help="Provider whose models to list. Defaults to all.")] = None,
     /,
     *,
     limit: Limit = 50,
@@ -29,7 +29,7 @@ async def list_(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """The models of every provider that can be reached."""
+    """Print the models of all available providers."""
     providers = Providers(configured(output).settings)
     try:
         listing = await providers.models(provider or "")
@@ -43,21 +43,21 @@ async def list_(
         return
     shown = {str(item["id"]) for item in page.items}
     rows = [_row(model) for model in listing.models if str(model.id) in shown]
-    print_table(output, ["MODEL", "CONTEXT", "TAKES", "$/M IN", "$/M OUT", "NOTE"], rows)
+    print_table(output, ["MODEL", "CONTEXT", "INPUT", "$/M IN", "$/M OUT", "NOTE"], rows)
     page.say_more(output)
 
 
 async def pull(
-    name: Annotated[str, Parameter(help="Of an embedded model.")] = DEFAULT,
+    name: Annotated[str, Parameter(help="Name of the embedded model.")] = DEFAULT,
     /,
     *,
-    from_: Annotated[Path | None, Parameter(name="--from", help="A file that is here already.")] = None,
-    yes_download: Annotated[bool, Parameter(help="Don't ask.")] = False,
+    from_: Annotated[Path | None, Parameter(name="--from", help="Local file to use instead of a download.")] = None,
+    yes_download: Annotated[bool, Parameter(help="Download without prompting.")] = False,
     json: AsJson = False,
-    verbose: Annotated[bool, Parameter(help="Also show the licence, the source, and sources that failed.")] = False,
+    verbose: Annotated[bool, Parameter(help="Also show the license, the source, and sources that failed.")] = False,
     output: Out,
 ) -> None:
-    """Fetches the weights of an embedded model, after saying what, how much, under which licence and from whom."""
+    """Download the weights of an embedded model, after showing what it is and how large."""
     path = await fetch(name, configured(output).settings.home, output, consent=yes_download, source=from_, verbose=verbose)
     if json:
         output.json({"name": name, "path": str(path)})
@@ -66,25 +66,29 @@ async def pull(
 
 
 async def test(
-    model: Annotated[str, Parameter(kind="model", help="MODEL@PROVIDER, a name or a type.")] = "main",
+    model: Annotated[str, Parameter(kind="model", help="Model as MODEL@PROVIDER, a model name, or a type.")] = "main",
     /,
     *,
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Asks a model for one word."""
+    """Send a short prompt to a model and print the answer."""
     return await try_model(configured(output).settings, model, output, as_json=json)
 
 
 async def choose(
     *,
-    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Take the first there is, also one to fetch; ask nothing.")] = False,
+    yes: Annotated[
+        bool, Parameter(name=("--yes", "-y"), help="Don't prompt: use the first available model, downloading it if needed.")
+    ] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """What can be had here, and the question which of it to use. Raises UsageError where nobody can be asked."""
+    """Show the available models and ask which one to use. Raise UsageError if the user cannot be asked."""
     if not yes and not (output.attended and output.stderr_terminal):
-        raise UsageError("choosing a model needs a terminal", fix="moot config set models.main MODEL@PROVIDER, or moot models choose --yes")
+        raise UsageError(
+            "Choosing a model requires a terminal.", fix="Run 'moot config set models.main MODEL@PROVIDER' or 'moot models choose --yes'."
+        )
     loaded = await choose_model(configured(output), output, yes=yes)
     if json:
         output.json({"main": loaded.settings.models.main or None})

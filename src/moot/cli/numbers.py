@@ -1,4 +1,4 @@
-"""The numbers of the list that was printed last: `3` in the next command means what stood there as 3."""
+"""List numbers: `3` in a command refers to the third conversation of the list printed last."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ log = logging.getLogger("moot.cli")
 
 
 def keep_numbers(state: Path, ids: Sequence[str]) -> None:
-    """From here on 1 is the first of these; also for other processes. Whole or not at all; a folder that can't be written is told."""
+    """Store the ids of a printed list atomically, for all processes. Log a warning if the directory is not writable."""
     fresh = state / f"{_FILE}.{os.getpid()}"
     try:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh.write_bytes(dumps({"conversations": list(ids)}))
         fresh.replace(state / _FILE)
     except OSError as error:
-        log.warning("the numbers of this list could not be kept: %s", error)
+        log.warning("cannot save the numbers of this list: %s", error)
 
 
 def numbered(state: Path) -> Sequence[str] | None:
-    """The ids that the last printed list numbered, from 1; None when none was printed or its record can't be read."""
+    """Return the ids of the list printed last, or None if there is none or it cannot be read."""
     try:
         ids = loads_object((state / _FILE).read_bytes()).get("conversations")
     except (OSError, ValueError):

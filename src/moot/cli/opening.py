@@ -1,4 +1,4 @@
-"""The engine for one command."""
+"""Opening the engine for one command."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from moot.types.conversation import Conversation
 
 @asynccontextmanager
 async def opened(output: Output) -> AsyncGenerator[Engine, None]:
-    """The engine for as long as the block lasts. Raises ConfigError, StoreError."""
+    """Open the engine for the block. Raise ConfigError or StoreError on failure."""
     async with open_engine(configured(output).settings) as engine:
         yield engine
 
 
 @asynccontextmanager
 async def opened_at(conversation: str, output: Output) -> AsyncGenerator[tuple[Engine, Conversation], None]:
-    """The engine, and the conversation that is meant. Raises ConfigError, StoreError, NotFound."""
+    """Open the engine and find a conversation. Raise ConfigError, StoreError or NotFound on failure."""
     async with opened(output) as engine:
         yield engine, await find_conversation(engine, conversation, str(here()))

@@ -1,4 +1,4 @@
-"""The flags that commands share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -7,65 +7,102 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from moot.cli.arguments import ALL_TOOLS
+from moot.cli.arguments.parameters import ALL_TOOLS, LATEST, AsJson, Cursor, Limit, Parameter
 from moot.cli.output import Output
-from moot.cli.parameters import AsJson, Cursor, Limit, Parameter
 from moot.errors import UsageError
+from moot.plugins import TOOLS
 from moot.types.agent import Mode
 from moot.types.canonical import Json, JsonObject
 from moot.types.model import Effort
 from moot.types.run import OnBusy
 
-__all__ = ["AsJson", "Cursor", "Files", "Limit", "Out", "RunFlags", "ShowFlags", "Which", "run_settings", "seconds"]
+__all__ = ["AsJson", "Continue", "Cursor", "Files", "Limit", "Out", "RunFlags", "ShowFlags", "Which", "run_settings", "seconds"]
 
-Out = Annotated[Output, Parameter(parse=False)]
-"""Handed in by `main`, not typed by anybody."""
-
-Which = Annotated[str, Parameter(kind="conversation", help="Its id or the beginning of it, its title, or its number in `moot chat list`.")]
-Files = Annotated[list[Path], Parameter(name=("--file", "-f"), help="A file to go with the prompt; give it again for more.")]
+_TOOL_NAMES = re.compile(r"[a-z][\w-]*(,[a-z][\w-]*)*")
+_REFERENCE = re.compile(r"[0-9]{1,4}|0[0-9a-f]{3}[0-9a-f-]{0,32}")
 
 NANO = 1_000_000_000
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+def is_reference(word: str) -> bool:
+    """Return whether a word after `-c` is a conversation's id or list index and not part of a prompt."""
+    return _REFERENCE.fullmatch(word) is not None
+
+
+def names_tools(word: str) -> bool:
+    """Return whether a word after `--tools` is a tool name or looks like one. `hello` is a prompt."""
+    return bool(_TOOL_NAMES.fullmatch(word)) and (word in TOOLS or "," in word or "_" in word)
+
+
+Out = Annotated[Output, Parameter(parse=False)]
+"""The output that `main` passes in."""
+
+Which = Annotated[str, Parameter(kind="conversation", help="Conversation id or its prefix, title, or number in 'moot chat list'.")]
+Files = Annotated[list[Path], Parameter(name=("--file", "-f"), help="File to attach to the prompt. May be repeated.")]
+Continue = Annotated[
+    str,
+    Parameter(
+        name=("--continue", "-c"),
+        kind="conversation",
+        implied=LATEST,
+        accepts=is_reference,
+        help="Conversation to continue: its id or list number, or --continue=TITLE. Without a value, the latest one of this directory.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags:
-    """What a prompt may be run with."""
+    """Options of a run."""
 
     model: Annotated[
-        str | None, Parameter(name=("--model", "-m"), kind="model", help="MODEL@PROVIDER, a model's name, or a type such as small.")
+        str | None, Parameter(name=("--model", "-m"), kind="model", help="Model as MODEL@PROVIDER, a model name, or a type such as small.")
     ] = None
-    agent: Annotated[
-        str | None, Parameter(name=("--agent", "-a", "-p", "--profile"), kind="agent", help="An agent of the configuration.")
+    agent: Annotated[str | None, Parameter(name=("--agent", "-a", "-p", "--profile"), kind="agent", help="Agent that runs the prompt.")] = (
+        None
+    )
+    tools: Annotated[
+        str | None,
+        Parameter(
+            name="--tools",
+            kind="tool",
+            metavar="TOOLS",
+            implied=ALL_TOOLS,
+            accepts=names_tools,
+            help="Tools to offer, separated by commas. Without a value, all tools.",
+        ),
     ] = None
-    tools: Annotated[str | None, Parameter(name="--tools", kind="tool", help="Only these tools, names joined by commas.")] = None
-    no_tools: Annotated[bool, Parameter(name="--no-tools", help="No tools at all.")] = False
-    effort: Annotated[Effort | None, Parameter(name="--effort", help="How much the model reasons.")] = None
-    mode: Annotated[Mode | None, Parameter(name="--mode", help="What may happen without asking.")] = None
+    no_tools: Annotated[bool, Parameter(name="--no-tools", help="Offer no tools.")] = False
+    effort: Annotated[Effort | None, Parameter(name="--effort", metavar="LEVEL", help="Reasoning effort.")] = None
+    mode: Annotated[Mode | None, Parameter(name="--mode", metavar="MODE", help="Permission mode.")] = None
     on_busy: Annotated[
-        OnBusy, Parameter(name="--on-busy", help="While another answer is being written: refuse, stand behind it, say it into it, stop it.")
+        OnBusy,
+        Parameter(name="--on-busy", metavar="ACTION", help="Action if the conversation is busy."),
     ] = "reject"
-    schema: Annotated[Path | None, Parameter(name="--schema", help="A file with a JSON Schema that the answer must fit.")] = None
-    max_steps: Annotated[int | None, Parameter(name="--max-steps", least=1, help="Model calls at most.")] = None
-    max_cost: Annotated[float | None, Parameter(name="--max-cost", above=0, help="Dollars at most.")] = None
-    timeout: Annotated[str | None, Parameter(name="--timeout", help="Time at most: seconds, or 90s, 5m, 1h.")] = None
-    yes_download: Annotated[bool, Parameter(name="--yes-download", help="Weights of a local model may be fetched.")] = False
+    schema: Annotated[Path | None, Parameter(name="--schema", help="File with a JSON Schema that the answer must match.")] = None
+    max_steps: Annotated[int | None, Parameter(name="--max-steps", minimum=1, help="Maximum number of model calls.")] = None
+    max_cost: Annotated[float | None, Parameter(name="--max-cost", metavar="DOLLARS", above=0, help="Maximum cost in US dollars.")] = None
+    timeout: Annotated[
+        str | None, Parameter(name="--timeout", metavar="DURATION", help="Maximum duration in seconds, or as 90s, 5m or 1h.")
+    ] = None
+    yes_download: Annotated[bool, Parameter(name="--yes-download", help="Download the weights of a local model without prompting.")] = False
     yes: Annotated[
         bool,
-        Parameter(name=("--yes", "-y"), help="Where no model was ever chosen: take the first there is, also one to fetch; ask nothing."),
+        Parameter(name=("--yes", "-y"), help="Don't prompt: use the first available model, downloading it if needed."),
     ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowFlags:
-    """How a run is shown on stdout."""
+    """Output format of a run."""
 
-    json: Annotated[bool, Parameter(name="--json", help="One JSON document at the end.")] = False
-    jsonl: Annotated[bool, Parameter(name="--jsonl", help="Each event as a line of JSON, the result as the last.")] = False
-    ui: Annotated[bool, Parameter(name="--ui", help="Each chunk (AI SDK) as a line of JSON.")] = False
+    json: Annotated[bool, Parameter(name="--json", help="Print one JSON document at the end.")] = False
+    jsonl: Annotated[bool, Parameter(name="--jsonl", help="Print each event as a line of JSON, and the result as the last line.")] = False
+    ui: Annotated[bool, Parameter(name="--ui", help="Print each AI SDK chunk as a line of JSON.")] = False
 
     def form(self) -> Literal["text", "json", "jsonl", "ui"]:
-        """The one that was chosen. Raises UsageError for two."""
+        """Return the chosen format. Raise UsageError if several are given."""
         chosen: list[Literal["json", "jsonl", "ui"]] = []
         if self.json:
             chosen.append("json")
@@ -74,14 +111,14 @@ class ShowFlags:
         if self.ui:
             chosen.append("ui")
         if len(chosen) > 1:
-            raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+            raise UsageError(f"--{chosen[0]} and --{chosen[1]} cannot be used together.")
         return chosen[0] if chosen else "text"
 
 
 def run_settings(flags: RunFlags, schema: JsonObject | None, *, attended: bool) -> JsonObject:
-    """The settings of a prompt. Raises UsageError for flags that contradict each other."""
+    """Return the settings of a prompt. Raise UsageError if options contradict each other."""
     if flags.no_tools and flags.tools is not None:
-        raise UsageError("--tools and --no-tools exclude each other")
+        raise UsageError("--tools and --no-tools cannot be used together.")
     settings: JsonObject = {}
     if flags.no_tools:
         settings["tools"] = False
@@ -103,8 +140,8 @@ def run_settings(flags: RunFlags, schema: JsonObject | None, *, attended: bool) 
 
 
 def seconds(text: str) -> float:
-    """`90`, `90s`, `5m`, `1h` as seconds. Raises UsageError."""
+    """Convert `90`, `90s`, `5m` or `1h` to seconds. Raise UsageError for anything else."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
     if match is None or float(match[1]) == 0:
-        raise UsageError(f"--timeout {text!r}: expected seconds or a duration such as 90s, 5m or 1h")
+        raise UsageError(f"Invalid value {text!r} for '--timeout': expected seconds or a duration such as 90s, 5m or 1h.")
     return float(match[1]) * _UNITS[match[2]]

@@ -1,4 +1,4 @@
-"""The two ways out of a command on the event loop; see `lines` for what they promise."""
+"""Output of commands that run on the event loop."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from moot.cli.lines import Lines
 
 
 class Output(Lines):
-    """Where a command writes."""
+    """Output of a command that runs on the event loop."""
 
     async def stream(self, text: str) -> None:
-        """As `data`, off the loop: a reader that does not read holds up nobody but itself."""
+        """Write like `data`, in a worker thread: a reader that stalls does not block the event loop."""
         if text:
             await anyio.to_thread.run_sync(partial(self.data, text), abandon_on_cancel=True)

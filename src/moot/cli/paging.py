@@ -1,4 +1,4 @@
-"""Lists that are whole in memory, given out page by page like all others."""
+"""Pagination of lists in memory."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Paged:
         return {"data": list[Json](self.items), "next_cursor": self.next_cursor}
 
     def say_more(self, output: Lines) -> None:
-        """Tells the person how to see the rest, if there is any."""
+        """Print how to get the next page, if there is one."""
         if self.next_cursor:
-            output.say(f"moot: more with --cursor {self.next_cursor}", "dim")
+            output.say(f"moot: next page: --cursor {self.next_cursor}", "dim")
 
 
 def paged(items: Sequence[JsonObject], limit: int, cursor: str | None, key: str) -> Paged:
-    """The page behind the item whose key is the cursor. Raises UsageError when there is none such."""
+    """Return the page after the item whose key is the cursor. Raise UsageError if no item has this key."""
     start = 0
     if cursor is not None:
         names = [str(item[key]) for item in items]
         if cursor not in names:
-            raise UsageError(f"{cursor!r} is no cursor of this list", fix="Take it from the page before, unchanged.")
+            raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use the next_cursor of the previous page.")
         start = names.index(cursor) + 1
     page = items[start : start + limit]
     return Paged(page, str(page[-1][key]) if page and start + limit < len(items) else None)

@@ -1,4 +1,4 @@
-"""A command carried out: on the event loop when it wants one, with what the rooms log on stderr."""
+"""Execution of a command: on the event loop if it is a coroutine function, with log records on stderr."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 
 import anyio
 
+from moot.cli.arguments.signatures import Call, wants_output
 from moot.cli.logs import logging_to
 from moot.cli.output import Output
-from moot.cli.reading import Call
-from moot.cli.slots import wants_output
 
 
 def perform(call: Call) -> Any:
-    """What the command returned."""
+    """Run the command and return its result."""
     output = Output()
     with logging_to(output):
         work = partial(call.command, *call.args, **call.keywords, **({"output": output} if wants_output(call.command) else {}))

@@ -1,15 +1,15 @@
-"""`moot permissions`."""
+"""The commands `moot permissions list`, `test` and `remove`."""
 
 from __future__ import annotations
 
 import os
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured, here
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.references import find_conversation
 from moot.cli.tables import print_table
 from moot.config.files import locked, write_atomically
@@ -24,12 +24,12 @@ from moot.tools.offers import tool as find
 from moot.types.agent import Mode
 from moot.types.approval import Grant, grants_of
 
-Of = Annotated[str | None, Parameter(name=("--conversation",), help="What was allowed in this conversation too.", kind="conversation")]
+Of = Annotated[str | None, Parameter(name=("--conversation",), help="Conversation whose grants are included.", kind="conversation")]
 ToolName = Annotated[str, Parameter(help="Name of the tool.", kind="tool")]
 
 
 async def list_(*, conversation: Of = None, json: AsJson = False, output: Out) -> None:
-    """Every standing rule and where it was written; with a conversation also what was allowed in it."""
+    """Print the permission rules and where each one is defined, and the grants of a conversation."""
     rules = configured(output).settings.permissions.rules
     grants = await _grants(conversation, output)
     if json:
@@ -37,20 +37,20 @@ async def list_(*, conversation: Of = None, json: AsJson = False, output: Out) -
         return
     rows = [[rule.tool, rule.action, rule.match, rule.origin] for rule in rules]
     rows += [[grant.tool, "allow", grant.match, "this conversation"] for grant in grants]
-    print_table(output, ["TOOL", "ACTION", "MATCH", "WRITTEN AT"], rows)
+    print_table(output, ["TOOL", "ACTION", "MATCH", "DEFINED IN"], rows)
 
 
 async def test(
     tool: ToolName,
-    subject: Annotated[str, Parameter(help="The command, path or URL that a call would be about.")] = "",
+    subject: Annotated[str, Parameter(help="Command, path or URL of the call.")] = "",
     /,
     *,
-    mode: Annotated[Mode | None, Parameter(help="Another mode than the configuration's.")] = None,
+    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode. Defaults to the configured one.")] = None,
     conversation: Of = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """What would happen to a call, the rule that decides it, and where that was written; a command line part by part."""
+    """Print whether a call would be allowed, the deciding rule and where it is defined. Command lines are checked part by part."""
     permissions = configured(output).settings.permissions
     grants = await _grants(conversation, output)
     ruling = decide(permissions, mode or permissions.mode, find(tool), subject, directory=str(here()), grants=grants)
@@ -64,14 +64,14 @@ async def test(
 
 async def remove(
     tool: ToolName,
-    match: Annotated[str, Parameter(help="The rule's pattern, as `moot permissions list` shows it.")],
+    match: Annotated[str, Parameter(help="Pattern of the rule, as shown by 'moot permissions list'.")],
     /,
     *,
     conversation: Of = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Takes a rule out of your configuration file, or what was allowed in a conversation back."""
+    """Remove a rule from the user's configuration file, or a grant from a conversation."""
     if conversation is None:
         where = _remove_rule(tool, match, output)
     else:
@@ -79,7 +79,7 @@ async def remove(
             found = await find_conversation(engine, conversation, str(here()))
             if not await engine.store.grants.revoke(found.id, tool=tool, match=match):
                 raise NotFound(
-                    f"nothing was allowed in it for {tool} with {match!r}", fix=f"moot permissions list --conversation {conversation}"
+                    f"The conversation has no grant for {tool} with {match!r}.", fix=f"moot permissions list --conversation {conversation}"
                 )
         where = found.id
     if json:
@@ -94,7 +94,7 @@ def _remove_rule(tool: str, match: str, output: Output) -> str:
         rules = configured(output).settings.permissions.rules
         at = next((at for at, rule in enumerate(rules) if (rule.tool, rule.match) == (tool, match)), None)
         if at is None or not rules[at].origin.startswith("user "):
-            raise NotFound(f"no rule for {tool} with {match!r} in {str(path)!r}", fix="moot permissions list")
+            raise NotFound(f"No rule for {tool} with {match!r} in {str(path)!r}.", fix="moot permissions list")
         write_atomically(path, without_rule(path, at, os.environ))
     return str(path)
 

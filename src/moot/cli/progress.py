@@ -1,4 +1,4 @@
-"""A line of progress for what takes longer than a moment."""
+"""Progress line for long operations."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from moot.cli.lines import Lines
 
 PATIENCE = 1.0
-"""Seconds of silence before there is a line of progress, and between two where it can't be redrawn."""
+"""Seconds before the first line, and between lines that cannot be redrawn."""
 _REDRAWN = 0.1
 
 
 class Progress:
-    """One line on stderr for what takes longer than a moment; gone again when it is over."""
+    """One line on stderr that appears after a second and is erased at the end."""
 
     def __init__(self, output: Lines) -> None:
         self._output = output
@@ -20,7 +20,7 @@ class Progress:
         self._width = 0
 
     def show(self, words: str) -> None:
-        """Called as often as one likes."""
+        """Update the line. May be called often."""
         now = time.monotonic()
         if now < self._next:
             return
@@ -33,7 +33,7 @@ class Progress:
             self._output.say(words)
 
     def close(self) -> None:
-        """Takes the line away."""
+        """Erase the line."""
         if self._width:
             self._output.redraw(" " * self._width)
             self._output.redraw("")

@@ -1,52 +1,55 @@
-"""`moot projects`."""
+"""The commands `moot projects list`, `show`, `add` and `edit`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Cursor, Limit, Out
-from moot.cli.parameters import Parameter
-from moot.cli.tables import print_table
+from moot.cli.tables import print_fields, print_table
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Project
 from moot.types.ids import new_id
 
-Name = Annotated[str, Parameter(help="Its name or id.")]
-Root = Annotated[str | None, Parameter(help="The folder that it is about; conversations begun below it are its own. Empty takes it away.")]
-Description = Annotated[str | None, Parameter(help="What it is, in a few words.")]
-Context = Annotated[str | None, Parameter(help="What every agent is told of it.")]
-Rules = Annotated[str | None, Parameter(help="What every agent is held to in it.")]
+Name = Annotated[str, Parameter(help="Name or id of the project.")]
+Root = Annotated[
+    str | None,
+    Parameter(metavar="PATH", help="Directory of the project. New conversations below it belong to the project. Empty removes it."),
+]
+Description = Annotated[str | None, Parameter(metavar="TEXT", help="Short description.")]
+Context = Annotated[str | None, Parameter(metavar="TEXT", help="Background given to every agent in the project.")]
+Rules = Annotated[str | None, Parameter(metavar="TEXT", help="Rules for every agent in the project.")]
 
 
 async def list_(
-    *words: Annotated[str, Parameter(help="Only those in whose name, description or root they occur.")],
+    *words: Annotated[str, Parameter(metavar="WORD", help="Only projects whose name, description or root contains these words.")],
     limit: Limit = 50,
     cursor: Cursor = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Projects by name, the default one first; with words those that they occur in."""
+    """Print projects by name, the default project first."""
     async with opened(output) as engine:
         page = await engine.store.projects.list(limit=limit, cursor=cursor, query=" ".join(words))
     if json:
         output.json({"data": [_facts(project) for project in page.items], "next_cursor": page.next_cursor})
         return
-    print_table(output, ["NAME", "ROOT", "WHAT"], [[item.name, item.root_path or "-", item.description] for item in page.items])
+    print_table(output, ["NAME", "ROOT", "DESCRIPTION"], [[item.name, item.root_path or "-", item.description] for item in page.items])
     if page.next_cursor:
-        output.say(f"moot: more: --cursor {page.next_cursor}", "dim")
+        output.say(f"moot: next page: --cursor {page.next_cursor}", "dim")
 
 
 async def show(project: Name, /, *, json: AsJson = False, output: Out) -> None:
-    """All of a project."""
+    """Print a project."""
     async with opened(output) as engine:
-        _tell(await engine.store.projects.get(project), json, output)
+        _print_project(await engine.store.projects.get(project), json, output)
 
 
 async def add(
-    name: Annotated[str, Parameter(help="What it is called.")],
+    name: Annotated[str, Parameter(help="Name of the project.")],
     /,
     *,
     root: Root = None,
@@ -56,19 +59,19 @@ async def add(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Makes a project."""
+    """Create a project."""
     if not name.strip():
-        raise UsageError("a project needs a name", fix="moot projects add NAME")
+        raise UsageError("The project name is empty.", fix="moot projects add NAME")
     made = Project(new_id(), name.strip(), description or "", _folder(root) if root else None, context or "", rules or "")
     async with opened(output) as engine:
-        _tell(await engine.store.projects.create(made), json, output)
+        _print_project(await engine.store.projects.create(made), json, output)
 
 
 async def edit(
     project: Name,
     /,
     *,
-    name: Annotated[str | None, Parameter(help="What it is called from now on.")] = None,
+    name: Annotated[str | None, Parameter(help="New name.")] = None,
     root: Root = None,
     description: Description = None,
     context: Context = None,
@@ -76,35 +79,34 @@ async def edit(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Changes what is given; the rest stays."""
-    given = (name, root, description, context, rules)
-    if all(value is None for value in given):
-        raise UsageError("nothing to change was given", fix="moot projects edit NAME --rules TEXT, for instance")
+    """Change the given settings of a project."""
+    changes = (name, root, description, context, rules)
+    if all(value is None for value in changes):
+        raise UsageError("No change was given.", fix="For example: moot projects edit NAME --rules TEXT")
     if name is not None and not name.strip():
-        raise UsageError("a project needs a name")
+        raise UsageError("The project name is empty.")
     async with opened(output) as engine:
         found = await engine.store.projects.get(project)
         place = _folder(root) if root else root
         changed = await engine.store.projects.update(
             found.id, name=name, description=description, root_path=place, context=context, rules=rules
         )
-        _tell(changed, json, output)
+        _print_project(changed, json, output)
 
 
 def _folder(typed: str) -> str:
     path = Path(typed).expanduser().absolute()
     if not path.is_dir():
-        raise UsageError(f"{typed!r} is no folder", fix="name one that is there")
+        raise UsageError(f"{typed!r} is not a directory.", fix="Use an existing directory.")
     return str(path)
 
 
-def _tell(project: Project, json: bool, output: Out) -> None:
+def _print_project(project: Project, json: bool, output: Out) -> None:
     facts = _facts(project)
     if json:
         output.json(facts)
         return
-    for key, value in facts.items():
-        output.line(f"{key}: {value if isinstance(value, str) else output.to_json(value)}")
+    print_fields(output, facts)
 
 
 def _facts(project: Project) -> JsonObject:

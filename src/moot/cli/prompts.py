@@ -1,4 +1,4 @@
-"""What a person hands in: a prompt, stdin and files, as the parts of one message."""
+"""The prompt, stdin and attached files as the parts of one message."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from moot.types.canonical import JsonObject, loads_object
 from moot.types.part import Part, text_part
 
 PATIENCE = 3.0
-"""Seconds without a byte on stdin after which we say what we are waiting for."""
+"""Seconds without input on stdin before a hint is printed."""
 
 
 def gather(prompt: str | None, files: Sequence[Path], output: Output, *, needed: bool = True) -> tuple[Part, ...]:
-    """The parts: files first, then the prompt with stdin below it.
+    """Return the parts of a message: files first, then the prompt followed by stdin.
 
-    Raises UsageError when there is too much, no such file, or, unless it is not `needed`, nothing at all.
+    Raise UsageError if a file is missing or too large, or if `needed` and there is no prompt.
     """
     parts = [_file(path, output) for path in files]
     piped = _stdin(output, alone=prompt is None)
@@ -29,16 +29,16 @@ def gather(prompt: str | None, files: Sequence[Path], output: Output, *, needed:
     if text.strip():
         parts.append(text_part(text))
     if not parts and needed:
-        raise UsageError("no prompt", fix='Give it as an argument, as in moot run "…", or on stdin.')
+        raise UsageError("No prompt given.", fix='Pass it as an argument, as in moot run "…", or on stdin.')
     return tuple(parts)
 
 
 def read_schema(path: Path) -> JsonObject:
-    """The JSON Schema in a file. Raises UsageError."""
+    """Read a JSON Schema from a file. Raise UsageError if it is not valid JSON."""
     try:
         return loads_object(read_whole(path, MAX_TEXT))
     except ValueError as error:
-        raise UsageError(f"{str(path)!r} holds no JSON Schema: {error}") from error
+        raise UsageError(f"{str(path)!r} is not a JSON Schema: {error}") from error
 
 
 def _stdin(output: Output, *, alone: bool) -> str:
@@ -48,14 +48,12 @@ def _stdin(output: Output, *, alone: bool) -> str:
     pieces: list[bytes] = []
     size = 0
     if not alone and not select.select([descriptor], [], [], PATIENCE)[0]:
-        output.say("moot: waiting for stdin to end; give it </dev/null if there is nothing to come", "dim")
+        output.say("moot: reading from stdin; use </dev/null if there is no input", "dim")
     while piece := os.read(descriptor, 1 << 20):
         pieces.append(piece)
         size += len(piece)
         if size > MAX_TEXT:
-            raise UsageError(
-                f"stdin holds more than {MAX_TEXT >> 20} MiB; no model reads that much", fix="Cut it, or name the file in the prompt."
-            )
+            raise UsageError(f"stdin is larger than {MAX_TEXT >> 20} MiB.", fix="Shorten it, or mention the file in the prompt.")
     return _text(b"".join(pieces), "stdin", output).removesuffix("\n")
 
 

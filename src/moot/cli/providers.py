@@ -1,13 +1,13 @@
-"""`moot providers`."""
+"""The commands `moot providers list` and `test`."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Cursor, Limit, Out
 from moot.cli.paging import paged
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.trying import try_model
 from moot.providers.described import providers_json
@@ -15,7 +15,7 @@ from moot.providers.pool import Providers
 
 
 async def list_(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False, output: Out) -> None:
-    """Every provider, in the order in which a bare model name is looked up, and what it lacks."""
+    """Print the providers in lookup order, and what each one is missing."""
     providers = Providers(configured(output).settings)
     try:
         found = await providers_json(providers)
@@ -34,12 +34,14 @@ async def list_(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = Fals
 
 
 async def test(
-    provider: Annotated[str, Parameter(kind="provider", help="Its name.")],
+    provider: Annotated[str, Parameter(kind="provider", help="Name of the provider.")],
     /,
     *,
-    model: Annotated[str, Parameter(name=("--model", "-m"), help="One of its models; without it the one that it proposes.")] = "",
+    model: Annotated[
+        str, Parameter(name=("--model", "-m"), kind="model", help="Model of this provider. Defaults to the provider's choice.")
+    ] = "",
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Asks one model of a provider for one word."""
+    """Send a short prompt to a model of the provider and print the answer."""
     return await try_model(configured(output).settings, f"{model}@{provider}", output, as_json=json)

@@ -1,4 +1,4 @@
-"""`moot ps`: what runs now, in all processes that use this store."""
+"""The command `moot ps`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Annotated
 
 import anyio
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.showing import brief
 from moot.cli.tables import print_table
 from moot.cli.times import age
@@ -23,8 +23,8 @@ from moot.types.canonical import Json, JsonObject, loads
 from moot.types.conversation import Conversation
 from moot.types.run import STARTED, Run, RunStatus
 
-_AGAIN = 0.5
-"""Seconds between two looks."""
+_INTERVAL = 0.5
+"""Seconds between two queries with --watch."""
 _LIVE: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
 
 
@@ -60,11 +60,11 @@ class _Line:
         return self.run.started_at or self.run.created_at
 
 
-Watch = Annotated[bool, Parameter(name="--watch", help="Goes on: again whenever something has changed, until Ctrl+C.")]
+Watch = Annotated[bool, Parameter(name="--watch", help="Print the list again after every change, until Ctrl+C.")]
 
 
 async def ps(*, watch: Watch = False, json: AsJson = False, output: Out) -> None:
-    """All live runs, oldest first: running, waiting, interrupted and queued ones."""
+    """Print running, waiting, interrupted and queued runs, oldest first."""
     async with opened(output) as engine:
         if watch:
             await _watch(engine, output, json=json)
@@ -74,17 +74,17 @@ async def ps(*, watch: Watch = False, json: AsJson = False, output: Out) -> None
 
 
 async def _watch(engine: Engine, output: Output, *, json: bool) -> None:
-    """Each time it is another list, below the one before: a line of JSON, or a table."""
-    told: list[JsonObject] | None = None
+    """Print the list whenever it has changed: a table, or a line of JSON."""
+    shown: list[JsonObject] | None = None
     while True:
         lines = await _live(engine)
         found = [line.to_json() for line in lines]
-        if found != told:
-            told = found
+        if found != shown:
+            shown = found
             if not json and output.stdout_terminal:
                 output.say(time.strftime("── %H:%M:%S"), "dim")
             _show(lines, output, json=json)
-        await anyio.sleep(_AGAIN)
+        await anyio.sleep(_INTERVAL)
 
 
 async def _live(engine: Engine) -> list[_Line]:
@@ -97,7 +97,7 @@ def _show(lines: Sequence[_Line], output: Output, *, json: bool) -> None:
         output.json({"data": list[Json]([line.to_json() for line in lines]), "next_cursor": None})
         return
     if not lines:
-        output.say("moot: nothing runs", "dim")
+        output.say("moot: no live runs", "dim")
         return
     now = time.time()
     head = ["ID", "STATUS", "SINCE", "PROCESS", "AGENT", "MODEL", "WAITS FOR", "TITLE"]
@@ -111,9 +111,9 @@ async def _line(engine: Engine, run: Run) -> _Line:
 
 
 async def _waits_for(engine: Engine, run: Run) -> str:
-    """In words; empty when it waits for nobody."""
+    """Describe what the run waits for. Empty if it is not waiting."""
     if run.status == "queued":
-        return "its turn"
+        return "another run"
     if run.status == "interrupted":
         return f"moot chat resume {run.conversation[:13]}"
     asked = await engine.store.records.approvals(run=run.id) if run.status == "waiting" else []
@@ -122,8 +122,8 @@ async def _waits_for(engine: Engine, run: Run) -> str:
 
 def _wants(approval: Approval) -> str:
     if approval.by_client:
-        return f"its client, which runs {approval.tool}"
-    return "an answer" if approval.questions else f"approval of {approval.tool} {brief(loads(approval.arguments))}"
+        return f"client to run {approval.tool}"
+    return "answer" if approval.questions else f"approval of {approval.tool} {brief(loads(approval.arguments))}"
 
 
 def _row(line: _Line, now: float) -> list[str]:

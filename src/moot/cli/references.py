@@ -1,4 +1,4 @@
-"""What people call things: conversations by id, prefix, title, number in the last list, or as the latest; messages by number or id."""
+"""Finding conversations and messages by what the user typed: an id or its prefix, a title, a list number, or the latest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from moot.cli.arguments import LATEST, PREVIOUS
+from moot.cli.arguments.parameters import LATEST, PREVIOUS
 from moot.cli.numbers import numbered
 from moot.engine import Engine
 from moot.errors import NotFound
@@ -22,17 +22,17 @@ SHORTEST_PREFIX = 4
 
 
 async def find_conversation(engine: Engine, reference: str, directory: str) -> Conversation:
-    """The one that is meant: an id goes before a number, a number before a title. Raises NotFound, naming the candidates if several fit."""
+    """Return the conversation that the reference matches: an id first, then a list number, then a title. Raise NotFound otherwise."""
     return await find_in(engine.store, state_of(engine), reference, directory)
 
 
 async def find_in(store: Store, state: Path, reference: str, directory: str) -> Conversation:
-    """The same in a store alone; `state` is the folder for what moot remembers beside it."""
+    """Find a conversation without an engine. `state` is the state directory of the home."""
     if reference in (LATEST, PREVIOUS):
         found = await previous(store, directory if reference == LATEST else None)
         if found is None:
             where = f" in {directory!r}" if reference == LATEST else ""
-            raise NotFound(f"no conversation{where} yet", fix="moot chat list")
+            raise NotFound(f"No conversation{where} yet.", fix="moot chat list")
         return found
     if _INDEX.fullmatch(reference) and int(reference) <= MAX_INDEX:
         return await _by_id(store, reference) or await _by_number(store, state, int(reference))
@@ -40,12 +40,12 @@ async def find_in(store: Store, state: Path, reference: str, directory: str) -> 
 
 
 def state_of(engine: Engine) -> Path:
-    """The folder for what moot remembers beside the database."""
+    """Return the state directory of the home."""
     return engine.settings.home / "state"
 
 
 async def previous(store: Store, directory: str | None) -> Conversation | None:
-    """The conversation that a person used last, anywhere or in that directory; not those that agents hold among themselves."""
+    """Return the conversation that the user used last, anywhere or in a directory. Conversations of sub-agents don't count."""
     cursor: str | None = None
     while True:
         page = await store.conversations.list(limit=50, cursor=cursor, directory=directory)
@@ -64,23 +64,23 @@ async def _by_id(store: Store, reference: str) -> Conversation | None:
 
 
 async def _by_number(store: Store, state: Path, number: int) -> Conversation:
-    """Of the list that was printed last; before the first one, of the list as it would be printed now."""
+    """Return a conversation of the list printed last, or of the current list if none was printed yet."""
     ids = numbered(state)
     if ids is None:
         listed = (await store.conversations.list(limit=number)).items
         ids = [item.id for item in listed]
     if len(ids) < number:
-        raise NotFound(f"no conversation number {number}; the last list had {len(ids)}", fix="moot chat list")
+        raise NotFound(f"No conversation number {number}: the last list had {len(ids)}.", fix="moot chat list")
     return await store.conversations.get(ids[number - 1])
 
 
 def copied(source: Conversation, copy: Conversation) -> str:
-    """What a person is told who goes on with a conversation of another program."""
-    return f"goes on in {copy.id[:13]}, a copy: {source.id[:13]} follows {source.came_from}"
+    """Return the notice that an imported conversation is continued as a copy."""
+    return f"continuing in {copy.id[:13]}, a copy, because {source.id[:13]} is synchronized with {source.came_from}"
 
 
 async def live_run(store: Store, conversation: Conversation) -> Run | None:
-    """The run of it that has started and not ended, else the oldest queued one."""
+    """Return the conversation's started run, or else its oldest queued one, or None."""
     live: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
     runs = await store.records.runs(conversation=conversation.id, statuses=live)
     started = [run for run in runs if run.status in STARTED]
@@ -88,17 +88,17 @@ async def live_run(store: Store, conversation: Conversation) -> Run | None:
 
 
 def find_message(nodes: Sequence[Node], reference: str) -> Node:
-    """The message that is meant: by its id, its number in `moot chat tree`, or the beginning of its id. Raises NotFound."""
+    """Return the message with this id, number in `moot chat tree`, or id prefix. Raise NotFound if none or several match."""
     exact = next((node for node in nodes if node.id == reference), None)
     if exact is not None:
         return exact
     if _NUMBER.fullmatch(reference):
         if int(reference) <= len(nodes):
             return nodes[int(reference) - 1]
-        raise NotFound(f"no message number {reference}; there are {len(nodes)}", fix="moot chat tree ID")
+        raise NotFound(f"No message number {reference}: the conversation has {len(nodes)}.", fix="moot chat tree ID")
     found = [node for node in nodes if len(reference) >= SHORTEST_PREFIX and node.id.startswith(reference)]
     if len(found) == 1:
         return found[0]
     if found:
-        raise NotFound(f"{reference!r} fits several messages: {', '.join(node.id for node in found[:5])}", fix="give more of the id")
-    raise NotFound(f"no message {reference!r} in that conversation", fix="moot chat tree ID")
+        raise NotFound(f"Several messages match {reference!r}: {', '.join(node.id for node in found[:5])}.", fix="Type more of the id.")
+    raise NotFound(f"No message matches {reference!r}.", fix="moot chat tree ID")

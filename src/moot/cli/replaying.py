@@ -1,4 +1,4 @@
-"""`moot replay`: what was said, said once more with its own timing."""
+"""The command `moot replay`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Annotated
 
 import anyio
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.messages import print_messages
 from moot.cli.opening import opened_at
 from moot.cli.options import Out, Which
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.rerunning import run_again, run_with
 from moot.cli.screen.show import ShowScreen
 from moot.cli.showing import OnScreen, Show, ShowEvents, ShowText
@@ -35,46 +35,50 @@ async def replay(
     conversation: Which,
     /,
     *,
-    speed: Annotated[float | None, Parameter(above=0, help="How many times as fast; 1 on a terminal, at once in a pipe.")] = None,
-    instant: Annotated[bool, Parameter(help="All at once.")] = False,
-    from_: Annotated[int, Parameter(name="--from", least=1, help="Begin with this event, by its seq.")] = 1,
-    jsonl: Annotated[bool, Parameter(name="--jsonl", help="Each event as a line of JSON.")] = False,
+    speed: Annotated[
+        float | None, Parameter(above=0, help="Playback speed. Defaults to 1 on a terminal; in a pipe there are no pauses.")
+    ] = None,
+    instant: Annotated[bool, Parameter(help="No pauses.")] = False,
+    from_: Annotated[int, Parameter(name="--from", minimum=1, help="First event to play, by its sequence number.")] = 1,
+    jsonl: Annotated[bool, Parameter(name="--jsonl", help="Print each event as a line of JSON.")] = False,
     rerun: Annotated[
-        bool, Parameter(name="--rerun", help="Run it again offline against its own recording, and say what differs; exit code 1 then.")
+        bool,
+        Parameter(name="--rerun", help="Run the conversation again offline against its recording and report differences (exit code 1)."),
     ] = False,
     model: Annotated[
-        str | None, Parameter(name=("--model", "-m"), kind="model", help="With --rerun: say its prompts to this model, and compare.")
+        str | None,
+        Parameter(name=("--model", "-m"), kind="model", help="With --rerun: send the prompts to this model and compare the answers."),
     ] = None,
-    json: Annotated[bool, Parameter(name="--json", help="With --rerun: one JSON document on stdout.")] = False,
+    json: Annotated[bool, Parameter(name="--json", help="With --rerun: print one JSON document to stdout.")] = False,
     output: Out,
 ) -> int:
-    """Shows the conversation again as it came, long silences shortened. Ctrl+C stops it."""
+    """Replay the conversation with its original timing. Long pauses are shortened. Ctrl+C stops it."""
     if rerun:
         async with opened_at(conversation, output) as (engine, found):
             return await (
                 run_again(engine, found, output, json=json) if model is None else run_with(engine, found, model, output, json=json)
             )
     if model is not None or json:
-        raise UsageError("--model and --json go with --rerun", fix="moot replay ID --rerun")
+        raise UsageError("--model and --json require --rerun.", fix="moot replay ID --rerun")
     if instant and speed is not None:
-        raise UsageError("--instant and --speed exclude each other", fix="leave one of them out")
+        raise UsageError("--instant and --speed cannot be used together.")
     drawn = output.stdout_terminal and not jsonl
     pace = INSTANT if instant or (speed is None and not drawn) else (speed or 1.0)
     async with opened_at(conversation, output) as (engine, found):
         branch = await engine.store.conversations.branch(found.id)
         last = branch[-1].last_seq if branch else 0
         if from_ > max(last, 1):
-            raise UsageError(f"there is no event {from_}; what is shown ends with {last}", fix="moot chat show ID --raw has the numbers")
+            raise UsageError(f"No event {from_}: the last one is {last}.", fix="Run 'moot chat show ID --raw' to see the numbers.")
         player = _Player(engine, found, output, pace, drawn=drawn, jsonl=jsonl)
         return INTERRUPTED if await _interrupted(player, branch, from_) else 0
 
 
 async def _interrupted(player: _Player, branch: Sequence[Message], begin: int) -> bool:
-    """Plays until the end or Ctrl+C, whatever comes first."""
+    """Play until the end or Ctrl+C. Return whether it was Ctrl+C."""
     stopped = False
     async with anyio.create_task_group() as group:
 
-        async def heed() -> None:
+        async def handle_interrupt() -> None:
             nonlocal stopped
             with anyio.open_signal_receiver(signal.SIGINT) as signals:
                 async for _ in signals:
@@ -82,14 +86,14 @@ async def _interrupted(player: _Player, branch: Sequence[Message], begin: int) -
                     group.cancel_scope.cancel()
                     return
 
-        group.start_soon(heed)
+        group.start_soon(handle_interrupt)
         await player.play(branch, begin)
         group.cancel_scope.cancel()
     return stopped
 
 
 class _Player:
-    """Plays messages one after the other."""
+    """Playback of the messages of a branch."""
 
     def __init__(self, engine: Engine, conversation: Conversation, output: Output, speed: float, *, drawn: bool, jsonl: bool) -> None:
         self._engine = engine
@@ -100,11 +104,11 @@ class _Player:
         self._jsonl = jsonl
         self._calls = 0
         self._at = 0
-        """When the last event came, µs."""
+        """Original time of the last event in microseconds."""
         self._shown_at = 0.0
 
     async def play(self, branch: Sequence[Message], begin: int) -> None:
-        """The messages that have something from the seq `begin` on."""
+        """Play the messages from the event `begin` on."""
         for message in branch:
             if message.last_seq >= begin:
                 await self._message(message, begin)
@@ -161,10 +165,10 @@ class _Player:
     async def _skip(self, show: Show, seconds: float) -> None:
         if isinstance(show, OnScreen):
             await show.pause()
-        self._output.say(f"moot: {_span(seconds)} of silence left out", "dim")
+        self._output.say(f"moot: skipped a pause of {_span(seconds)}", "dim")
 
     def _now(self) -> float:
-        """The time that it was when this was said: what runs shows how long it ran then."""
+        """Return the time in the recording, so that durations are shown as they were."""
         return self._at / 1_000_000 + (time.monotonic() - self._shown_at) * (self._speed or 1.0)
 
 

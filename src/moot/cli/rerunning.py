@@ -1,4 +1,4 @@
-"""`moot replay --rerun`: the conversation run again, against its own recording or with another model."""
+"""`moot replay --rerun`: run a conversation again, against its recording or with another model."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from moot.types.run import TERMINAL, Prompt
 
 __all__ = ["run_again", "run_with"]
 
-_OF_THEN = frozenset({"recorded", "unattended"})
-"""Settings that belong to the run as it was."""
+_ORIGINAL_SETTINGS = frozenset({"recorded", "unattended"})
+"""Settings that only apply to the original run."""
 
 
 async def run_again(engine: Engine, conversation: Conversation, output: Output, *, json: bool) -> int:
-    """Runs every run of the shown branch again offline; 1 when anything differs."""
+    """Run every run of the shown branch again offline. Return 1 if anything differs."""
     found: list[Rerun] = []
     for message in await engine.store.conversations.branch(conversation.id):
         if message.run is None:
@@ -36,37 +36,37 @@ async def run_again(engine: Engine, conversation: Conversation, output: Output, 
         if run.status in TERMINAL:
             found.append(await rerun(engine.runtime, engine.store, conversation, run))
             if not json:
-                _tell(found[-1], len(found), output)
+                _print_result(found[-1], len(found), output)
     differs = any(one.differences for one in found)
     if json:
         data = list[Json]([one.to_json() for one in found])
         output.json({"ok": not differs, "conversation": conversation.id, "data": data})
     elif not found:
-        output.say("moot: no run of it has ended, so there is nothing to run again", "yellow")
+        output.say("moot: the conversation has no finished run", "yellow")
     return 1 if differs else 0
 
 
-def _tell(one: Rerun, number: int, output: Output) -> None:
+def _print_result(one: Rerun, number: int, output: Output) -> None:
     name = f"run {number} · {one.run.model or one.run.agent}"
     if not one.ran:
-        output.line(f"{name}: not run again: {one.why}")
+        output.line(f"{name}: skipped: {one.why}")
         return
-    took = f"{one.requests} request{'' if one.requests == 1 else 's'}, {one.calls} tool call{'' if one.calls == 1 else 's'}"
-    verdict = "the same" if not one.differences else f"{len(one.differences)} difference{'' if len(one.differences) == 1 else 's'}"
-    output.line(f"{name} · {took}: {verdict}")
+    counts = f"{one.requests} request{'' if one.requests == 1 else 's'}, {one.calls} tool call{'' if one.calls == 1 else 's'}"
+    verdict = "identical" if not one.differences else f"{len(one.differences)} difference{'' if len(one.differences) == 1 else 's'}"
+    output.line(f"{name} · {counts}: {verdict}")
     for words in one.differences:
         output.line(f"  {words}")
 
 
 async def run_with(engine: Engine, source: Conversation, model: str, output: Output, *, json: bool) -> int:
-    """Says every prompt of the shown branch again to another model, in a conversation of its own, and puts both side by side."""
+    """Send the prompts of the shown branch to another model in a new conversation, and compare the two."""
     branch = await engine.store.conversations.branch(source.id)
     prompts = [message for message in branch if message.role == "user"]
     if not prompts:
-        raise UsageError(f"{source.title or source.id!r} has no prompts to say again", fix="moot chat show ID")
+        raise UsageError(f"{source.title or source.id!r} has no prompts.", fix="moot chat show ID")
     choice = await engine.providers.choice(model)
     name = str(choice.model.id)
-    made = await engine.store.conversations.create(
+    created = await engine.store.conversations.create(
         replace(
             Conversation(new_id()),
             title=f"{source.title or 'untitled'} ({name})",
@@ -81,29 +81,29 @@ async def run_with(engine: Engine, source: Conversation, model: str, output: Out
         )
     )
     for message in prompts:
-        code = await _say(engine, made, message.parts, await _settings(engine, source, message.id), name, output, json=json)
+        code = await _send(engine, created, message.parts, await _settings(engine, source, message.id), name, output, json=json)
         if code:
-            output.say(f"moot: stopped there; moot chat compare {source.id[:13]} {made.id[:13]}", "yellow")
+            output.say(f"moot: stopped; compare the answers so far with: moot chat compare {source.id[:13]} {created.id[:13]}", "yellow")
             return code
-    made = await engine.store.conversations.get(made.id)
-    comparison = compared(await side_of(engine.store, source), await side_of(engine.store, made))
+    created = await engine.store.conversations.get(created.id)
+    comparison = compared(await side_of(engine.store, source), await side_of(engine.store, created))
     if json:
         output.json(comparison)
     else:
         print_comparison(comparison, output)
-        output.say(f"moot: again with moot chat compare {source.id[:13]} {made.id[:13]}", "dim")
+        output.say(f"moot: show this again with: moot chat compare {source.id[:13]} {created.id[:13]}", "dim")
     return 0
 
 
 async def _settings(engine: Engine, source: Conversation, message: str) -> dict[str, Json]:
-    """What the prompt was given with."""
+    """Return the settings of the run that answered the message."""
     run = await engine.store.records.last_answer(message)
-    return {name: value for name, value in run.settings.items() if name not in _OF_THEN} if run is not None else {}
+    return {name: value for name, value in run.settings.items() if name not in _ORIGINAL_SETTINGS} if run is not None else {}
 
 
-async def _say(
+async def _send(
     engine: Engine,
-    made: Conversation,
+    created: Conversation,
     parts: tuple[dict[str, Json], ...],
     settings: dict[str, Json],
     model: str,
@@ -113,10 +113,12 @@ async def _say(
 ) -> int:
     if not output.attended:
         settings = {**settings, "unattended": "deny"}
-    submitted = await engine.runs.submit(Prompt(parts, conversation=made.id, directory=made.directory, model=model, settings=settings))
+    submitted = await engine.runs.submit(
+        Prompt(parts, conversation=created.id, directory=created.directory, model=model, settings=settings)
+    )
     if json:
         run = await engine.runs.wait(submitted.run.id)
         return 0 if run.status == "finished" else 1
-    last = await engine.store.conversations.branch(made.id, limit=2)
+    last = await engine.store.conversations.branch(created.id, limit=2)
     print_messages([one for one in last if one.role == "user"], output)
     return await Follower(engine, output, make_show(ShowFlags(), output)).follow(submitted.run, submitted.conversation, submitted.seq)

@@ -1,4 +1,4 @@
-"""`moot run`, and what every command that runs a prompt shares."""
+"""The command `moot run`, and the code shared by all commands that run a prompt."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from moot.agents.known.finding import agent_called
-from moot.cli.arguments import LATEST, PREVIOUS
+from moot.cli.arguments.parameters import LATEST, PREVIOUS, Parameter
 from moot.cli.configured import configured, here
 from moot.cli.edited import with_edits
 from moot.cli.following import Follower
 from moot.cli.messages import print_messages
-from moot.cli.options import Files, Out, RunFlags, ShowFlags, run_settings
+from moot.cli.options import Continue, Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.prompts import gather, read_schema
 from moot.cli.references import copied, find_conversation
 from moot.cli.showing import Show
@@ -40,7 +39,7 @@ _SHOWS = Registry(
         "ui": "moot.cli.showing:ShowChunks",
     },
 )
-"""What draws is imported only where there is a terminal."""
+"""Loaded by name: the screen is imported only on a terminal."""
 
 _NO_FLAGS = RunFlags()
 _NO_SHOW = ShowFlags()
@@ -48,48 +47,42 @@ _NO_SHOW = ShowFlags()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt and how it is to be run and shown."""
+    """A prompt and how to run and show it."""
 
     parts: tuple[Part, ...]
     flags: RunFlags
     shown: ShowFlags
     conversation: str | None = None
-    """As the person named it; None = a new one."""
+    """Reference that the user typed. None means a new conversation."""
     again: bool = False
-    """The last answer once more, instead of `parts`."""
-    retell: bool = False
-    """What was said is shown first, to a person."""
+    """True to repeat the last answer instead of sending `parts`."""
+    show_history: bool = False
+    """True to print the conversation first, on a terminal."""
 
 
 async def run(
-    prompt: Annotated[str | None, Parameter(help="What to do; stdin is joined below it.")] = None,
+    prompt: Annotated[str | None, Parameter(help="Prompt text. Standard input is appended to it.")] = None,
     /,
     *,
     file: Files | None = None,
-    continue_: Annotated[
-        str | None,
-        Parameter(
-            name=("--continue", "-c"),
-            kind="conversation",
-            help="Go on with a conversation: its id or list index, --continue=TITLE; alone: the latest one here.",
-        ),
-    ] = None,
+    continue_: Continue | None = None,
     reply: Annotated[
-        bool, Parameter(name="--reply", help="Go on with the conversation used last, wherever that was; with -c: the last one here.")
+        bool,
+        Parameter(name="--reply", help="Continue the conversation used last in any directory. With -c, the latest one of this directory."),
     ] = False,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,
     output: Out,
 ) -> int:
-    """One prompt to its answer."""
+    """Run one prompt and print the answer."""
     if reply and continue_ not in (None, LATEST):
-        raise UsageError("--reply and -c ID name two conversations", fix="leave one of them out")
+        raise UsageError("--reply and -c ID cannot be used together.")
     conversation = PREVIOUS if reply and continue_ is None else continue_
     return await perform(Request(gather(prompt, file or [], output), flags, shown, conversation), output)
 
 
 async def perform(request: Request, output: Output) -> int:
-    """Runs a prompt in the foreground and shows it; the exit code."""
+    """Run a prompt in the foreground, show it, and return the exit code."""
     schema = read_schema(request.flags.schema) if request.flags.schema is not None else None
     show = make_show(request.shown, output)
     settings = run_settings(request.flags, schema, attended=output.attended)
@@ -104,13 +97,13 @@ async def perform(request: Request, output: Output) -> int:
 
 
 def _may_choose(request: Request) -> bool:
-    """Whether a person who never chose a model may be asked: a script gets documents, and whoever agreed to a download knows what for."""
+    """Return whether to ask a user without a configured model for one. Scripts and runs with --yes-download are not asked."""
     asks = request.shown.form() == "text" and not request.flags.yes_download
     return request.conversation is None and (request.flags.yes or asks)
 
 
 def make_show(shown: ShowFlags, output: Output) -> Show:
-    """The way of showing that was asked for; text is drawn on a terminal, and bare everywhere else."""
+    """Return the chosen output format. Text is rendered on a terminal and plain elsewhere."""
     form = shown.form()
     return _SHOWS.load("screen" if form == "text" and output.stdout_terminal else form)(output)
 
@@ -121,11 +114,11 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     named = None if request.conversation is None else await find_conversation(engine, request.conversation, directory)
     existing = named and (await copy_of(engine.store.conversations, named) or named)
     answers = await _answers(engine, request, existing) if existing is not None else None
-    if existing is not None and request.retell and output.stdout_terminal and request.shown.form() == "text":
-        await _retell(engine, existing, output)
+    if existing is not None and request.show_history and output.stdout_terminal and request.shown.form() == "text":
+        await _print_history(engine, existing, output)
     agent = flags.agent or (existing.agent if existing else "default")
     wanted = flags.model or (existing.next_model if existing and not flags.agent else "")
-    if agent_type(engine.settings, agent) == "moot":  # others bring their own model
+    if agent_type(engine.settings, agent) == "moot":  # outside agents have their own model
         await provide_weights(engine.providers, wanted or agent_model(engine.settings, agent), output, consent=flags.yes_download)
     submitted = await engine.runs.submit(
         Prompt(
@@ -143,9 +136,9 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     if named is not None and submitted.conversation.id != named.id:
         output.say(f"moot: {copied(named, submitted.conversation)}", "dim")
     if submitted.steered:
-        output.say("moot: said into the answer that is being written", "dim")
+        output.say("moot: added to the running answer", "dim")
     elif submitted.run.status == "queued":
-        output.say("moot: it stands behind another answer", "dim")
+        output.say("moot: queued behind another run", "dim")
     follower = Follower(engine, output, show, stops=not submitted.steered)
     code = await follower.follow(submitted.run, submitted.conversation, submitted.seq)
     schema = settings.get("schema")
@@ -155,31 +148,31 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
 
 
 async def _answers(engine: Engine, request: Request, existing: Conversation) -> str | None:
-    """The message to answer when nothing new is said; None for a new prompt. Raises UsageError when there is nothing to answer."""
+    """Return the message to answer if there is no prompt, else None. Raise UsageError if there is nothing to answer."""
     if request.parts:
         return None
     last = next(iter(await engine.store.conversations.branch(existing.id, limit=1)), None)
     if last is not None and (last.role == "user" or request.again):
         return last.id
     raise UsageError(
-        f"the last word of {existing.title or existing.id!r} is not yours, so there is nothing to answer",
-        fix=f'moot chat continue {existing.id[:13]} "…", or --again for another answer',
+        f"The last message of {existing.title or existing.id!r} is already an answer.",
+        fix=f'Run moot chat continue {existing.id[:13]} "…", or use --again for another answer.',
     )
 
 
-async def _retell(engine: Engine, existing: Conversation, output: Output) -> None:
+async def _print_history(engine: Engine, existing: Conversation, output: Output) -> None:
     output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
     branch = await engine.store.conversations.branch(existing.id)
     print_messages(await with_edits(engine.store, branch), output)
 
 
 def agent_type(settings: Settings, agent: str) -> str:
-    """The agent_type of an agent; `moot` for one that nobody knows, which the engine will say."""
+    """Return the agent_type of an agent, or `moot` for an unknown agent, which the engine rejects."""
     found = agent_called(settings, agent)
     return found.agent_type if found is not None else "moot"
 
 
 def agent_model(settings: Settings, agent: str) -> str:
-    """The model that an agent asks for; `main` for one that nobody knows, which the engine will say."""
+    """Return the model of an agent, or `main` for an unknown agent, which the engine rejects."""
     found = agent_called(settings, agent)
     return found.model if found is not None else "main"

@@ -1,4 +1,4 @@
-"""A search where only the whole store can say: it completes the index first, and knows what people call a conversation."""
+"""Searches that need the full store: to complete the index, resolve a conversation, or search by meaning."""
 
 from __future__ import annotations
 
@@ -10,42 +10,39 @@ from anyio import to_thread
 from moot.cli.lines import Lines
 from moot.cli.progress import Progress
 from moot.cli.references import find_in
+from moot.cli.storage import opened_store
 from moot.config.settings import Settings
 from moot.plugins.registry import attribute
-from moot.store import open_store
 from moot.store.searching.finding import Asked
 from moot.types.meaning import Embedder, Meant
 from moot.types.search import SearchPage
 from moot.types.store import Store
 
-_TOLD = 1.0
-"""Seconds of reading between two words about it."""
-_TURN = 0.05
-"""Seconds for another process that wants to read too, or does already."""
+_UPDATE = 1.0
+"""Seconds between progress updates."""
+_YIELD = 0.05
+"""Seconds to yield to other processes that embed too."""
 
 
-def searched(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
-    """A page of hits, for a command without an event loop. Raises UsageError, NotFound, StoreError."""
-    return anyio.run(_searched, settings, query, asked, directory)
+def find_messages(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
+    """Return a page of results, for a command without an event loop. Raise UsageError, NotFound or StoreError."""
+    return anyio.run(_find_messages, settings, query, asked, directory)
 
 
-def meant(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
-    """The answers nearest to what the query means; first reads what was not read yet, for at most `wait` seconds.
+def find_by_meaning(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
+    """Embed new answers for at most `wait` seconds, then return the answers closest in meaning to the query.
 
-    Raises as `searched`, and UsageError where the model for it is not here.
+    Raise like `find_messages`, and UsageError if the embedding model is not installed.
     """
-    return anyio.run(_meant, settings, query, asked, directory, wait, output)
+    return anyio.run(_find_by_meaning, settings, query, asked, directory, wait, output)
 
 
-async def _meant(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
+async def _find_by_meaning(settings: Settings, query: str, asked: Asked, directory: str, wait: float, output: Lines) -> SearchPage:
     embedder: Embedder = await to_thread.run_sync(attribute("moot.providers.meaning.having:load"), settings.home)
-    store = await open_store(settings)
-    try:
+    async with opened_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
         await _read(store, embedder, time.monotonic() + wait, output)
         return await store.meaning.search(Meant(query, asked.limit, within), embedder=embedder, wait=0)
-    finally:
-        await store.close()
 
 
 async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -> None:
@@ -53,25 +50,22 @@ async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -
     try:
         await store.search.index(seconds=until - time.monotonic())
         while (left := until - time.monotonic()) > 0:
-            done, total = await store.meaning.read(embedder=embedder, seconds=min(left, _TOLD))
+            done, total = await store.meaning.read(embedder=embedder, seconds=min(left, _UPDATE))
             if done >= total:
                 break
-            progress.show(f"reading answers: {done:,} of {total:,}")
-            await anyio.sleep(_TURN)
+            progress.show(f"embedding answers: {done:,} of {total:,}")
+            await anyio.sleep(_YIELD)
     finally:
         progress.close()
 
 
-async def _searched(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
-    store = await open_store(settings)
-    try:
+async def _find_messages(settings: Settings, query: str, asked: Asked, directory: str) -> SearchPage:
+    async with opened_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
         return await store.search.search(query, limit=asked.limit, cursor=asked.cursor, conversation=within, best=asked.best)
-    finally:
-        await store.close()
 
 
 async def _conversation(store: Store, settings: Settings, asked: Asked, directory: str) -> str | None:
-    """The id of what a person calls so; None for none."""
-    called = asked.conversation
-    return None if called is None else (await find_in(store, settings.home / "state", called, directory)).id
+    """Return the id of the conversation in `asked`, or None if it has none."""
+    reference = asked.conversation
+    return None if reference is None else (await find_in(store, settings.home / "state", reference, directory)).id

@@ -1,4 +1,4 @@
-"""`moot serve` and `moot web`."""
+"""The commands `moot serve` and `moot web`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
-import anyio
 from anyio import to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import here
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
+from moot.cli.storage import opened_store
 from moot.config.loading import Loader
 from moot.engine.servers import Serving, serving
 from moot.guard.tokens import CODE_SECONDS, digest, new_code
 from moot.plugins import FACES
-from moot.store import SqliteStore, open_store
+from moot.store import SqliteStore
 from moot.types.canonical import Json
 from moot.types.ids import SystemClock
 from moot.types.token import LOCAL_USER
@@ -29,32 +29,36 @@ from moot.types.token import LOCAL_USER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """Where a server listens."""
+    """Options for the server's address."""
 
-    host: Annotated[str | None, Parameter(help="The address, instead of the configuration's; 127.0.0.1 without one.")] = None
-    port: Annotated[int | None, Parameter(least=0, most=65535, help="The port, instead of the configuration's; 0 takes a free one.")] = None
+    host: Annotated[
+        str | None, Parameter(metavar="ADDRESS", help="Address to listen on. Defaults to the configuration, then 127.0.0.1.")
+    ] = None
+    port: Annotated[
+        int | None, Parameter(minimum=0, maximum=65535, help="Port to listen on. Defaults to the configuration; 0 selects a free port.")
+    ] = None
     allow_remote: Annotated[
-        bool, Parameter(name="--allow-remote", help="The address may be one that other machines reach; see docs/server.md.")
+        bool, Parameter(name="--allow-remote", help="Allow an address that other machines can reach. See docs/server.md.")
     ] = False
 
     def flags(self) -> Mapping[str, Json]:
-        """As the configuration has them."""
-        given: dict[str, Json] = {"server.host": self.host, "server.port": self.port}
-        return {key: value for key, value in given.items() if value is not None}
+        """Return the options as configuration keys."""
+        options: dict[str, Json] = {"server.host": self.host, "server.port": self.port}
+        return {key: value for key, value in options.items() if value is not None}
 
 
 _ANYWHERE = Where()
 
-NoOpen = Annotated[bool, Parameter(name="--no-open", help="Only print the address.")]
+NoOpen = Annotated[bool, Parameter(name="--no-open", help="Print the address without opening a browser.")]
 
 
 async def serve(*, where: Where = _ANYWHERE, json: AsJson = False, output: Out) -> None:
-    """Serves the page and the operations until it is stopped."""
+    """Serve the web page and the HTTP API until stopped."""
     await _run(_loaded(where, output), where, output, partial(_say, output, json))
 
 
 async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson = False, output: Out) -> None:
-    """Opens the page in the browser: of the server that serves this home already, else of a new one that runs until it is stopped."""
+    """Open the web page of this home's server, starting one if none is running."""
     loader = _loaded(where, output)
     settings = loader.current.settings
     opens = not no_open and not json and _has_browser(os.environ)
@@ -62,13 +66,9 @@ async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson
         await _run(loader, where, output, partial(_show, output, json, opens))
         return
     if where != _ANYWHERE:
-        output.say(f"moot: this home is served already, at {running.url}", "yellow")
-    store = await open_store(settings)
-    try:
+        output.say(f"moot: a server is already running at {running.url}", "yellow")
+    async with opened_store(settings) as store:
         await _show(output, json, opens, replace(running, code=partial(_code, store)))
-    finally:
-        with anyio.CancelScope(shield=True):
-            await store.close()
 
 
 def _loaded(where: Where, output: Output) -> Loader:
@@ -88,43 +88,43 @@ async def _run(loader: Loader, where: Where, output: Output, ready: Callable[[Se
         output.hide([*secrets, *filter(None, [_fixed()])])
 
     left: int = await FACES.load("server")(loader, fixed=_fixed(), remote=where.allow_remote, ready=ready, hide=hide)
-    runs = f"; {left} {'run goes' if left == 1 else 'runs go'} on with the next server" if left else ""
+    runs = f"; {left} {'run continues' if left == 1 else 'runs continue'} when the server starts again" if left else ""
     output.say(f"moot: stopped{runs}", "dim")
 
 
 async def _say(output: Output, as_json: bool, place: Serving) -> None:
     if as_json:
         output.json({"url": place.url, "pid": place.pid})
-    output.say(f"moot: serving {place.url}; `moot web` opens it, Ctrl+C stops it")
+    output.say(f"moot: serving at {place.url}; open it with 'moot web', stop it with Ctrl+C")
     if place.follows:
-        output.say("moot: what the agents on this machine write comes in by itself (imports.watch)", "dim")
+        output.say("moot: importing from the agents on this machine (imports.watch)", "dim")
     _say_missing(output, place)
 
 
 async def _show(output: Output, as_json: bool, opens: bool, place: Serving) -> None:
-    """Opens the page, or says what to open: the code in it signs one browser in, once."""
+    """Open the page or print its address. The code in the address signs in one browser, once."""
     assert place.code is not None
     url = f"{place.url}/#code={await place.code()}"
     mine = place.pid == os.getpid()
     if as_json:
         output.json({"url": url, "pid": place.pid})
     elif opens and await to_thread.run_sync(webbrowser.open, url):
-        output.say(f"moot: {place.url} is open in your browser{'; Ctrl+C stops the server' if mine else ''}")
+        output.say(f"moot: opened {place.url} in your browser{'; stop the server with Ctrl+C' if mine else ''}")
     else:
-        output.say(f"moot: open this in a browser of this machine within {CODE_SECONDS} seconds; it works once", "dim")
+        output.say(f"moot: open this link in a browser on this machine within {CODE_SECONDS} seconds; it works once", "dim")
         output.line(url)
         if mine:
-            output.say("moot: another `moot web` makes another one; Ctrl+C stops the server", "dim")
+            output.say("moot: run 'moot web' again for a new link; stop the server with Ctrl+C", "dim")
     _say_missing(output, place)
 
 
 def _say_missing(output: Output, place: Serving) -> None:
     if not place.built:
-        output.say("moot: the page has not been built; `make web` in the checkout does it", "yellow")
+        output.say("moot: the web page has not been built; run 'make web' in the checkout", "yellow")
 
 
 def _has_browser(environ: Mapping[str, str]) -> bool:
-    """Whether a window can be opened: a browser for text would take this terminal over."""
+    """Return whether a graphical browser can be opened. A text browser would take over the terminal."""
     return sys.platform != "linux" or any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 

@@ -1,4 +1,4 @@
-"""`moot share`: a page of the own server for whoever has its link, until it expires."""
+"""The command `moot share`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.asking import confirm
 from moot.cli.left_out import say_left_out
 from moot.cli.opening import opened, opened_at
-from moot.cli.options import AsJson, Out
+from moot.cli.options import AsJson, Out, Which
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.tables import print_table
 from moot.cli.times import moment
 from moot.config.schema import seconds
@@ -32,28 +32,26 @@ __all__ = ["share"]
 
 
 async def share(
-    conversation: Annotated[
-        str, Parameter(kind="conversation", help="Its id or the beginning of it, its title, or its number in `moot chat list`.")
-    ] = "",
+    conversation: Which = "",
     /,
     *,
-    expires: Annotated[str, Parameter(help="How long the link works, as 12h, 7d or 30d.")] = "7d",
-    keep: Annotated[str, Parameter(help="Kinds that stay in, as emails,paths; see docs/sharing.md.")] = "",
-    preview: Annotated[Path | None, Parameter(kind="file", help="Write the page to this file, to look at it, and share nothing.")] = None,
-    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Share it without being asked.")] = False,
-    list_: Annotated[bool, Parameter(name="--list", help="Every page that is shared.")] = False,
-    revoke: Annotated[str, Parameter(help="The id of a shared page: its link shows nothing from now on.")] = "",
+    expires: Annotated[str, Parameter(metavar="DURATION", help="Lifetime of the link, such as 12h, 7d or 30d.")] = "7d",
+    keep: Annotated[str, Parameter(metavar="KINDS", help="Kinds of data to keep, such as emails,paths. See docs/sharing.md.")] = "",
+    preview: Annotated[Path | None, Parameter(kind="file", help="Write the page to this file for review without sharing it.")] = None,
+    yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False,
+    list_: Annotated[bool, Parameter(name="--list", help="List shared pages.")] = False,
+    revoke: Annotated[str, Parameter(metavar="SHARE", help="Id of a shared page to revoke.")] = "",
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Shares a conversation as a page that only shows, without secrets, homes, names and e-mails."""
+    """Share a conversation as a read-only page without secrets, home directories, names and e-mail addresses."""
     if sum((bool(conversation), list_, bool(revoke))) != 1:
-        raise UsageError("name a conversation, or give --list or --revoke SHARE", fix="moot share 1")
+        raise UsageError("Give a conversation, --list or --revoke SHARE.", fix="moot share 1")
     if list_:
         return await _list(output, json=json)
     if revoke:
         return await _revoke(revoke, output, json=json)
-    held = _span(expires)
+    lifetime = _span(expires)
     async with opened_at(conversation, output) as (engine, found):
         draft = await looked_at(engine.store, found, finder_here(output.secrets, kinds_of(keep)))
         if preview is not None:
@@ -64,10 +62,10 @@ async def share(
             if json:
                 output.json({"ok": True, "file": str(preview), "left_out": [left_out_json(one) for one in draft.left_out]})
             return 0
-        if not yes and not await _agreed(output):
-            output.say("moot: nothing was shared", "dim")
+        if not yes and not await _confirmed(output):
+            output.say("moot: the page was not shared", "dim")
             return 1
-        shared, secret = await made(engine.store, draft, now=SystemClock().now() // 1000, seconds=held)
+        shared, secret = await made(engine.store, draft, now=SystemClock().now() // 1000, seconds=lifetime)
         running = serving(engine.settings.home)
         server = engine.settings.server
     base = running.url if running is not None else f"http://{server.host}:{server.port}"
@@ -81,7 +79,7 @@ async def share(
 
 
 def share_json(share: Share) -> JsonObject:
-    """A shared page as scripts get it."""
+    """Return a shared page for scripts."""
     return {
         "id": share.id,
         "conversation": share.conversation,
@@ -98,33 +96,33 @@ def _span(text: str) -> float:
     try:
         return float(seconds(text))
     except ValueError as error:
-        raise UsageError(f"--expires {text!r} is no time", fix="give it as 12h, 7d or 30d") from error
+        raise UsageError(f"Invalid value {text!r} for '--expires': expected a duration such as 12h, 7d or 30d.") from error
 
 
 def _say_draft(draft: Draft, preview: Path | None, output: Output) -> None:
-    output.say(f"moot: {draft.title or 'the conversation'}, as a page of {len(draft.page):,} bytes", "bold")
+    output.say(f"moot: {draft.title or 'untitled'} ({len(draft.page):,} bytes)", "bold")
     if draft.left_out:
         say_left_out(draft.left_out, output)
     else:
-        output.say("  nothing was found that had to be left out", "dim")
+        output.say("  nothing had to be removed", "dim")
     if preview is not None:
-        output.say(f"moot: wrote {preview}; nothing is shared yet")
+        output.say(f"moot: wrote {preview}; the page is not shared")
 
 
-async def _agreed(output: Output) -> bool:
-    """Whether a person says yes. Raises NeedsApproval where nobody can."""
+async def _confirmed(output: Output) -> bool:
+    """Ask the user to confirm. Raise NeedsApproval if they cannot be asked."""
     if not (sys.stdin.isatty() and output.stderr_terminal):
-        said = "whoever has the link will read it, and nobody is here to say yes"
-        raise NeedsApproval(said, fix="look at it with --preview FILE, then give --yes")
-    return await confirm("Share this page with whoever has its link?", output)
+        message = "Anyone with the link can read the page, so sharing needs confirmation."
+        raise NeedsApproval(message, fix="Review it with --preview FILE, then use --yes.")
+    return await confirm("Share this page with anyone who has the link?", output)
 
 
 def _say_reach(base: str, serves: bool, shared: Share, output: Output) -> None:
-    output.say(f"moot: until {moment(shared.expires_at)}; moot share --revoke {shared.id[:13]} ends it sooner", "dim")
+    output.say(f"moot: expires {moment(shared.expires_at)}; revoke it with: moot share --revoke {shared.id[:13]}", "dim")
     if not serves:
-        output.say("moot: nobody can open it before `moot serve` runs", "yellow")
+        output.say("moot: the link works once 'moot serve' is running", "yellow")
     if _is_loopback(base):
-        output.say("moot: only programs on this machine reach that address; docs/sharing.md says how others can", "yellow")
+        output.say("moot: the address is only reachable from this machine; see docs/sharing.md", "yellow")
 
 
 def _is_loopback(base: str) -> bool:
@@ -142,9 +140,9 @@ async def _list(output: Output, *, json: bool) -> int:
         output.json({"data": list[Json]([share_json(one) for one in found]), "next_cursor": None})
     elif found:
         rows = [[one.id[:13], one.title or one.conversation[:13], moment(one.created_at), moment(one.expires_at)] for one in found]
-        print_table(output, ["ID", "TITLE", "SHARED", "UNTIL"], rows)
+        print_table(output, ["ID", "TITLE", "SHARED", "EXPIRES"], rows)
     else:
-        output.say("moot: nothing is shared; moot share ID", "dim")
+        output.say("moot: no shared pages; create one with: moot share ID", "dim")
     return 0
 
 
@@ -154,5 +152,5 @@ async def _revoke(reference: str, output: Output, *, json: bool) -> int:
     if json:
         output.json(share_json(revoked))
     else:
-        output.say(f"moot: the link of {revoked.title or revoked.id} shows nothing any more")
+        output.say(f"moot: revoked the link to {revoked.title or revoked.id}")
     return 0

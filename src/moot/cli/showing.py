@@ -1,4 +1,4 @@
-"""A run's events on stdout: text for people and pipes, `--json`, `--jsonl`, `--ui`."""
+"""Output formats of a run: text, `--json`, `--jsonl` and `--ui`."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ INPUT_CHARACTERS = 160
 
 
 class Show(Protocol):
-    """How one run is shown."""
+    """Output format of one run."""
 
     async def event(self, event: Event) -> None:
-        """Called for each event of the run, in order."""
+        """Handle the next event of the run."""
         ...
 
     async def end(self, run: Run, message: Message | None) -> None:
-        """Called once with the run as it stands at the end."""
+        """Handle the end of the run. Called once."""
         ...
 
 
 @runtime_checkable
 class OnScreen(Protocol):
-    """What a Show has besides when it redraws lines of a terminal."""
+    """Additional methods of a Show that redraws lines of a terminal."""
 
     def begin(self, conversation: str, calls_before: int) -> None:
-        """Called before the first event, with how many tool calls the conversation has already."""
+        """Start drawing. `calls_before` is the number of earlier tool calls in the conversation."""
         ...
 
     async def keep(self) -> None:
-        """Draws from time to time, until it is cancelled."""
+        """Redraw periodically until cancelled."""
         ...
 
     async def pause(self) -> None:
-        """Called before somebody else takes the terminal; the next event takes it back."""
+        """Release the terminal until the next event."""
         ...
 
     def leave(self) -> None:
-        """Called instead of `end` when the watching ends before the run does."""
+        """Handle detaching. Called instead of `end` if the run has not ended."""
         ...
 
 
 class ShowText:
-    """The bare answer as it comes, for a pipe. Tools and reasoning go to stderr."""
+    """Text format for pipes: the plain answer on stdout, tool calls and reasoning on stderr."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -74,7 +74,7 @@ class ShowText:
                 case "reasoning-end":
                     self._end_reasoning()
                 case _:
-                    self._aside(chunk)
+                    self._other_chunk(chunk)
 
     async def end(self, run: Run, message: Message | None) -> None:
         self._end_reasoning()
@@ -99,52 +99,52 @@ class ShowText:
             return
         if self._thinking is None:
             self._thinking = Cleaner()
-        self._output.mutter(self._thinking.feed(text))
+        self._output.dim_text(self._thinking.feed(text))
 
     def _end_reasoning(self) -> None:
         if self._thinking is not None:
-            self._output.mutter(self._thinking.end() + "\n")
+            self._output.dim_text(self._thinking.end() + "\n")
             self._thinking = None
 
-    def _aside(self, chunk: Chunk) -> None:
+    def _other_chunk(self, chunk: Chunk) -> None:
         call = str(chunk.get("toolCallId", ""))
         match chunk.get("type"):
             case "tool-input-available":
                 self._tools[call] = str(chunk.get("toolName", ""))
-                self._tell(f"→ {self._tools[call]} {brief(chunk.get('input'))}", "cyan")
+                self._print_status(f"→ {self._tools[call]} {brief(chunk.get('input'))}", "cyan")
             case "tool-input-error":
-                self._tell(f"→ {chunk.get('toolName', '')}: {first_line(chunk.get('errorText'))}", "yellow")
+                self._print_status(f"→ {chunk.get('toolName', '')}: {first_line(chunk.get('errorText'))}", "yellow")
             case "tool-output-error":
-                self._tell(f"  {self._tools.get(call, 'tool')} failed: {first_line(chunk.get('errorText'))}", "yellow")
+                self._print_status(f"  {self._tools.get(call, 'tool')} failed: {first_line(chunk.get('errorText'))}", "yellow")
             case "tool-output-denied":
-                self._tell(f"  {self._tools.get(call, 'tool')}: denied", "yellow")
+                self._print_status(f"  {self._tools.get(call, 'tool')}: denied", "yellow")
             case "data-note":
-                self._tell(f"  {note_of(chunk)}", "yellow")
+                self._print_status(f"  {note_of(chunk)}", "yellow")
             case "data-plan":
-                self._tell(f"  {plan_line(plan_of(chunk))}", "dim")
-            case "data-subagent" if not (said := sub_agent_words(chunk)).thought:
-                self._tell(f"  {said.agent}: {first_line(said.text)}", "dim")
+                self._print_status(f"  {plan_line(plan_of(chunk))}", "dim")
+            case "data-subagent" if not (text := sub_agent_words(chunk)).thought:
+                self._print_status(f"  {text.agent}: {first_line(text.text)}", "dim")
             case "data-attempt":
-                self._tell("  the answer broke off; trying again", "yellow")
+                self._print_status("  the answer was interrupted; retrying", "yellow")
             case "message-metadata" | "start" | "finish":
                 self._label(chunk.get("messageMetadata"))
             case _:
                 pass
 
     def _label(self, metadata: Json) -> None:
-        """A model's note (that it is very small, that it is no model at all) is shown beside its answer, once."""
+        """Print a model's note once, for example that it is very small or only a demo."""
         note = metadata.get("note") if isinstance(metadata, dict) else None
         if isinstance(note, str) and note != self._note:
             self._note = note
-            self._tell(f"note: {note}", "yellow")
+            self._print_status(f"note: {note}", "yellow")
 
-    def _tell(self, line: str, style: str) -> None:
+    def _print_status(self, line: str, style: str) -> None:
         self._end_reasoning()
         self._output.say(line, style)
 
 
 class ShowJson:
-    """One document at the end."""
+    """JSON format: one document at the end."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -158,7 +158,7 @@ class ShowJson:
 
 
 class ShowEvents:
-    """One event to a line, and the result as the last."""
+    """JSON Lines format: one event per line, and the result as the last line."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -172,7 +172,7 @@ class ShowEvents:
 
 
 class ShowChunks:
-    """One chunk to a line, as a client of version 6 takes them."""
+    """Chunk format: one AI SDK 6 chunk per line of JSON."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -186,14 +186,14 @@ class ShowChunks:
 
 
 def label(message: Message | None, output: Output) -> None:
-    """Says what must be said beside a model's answer: that it is very small, that it is no model at all."""
+    """Print a model's note, for example that it is very small or only a demo."""
     note = message.metadata.get("note") if message else None
     if isinstance(note, str):
         output.say(f"note: {note}", "yellow")
 
 
 def result(run: Run, message: Message | None) -> JsonObject:
-    """What a script gets of a run."""
+    """Return the result of a run for scripts."""
     failure = run.error
     return {
         "schema_version": 1,
@@ -214,7 +214,7 @@ def result(run: Run, message: Message | None) -> JsonObject:
 
 
 def summary(run: Run, message: Message | None) -> str:
-    """One line of figures: model, tokens, money, time, and how to go on."""
+    """Return one line with model, tokens, cost, duration and the command to continue."""
     usage = run.usage
     figures = [_model(run, message)]
     if usage.input is not None or usage.output is not None:
@@ -228,14 +228,14 @@ def summary(run: Run, message: Message | None) -> str:
 
 
 def brief(value: Json) -> str:
-    """A tool's arguments on one line."""
+    """Format a tool's arguments on one line."""
     text = dumps(value).decode() if value else ""
     text = " ".join(clean(text).split())
     return text if len(text) <= INPUT_CHARACTERS else f"{text[: INPUT_CHARACTERS - 1]}…"
 
 
 def first_line(value: Json) -> str:
-    """The beginning of what went wrong."""
+    """Return the first line of an error text, shortened."""
     text = str(value or "").strip().partition("\n")[0]
     return text if len(text) <= INPUT_CHARACTERS else f"{text[: INPUT_CHARACTERS - 1]}…"
 

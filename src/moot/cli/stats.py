@@ -1,4 +1,4 @@
-"""`moot stats`: what runs took."""
+"""The command `moot stats`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Literal
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import here
 from moot.cli.opening import opened
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.references import find_conversation
 from moot.cli.tables import print_table
 from moot.types.canonical import Json, JsonObject
@@ -23,18 +23,20 @@ _NANO = 1_000_000_000
 By = Literal["day", "model", "agent", "project", "tool", "error"]
 _ALL: tuple[By, ...] = ("day", "model", "agent", "project", "tool")
 _WAIT = 30.0
-"""Seconds that counting what came since may take; after that the sums are told with what is missing."""
+"""Maximum seconds to count new answers before incomplete totals are printed."""
 
 
 async def stats(
     *,
-    by: Annotated[By | None, Parameter(name="--by", help="Only sums by this.")] = None,
-    days: Annotated[int | None, Parameter(name="--days", help="Only answers of so many days, today included.", least=1)] = None,
-    conversation: Annotated[str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only of this one.")] = None,
+    by: Annotated[By | None, Parameter(name="--by", metavar="GROUP", help="Group to show. All but errors are shown by default.")] = None,
+    days: Annotated[int | None, Parameter(name="--days", help="Number of days to include, up to today.", minimum=1)] = None,
+    conversation: Annotated[
+        str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only this conversation.")
+    ] = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """What answers took: tokens, money, time, tools, errors; of what has no known price it says how much that is."""
+    """Print token usage, cost, durations, tool calls and errors. Answers without a known price are counted separately."""
     now = int(time.time() * 1000)
     since = 0 if days is None else (now // _DAY_MS - days + 1) * _DAY_MS
     async with opened(output) as engine:
@@ -45,7 +47,7 @@ async def stats(
         return
     _print(found, output, [by] if by else list(_ALL))
     if found.uncounted:
-        output.say(f"moot: {found.uncounted:,} answers are not counted yet; ask again for the rest", "yellow")
+        output.say(f"moot: {found.uncounted:,} answers are not counted yet; run the command again", "yellow")
 
 
 def _groups(found: Usages) -> dict[By, Mapping[str, Counts]]:
@@ -53,26 +55,26 @@ def _groups(found: Usages) -> dict[By, Mapping[str, Counts]]:
 
 
 def _json(found: Usages, since: int) -> JsonObject:
-    told: JsonObject = {"since": since, "conversations": found.conversations, "messages": found.messages, "total": _counts(found.total)}
+    document: JsonObject = {"since": since, "conversations": found.conversations, "messages": found.messages, "total": _counts(found.total)}
     for name, groups in _groups(found).items():
-        told[f"{name}s"] = list[Json]([{"name": key, **_counts(counts)} for key, counts in groups.items()])
-    told["tools"] = list[Json]([{"name": tool, **asdict(one)} for tool, one in found.tools.items()])
-    told["errors"] = list[Json]([{"name": kind, "runs": count} for kind, count in found.errors.items()])
-    told["asides"] = list[Json]([{"name": purpose, **asdict(one)} for purpose, one in found.asides.items()])
-    return {**told, "contexts": list[Json]([asdict(size) for size in found.contexts]), "uncounted": found.uncounted}
+        document[f"{name}s"] = list[Json]([{"name": key, **_counts(counts)} for key, counts in groups.items()])
+    document["tools"] = list[Json]([{"name": tool, **asdict(one)} for tool, one in found.tools.items()])
+    document["errors"] = list[Json]([{"name": kind, "runs": count} for kind, count in found.errors.items()])
+    document["asides"] = list[Json]([{"name": purpose, **asdict(one)} for purpose, one in found.asides.items()])
+    return {**document, "contexts": list[Json]([asdict(size) for size in found.contexts]), "uncounted": found.uncounted}
 
 
 def _counts(counts: Counts) -> JsonObject:
     return {**asdict(counts), "first": counts.first, "rate": counts.rate, "context": counts.context}
 
 
-def _spoken(ms: int) -> str:
+def _duration(ms: int) -> str:
     return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
 
 
 def _print(found: Usages, output: Output, wanted: list[By]) -> None:
     if not found.total.runs:
-        output.say("moot: there is no answer in that time", "dim")
+        output.say("moot: no answers in this period", "dim")
         return
     groups = _groups(found)
     for number, name in enumerate(wanted):
@@ -86,7 +88,7 @@ def _print(found: Usages, output: Output, wanted: list[By]) -> None:
             rows = [_row(key or "unknown", counts) for key, counts in groups[name].items()]
             last = name == ("project" if len(wanted) > 1 else name)
             print_table(output, _head(name), [*rows, _row("total", found.total)] if last else rows)
-    _tell_asides(found, output)
+    _print_auxiliary_calls(found, output)
 
 
 def _head(name: str) -> list[str]:
@@ -95,27 +97,27 @@ def _head(name: str) -> list[str]:
 
 def _row(name: str, counts: Counts) -> list[str]:
     tokens = [f"{number:,}" for number in (counts.input, counts.cache_read, counts.output)]
-    first = "-" if counts.first is None else _spoken(counts.first)
+    first = "-" if counts.first is None else _duration(counts.first)
     rate = "-" if counts.rate is None else f"{counts.rate:,.0f}"
     return [name, f"{counts.runs:,}", f"{counts.failed:,}", f"{counts.steps:,}", *tokens, first, rate, _cost(counts)]
 
 
 def _print_tools(found: Usages, output: Output) -> None:
     rows = [
-        [tool, f"{one.calls:,}", f"{one.failed:,}", f"{one.denied:,}", _spoken(round(one.ms / one.timed)) if one.timed else "-"]
+        [tool, f"{one.calls:,}", f"{one.failed:,}", f"{one.denied:,}", _duration(round(one.ms / one.timed)) if one.timed else "-"]
         for tool, one in found.tools.items()
     ]
     if rows:
         print_table(output, ["TOOL", "CALLS", "FAILED", "DENIED", "TIME"], rows)
 
 
-def _tell_asides(found: Usages, output: Output) -> None:
-    """Calls that belong to no answer cost too."""
+def _print_auxiliary_calls(found: Usages, output: Output) -> None:
+    """Print model calls that belong to no answer, such as those for titles."""
     for purpose, one in found.asides.items():
         known = "" if one.unpriced == one.calls else f", ${one.cost / _NANO:,.4f}"
         unknown = f", {one.unpriced:,} of unknown price" if one.unpriced else ""
         output.say(
-            f"besides: {one.calls:,} model {'call' if one.calls == 1 else 'calls'} for {_PURPOSES.get(purpose, purpose)}{known}{unknown}",
+            f"also: {one.calls:,} model {'call' if one.calls == 1 else 'calls'} for {_PURPOSES.get(purpose, purpose)}{known}{unknown}",
             "dim",
         )
 
@@ -124,7 +126,7 @@ _PURPOSES = {"title": "titles", "compact": "summaries", "explain": "explanations
 
 
 def _cost(counts: Counts) -> str:
-    """What is known, and of how many answers it is not."""
+    """Format the known cost and the number of answers without a price."""
     unknown = f"{counts.unpriced_runs:,} of unknown price" if counts.unpriced_runs else ""
     if counts.unpriced_runs == counts.runs:
         return unknown or "-"

@@ -1,15 +1,16 @@
-"""`moot store`: what takes how much, and making it smaller."""
+"""The commands `moot store stats` and `compact`."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.progress import Progress
 from moot.cli.tables import print_table
+from moot.cli.things import format_bytes
 from moot.errors import Busy
 from moot.store import SqliteStore, open_store
 from moot.types.upkeep import ConversationSize, Extent, Sealed, Sizes, Upkeep
@@ -17,15 +18,15 @@ from moot.types.upkeep import ConversationSize, Extent, Sealed, Sizes, Upkeep
 
 async def stats(
     *,
-    limit: Annotated[int, Parameter(name="--limit", help="How many conversations to name, largest first.", least=0)] = 10,
+    limit: Annotated[int, Parameter(name="--limit", help="Number of conversations to list, largest first.", minimum=0)] = 10,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Looks through the whole database: bytes of each thing in it, and the conversations that take most."""
+    """Scan the whole database and print the size of its parts and the largest conversations."""
     store = await open_store(configured(output).settings)
     progress = Progress(output)
     try:
-        progress.show("adding up …")
+        progress.show("scanning …")
         sizes = await store.upkeep.sizes(largest=limit)
     finally:
         progress.close()
@@ -34,26 +35,26 @@ async def stats(
         output.json(sizes.to_json())
         return
     for name, size, words in _lines(sizes):
-        output.data(f"{name:<13} {_bytes(size):>10}  {words}".rstrip() + "\n")
+        output.data(f"{name:<13} {format_bytes(size):>10}  {words}".rstrip() + "\n")
     if sizes.largest:
         output.data("\n")
-        print_table(output, ("rows", "sealed", "was", "conversation", "title"), [_row(one) for one in sizes.largest])
+        print_table(output, ("rows", "sealed", "original", "conversation", "title"), [_row(one) for one in sizes.largest])
 
 
 async def compact(
     *,
-    all: Annotated[bool, Parameter(name="--all", help="Also write the whole file anew; everybody else waits meanwhile.")] = False,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Only say what there is to do.")] = False,
+    all: Annotated[bool, Parameter(name="--all", help="Also rewrite the whole file, which blocks all other processes meanwhile.")] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Show what would be done without changing anything.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Seals the log of every run that has ended, and gives free pages of the file back. What was said stays readable as it was."""
+    """Seal (compress) the log of every run that has ended, and release free pages of the file."""
     store = await open_store(configured(output).settings)
     try:
         before = await store.upkeep.sizes(largest=0)
         sealed = await _sealed(store.upkeep, output, dry=dry_run)
         if not dry_run:
-            await _smaller(store, output, anew=all)
+            await _smaller(store, output, rewrite=all)
         after = before if dry_run else await store.upkeep.sizes(largest=0)
     finally:
         await store.close()
@@ -62,14 +63,15 @@ async def compact(
         return
     if dry_run:
         output.data(
-            f"{sealed.events:,} events of {sealed.conversations:,} conversations can be sealed, {_bytes(before.rows.bytes)} lie in rows\n"
+            f"{sealed.events:,} events of {sealed.conversations:,} conversations can be sealed; "
+            f"{format_bytes(before.rows.bytes)} are in rows\n"
         )
-        output.data(f"{_bytes(before.free)} of {_bytes(before.database)} are free pages\n")
+        output.data(f"{format_bytes(before.free)} of {format_bytes(before.database)} are free pages\n")
         return
-    output.data(f"sealed    {sealed.events:,} events, {_bytes(sealed.before)} to {_bytes(sealed.after)}\n")
-    output.data(f"database  {_bytes(before.database)} to {_bytes(after.database)}\n")
+    output.data(f"sealed    {sealed.events:,} events, {format_bytes(sealed.before)} to {format_bytes(sealed.after)}\n")
+    output.data(f"database  {format_bytes(before.database)} to {format_bytes(after.database)}\n")
     if not after.gives_back:
-        output.say("moot: this file was made by an older version and keeps its free pages; `moot store compact --all` writes it anew")
+        output.say("moot: an older version created this file, so it keeps its free pages; 'moot store compact --all' rewrites it")
 
 
 async def _sealed(upkeep: Upkeep, output: Output, *, dry: bool) -> Sealed:
@@ -79,33 +81,33 @@ async def _sealed(upkeep: Upkeep, output: Output, *, dry: bool) -> Sealed:
     progress, done = Progress(output), None
     async for done in upkeep.seal():
         share = done.events / total.events if total.events else 1.0
-        progress.show(f"sealing: {min(share, 1.0):.0%}, {done.events:,} events, {_bytes(done.before)} to {_bytes(done.after)}")
+        progress.show(f"sealing: {min(share, 1.0):.0%}, {done.events:,} events, {format_bytes(done.before)} to {format_bytes(done.after)}")
     progress.close()
     if done is None:
-        raise Busy("another process is sealing this store", fix="let it end, and try again")
+        raise Busy("Another process is compacting this store.", fix="Try again when it has finished.")
     return done
 
 
-async def _smaller(store: SqliteStore, output: Output, *, anew: bool) -> None:
+async def _smaller(store: SqliteStore, output: Output, *, rewrite: bool) -> None:
     progress = Progress(output)
-    if anew:
+    if rewrite:
         await store.upkeep.rewrite(progress.show)
     else:
         async for left in store.upkeep.give_back():
-            progress.show(f"giving pages back: {_bytes(left)} left")
+            progress.show(f"releasing free pages: {format_bytes(left)} left")
     progress.close()
 
 
 def _lines(sizes: Sizes) -> list[tuple[str, int, str]]:
-    blobs = f"{_bytes(sizes.blobs_inside)} in the database, the rest in files"
-    free = "free pages, which are written to next" + ("" if sizes.gives_back else "; only `moot store compact --all` gives them back")
+    blobs = f"{format_bytes(sizes.blobs_inside)} in the database, the rest in files"
+    free = "free pages, reused by new data" + ("" if sizes.gives_back else "; only 'moot store compact --all' releases them")
     return [
         ("database", sizes.database, ""),
-        ("log, rows", sizes.rows.stored, f"about; {sizes.rows.events:,} events, {_bytes(sizes.raw)} of them raw"),
+        ("log, rows", sizes.rows.stored, f"approximate; {sizes.rows.events:,} events, {format_bytes(sizes.raw)} of raw data"),
         ("log, sealed", sizes.sealed.stored, _sealed_words(sizes)),
-        ("messages", sizes.messages, "as they are read"),
-        ("search", sizes.index, "about"),
-        ("requests", sizes.requests, "their pieces are files"),
+        ("messages", sizes.messages, ""),
+        ("search", sizes.index, "approximate"),
+        ("requests", sizes.requests, "without their contents, which are files"),
         ("files", sizes.blobs, blobs),
         ("free", sizes.free, free),
     ]
@@ -114,19 +116,12 @@ def _lines(sizes: Sizes) -> list[tuple[str, int, str]]:
 def _sealed_words(sizes: Sizes) -> str:
     sealed = sizes.sealed
     words = f"{sealed.events:,} events in {sizes.segments:,} segments of {sizes.frames:,} frames"
-    return f"{words}; {_bytes(sealed.bytes)} before, {_share(sealed)}" if sealed.events else words
+    return f"{words}; {format_bytes(sealed.bytes)} before, {_share(sealed)}" if sealed.events else words
 
 
 def _share(sealed: Extent) -> str:
-    return f"{sealed.stored / sealed.bytes:.1%} of it" if sealed.bytes else "nothing of it"
+    return f"{sealed.stored / sealed.bytes:.1%} of it"
 
 
 def _row(one: ConversationSize) -> tuple[str, ...]:
-    return (_bytes(one.rows.stored), _bytes(one.sealed.stored), _bytes(one.sealed.bytes), one.id, one.title or "untitled")
-
-
-def _bytes(size: int) -> str:
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= scale:
-            return f"{size / scale:,.1f} {unit}"
-    return f"{size} B"
+    return (format_bytes(one.rows.stored), format_bytes(one.sealed.stored), format_bytes(one.sealed.bytes), one.id, one.title or "untitled")

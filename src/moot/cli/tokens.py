@@ -1,33 +1,28 @@
-"""`moot tokens`: who else may ask a server, and for what."""
+"""The commands `moot tokens list`, `create` and `revoke`."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Annotated, cast
 
-import anyio
-
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.configured import configured
 from moot.cli.options import AsJson, Out
-from moot.cli.output import Output
-from moot.cli.parameters import Parameter
+from moot.cli.storage import opened_store
 from moot.cli.tables import print_table
 from moot.cli.times import age
 from moot.config.schema import seconds
 from moot.errors import UsageError
 from moot.guard.tokens import digest, new_secret
-from moot.store import SqliteStore, open_store
 from moot.types.canonical import Json, JsonObject
 from moot.types.ids import SystemClock, new_id
 from moot.types.token import LOCAL_USER, SCOPES, Scope, Token, User
 
-All = Annotated[bool, Parameter(name="--all", help="Also those that open nothing any more.")]
+All = Annotated[bool, Parameter(name="--all", help="Include expired and revoked tokens.")]
 
 
 async def list_(*, all_: All = False, json: AsJson = False, output: Out) -> None:
-    """Every token that lets somebody in, newest first."""
-    async with _stored(output) as store:
+    """Print tokens, newest first."""
+    async with opened_store(configured(output).settings) as store:
         found = await store.tokens.list(revoked=all_)
         names = {user.id: user.name for user in await store.tokens.users()}
     if json:
@@ -37,22 +32,26 @@ async def list_(*, all_: All = False, json: AsJson = False, output: Out) -> None
         rows = [_row(token, names[token.owner], now) for token in found]
         print_table(output, ["ID", "NAME", "USER", "SCOPES", "USED", "STATE"], rows)
     else:
-        output.say("moot: no tokens yet; moot tokens create NAME", "dim")
+        output.say("moot: no tokens; create one with: moot tokens create NAME", "dim")
 
 
 async def create(
-    name: Annotated[str, Parameter(help="What it is for, to tell it from others.")],
+    name: Annotated[str, Parameter(help="Name of the token.")],
     /,
     *,
-    scopes: Annotated[str, Parameter(help=f"What it may do, joined by commas: {', '.join(SCOPES)}; each holds those before it.")] = "chat",
-    user: Annotated[str | None, Parameter(help="Whose things it opens, made when there is no such user; yours without one.")] = None,
-    expires: Annotated[str | None, Parameter(help="How long it holds, as 12h or 30d; until it is revoked without one.")] = None,
+    scopes: Annotated[
+        str, Parameter(metavar="SCOPES", help=f"Comma-separated scopes: {', '.join(SCOPES)}. Each includes the ones before it.")
+    ] = "chat",
+    user: Annotated[
+        str | None, Parameter(metavar="NAME", help="User whose data it gives access to, created if needed. Defaults to you.")
+    ] = None,
+    expires: Annotated[str | None, Parameter(metavar="DURATION", help="Lifetime, such as 12h or 30d. Unlimited by default.")] = None,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Makes a token, and shows its secret this once."""
+    """Create a token and print its secret, which is not stored."""
     wanted, until = _scopes(scopes), _until(expires)
-    async with _stored(output) as store:
+    async with opened_store(configured(output).settings) as store:
         owner = await store.tokens.user(user) if user is not None else User(LOCAL_USER, LOCAL_USER)
         secret = new_secret()
         token = await store.tokens.create(Token(new_id(), owner.id, name, wanted, expires_at=until), digest(secret))
@@ -60,24 +59,26 @@ async def create(
         output.json({**token_json(token, owner.name), "secret": secret})
         return
     output.line(secret)
-    output.say(f"moot: {name} may {' '.join(token.scopes)}; nobody can show this again: send it as `Authorization: Bearer …`", "dim")
+    output.say(
+        f"moot: created {name} with scopes {' '.join(token.scopes)}; save the secret now and send it as 'Authorization: Bearer …'", "dim"
+    )
 
 
 async def revoke(
-    token: Annotated[str, Parameter(help="Its id or the beginning of it, or its name.")], /, *, json: AsJson = False, output: Out
+    token: Annotated[str, Parameter(help="Id of the token, its prefix, or the name.")], /, *, json: AsJson = False, output: Out
 ) -> None:
-    """Takes a token back: it opens nothing from now on, and what it has open ends within seconds."""
-    async with _stored(output) as store:
+    """Revoke a token. Its open connections are closed within seconds."""
+    async with opened_store(configured(output).settings) as store:
         revoked = await store.tokens.revoke((await store.tokens.get(token)).id)
         owner = next(user.name for user in await store.tokens.users() if user.id == revoked.owner)
     if json:
         output.json(token_json(revoked, owner))
     else:
-        output.say(f"moot: {revoked.name} opens nothing any more")
+        output.say(f"moot: revoked {revoked.name}")
 
 
 def token_json(token: Token, user: str) -> JsonObject:
-    """A token as scripts get it."""
+    """Return a token for scripts."""
     return {
         "id": token.id,
         "name": token.name,
@@ -92,22 +93,14 @@ def token_json(token: Token, user: str) -> JsonObject:
     }
 
 
-@asynccontextmanager
-async def _stored(output: Output) -> AsyncGenerator[SqliteStore, None]:
-    """The store alone: nothing runs here."""
-    store = await open_store(configured(output).settings)
-    try:
-        yield store
-    finally:
-        with anyio.CancelScope(shield=True):
-            await store.close()
-
-
 def _scopes(text: str) -> tuple[Scope, ...]:
     named = [word.strip() for word in text.split(",") if word.strip()]
     unknown = [word for word in named if word not in SCOPES]
     if unknown or not named:
-        raise UsageError(f"no scope named {', '.join(unknown) or repr(text)}", fix=f"one or more of {', '.join(SCOPES)}, joined by commas")
+        raise UsageError(
+            f"Unknown scope {', '.join(map(repr, unknown)) or repr(text)}.",
+            fix=f"Use a comma-separated list of {', '.join(SCOPES)}.",
+        )
     return cast("tuple[Scope, ...]", tuple(scope for scope in SCOPES if scope in named))
 
 
@@ -115,12 +108,12 @@ def _until(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        held = float(seconds(text))
+        lifetime = float(seconds(text))
     except ValueError as error:
-        raise UsageError(f"{text!r} is no time", fix="give it as 90s, 12h or 30d") from error
-    if held <= 0:
-        raise UsageError("a token that never holds is none", fix="give --expires as 12h or 30d")
-    return SystemClock().now() // 1000 + round(held * 1000)
+        raise UsageError(f"Invalid value {text!r} for '--expires': expected a duration such as 90s, 12h or 30d.") from error
+    if lifetime <= 0:
+        raise UsageError("The lifetime must be greater than 0.", fix="Use a value such as 12h or 30d for --expires.")
+    return SystemClock().now() // 1000 + round(lifetime * 1000)
 
 
 def _row(token: Token, user: str, now: int) -> list[str]:

@@ -1,69 +1,68 @@
-"""The tree of commands: the one list that the parser, help, completion and the tests read. Nothing is imported until it is called."""
+"""The tree of commands, from which the parser, help pages and completion are made. Commands are imported when they are called."""
 
 from __future__ import annotations
 
 from moot.cli.command import Command, Group
 
 CHAT = Group(
-    "Conversations",
+    "Start, continue and manage conversations.",
     {
-        "new": Command("moot.cli.chat.running:new", "Begins a conversation.", ('moot chat new "let us plan the release"',)),
+        "new": Command("moot.cli.chat.running:new", "Start a conversation.", ('moot chat new "let us plan the release"',)),
         "continue": Command(
             "moot.cli.chat.running:continue_",
-            "Goes on with a conversation; without a prompt it answers the last one.",
+            "Continue a conversation.",
             ("moot chat continue 3 and now the tests", "moot chat continue 3 --again"),
+            details=("Without a prompt, answer the last message if it is a user message. On a terminal, keep the conversation open.",),
         ),
         "list": Command(
             "moot.cli.chat.listing:list_",
-            "Conversations, newest activity first.",
+            "List conversations, most recent activity first.",
             ("moot chat list", "moot chat list release --here"),
+            details=("On a terminal, choose a conversation to continue, edit or delete.",),
             bare=True,
         ),
         "show": Command(
             "moot.cli.chat.reading:show",
-            "The messages of a conversation.",
+            "Show the messages of a conversation.",
             ("moot chat show 1", "moot chat show 1 --limit 10", "moot chat show 1 --at 4", "moot chat show 1 --raw"),
         ),
         "edit": Command(
             "moot.cli.revising.editing:edit",
-            "Changes a message, or all of a conversation, in your editor; the old words stay.",
+            "Edit messages in your editor.",
             ("moot chat edit 1", "moot chat edit 1 4 --no-answer", "moot chat edit 1 --all"),
+            details=("The original messages are kept on another branch.",),
         ),
-        "tree": Command("moot.cli.chat.reading:tree", "All messages of a conversation with its branches.", ("moot chat tree 1",)),
-        "switch": Command(
-            "moot.cli.chat.changing:switch", "Shows another branch of a conversation, and goes on with it.", ("moot chat switch 1 4",)
-        ),
-        "fork": Command("moot.cli.chat.changing:fork", "Copies a conversation up to a message into a new one.", ("moot chat fork 1 4",)),
-        "rename": Command(
-            "moot.cli.chat.changing:rename", "Gives a conversation a title that stays.", ("moot chat rename 1 release plans",)
-        ),
+        "tree": Command("moot.cli.chat.reading:tree", "Show all messages of a conversation as a tree of branches.", ("moot chat tree 1",)),
+        "switch": Command("moot.cli.chat.changing:switch", "Switch a conversation to another branch.", ("moot chat switch 1 4",)),
+        "fork": Command("moot.cli.chat.changing:fork", "Copy a conversation up to a message into a new one.", ("moot chat fork 1 4",)),
+        "rename": Command("moot.cli.chat.changing:rename", "Set the title of a conversation.", ("moot chat rename 1 release plans",)),
         "archive": Command(
             "moot.cli.chat.changing:archive",
-            "Takes a conversation out of the list, or puts it back.",
+            "Hide a conversation from the list, or show it again.",
             ("moot chat archive 1", "moot chat archive 0193a4 --undo"),
         ),
         "delete": Command(
             "moot.cli.chat.changing:delete",
-            "Marks a conversation or messages of it deleted; nothing is lost.",
+            "Delete a conversation or some of its messages.",
             ("moot chat delete 0193a4", "moot chat delete 1 --message 3 --message 4"),
+            details=("'moot chat restore' undoes it. 'moot purge' deletes permanently.",),
         ),
         "restore": Command(
             "moot.cli.chat.changing:restore",
-            "Brings a deleted conversation or message back.",
+            "Restore a deleted conversation or message.",
             ("moot chat restore 0193a4", "moot chat restore 1 --message 3"),
         ),
-        "resume": Command(
-            "moot.cli.chat.running:resume", "Takes up an interrupted or waiting run, and shows all of it.", ("moot chat resume 1",)
-        ),
+        "resume": Command("moot.cli.chat.running:resume", "Resume an interrupted or waiting run.", ("moot chat resume 1",)),
         "attach": Command(
-            "moot.cli.chat.attaching:attach", "Follows a live run of any process; leaving does not stop it.", ("moot chat attach 1",)
+            "moot.cli.chat.attaching:attach",
+            "Follow a live run of any process.",
+            ("moot chat attach 1",),
+            details=("Ctrl+C detaches; the run continues.",),
         ),
         "compare": Command(
-            "moot.cli.comparing:compare",
-            "Puts two conversations side by side: what differs, and what each took.",
-            ("moot chat compare 1 2",),
+            "moot.cli.comparing:compare", "Compare the messages and the usage of two conversations.", ("moot chat compare 1 2",)
         ),
-        "stop": Command("moot.cli.chat.attaching:stop", "Stops a conversation's run, wherever it runs.", ("moot chat stop 1",)),
+        "stop": Command("moot.cli.chat.attaching:stop", "Stop a conversation's run in whichever process it runs.", ("moot chat stop 1",)),
     },
     (
         'moot chat new "let us plan the release"',
@@ -74,183 +73,209 @@ CHAT = Group(
 )
 
 PROJECTS = Group(
-    "Projects: folders of conversations, and what agents are told in them",
+    "Manage projects: folders of conversations with shared context and rules.",
     {
-        "list": Command("moot.cli.projects:list_", "Projects by name.", ("moot projects list",)),
-        "show": Command("moot.cli.projects:show", "All of a project.", ("moot projects show default",)),
+        "list": Command("moot.cli.projects:list_", "List projects by name.", ("moot projects list",)),
+        "show": Command("moot.cli.projects:show", "Show a project.", ("moot projects show default",)),
         "add": Command(
             "moot.cli.projects:add",
-            "Makes a project.",
+            "Create a project.",
             ("moot projects add shop --root ~/shop", 'moot projects add thesis --context "About bees." --rules "Cite every claim."'),
         ),
         "edit": Command(
-            "moot.cli.projects:edit", "Changes what is given; the rest stays.", ('moot projects edit shop --rules "No new tables."',)
+            "moot.cli.projects:edit",
+            "Change the given settings of a project.",
+            ('moot projects edit shop --rules "No new tables."',),
         ),
     },
+    ("moot projects list", "moot projects add shop --root ~/shop"),
 )
 
 CONFIG = Group(
-    "The configuration",
+    "Show and change the configuration.",
     {
-        "show": Command("moot.cli.config:show", "Every setting in force, secrets masked.", ("moot config show --origin",)),
-        "get": Command("moot.cli.config:get", "One value in force.", ("moot config get models.main",)),
+        "show": Command("moot.cli.config:show", "Show the effective settings, with secrets masked.", ("moot config show --origin",)),
+        "get": Command("moot.cli.config:get", "Show one effective setting.", ("moot config get models.main",)),
         "set": Command(
             "moot.cli.config:set_",
-            "Writes one value into your file; comments stay.",
+            "Set a value in your configuration file.",
             ("moot config set models.main small@ollama", "moot config set limits.steps 20"),
+            details=("Comments in the file are kept.",),
         ),
-        "edit": Command("moot.cli.config_editing:edit", "Opens your file in your editor, and checks it.", ("moot config edit",)),
+        "edit": Command("moot.cli.config_editing:edit", "Edit and check your configuration file.", ("moot config edit",)),
         "check": Command(
             "moot.cli.config:check",
-            "Whether the configuration is right: silent when it is, else file, line and column of every fault.",
+            "Check the configuration.",
             ("moot config check",),
+            details=("Errors are printed with file, line and column; without errors nothing is printed.",),
         ),
     },
+    ("moot config show --origin", "moot config set models.main small@ollama"),
 )
 
 MODELS = Group(
-    "Models",
+    "List, download, choose and test models.",
     {
         "list": Command(
             "moot.cli.models:list_",
-            "The models of every provider that can be reached.",
+            "List the models of all available providers.",
             ("moot models list", "moot models list ollama --json"),
         ),
         "pull": Command(
             "moot.cli.models:pull",
-            "Fetches the weights of an embedded model, after saying what, how much, under which licence and from whom.",
+            "Download the weights of an embedded model.",
             ("moot models pull",),
+            details=("Size, licence and source are shown before the download starts.",),
         ),
         "choose": Command(
             "moot.cli.models:choose",
-            "Shows what can be had here, tries what you choose, and makes it the main model.",
+            "Choose the main model.",
             ("moot models choose", "moot models choose --yes"),
+            details=("The available models are listed, and your choice is tested before it is saved.",),
         ),
-        "test": Command("moot.cli.models:test", "Asks a model for one word.", ("moot models test claude-sonnet-4-5@anthropic",)),
+        "test": Command("moot.cli.models:test", "Test a model with a short prompt.", ("moot models test claude-sonnet-4-5@anthropic",)),
     },
+    ("moot models list", "moot models choose"),
 )
 
 PROVIDERS = Group(
-    "Providers",
+    "List and test model providers.",
     {
         "list": Command(
             "moot.cli.providers:list_",
-            "Every provider, in the order in which a bare model name is looked up, and what it lacks.",
+            "List providers and what each one is missing.",
             ("moot providers list",),
+            details=("The order is the one in which a model name without a provider is looked up.",),
         ),
-        "test": Command("moot.cli.providers:test", "Asks a provider's model for one word.", ("moot providers test ollama",)),
+        "test": Command("moot.cli.providers:test", "Test a provider with a short prompt.", ("moot providers test ollama",)),
     },
+    ("moot providers list", "moot providers test ollama"),
 )
 
 TOOLS = Group(
-    "Tools",
+    "List and show tools.",
     {
-        "list": Command("moot.cli.tools:list_", "Every tool, and whether it can be used here.", ("moot tools list",)),
-        "show": Command("moot.cli.tools:show", "What a model is told of a tool.", ("moot tools show read_file",)),
+        "list": Command("moot.cli.tools:list_", "List tools and whether they are available.", ("moot tools list",)),
+        "show": Command("moot.cli.tools:show", "Show a tool's description and schema.", ("moot tools show read_file",)),
     },
+    ("moot tools list", "moot tools show read_file"),
 )
 
 CHANNELS = Group(
-    "Channels",
+    "List and serve channels, where people talk to moot from other programs.",
     {
-        "list": Command("moot.cli.channels:list_", "Every channel, and where it comes from.", ("moot channels list",)),
-        "serve": Command("moot.cli.channels:serve", "Serves one channel until it is stopped.", ("moot channels serve lines",)),
+        "list": Command("moot.cli.channels:list_", "List channels and the packages that provide them.", ("moot channels list",)),
+        "serve": Command("moot.cli.channels:serve", "Serve a channel until stopped.", ("moot channels serve lines",)),
     },
+    ("moot channels list", "moot channels serve lines"),
 )
 
 AGENTS = Group(
-    "Agents",
+    "List, add and test agents.",
     {
         "list": Command(
             "moot.cli.agents:list_",
-            "Every agent that can be run here: yours, and outside agents that were found.",
+            "List your agents and the installed outside agents.",
             ("moot agents list", "moot agents list --all"),
         ),
-        "show": Command("moot.cli.agents:show", "All settings of an agent.", ("moot agents show default",)),
-        "test": Command("moot.cli.agent_trial:test", "Asks an agent for one word; nothing of it is kept.", ("moot agents test codex",)),
+        "show": Command("moot.cli.agents:show", "Show the settings of an agent.", ("moot agents show default",)),
+        "test": Command(
+            "moot.cli.agent_trial:test",
+            "Test an agent with a short prompt.",
+            ("moot agents test codex",),
+            details=("The test run is not stored.",),
+        ),
         "add": Command(
             "moot.cli.agents:add",
-            "Writes an agent into your configuration.",
+            "Add an agent to your configuration.",
             ('moot agents add reviewer --model small --instructions "Review what I show you."', "moot agents add mine -- my-agent --acp"),
         ),
     },
+    ("moot agents list", "moot agents test codex"),
 )
 
 COMPLETION = Group(
-    "Completion in the shell",
+    "Set up shell completion.",
     {
         "install": Command(
             "moot.cli.completing.commands:install",
-            "Writes the script to where your shell looks for it.",
+            "Install the completion script for your shell.",
             ("moot completion install", "moot completion install zsh"),
             bare=True,
         ),
-        "show": Command("moot.cli.completing.commands:show", "The script of a shell.", ("moot completion show bash",), bare=True),
+        "show": Command(
+            "moot.cli.completing.commands:show", "Print the completion script of a shell.", ("moot completion show bash",), bare=True
+        ),
         "words": Command(
             "moot.cli.completing.words:words",
-            "What fits at the end of a command line; the scripts call it.",
+            "Print the completions of a command line. Used by the completion scripts.",
             ('moot completion words bash "moot chat "',),
             bare=True,
         ),
     },
+    ("moot completion install", "moot completion show bash"),
 )
 
 PERMISSIONS = Group(
-    "Permissions",
+    "List, test and remove permission rules.",
     {
         "list": Command(
             "moot.cli.permissions:list_",
-            "Every standing rule and where it was written.",
+            "List permission rules and where each one is defined.",
             ("moot permissions list", "moot permissions list --conversation 1"),
         ),
         "test": Command(
             "moot.cli.permissions:test",
-            "What would happen to a call, and which rule decides it.",
+            "Show whether a tool call would be allowed, and by which rule.",
             ('moot permissions test shell "git push; ls"',),
         ),
         "remove": Command(
             "moot.cli.permissions:remove",
-            "Takes a rule out of your configuration, or back what was allowed in a conversation.",
+            "Remove a rule from your configuration or a grant from a conversation.",
             ('moot permissions remove shell "git status *"',),
         ),
     },
+    ("moot permissions list", 'moot permissions test shell "git push; ls"'),
 )
 
 TOKENS = Group(
-    "Tokens, which let programs and other people into a server",
+    "Manage the access tokens of the server.",
     {
-        "list": Command("moot.cli.tokens:list_", "Every token that lets somebody in.", ("moot tokens list", "moot tokens list --all")),
+        "list": Command("moot.cli.tokens:list_", "List active tokens.", ("moot tokens list", "moot tokens list --all")),
         "create": Command(
             "moot.cli.tokens:create",
-            "Makes a token, and shows its secret this once.",
+            "Create a token and print its secret.",
             ("moot tokens create laptop", "moot tokens create ci --scopes read --user mara --expires 30d"),
+            details=("The secret is not stored and cannot be shown again.",),
         ),
-        "revoke": Command("moot.cli.tokens:revoke", "Takes a token back.", ("moot tokens revoke laptop",)),
+        "revoke": Command("moot.cli.tokens:revoke", "Revoke a token.", ("moot tokens revoke laptop",)),
     },
+    ("moot tokens list", "moot tokens create laptop"),
 )
 
 STORE = Group(
-    "The database: what takes how much, and making it smaller",
+    "Show the size of the database and compact it.",
     {
         "stats": Command(
             "moot.cli.storing:stats",
-            "What takes how much: the log, sealed or not, messages, search, requests, files.",
+            "Show disk usage by table and conversation.",
             ("moot store stats", "moot store stats --limit 3", "moot store stats --json"),
         ),
         "compact": Command(
             "moot.cli.storing:compact",
-            "Seals what is over and makes the file smaller.",
+            "Compress finished conversations and shrink the database file.",
             ("moot store compact", "moot store compact --dry-run", "moot store compact --all"),
         ),
     },
+    ("moot store stats", "moot store compact --dry-run"),
 )
 
 TREE = Group(
-    "One home for every AI agent's conversations",
+    "One home for every AI agent's conversations.",
     {
         "run": Command(
             "moot.cli.run:run",
-            "One prompt to its answer.",
+            "Run one prompt and print the answer.",
             (
                 'moot run "what does README.md say?"',
                 'git diff | moot run "write a commit message" -m small',
@@ -260,52 +285,59 @@ TREE = Group(
             ),
         ),
         "chat": CHAT,
-        "ps": Command("moot.cli.ps:ps", "What runs now, in all processes.", ("moot ps", "moot ps --watch", "moot ps --json")),
+        "ps": Command("moot.cli.ps:ps", "List live runs of all processes.", ("moot ps", "moot ps --watch", "moot ps --json")),
         "stats": Command(
             "moot.cli.stats:stats",
-            "What runs took: tokens and money, by day, model, agent or project.",
+            "Show token usage and cost.",
             ("moot stats", "moot stats --by model --days 7", "moot stats -c 1", "moot stats --json"),
         ),
         "search": Command(
             "moot.cli.search:search",
-            "Finds messages in all conversations, newest or best first.",
+            "Search the messages of all conversations.",
             (
                 "moot search exit code",
                 "moot search '\"exit code\" role:user after:7d'",
                 "moot search pantry -c 1",
-                "moot search 'migration -draft agent:claude-code' --best --json",
+                "moot search 'migration -draft agent:codex' --best",
                 "moot search --meaning what was that about the container that kept restarting",
+            ),
+            details=(
+                'A query has words, "phrases", excluded -words, and filters: role: agent: model: project: in: has: after: before: cost: '
+                "status:",
             ),
             bare=True,
         ),
         "verify": Command(
             "moot.cli.verifying:verify",
-            "Is what is stored what it was? Exit code 1 when it is not.",
+            "Verify stored conversations against their checksums and raw data.",
             ("moot verify", "moot verify 1", "moot verify --all --json", "moot verify --upgrade --all --dry-run"),
+            details=("Exit code 1 means that something differs.",),
         ),
         "backup": Command(
             "moot.cli.backing:backup",
-            "Writes the whole home into one file, also while it is in use, and reads it again.",
-            ("moot backup", "moot backup /mnt/disk/moot.backup", "moot backup --check /mnt/disk/moot.backup"),
+            "Back up all data to one file.",
+            ("moot backup", "moot backup /mnt/disk/moot.backup", "moot backup --check moot.backup"),
+            details=("moot may be in use during the backup. The file is verified after it is written.",),
         ),
         "restore": Command(
             "moot.cli.backing:restore",
-            "Makes a home of a backup: all of it, or nothing.",
+            "Restore all data from a backup.",
             ("moot restore moot.backup", "moot restore moot.backup --into ~/another", "moot restore moot.backup --replace"),
+            details=("Nothing is changed if the restore fails. A directory with data is only replaced with --replace.",),
         ),
         "purge": Command(
             "moot.cli.forgetting:purge",
-            "Takes conversations away for good, and says what went where.",
+            "Permanently delete conversations and print a receipt.",
             ("moot purge 0193a4", "moot purge --deleted --dry-run", "moot purge --before 2025-01-31 --yes", "moot purge --expired"),
         ),
         "redact": Command(
             "moot.cli.forgetting:redact",
-            "Takes strings out of everything that is stored.",
+            "Permanently remove strings from all stored data.",
             ("moot redact", "moot redact --from secrets.txt --yes", "moot redact -c 1 --regex 'sk-[A-Za-z0-9]{20,64}' --dry-run"),
         ),
         "import": Command(
             "moot.cli.importing:import_",
-            "Brings conversations in: all that the agents on this machine keep, or files and folders of other programs.",
+            "Import conversations of other agents and programs.",
             (
                 "moot import --all",
                 "moot import --all --watch",
@@ -313,20 +345,22 @@ TREE = Group(
                 "moot import ~/.tailored-ai --configuration found.yaml",
                 "moot import capture.jsonl -f recording --agent-type codex",
             ),
+            details=("Importing again adds only what is new.",),
         ),
         "replay": Command(
             "moot.cli.replaying:replay",
-            "Shows a conversation again as it came, with its own timing.",
+            "Replay a conversation with its original timing.",
             ("moot replay 1", "moot replay 1 --speed 4", "moot replay 1 --rerun", "moot replay 1 --rerun --model small@ollama"),
         ),
         "share": Command(
             "moot.cli.sharing:share",
-            "Shows a conversation to whoever has a link: a page of your own server, until it expires.",
+            "Share a conversation as a read-only page on your server.",
             ("moot share 1", "moot share 1 --expires 12h --preview page.html", "moot share --list", "moot share --revoke 019a"),
+            details=("Secrets, home directories, names and e-mail addresses are removed from the page.",),
         ),
         "export": Command(
             "moot.cli.exporting:export",
-            "Writes conversations as files of a format: to read, to print, to take elsewhere.",
+            "Export conversations to a file.",
             (
                 "moot export 1 -f md",
                 "moot export 1 -f html --share -o talk.html",
@@ -343,22 +377,36 @@ TREE = Group(
         "permissions": PERMISSIONS,
         "serve": Command(
             "moot.cli.serving:serve",
-            "Serves the page and the HTTP operations until it is stopped.",
+            "Start the server for the web page and the HTTP API.",
             ("moot serve", "moot serve --port 4748", "moot serve --host 0.0.0.0 --allow-remote"),
         ),
-        "web": Command("moot.cli.serving:web", "Opens the page in your browser.", ("moot web", "moot web --no-open")),
+        "web": Command(
+            "moot.cli.serving:web",
+            "Open the web page in your browser.",
+            ("moot web", "moot web --no-open"),
+            details=("If no server is running, start one; it runs until Ctrl+C.",),
+        ),
         "tokens": TOKENS,
         "store": STORE,
         "config": CONFIG,
-        "logs": Command(
-            "moot.cli.log_showing:logs", "What moot's processes noticed.", ("moot logs -n 20", "moot logs --follow"), bare=True
-        ),
+        "logs": Command("moot.cli.log_showing:logs", "Show moot's log.", ("moot logs -n 20", "moot logs --follow"), bare=True),
         "completion": COMPLETION,
         "doctor": Command(
-            "moot.cli.doctor:doctor", "Is everything in order? Exit code 1 when something is broken.", ("moot doctor", "moot doctor --json")
+            "moot.cli.doctor:doctor",
+            "Check the installation and configuration.",
+            ("moot doctor", "moot doctor --json"),
+            details=("Exit code 1 means that something is broken.",),
         ),
-        "version": Command("moot.cli.version:version", "moot's version.", ("moot version", "moot version --json"), bare=True),
+        "version": Command("moot.cli.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True),
     },
     ("moot", "moot --yes", 'moot run "what does README.md say?"', "moot chat continue 1"),
-    alone="Without a command it is a conversation in this terminal; --yes (-y) then takes the first model that is found, and asks nothing.",
+    details=("Without a command, start a conversation in this terminal.",),
+    sections={
+        "Chat": ("run", "chat", "ps"),
+        "History": ("search", "stats", "import", "export", "share", "replay", "projects"),
+        "Agents and models": ("agents", "models", "providers", "tools", "permissions", "channels"),
+        "Server": ("serve", "web", "tokens"),
+        "Maintenance": ("config", "doctor", "logs", "verify", "backup", "restore", "purge", "redact", "store", "completion", "version"),
+    },
+    options=(("-y, --yes", "Don't prompt: use the first available model, downloading it if needed."), ("--version", "Show the version.")),
 )

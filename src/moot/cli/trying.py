@@ -1,4 +1,4 @@
-"""One small call to a model: does it answer?"""
+"""Test calls to a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moot.providers.trying import ask_model as ask_with
 
 
 async def ask_model(settings: Settings, model: str) -> Answered:
-    """What the model says to one small question. Raises UsageError, ProviderError."""
+    """Send a short prompt to the model and return its answer. Raise UsageError or ProviderError on failure."""
     providers = Providers(settings)
     try:
         return await ask_with(providers, model)
@@ -19,7 +19,7 @@ async def ask_model(settings: Settings, model: str) -> Answered:
 
 
 async def try_model(settings: Settings, model: str, output: Output, *, as_json: bool) -> int:
-    """Calls the model once and says how that went. Raises UsageError, ProviderError."""
+    """Call the model once and print the result. Raise UsageError or ProviderError on failure."""
     answered = await ask_model(settings, model)
     found = answered.choice.model
     if as_json:

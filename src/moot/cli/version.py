@@ -1,4 +1,4 @@
-"""`moot version`."""
+"""The command `moot version`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import platform
 from typing import Annotated
 
 from moot import __version__
+from moot.cli.arguments.parameters import AsJson, Plain
 from moot.cli.lines import Lines
-from moot.cli.parameters import AsJson, Plain
 
 
 def version(*, json: AsJson = False, output: Annotated[Lines, Plain]) -> None:
-    """moot's version."""
+    """Print the version of moot."""
     if json:
         output.json({"version": __version__, "python": platform.python_version()})
     else:

@@ -63,11 +63,11 @@ async def test_secrets_are_read_from_stdin_and_arguments_warn(moot: MootProcess)
 async def test_on_a_terminal_it_asks_and_no_cancels(moot: MootProcess) -> None:
     await filled(moot.home)
     screen = PtyScreen(moot, "purge", "alpha")
-    screen.wait_for("nothing brings them back", 30)
+    screen.wait_for("This cannot be undone", 30)
     screen.send("n\r")
     assert screen.wait_exit(30) == 1
     screen = PtyScreen(moot, "purge", "alpha")
-    screen.wait_for("nothing brings them back", 30)
+    screen.wait_for("This cannot be undone", 30)
     screen.send("y\r")
     screen.wait_for("written anew", 30)
     assert screen.wait_exit(30) == 0

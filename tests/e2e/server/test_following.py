@@ -55,7 +55,7 @@ def test_what_an_agent_writes_is_found_over_http_and_others_leave_it_to_the_serv
     assert watching.stderr is not None
     until(lambda: b"watching" in watching.stderr.readline() if watching.stderr else False)
     said = served.stop()
-    assert "what the agents on this machine write comes in by itself" in said
+    assert "importing from the agents on this machine" in said
 
 
 def turn(served: ServedHome, word: str) -> None:
@@ -77,4 +77,4 @@ def test_nothing_comes_in_by_itself_unless_somebody_says_so(serve_home: Callable
         "problem": "",
     }
     assert asked(served, "/api/conversations")["data"] == []
-    assert "comes in by itself" not in served.stop()
+    assert "importing from the agents" not in served.stop()

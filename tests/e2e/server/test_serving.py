@@ -58,7 +58,7 @@ def test_it_says_where_on_stdout_and_stops_at_a_signal(server_process: ServedHom
     assert ask(f"{server_process.url}/api/session")[1]["token_id"] == "environment"
     said = server_process.stop(signal.SIGINT)
     assert server_process.process is not None and server_process.process.returncode == 0
-    assert f"moot: serving {server_process.url}" in said and "moot: stopped" in said
+    assert f"moot: serving at {server_process.url}" in said and "moot: stopped" in said
     assert FIXED not in said
 
 
@@ -122,7 +122,7 @@ def test_a_token_of_the_command_line_opens_a_running_server_until_it_is_revoked(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("create", "x", "--scopes", "all"), "no scope named all"),
+        (("create", "x", "--scopes", "all"), "Unknown scope 'all'"),
         (("create", "x", "--expires", "soon"), "'soon' is no time"),
         (("revoke", "nobody"), "No token matches 'nobody'"),
     ],

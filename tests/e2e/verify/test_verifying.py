@@ -116,7 +116,7 @@ def test_the_command_lists_each_difference_and_a_fix(process: MootProcess) -> No
     seq = row["id"] & (1 << SEQ_BITS) - 1
     done = process.run("verify", "--all")
     assert done.returncode == 1 and f"event {seq} (chunks)".encode() in done.stdout and b"expected" in done.stdout
-    assert b"The raw bytes are the truth" in done.stdout
+    assert b"doesn't match the raw data" in done.stdout
     done = process.run("verify", "--json")
     (damage,) = json.loads(done.stdout)["damages"]
     assert done.returncode == 1 and damage["seq"] == seq and damage["kind"] == "chunks"

@@ -35,7 +35,7 @@ def home() -> Path:
 
 @pytest.fixture
 def moot(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Ended]:
-    """Runs one command line in an empty folder."""
+    """Return a function that runs one command line in an empty directory."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, stdin: bytes = b"") -> Ended:

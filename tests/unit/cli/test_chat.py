@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.chat.drawing import drawn
+from moot.cli.chat.drawing import tree_lines
 from moot.config.settings import Settings
 from moot.store import open_store
 from moot.types.conversation import Conversation
@@ -39,7 +39,7 @@ def tree(moot: Moot, id: str, *flags: str) -> list[tuple[int, str, bool]]:
 # ── what things are called ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_number_means_the_list_that_was_printed_last(moot: Moot) -> None:
+def test_a_number_refers_to_the_list_printed_last(moot: Moot) -> None:
     first, second = begin(moot, "one", "two")
     assert [line.split()[0] for line in moot("chat", "list").out.splitlines()] == ["NO", "1", "2"]
     begin(moot, "three")
@@ -50,14 +50,14 @@ def test_a_number_means_the_list_that_was_printed_last(moot: Moot) -> None:
     assert (ended.code, "the last list had 1" in ended.err) == (2, True)
 
 
-def test_each_page_has_numbers_of_its_own(moot: Moot) -> None:
+def test_each_page_has_its_own_numbers(moot: Moot) -> None:
     first, _ = begin(moot, "one", "two")
     cursor = moot("chat", "list", "--limit", "1", "--json").json["next_cursor"]
     moot("chat", "list", "--limit", "1", "--cursor", cursor)
     assert moot("chat", "show", "1", "--json").json["conversation"]["id"] == first
 
 
-def test_a_list_for_a_script_changes_no_numbers_and_a_broken_record_is_none(moot: Moot, home: Path) -> None:
+def test_json_lists_do_not_change_the_numbers_and_an_invalid_file_is_ignored(moot: Moot, home: Path) -> None:
     first, second = begin(moot, "one", "two")
     moot("chat", "list", "one")
     moot("chat", "list", "--json")
@@ -67,14 +67,14 @@ def test_a_list_for_a_script_changes_no_numbers_and_a_broken_record_is_none(moot
     assert not list((home / "state").glob("last-list.json.*"))
 
 
-def test_an_id_goes_before_a_number_and_a_number_before_a_title(moot: Moot) -> None:
+def test_an_id_takes_precedence_over_a_number_and_a_number_over_a_title(moot: Moot) -> None:
     one, _ = begin(moot, "one", "1")
     moot("chat", "list", "one")
     assert moot("chat", "show", "1", "--json").json["conversation"]["id"] == one
     assert moot("chat", "show", one, "--json").json["conversation"]["id"] == one
 
 
-def test_a_clients_own_id_that_is_a_number_goes_before_a_number(moot: Moot, home: Path) -> None:
+def test_a_client_id_takes_precedence_over_a_number(moot: Moot, home: Path) -> None:
     begin(moot, "one")
 
     async def make() -> None:
@@ -87,15 +87,19 @@ def test_a_clients_own_id_that_is_a_number_goes_before_a_number(moot: Moot, home
     assert moot("chat", "show", "1", "--json").json["conversation"]["title"] == "a client's"
 
 
-def test_a_beginning_that_fits_several_names_them(moot: Moot) -> None:
+def test_an_ambiguous_prefix_lists_the_candidates(moot: Moot) -> None:
     ids = begin(moot, "one", "two")
     ended = moot("chat", "show", ids[0][:4])
     assert ended.code == 2 and all(id in ended.err for id in ids) and "'one'" in ended.err
 
 
-def test_unknown_messages_are_said_with_the_next_move(moot: Moot) -> None:
+def test_unknown_messages_are_reported_with_a_fix(moot: Moot) -> None:
     (id,) = begin(moot, "one")
-    for message, words in (("9", "no message number 9; there are 2"), ("zzzz", "no message 'zzzz'"), ("0", "no message '0'")):
+    for message, words in (
+        ("9", "No message number 9: the conversation has 2"),
+        ("zzzz", "No message matches 'zzzz'"),
+        ("0", "No message matches '0'"),
+    ):
         ended = moot("chat", "fork", id, message)
         assert (ended.code, words in ended.err, "moot chat tree" in ended.err) == (2, True, True)
     messages = [node["id"] for node in moot("chat", "tree", id, "--json").json["data"]]
@@ -103,10 +107,10 @@ def test_unknown_messages_are_said_with_the_next_move(moot: Moot) -> None:
     assert several.code == 2 and all(message in several.err for message in messages)
 
 
-# ── going on ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── continuing ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_words_behind_a_conversation_are_the_prompt(moot: Moot) -> None:
+def test_words_after_the_conversation_are_the_prompt(moot: Moot) -> None:
     begin(moot, "one")
     ended = moot("chat", "continue", "1", "--no-tools", "and", "now", "the tests")
     assert "You said: and now the tests" in ended.out
@@ -138,7 +142,7 @@ def test_a_conversation_keeps_its_agent_and_model_until_another_is_named(moot: M
     assert stands() == ("default", "demo@demo")
 
 
-def test_reply_goes_on_with_what_was_used_last_anywhere_and_here(moot: Moot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reply_continues_the_conversation_used_last(moot: Moot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here,) = begin(moot, "here")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -150,15 +154,15 @@ def test_reply_goes_on_with_what_was_used_last_anywhere_and_here(moot: Moot, tmp
     assert moot("run", "--reply", "-c", "--no-tools", "--json", "more").json["conversation"] == here
     assert moot("run", "--reply", "--no-tools", "--json", "more").json["conversation"] == here
     ended = moot("run", "--reply", "-c", there, "more")
-    assert (ended.code, "two conversations" in ended.err) == (2, True)
+    assert (ended.code, "cannot be used together" in ended.err) == (2, True)
 
 
-def test_reply_needs_something_to_go_on_with(moot: Moot) -> None:
+def test_reply_requires_an_earlier_conversation(moot: Moot) -> None:
     ended = moot("run", "--reply", "more")
-    assert (ended.code, "no conversation yet" in ended.err) == (2, True)
+    assert (ended.code, "No conversation yet" in ended.err) == (2, True)
 
 
-def test_without_a_prompt_the_last_word_must_be_the_persons(moot: Moot) -> None:
+def test_without_a_prompt_the_last_message_must_be_a_user_message(moot: Moot) -> None:
     (id,) = begin(moot, "one")
     ended = moot("chat", "continue", id)
     assert (ended.code, "--again" in ended.err) == (2, True)
@@ -168,7 +172,7 @@ def test_without_a_prompt_the_last_word_must_be_the_persons(moot: Moot) -> None:
     assert tree(moot, id) == [(1, "user", True), (2, "assistant", False), (3, "assistant", True)]
 
 
-def test_another_answer_is_a_branch_of_its_own(moot: Moot) -> None:
+def test_another_answer_gets_its_own_branch(moot: Moot) -> None:
     (id,) = begin(moot, "one")
     assert "You said: one" in moot("chat", "continue", id, "--again", "--no-tools").out
     assert tree(moot, id) == [(1, "user", True), (2, "assistant", False), (3, "assistant", True)]
@@ -188,13 +192,13 @@ def test_messages_are_deleted_shown_with_all_and_restored(moot: Moot) -> None:
     assert tree(moot, id) == [(3, "user", True), (4, "assistant", True)]
     assert len(tree(moot, id, "--all")) == 4
     assert "1 user (deleted): a needle" in moot("chat", "tree", id, "--all").out
-    assert "brings it back" in moot("chat", "delete", id, "--message", "3").err
+    assert "restore it with" in moot("chat", "delete", id, "--message", "3").err
     assert moot("chat", "restore", id, "--message", "1", "--json").json["ok"]
     assert "needle" in moot("chat", "show", id).out
     assert moot("search", "needle", "--json").json["data"] != []
 
 
-def test_a_fork_is_a_conversation_of_its_own_that_goes_on(moot: Moot) -> None:
+def test_a_fork_is_a_separate_conversation_that_can_be_continued(moot: Moot) -> None:
     (id,) = begin(moot, "one")
     moot("chat", "continue", id, "--no-tools", "two")
     made = moot("chat", "fork", id, "2", "--json").json
@@ -206,7 +210,7 @@ def test_a_fork_is_a_conversation_of_its_own_that_goes_on(moot: Moot) -> None:
     assert listed(moot, "mine") == ["mine"]
 
 
-def test_a_title_that_a_person_gave_is_what_the_conversation_is_called(moot: Moot) -> None:
+def test_a_title_set_by_the_user_is_kept(moot: Moot) -> None:
     (id,) = begin(moot, "one")
     assert "release plans" in moot("chat", "rename", id, "release", "plans").err
     assert moot("chat", "show", "release plans", "--json").json["conversation"]["title_source"] == "user"
@@ -214,7 +218,7 @@ def test_a_title_that_a_person_gave_is_what_the_conversation_is_called(moot: Moo
     assert moot("chat", "rename", id).code == 2
 
 
-def test_an_archived_conversation_is_out_of_the_list_and_still_there(moot: Moot) -> None:
+def test_an_archived_conversation_is_hidden_from_the_list_but_kept(moot: Moot) -> None:
     id, _ = begin(moot, "one", "two")
     moot("chat", "archive", id)
     assert listed(moot) == ["two"] and listed(moot, "--archived") == ["one"]
@@ -235,7 +239,7 @@ def test_the_list_is_filtered_by_words(moot: Moot) -> None:
 def test_switching_goes_to_a_branch_by_its_number(moot: Moot) -> None:
     (id,) = begin(moot, "one")
     moot("chat", "continue", id, "--again", "--no-tools")
-    assert "ends with message 2 now" in moot("chat", "switch", id, "2").err
+    assert "now ends with message 2" in moot("chat", "switch", id, "2").err
     assert tree(moot, id) == [(1, "user", True), (2, "assistant", True), (3, "assistant", False)]
 
 
@@ -256,15 +260,15 @@ def test_a_conversation_is_shown_page_by_page_from_its_end(moot: Moot) -> None:
     assert "--cursor" in moot("chat", "show", id, "--limit", "4").err
 
 
-def test_nothing_runs_and_there_is_nothing_to_attach_to(moot: Moot) -> None:
+def test_attach_requires_a_live_run(moot: Moot) -> None:
     (id,) = begin(moot, "one")
-    assert (moot("ps").err, moot("ps", "--json").json["data"]) == ("moot: nothing runs\n", [])
+    assert (moot("ps").err, moot("ps", "--json").json["data"]) == ("moot: no live runs\n", [])
     ended = moot("chat", "attach", id)
-    assert (ended.code, "nothing is running" in ended.err) == (2, True)
+    assert (ended.code, "has no live run" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize("command", ["delete", "restore", "rename", "archive", "fork", "tree", "show", "switch", "stop", "attach"])
-def test_errors_are_documents_for_scripts(moot: Moot, command: str) -> None:
+def test_errors_are_json_documents_for_scripts(moot: Moot, command: str) -> None:
     begin(moot, "one")
     ended = moot("chat", command, "nothing-like-it", *(["1"] if command in ("rename", "switch") else []), "--json")
     assert ended.code == 2
@@ -283,8 +287,8 @@ def grown(parents: list[int], **fields: Any) -> list[Node]:
     ]
 
 
-def test_a_chain_goes_straight_down_and_branches_go_aside() -> None:
-    assert list(drawn(grown([0, 1, 2, 3, 2, 5, 2]))) == [
+def test_only_branches_are_indented() -> None:
+    assert list(tree_lines(grown([0, 1, 2, 3, 2, 5, 2]))) == [
         "  1 user: line 1",
         "  2 user: line 2",
         "  |-3 user: line 3",
@@ -295,20 +299,20 @@ def test_a_chain_goes_straight_down_and_branches_go_aside() -> None:
     ]
 
 
-def test_what_stands_behind_a_deleted_message_hangs_where_that_hung() -> None:
+def test_children_of_a_deleted_message_are_attached_to_its_parent() -> None:
     nodes = grown([0, 1, 2, 2], deleted=(2,))
-    assert list(drawn(nodes)) == ["  1 user: line 1", "  |-3 user: line 3", "  `-4 user: line 4"]
-    assert list(drawn(nodes, deleted=True))[1] == "  2 user (deleted): line 2"
+    assert list(tree_lines(nodes)) == ["  1 user: line 1", "  |-3 user: line 3", "  `-4 user: line 4"]
+    assert list(tree_lines(nodes, deleted=True))[1] == "  2 user (deleted): line 2"
 
 
 def test_a_very_long_conversation_is_drawn() -> None:
-    assert sum(1 for _ in drawn(grown(list(range(10_000))))) == 10_000
+    assert sum(1 for _ in tree_lines(grown(list(range(10_000))))) == 10_000
 
 
 @given(st.lists(st.integers(0, 30), max_size=30), st.sets(st.integers(1, 30)))
-def test_every_message_is_drawn_once_behind_what_it_hangs_on(wished: list[int], deleted: set[int]) -> None:
+def test_every_message_is_drawn_once_after_its_parent(wished: list[int], deleted: set[int]) -> None:
     nodes = grown([parent % no for no, parent in enumerate(wished, 1)], deleted=deleted)
-    lines = list(drawn(nodes))
+    lines = list(tree_lines(nodes))
     numbers = [int(line.split(" user")[0].split("-")[-1].split()[-1]) for line in lines]
     assert sorted(numbers) == [node.no for node in nodes if not node.deleted]
     assert all(

@@ -26,7 +26,7 @@ SECRET = "canary-0123456789"
         (StoreFull("x"), 1),
     ],
 )
-def test_every_error_has_its_exit_code_and_its_next_move(error: MootError, code: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_error_has_an_exit_code_and_a_fix(error: MootError, code: int, capfd: pytest.CaptureFixture[str]) -> None:
     error.fix = "Do this."
     assert report(error, Output(), as_json=True) == code
     out, err = capfd.readouterr()
@@ -34,7 +34,7 @@ def test_every_error_has_its_exit_code_and_its_next_move(error: MootError, code:
     assert loads_object(out)["error"] == {"code": error.code, "message": error.message, "fix": "Do this.", "retryable": False}
 
 
-def test_a_fault_of_ours_is_one_line_and_its_trace_only_on_demand(
+def test_a_bug_is_one_line_and_its_traceback_is_printed_on_demand(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> None:
@@ -51,15 +51,13 @@ def test_a_fault_of_ours_is_one_line_and_its_trace_only_on_demand(
         assert (out, "moot doctor" in err, "Traceback" in err, SECRET in err, "\x1b" in err) == ("", True, debug == "1", False, False)
 
 
-def test_the_first_real_cause_is_found_in_groups_of_groups() -> None:
+def test_the_first_cause_in_nested_exception_groups_is_found() -> None:
     cause = Busy("x")
     assert innermost(ExceptionGroup("", [ExceptionGroup("", [cause, ValueError()])])) is cause
     assert innermost(cause) is cause
 
 
-def test_what_is_logged_is_one_clean_line_and_logging_is_as_before(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_records_are_clean_lines_and_logging_is_restored(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MOOT_DEBUG", raising=False)
     before = logging.getLogger().handlers
     with logging_to(Output()):

@@ -11,7 +11,7 @@ from moot.config.settings import Settings
 from moot.engine.owners import Owner
 
 
-def test_a_clock_before_what_has_happened_is_wrong(tmp_path: Path) -> None:
+def test_a_clock_behind_existing_files_is_reported(tmp_path: Path) -> None:
     settings = Settings(tmp_path)
     assert clock(settings).state == "ok"
     assert clock(settings, now=86_400.0).state == "broken"
@@ -21,17 +21,17 @@ def test_a_clock_before_what_has_happened_is_wrong(tmp_path: Path) -> None:
     assert "the database was written later" in clock(settings).detail
 
 
-def test_who_lives_on_a_home_is_known_by_the_locks(tmp_path: Path) -> None:
+def test_processes_are_found_by_their_locks(tmp_path: Path) -> None:
     settings = Settings(tmp_path)
     assert processes(settings).detail == "none"
     owner = Owner(settings.owners, "a")
     (settings.owners / "b.lock").write_text('{"pid": 1, "host": "elsewhere"}')
     assert processes(settings).detail.startswith(f"process {os.getpid()} on ")
-    assert "1 left a lock behind" in processes(settings).detail
+    assert "1 stale lock" in processes(settings).detail
     owner.close()
     assert (settings.owners / "b.lock").exists()
 
 
 @pytest.mark.parametrize("seconds", [0.0, 3600.0])
-def test_a_clock_that_is_a_little_off_is_none_of_our_business(tmp_path: Path, seconds: float) -> None:
+def test_small_clock_differences_are_ignored(tmp_path: Path, seconds: float) -> None:
     assert clock(Settings(tmp_path), now=time.time() - seconds).state == "ok"

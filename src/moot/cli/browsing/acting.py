@@ -1,4 +1,4 @@
-"""What the letters of the list do with the selected conversation. Each says what it did; what hides something asks first."""
+"""Actions on the selected conversation. Deleting asks first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Act: TypeAlias = Callable[[Engine, Conversation, Output], Awaitable[object]]
 
 
 async def edit_one(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """One of the person's own messages in the editor; the changed one is answered."""
+    """Edit one of the user's messages in their editor and answer it."""
     nodes = [node for node in await engine.store.tree.nodes(conversation.id) if node.role == "user"]
     node = await pick_message(nodes, output, title=f"Edit a message of {_name(conversation)}", enter="edit")
     if node is not None:
@@ -29,75 +29,75 @@ async def edit_one(engine: Engine, conversation: Conversation, output: Output) -
 
 
 async def edit_all(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """The whole conversation in the editor."""
+    """Edit the whole conversation in the editor."""
     await edit_whole(engine, conversation, EditOptions(), output)
 
 
 async def delete_messages(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """One message after the other, until the person leaves; a deleted one comes back the same way."""
+    """Delete or restore messages one by one until the user leaves."""
     at = ""
     while True:
         nodes = await engine.store.tree.nodes(conversation.id)
         title = f"Delete messages of {_name(conversation)}"
-        node = await pick_message(nodes, output, title=title, enter="delete or bring back", at=at, deleted=True)
+        node = await pick_message(nodes, output, title=title, enter="delete or restore", at=at, deleted=True)
         if node is None:
             return
         at = node.id
         await engine.store.tree.delete(conversation.id, [node.id], restore=node.deleted)
-        output.say(f"moot: message {node.no} {'is back' if node.deleted else 'is deleted'}")
+        output.say(f"moot: {'restored' if node.deleted else 'deleted'} message {node.no}")
 
 
 async def delete(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Deletes it after asking, or brings a deleted one back."""
+    """Delete a conversation after confirmation, or restore a deleted one."""
     if conversation.deleted_at is not None:
         await engine.store.conversations.delete(conversation.id, restore=True)
         output.say(f"moot: restored {_name(conversation)}")
     elif await confirm(f"Delete {_name(conversation)!r}? It can be restored.", output):
         await engine.store.conversations.delete(conversation.id)
-        output.say(f"moot: deleted {_name(conversation)}; moot chat restore {conversation.id[:13]} brings it back")
+        output.say(f"moot: deleted {_name(conversation)}; restore it with: moot chat restore {conversation.id[:13]}")
     else:
-        output.say("moot: nothing was deleted", "dim")
+        output.say("moot: not deleted", "dim")
 
 
 async def rename(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Asks for a title."""
-    title = " ".join((await ask_line(f"New title for {_name(conversation)!r} (nothing = as it is): ", output) or "").split())
+    """Ask for a new title."""
+    title = " ".join((await ask_line(f"New title for {_name(conversation)!r} (empty to keep it): ", output) or "").split())
     if title:
         renamed = await engine.store.conversations.rename(conversation.id, title, "user")
-        output.say(f"moot: it is called {renamed.title} now")
+        output.say(f"moot: renamed to {renamed.title}")
 
 
 async def archive(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Out of the list, or back into it."""
+    """Archive a conversation, or unarchive it."""
     back = conversation.archived_at is not None
     await engine.store.conversations.update(conversation.id, archived=not back)
-    output.say(f"moot: {_name(conversation)} is in the list again" if back else f"moot: archived {_name(conversation)}")
+    output.say(f"moot: unarchived {_name(conversation)}" if back else f"moot: archived {_name(conversation)}")
 
 
 async def fork(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """A copy of what is shown of it."""
+    """Copy the shown branch to a new conversation."""
     made = await engine.store.tree.fork(conversation.id)
     output.say(f"moot: forked {_name(conversation)} as {made.id[:13]} ({made.title})")
 
 
 async def copy_id(_: Engine, conversation: Conversation, output: Output) -> None:
-    """Prints its id, and hands it to terminals that take text for the clipboard (OSC 52)."""
+    """Print the id, and copy it to the clipboard in terminals that support OSC 52."""
     if os.environ.get("TERM", "") not in ("dumb", ""):
         output.data(f"\x1b]52;c;{base64.b64encode(conversation.id.encode()).decode()}\x07")
     output.line(conversation.id)
 
 
 async def show(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Its messages, into the scrollback."""
+    """Print the messages."""
     say_head(conversation, output)
     branch = await engine.store.conversations.branch(conversation.id)
     print_messages(await with_edits(engine.store, branch), output)
 
 
 async def use_as_previous(engine: Engine, conversation: Conversation, output: Output) -> None:
-    """Makes it the one that `moot run --reply` carries on."""
+    """Make it the conversation that `moot run --reply` continues."""
     await engine.store.conversations.update(conversation.id, touch=True)
-    output.say(f"moot: moot run --reply goes on with {_name(conversation)} now")
+    output.say(f"moot: 'moot run --reply' will continue {_name(conversation)}")
 
 
 ACTS: Mapping[str, Act] = {
@@ -112,7 +112,7 @@ ACTS: Mapping[str, Act] = {
     "c": copy_id,
     "p": use_as_previous,
 }
-"""By the letters of `rows.KEYS`."""
+"""Actions by the keys in `rows.KEYS`."""
 
 
 def _name(conversation: Conversation) -> str:

@@ -1,4 +1,4 @@
-"""What is seen of the store at once, and what is asked of the person."""
+"""The initial snapshot of the store, and the lists of the browser."""
 
 from __future__ import annotations
 
@@ -18,59 +18,61 @@ from moot.types.conversation import Conversation
 from moot.types.page import Page
 from moot.types.run import RunStatus
 
-Place: TypeAlias = Literal["", "here", "archived", "deleted"]
-"""Which of the lists is shown at first; empty = of this directory, of all where it has none."""
+Start: TypeAlias = Literal["", "here", "archived", "deleted"]
+"""List to show first. Empty means this directory, or all directories if it has no conversations."""
 _HERE, _ALL, _ARCHIVED, _DELETED = range(4)
 _TITLES = ("all directories", "archived", "deleted")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A first look, as quick as can be."""
+class Snapshot:
+    """The initial snapshot, read without an engine."""
 
     loaded: Loaded
     directory: Path
     filter: str
-    place: Place
+    start: Start
     scope: int = _HERE
     page: Page[Conversation] | None = None
-    """None where only an engine can say."""
+    """None if an engine is needed to read it."""
     live: Mapping[str, RunStatus] = field(default_factory=dict[str, RunStatus])
-    """Conversation → the state of its live run."""
+    """Status of live runs by conversation."""
     at: float = 0.0
-    """When, in seconds since the epoch."""
+    """Time of reading, in seconds since the epoch."""
 
     @property
     def settled(self) -> bool:
-        """Whether it can be relied on: that a run which calls itself running still does only an engine knows."""
+        """True if the snapshot is reliable. Only an engine can tell whether a running run's process is alive."""
         return self.page is not None and "running" not in self.live.values()
 
 
-def look_at(loaded: Loaded, directory: Path, filter: str, place: Place) -> Look:
-    """What the list begins with. Raises StoreError."""
-    look = Look(loaded, directory, filter, place)
+def read_snapshot(loaded: Loaded, directory: Path, filter: str, start: Start) -> Snapshot:
+    """Read the initial snapshot. Raise StoreError on failure."""
+    snapshot = Snapshot(loaded, directory, filter, start)
     with glance(loaded.settings.database) as connection:
-        return look if connection is None else _seen(connection, look)
+        return snapshot if connection is None else _read(connection, snapshot)
 
 
-def _seen(connection: Connection, look: Look) -> Look:
-    scope = first_scope(look.place, empty=not look.place and not page(connection, Listed(limit=1, directory=str(look.directory))).items)
-    wanted = replace(lists(look.directory)[scope], limit=FIRST, query=look.filter)
-    return replace(look, scope=scope, page=page(connection, wanted), live=live(connection), at=time.time())
+def _read(connection: Connection, snapshot: Snapshot) -> Snapshot:
+    scope = first_scope(
+        snapshot.start, empty=not snapshot.start and not page(connection, Listed(limit=1, directory=str(snapshot.directory))).items
+    )
+    wanted = replace(lists(snapshot.directory)[scope], limit=FIRST, query=snapshot.filter)
+    return replace(snapshot, scope=scope, page=page(connection, wanted), live=live(connection), at=time.time())
 
 
-def first_scope(place: Place, *, empty: bool) -> int:
-    """Which of the lists comes first; `empty`: this directory has none."""
-    return {"": _ALL if empty else _HERE, "here": _HERE, "archived": _ARCHIVED, "deleted": _DELETED}[place]
+def first_scope(start: Start, *, empty: bool) -> int:
+    """Return the index of the list to show first. `empty` says that this directory has no conversations."""
+    return {"": _ALL if empty else _HERE, "here": _HERE, "archived": _ARCHIVED, "deleted": _DELETED}[start]
 
 
 def lists(directory: Path) -> tuple[Listed, ...]:
-    """What is in each of the lists that Tab goes round."""
+    """Return the queries of the lists, in the order of Tab."""
     return (Listed(directory=str(directory)), Listed(), Listed(archived=True), Listed(deleted=True, archived=None))
 
 
 def choice_of(directory: Path, items: Sequence[Items], *, filter: str = "", at: str = "", scope: int = 0) -> Choice:
-    """What the person is asked; `items` are those of each list."""
+    """Build the picker. `items` are the rows of each list."""
     titles = (f"Conversations in {directory.name or directory}", *_TITLES)
     scopes = tuple(Scope(title, of) for title, of in zip(titles, items, strict=True))
     return Choice(scopes, COLUMNS, KEYS, "continue", "none yet", filter, at, scope)

@@ -1,4 +1,4 @@
-"""The list, again after each action, until somebody leaves or goes on with one. An engine is opened for an action, not for looking."""
+"""The browser's loop: pick, act and pick again, until the user leaves or continues a conversation. Only actions open an engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from moot.cli.browsing.looking import Look, choice_of, first_scope, lists
+from moot.cli.browsing.looking import Snapshot, choice_of, first_scope, lists
 from moot.cli.browsing.rows import RETITLES, pages_of
 from moot.cli.chat.facts import live_statuses
 from moot.cli.output import Output
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 _CONVERSE = "moot.cli.repl.conversing:converse"
 _ACTS = "moot.cli.browsing.acting:ACTS"
 _ENGINE = "moot.engine:open_engine"
-"""By path: runs, the editor and their like are not waited for before the list takes keys."""
+"""Loaded by path, so that the list accepts keys before these are imported."""
 
 
-async def loop(look: Look, keyboard: Keyboard | None, frame: Frame | None, *, output: Output) -> int:
-    """From that look on; the exit code. `frame` is what is on the screen, `keyboard` keeps the keys for the list."""
-    output.hide(look.loaded.secrets)
-    output.ui = look.loaded.settings.ui
+async def loop(snapshot: Snapshot, keyboard: Keyboard | None, frame: Frame | None, *, output: Output) -> int:
+    """Run the browser and return the exit code. `frame` is the frame on the screen; `keyboard` buffers the keys typed so far."""
+    output.hide(snapshot.loaded.secrets)
+    output.ui = snapshot.loaded.settings.ui
     if frame is not None:
         output.before = frame.hide
     async with AsyncExitStack() as stack:
-        desk = _Desk(look.loaded.settings, stack)
-        if not look.settled:
-            look = await desk.look_again(look)
-        picked = await _first(desk.choice(look, filter=look.filter, scope=look.scope), output, keyboard, frame)
+        access = _StoreAccess(snapshot.loaded.settings, stack)
+        if not snapshot.settled:
+            snapshot = await access.refresh(snapshot)
+        picked = await _first(access.choice(snapshot, filter=snapshot.filter, scope=snapshot.scope), output, keyboard, frame)
         while picked is not None and picked.action:
-            await _act(await desk.engine(), picked, output)
+            await _run_action(await access.engine(), picked, output)
             filter = "" if picked.action in RETITLES else picked.filter
-            look = await desk.look_again(look)
-            picked = await choose(desk.choice(look, filter=filter, scope=picked.scope, at=picked.item.key), output)
+            snapshot = await access.refresh(snapshot)
+            picked = await choose(access.choice(snapshot, filter=filter, scope=picked.scope, at=picked.item.key), output)
     return 0 if picked is None else await attribute(_CONVERSE)(picked.item.key, output)
 
 
@@ -67,8 +67,8 @@ async def _first(choice: Choice, output: Output, keyboard: Keyboard | None, fram
         output.before = _nothing
 
 
-class _Desk:
-    """The store as far as it is needed: looked at by worker threads until an engine is open."""
+class _StoreAccess:
+    """Access to the store: by worker threads until an engine is open."""
 
     def __init__(self, settings: Settings, stack: AsyncExitStack) -> None:
         self._settings = settings
@@ -76,28 +76,28 @@ class _Desk:
         self._engine: Engine | None = None
 
     async def engine(self) -> Engine:
-        """Opened when it is first asked for, and kept."""
+        """Open the engine on first use."""
         if self._engine is None:
             opened: AbstractAsyncContextManager[Engine] = attribute(_ENGINE)(self._settings)
             self._engine = await self._stack.enter_async_context(opened)
         return self._engine
 
-    async def look_again(self, look: Look) -> Look:
-        """What an engine says: it makes the database, and knows whose process is dead."""
+    async def refresh(self, snapshot: Snapshot) -> Snapshot:
+        """Read the snapshot with an engine, which creates the database and detects dead processes."""
         store = (await self.engine()).store
-        empty = not look.place and not (await store.conversations.list(limit=1, directory=str(look.directory))).items
-        return replace(look, scope=first_scope(look.place, empty=empty), page=None, live=await live_statuses(store), at=time.time())
+        empty = not snapshot.start and not (await store.conversations.list(limit=1, directory=str(snapshot.directory))).items
+        return replace(snapshot, scope=first_scope(snapshot.start, empty=empty), page=None, live=await live_statuses(store), at=time.time())
 
-    def choice(self, look: Look, *, filter: str, scope: int, at: str = "") -> Choice:
-        """The lists as they were looked at."""
-        first = None if filter else look.page  # with a filter only some of the list was read
-        wanted = enumerate(lists(look.directory))
-        items = [pages_of(self._read, one, look.live, look.at, first if number == scope else None) for number, one in wanted]
-        return choice_of(look.directory, items, filter=filter, at=at, scope=scope)
+    def choice(self, snapshot: Snapshot, *, filter: str, scope: int, at: str = "") -> Choice:
+        """Build the picker from a snapshot."""
+        first = None if filter else snapshot.page  # with a filter, only a part of the list was read
+        wanted = enumerate(lists(snapshot.directory))
+        items = [pages_of(self._read, one, snapshot.live, snapshot.at, first if number == scope else None) for number, one in wanted]
+        return choice_of(snapshot.directory, items, filter=filter, at=at, scope=scope)
 
     async def _read(self, wanted: Listed) -> Page[Conversation]:
         if self._engine is None:
-            return await anyio.to_thread.run_sync(partial(_glanced, self._settings.database, wanted))
+            return await anyio.to_thread.run_sync(partial(_read_page, self._settings.database, wanted))
         return await self._engine.store.conversations.list(
             limit=wanted.limit,
             cursor=wanted.cursor,
@@ -107,19 +107,19 @@ class _Desk:
         )
 
 
-def _glanced(database: Path, wanted: Listed) -> Page[Conversation]:
+def _read_page(database: Path, wanted: Listed) -> Page[Conversation]:
     with glance(database) as connection:
         if connection is None:
-            raise StoreError(f"{str(database)!r} is not what it was when the list began", fix="Open the list again.")
+            raise StoreError(f"The database {str(database)!r} has changed.", fix="Open the list again.")
         return page(connection, wanted)
 
 
-async def _act(engine: Engine, picked: Picked, output: Output) -> None:
+async def _run_action(engine: Engine, picked: Picked, output: Output) -> None:
     try:
         conversation = await engine.store.conversations.get(picked.item.key)
         await attribute(_ACTS)[picked.action](engine, conversation, output)
     except NotFound as error:
-        output.say(f"moot: {error.message}", "yellow")  # another process was faster
+        output.say(f"moot: {error.message}", "yellow")  # another process changed it first
     except MootError as error:
         output.say(f"moot: {error.message}", "red")
         if error.fix:

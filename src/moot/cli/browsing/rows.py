@@ -1,4 +1,4 @@
-"""Conversations as rows, page by page from the store, and the letters for them."""
+"""Conversations as rows of the browser, read page by page, and the keys for actions."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ KEYS: Mapping[str, Action] = {
     "m": Action("delete messages"),
     "r": Action("rename", "c-r"),
     "f": Action("fork", "c-f"),
-    "a": Action("archive or back", "c-a"),
+    "a": Action("archive or unarchive", "c-a"),
     "d": Action("delete or restore", "delete"),
     "c": Action("copy id", "c-y"),
-    "p": Action("reply to it next"),
+    "p": Action("use for --reply"),
 }
 RETITLES = frozenset({"r"})
-"""What may take the conversation out of the filter that found it."""
+"""Actions after which the conversation may no longer match the filter."""
 FIRST, _PAGE = 40, 200
-"""Rows: what a screen needs at first, and then as many as the store gives at once."""
+"""Rows of the first page, enough for a screen, and of later pages."""
 _NANO = 1_000_000_000
 
 
 Read: TypeAlias = Callable[[Listed], Awaitable[Page[Conversation]]]
-"""Gives a page."""
+"""Function that reads a page."""
 
 
 def items_of(page: Page[Conversation], live: Mapping[str, RunStatus], now: float) -> list[Item]:
-    """A page as items; `now` in seconds since the epoch."""
+    """Convert a page to rows. `now` is in seconds since the epoch."""
     return [_item(conversation, live, now) for conversation in page.items]
 
 
 def pages_of(read: Read, wanted: Listed, live: Mapping[str, RunStatus], now: float, first: Page[Conversation] | None = None) -> Items:
-    """Those conversations as items, newest activity first, with their ages at `now`; `first` is what was read of them already."""
+    """Return the conversations as rows, most recent activity first. `first` is a page that was already read."""
     if first is not None and first.next_cursor is None:
         return items_of(first, live, now)
 
@@ -69,7 +69,7 @@ def pages_of(read: Read, wanted: Listed, live: Mapping[str, RunStatus], now: flo
 
 
 def money(conversation: Conversation) -> str:
-    """What it cost, with a + where not every run has a price."""
+    """Format the cost, with a + if some runs have no known price."""
     if conversation.cost is None:
         return "-"
     amount = conversation.cost / _NANO

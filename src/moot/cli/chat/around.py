@@ -1,4 +1,4 @@
-"""`moot chat show ID --at MESSAGE`: a message where it was said, also on a branch that is not shown."""
+"""`moot chat show ID --at MESSAGE`: a message and those around it, on any branch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from moot.types.tree import Node
 __all__ = ["AROUND", "show_around"]
 
 AROUND = 7
-"""Messages that are shown: the one that is meant in the middle."""
+"""Default number of messages, with the requested one in the middle."""
 
 
 async def show_around(conversation: str, at: str, limit: int, output: Output, *, json: bool) -> None:
-    """Raises NotFound when there is no such message."""
+    """Print a message and those around it. Raise NotFound if it does not exist."""
     async with opened_at(conversation, output) as (engine, found):
         nodes = await engine.store.tree.nodes(found.id)
         node = find_message(nodes, at)
@@ -37,7 +37,7 @@ async def show_around(conversation: str, at: str, limit: int, output: Output, *,
         return
     say_head(found, output)
     if not node.shown:
-        output.say(f"moot: on another branch; show it with moot chat switch {found.id} {node.no}", "dim")
+        output.say(f"moot: this is on another branch; switch to it with: moot chat switch {found.id} {node.no}", "dim")
     _print(branch, range(start, min(start + limit, len(branch))), place, output)
 
 
@@ -53,7 +53,7 @@ def _print(branch: Sequence[Message], shown: range, place: int, output: Output) 
 
 
 def _tip(nodes: Sequence[Node], node: Node) -> Node:
-    """The end of the newest branch through the message."""
+    """Return the last message of the newest branch through the node."""
     newest = {child.parent: child for child in nodes if child.parent is not None and not child.deleted}
     while node.id in newest:
         node = newest[node.id]

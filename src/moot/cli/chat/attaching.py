@@ -1,4 +1,4 @@
-"""`moot chat attach | stop`: a run that somebody else may have begun, in this process or another."""
+"""The commands `moot chat attach` and `stop`, for runs of any process."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _NO_SHOW = ShowFlags()
 
 
 async def attach(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
-    """Follows a live run of any process, from the beginning of its answer to its end. Leaving does not stop it."""
+    """Follow a live run from the start of its answer to its end. Detaching does not stop it."""
     display = make_show(shown, output)
     async with opened_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
         if run is None:
-            raise UsageError(f"nothing is running in {found.title or found.id!r}", fix="moot ps")
+            raise UsageError(f"Conversation {found.title or found.id!r} has no live run.", fix="moot ps")
         if run.status == "interrupted":
-            raise UsageError("its run is interrupted: nobody is at it", fix=f"moot chat resume {found.id[:13]}")
+            raise UsageError("The run is interrupted.", fix=f"moot chat resume {found.id[:13]}")
         message = await engine.store.conversations.message(run.message)
         return await Follower(engine, output, display, stops=False).follow(run, found, max(message.first_seq - 1, 0))
 
 
 async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
-    """Stops a conversation's run, wherever it runs; what was said is kept."""
+    """Stop a conversation's run in any process. The output so far is kept."""
     async with opened_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
         if run is not None:
@@ -35,4 +35,4 @@ async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> 
     if json:
         output.json({"ok": True, "conversation": found.id, "run": run.id if run else None, "status": run.status if run else None})
     else:
-        output.say(f"moot: {run.status}" if run else "moot: nothing is running there")
+        output.say(f"moot: {run.status}" if run else "moot: no live run")

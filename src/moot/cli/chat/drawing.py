@@ -1,4 +1,4 @@
-"""A tree of messages as lines of ASCII: a chain goes straight down, only what branches goes aside."""
+"""Message trees in ASCII. Only branches are indented."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterator, Sequence
 from moot.types.tree import Node
 
 
-def drawn(nodes: Sequence[Node], *, deleted: bool = False) -> Iterator[str]:
-    """One line for each message: `*` on the shown branch, its number, role and first line. Untrusted text, uncleaned.
+def tree_lines(nodes: Sequence[Node], *, deleted: bool = False) -> Iterator[str]:
+    """Yield a line for each message: `*` on the shown branch, its number, role and first line. The text is untrusted and not cleaned.
 
-    Deleted messages are left out unless asked for; what stands behind them hangs where they hang.
+    Deleted messages are skipped unless `deleted`; their children are attached to their parent.
     """
     kept, behind = _kept(nodes, deleted)
     width = len(str(max(kept, default=0)))
     todo = [(no, connector, below) for no, connector, below in _forks(behind.get(0, ()), "")]
     while todo:
         no, connector, below = todo.pop()
-        yield f"{'*' if kept[no].shown else ' '} {connector}{_words(kept[no], width)}"
+        yield f"{'*' if kept[no].shown else ' '} {connector}{_label(kept[no], width)}"
         todo += _forks(behind.get(no, ()), below)
 
 
 def _forks(numbers: Sequence[int], below: str) -> list[tuple[int, str, str]]:
-    """What hangs at one place, last first: number, what stands before its own line, and before the lines behind it."""
+    """Return the children of a message, last first: number, prefix of its own line, and prefix of the lines below it."""
     if len(numbers) == 1:
         return [(numbers[0], below, below)]
     last = len(numbers) - 1
@@ -33,7 +33,7 @@ def _forks(numbers: Sequence[int], below: str) -> list[tuple[int, str, str]]:
 
 
 def _kept(nodes: Sequence[Node], deleted: bool) -> tuple[dict[int, Node], dict[int, list[int]]]:
-    """The messages to draw by number, and what hangs behind each; 0 = at the root."""
+    """Return the messages to draw by number, and the children of each. 0 is the root."""
     numbers: dict[str | None, int] = {None: 0}
     kept: dict[int, Node] = {}
     behind: dict[int, list[int]] = {}
@@ -48,7 +48,7 @@ def _kept(nodes: Sequence[Node], deleted: bool) -> tuple[dict[int, Node], dict[i
     return kept, behind
 
 
-def _words(node: Node, width: int) -> str:
+def _label(node: Node, width: int) -> str:
     marks = [word for word, holds in ((node.status, node.status != "finished"), ("deleted", node.deleted)) if holds]
     mark = f" ({', '.join(marks)})" if marks else ""
     return f"{node.no:>{width}} {node.role}{mark}: {node.line}".rstrip()

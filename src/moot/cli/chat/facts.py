@@ -1,4 +1,4 @@
-"""Which conversations have a run that lives."""
+"""Live runs of conversations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ QUEUED: frozenset[RunStatus] = frozenset({"queued"})
 
 
 async def live_statuses(store: Store) -> dict[str, RunStatus]:
-    """Conversation id → state of its live run, for all that have one."""
+    """Return the status of each conversation's live run by conversation id."""
     runs = await store.records.runs(statuses=STARTED | QUEUED)
     started = [run for run in runs if run.status in STARTED]
     return {run.conversation: run.status for run in [*runs, *started]}

@@ -1,4 +1,4 @@
-"""`moot chat list`: conversations, newest activity first."""
+"""The command `moot chat list`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
+from moot.cli.arguments.parameters import AsJson, Cursor, Limit, Parameter, Plain
 from moot.cli.configured import configured, here
 from moot.cli.lines import Lines
 from moot.cli.numbers import keep_numbers
-from moot.cli.parameters import AsJson, Cursor, Limit, Parameter, Plain
 from moot.cli.tables import print_table
 from moot.cli.times import age
 from moot.config.settings import Settings
@@ -25,21 +25,23 @@ from moot.types.run import RunStatus
 LIMIT = 50
 HEAD = ("NO", "ID", "MODEL", "AGE", "MESSAGES", "STATUS", "TITLE")
 
-Seen = tuple[Page[Conversation], dict[str, RunStatus]]
+ListPage = tuple[Page[Conversation], dict[str, RunStatus]]
 
 
 def list_(
-    *words: Annotated[str, Parameter(help="Only those in whose title, model, agent, origin or directory each of these occurs.")],
+    *words: Annotated[
+        str, Parameter(metavar="WORD", help="Only conversations whose title, model, agent, origin or directory contains every word.")
+    ],
     limit: Limit | None = None,
     cursor: Cursor = None,
-    here_only: Annotated[bool, Parameter(name="--here", help="Only those of this directory.")] = False,
-    archived: Annotated[bool, Parameter(name="--archived", help="Only those that are archived.")] = False,
-    deleted: Annotated[bool, Parameter(name="--deleted", help="Only those that are deleted.")] = False,
-    plain: Annotated[bool, Parameter(name="--plain", help="Only print the list, also on a terminal.")] = False,
+    here_only: Annotated[bool, Parameter(name="--here", help="Only conversations of this directory.")] = False,
+    archived: Annotated[bool, Parameter(name="--archived", help="Only archived conversations.")] = False,
+    deleted: Annotated[bool, Parameter(name="--deleted", help="Only deleted conversations.")] = False,
+    plain: Annotated[bool, Parameter(name="--plain", help="Print the list without the interactive browser.")] = False,
     json: AsJson = False,
     output: Annotated[Lines, Plain],
 ) -> int:
-    """All conversations, newest activity first; on a terminal to filter, to go on with and to change."""
+    """List conversations by last activity. On a terminal, browse, continue and change them."""
     if output.attended and not (plain or json or cursor or limit):
         scope = "deleted" if deleted else "archived" if archived else "here" if here_only else ""
         status: int = attribute("moot.cli.browsing.browsing:browse")(output, " ".join(words), scope)
@@ -53,7 +55,7 @@ def list_(
         archived=None if deleted else archived,
     )
     settings = configured(output).settings
-    shown, states = seen(settings, wanted)
+    shown, states = read_page(settings, wanted)
     if json:
         output.json({"data": [conversation_json(item, states) for item in shown.items], "next_cursor": shown.next_cursor})
     else:
@@ -61,19 +63,19 @@ def list_(
     return 0
 
 
-def seen(settings: Settings, wanted: Listed) -> Seen:
-    """A page of conversations, and conversation → state of its live run. Raises UsageError for a wrong cursor, StoreError."""
+def read_page(settings: Settings, wanted: Listed) -> ListPage:
+    """Return a page of conversations and the status of live runs by conversation. Raise UsageError for an invalid cursor, or StoreError."""
     with glance(settings.database) as connection:
         if connection is not None:
             shown, states = page(connection, wanted), live(connection)
             if "running" not in states.values():
                 return shown, states
-    # no database yet, one of an older moot, or a run that calls itself running: only an engine knows whether its process lives
-    return attribute("moot.cli.chat.sweeping:seen")(settings, wanted)
+    # there is no database yet, it has an older schema, or only an engine can tell whether a running run's process is alive
+    return attribute("moot.cli.chat.sweeping:read_page")(settings, wanted)
 
 
 def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStatus], output: Lines) -> None:
-    """The page as columns; its numbers are what a number means from here on."""
+    """Print a page as a table and store its list numbers."""
     rows = [_row(item, live, number) for number, item in enumerate(page.items, 1)]
     head = HEAD
     if any(item.came_from for item in page.items):
@@ -82,7 +84,7 @@ def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStat
     print_table(output, head, rows)
     keep_numbers(state, [item.id for item in page.items])
     if page.next_cursor:
-        output.say(f"moot: more with --cursor {page.next_cursor}", "dim")
+        output.say(f"moot: next page: --cursor {page.next_cursor}", "dim")
 
 
 def _row(conversation: Conversation, live: Mapping[str, RunStatus], number: int) -> list[str]:

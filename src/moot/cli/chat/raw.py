@@ -1,4 +1,4 @@
-"""`moot chat show --raw`: what went over the wire, frame by frame, as it is."""
+"""`moot chat show --raw`: the raw data exchanged with the vendor, frame by frame."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAGE = 512
 
 
 async def show_raw(store: Store, conversation: str, messages: Sequence[Message] | None, output: Output, *, json: bool) -> None:
-    """The frames of these messages, None = of all: told apart on a screen, in a pipe the vendor's bytes and nothing else."""
+    """Print the frames of these messages, or of all: with headings on a terminal, only the vendor's bytes in a pipe."""
     of_runs = None if messages is None else {message.run for message in messages if message.run is not None}
     places = None if messages is None else {message.first_seq for message in messages if message.run is None}
     shown = _Json(output, conversation) if json else _Screen(output, store) if output.stdout_terminal else _Pipe()
@@ -43,7 +43,7 @@ async def _frames(store: Store, conversation: str) -> AsyncGenerator[Event, None
 
 
 class _Pipe:
-    """The vendor's bytes: what it wrote can be read by whatever reads it from the vendor. What we sent is no part of that."""
+    """Writer of the bytes received from the vendor, without what was sent, so that other programs can parse them."""
 
     async def frame(self, event: Event) -> None:
         if direction(event) == "in":
@@ -55,12 +55,12 @@ class _Pipe:
 
 
 class _Json:
-    """One document, written as it is read: a conversation's raw may be larger than memory."""
+    """Writer of one JSON document, written while reading, because the raw data may be larger than memory."""
 
     def __init__(self, output: Output, conversation: str) -> None:
         self._output = output
         self._conversation = conversation
-        self._begun = False
+        self._started = False
 
     async def frame(self, event: Event) -> None:
         assert event.raw is not None
@@ -68,16 +68,16 @@ class _Json:
         await self._output.stream(self._lead() + self._output.to_json({**value, "dir": direction(event), **raw_json(event.raw)}))
 
     async def end(self) -> None:
-        begun = self._begun
-        await self._output.stream(f'{"" if begun else self._lead()}],"conversation":{self._output.to_json(self._conversation)}}}\n')
+        started = self._started
+        await self._output.stream(f'{"" if started else self._lead()}],"conversation":{self._output.to_json(self._conversation)}}}\n')
 
     def _lead(self) -> str:
-        lead, self._begun = "," if self._begun else '{"data":[', True
+        lead, self._started = "," if self._started else '{"data":[', True
         return lead
 
 
 class _Screen:
-    """Each frame below a line that says where it stands; what could act on the terminal is spelled out."""
+    """Writer for terminals, with each frame below a heading. Control characters are made visible."""
 
     def __init__(self, output: Output, store: Store) -> None:
         self._output = output
@@ -95,7 +95,7 @@ class _Screen:
 
     async def end(self) -> None:
         if self._exchange is None:
-            self._output.say("moot: nothing of it came over a wire", "dim")
+            self._output.say("moot: no raw data", "dim")
 
 
 def _title(event: Event, exchange: Exchange | None) -> str:
@@ -111,6 +111,6 @@ def _clock(at: int) -> str:
 
 
 def _spelled(raw: bytes) -> str:
-    """Lines of the frame, set in; the newlines of its framing are not shown as empty lines."""
+    """Format a frame as indented lines, without trailing empty lines."""
     text = visible(raw.decode("utf-8", "backslashreplace")).rstrip("\n")
     return "".join(f"       {line}\n" for line in text.split("\n"))

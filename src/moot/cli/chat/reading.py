@@ -1,12 +1,13 @@
-"""`moot chat show | tree`: what was said."""
+"""The commands `moot chat show` and `tree`."""
 
 from __future__ import annotations
 
 import shutil
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.chat.around import AROUND, show_around
-from moot.cli.chat.drawing import drawn
+from moot.cli.chat.drawing import tree_lines
 from moot.cli.chat.facts import live_statuses
 from moot.cli.chat.raw import show_raw
 from moot.cli.edited import with_edits
@@ -14,7 +15,6 @@ from moot.cli.messages import print_call, print_messages, say_head
 from moot.cli.opening import opened_at
 from moot.cli.options import AsJson, Out, Which
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.convert.given import conversation_json, message_json, node_json
 from moot.guard.terminal import clean
 from moot.types.canonical import Json
@@ -24,22 +24,22 @@ async def show(
     conversation: Which,
     /,
     *,
-    limit: Annotated[int | None, Parameter(least=1, help="Only the last so many messages.")] = None,
-    cursor: Annotated[str | None, Parameter(help="Go on with what is older: the last page's next_cursor.")] = None,
+    limit: Annotated[int | None, Parameter(minimum=1, help="Number of most recent messages to show.")] = None,
+    cursor: Annotated[str | None, Parameter(help="Start of an older page: the previous page's next_cursor.")] = None,
     at: Annotated[
-        str | None, Parameter(help="A message and those around it, on whatever branch it is: its number in `moot chat tree`, or its id.")
+        str | None, Parameter(metavar="MESSAGE", help="Message to show with those around it: its number in 'moot chat tree', or its id.")
     ] = None,
-    call: Annotated[int | None, Parameter(least=1, help="The whole of one tool call, by the number that a folded one shows.")] = None,
+    call: Annotated[int | None, Parameter(minimum=1, help="Number of a tool call to show in full.")] = None,
     raw: Annotated[
-        bool, Parameter(name="--raw", help="What the vendor sent, as it came: frames with their times; in a pipe its bytes and no more.")
+        bool, Parameter(name="--raw", help="Show the vendor's raw data: frames with timestamps, or only the bytes in a pipe.")
     ] = False,
     first: Annotated[
-        bool, Parameter(name="--first", help="Answers as they were first translated, where a newer converter has done it again.")
+        bool, Parameter(name="--first", help="Show the first translation of answers that newer converters have translated again.")
     ] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """The messages of a conversation, oldest first."""
+    """Print the messages of a conversation, oldest first."""
     if raw:
         await _raw(conversation, limit, cursor, output, json=json)
         return
@@ -66,9 +66,9 @@ async def show(
     say_head(found, output)
     print_messages(messages, output, before=branch[: len(branch) - len(messages)])
     if newer and not first:
-        output.say(f"moot: translated anew by {', '.join(sorted(set(newer.values())))}; as it was first: --first", "dim")
+        output.say(f"moot: translated again by {', '.join(sorted(set(newer.values())))}; show the first translation with --first", "dim")
     if older is not None:
-        output.say(f"moot: older ones with --limit {limit} --cursor {older}", "dim")
+        output.say(f"moot: older messages: --limit {limit} --cursor {older}", "dim")
 
 
 async def _raw(conversation: str, limit: int | None, cursor: str | None, output: Output, *, json: bool) -> None:
@@ -82,11 +82,11 @@ async def tree(
     conversation: Which,
     /,
     *,
-    all_: Annotated[bool, Parameter(name="--all", help="Deleted messages too.")] = False,
+    all_: Annotated[bool, Parameter(name="--all", help="Include deleted messages.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """All messages of a conversation with its branches."""
+    """Print all messages of a conversation as a tree."""
     async with opened_at(conversation, output) as (engine, found):
         nodes = await engine.store.tree.nodes(found.id)
     if json:
@@ -95,6 +95,6 @@ async def tree(
         return
     width = shutil.get_terminal_size().columns if output.stdout_terminal else None
     say_head(found, output)
-    for line in drawn(nodes, deleted=all_):
+    for line in tree_lines(nodes, deleted=all_):
         shown = clean(line)[:width]
         output.data(f"{output.styled(shown, 'bold') if line.startswith('*') else shown}\n")

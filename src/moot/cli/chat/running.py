@@ -1,15 +1,15 @@
-"""`moot chat new | continue | resume`: what runs a prompt."""
+"""The commands `moot chat new`, `continue` and `resume`."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.chat.looping import stay, stays
 from moot.cli.configured import here
 from moot.cli.following import Follower
 from moot.cli.opening import opened, opened_at
 from moot.cli.options import Files, Out, RunFlags, ShowFlags, Which
-from moot.cli.parameters import Parameter
 from moot.cli.prompts import gather
 from moot.cli.references import find_conversation, live_run
 from moot.cli.run import Request, make_show, perform
@@ -18,11 +18,11 @@ from moot.errors import NotFound, UsageError
 _NO_FLAGS = RunFlags()
 _NO_SHOW = ShowFlags()
 
-Words = Annotated[str, Parameter(help="What to do, in as many words as it takes; stdin is joined below.")]
+Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Words are joined, and standard input is appended.")]
 
 
 async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = _NO_FLAGS, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
-    """Begins a conversation, and on a terminal stays in it."""
+    """Start a conversation. On a terminal, keep it open."""
     staying = stays(flags, shown, output)
     parts = gather(" ".join(prompt) or None, file or [], output, needed=not staying)
     return await stay(None, parts, flags, output) if staying else await perform(Request(parts, flags, shown), output)
@@ -32,32 +32,32 @@ async def continue_(
     conversation: Which,
     /,
     *prompt: Words,
-    again: Annotated[bool, Parameter(name="--again", help="The last answer once more, on a branch of its own.")] = False,
+    again: Annotated[bool, Parameter(name="--again", help="Generate the last answer again on a new branch.")] = False,
     file: Files | None = None,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,
     output: Out,
 ) -> int:
-    """Goes on with a conversation, on a terminal for as long as the person likes; a last message that is the user's is answered."""
+    """Continue a conversation, or answer its last message. On a terminal, keep the conversation open."""
     parts = gather(" ".join(prompt) or None, file or [], output, needed=False)
     if parts and again:
-        raise UsageError("--again makes the last answer once more; it takes no prompt", fix=f"moot chat continue {conversation} --again")
+        raise UsageError("--again does not take a prompt.", fix=f"moot chat continue {conversation} --again")
     if stays(flags, shown, output) and not again:
         async with opened(output) as engine:
             found = await find_conversation(engine, conversation, str(here()))
         if found.deleted_at is not None:
-            raise NotFound(f"the conversation {found.title or found.id!r} is deleted", fix=f"moot chat restore {found.id[:13]}")
+            raise NotFound(f"Conversation {found.title or found.id!r} is deleted.", fix=f"moot chat restore {found.id[:13]}")
         return await stay(found.id, parts, flags, output)
-    return await perform(Request(parts, flags, shown, conversation, again=again, retell=True), output)
+    return await perform(Request(parts, flags, shown, conversation, again=again, show_history=True), output)
 
 
 async def resume(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
-    """Takes up an interrupted or waiting run, and shows what was said so far and what comes."""
+    """Resume an interrupted or waiting run and show its whole output."""
     display = make_show(shown, output)
     async with opened_at(conversation, output) as (engine, found):
         run = await live_run(engine.store, found)
         if run is None:
-            raise UsageError(f"nothing of {found.id!r} is waiting or interrupted", fix=f"moot chat continue {found.id[:13]}")
+            raise UsageError(f"Conversation {found.id!r} has no waiting or interrupted run.", fix=f"moot chat continue {found.id[:13]}")
         message = await engine.store.conversations.message(run.message)
         to_ask = run.status == "waiting" and output.attended and await engine.store.records.approvals(run=run.id)
         taken = run if to_ask else await engine.runs.resume(run.id)

@@ -1,4 +1,4 @@
-"""The list of conversations where only an engine can say: it makes the database, and knows whose process is dead."""
+"""The list of conversations read by an engine, which creates the database and detects dead processes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from moot.types.page import Page
 from moot.types.run import RunStatus
 
 
-def seen(settings: Settings, wanted: Listed) -> tuple[Page[Conversation], dict[str, RunStatus]]:
-    """A page of conversations, and conversation → state of its live run, for a command without an event loop. Raises StoreError."""
-    return anyio.run(_seen, settings, wanted)
+def read_page(settings: Settings, wanted: Listed) -> tuple[Page[Conversation], dict[str, RunStatus]]:
+    """Return a page of conversations and live runs, for a command without an event loop. Raise StoreError on failure."""
+    return anyio.run(_read_page, settings, wanted)
 
 
-async def _seen(settings: Settings, wanted: Listed) -> tuple[Page[Conversation], dict[str, RunStatus]]:
+async def _read_page(settings: Settings, wanted: Listed) -> tuple[Page[Conversation], dict[str, RunStatus]]:
     async with open_engine(settings) as engine:
         shown = await engine.store.conversations.list(
             limit=wanted.limit,

@@ -1,4 +1,4 @@
-"""Half a command line as words, as a shell would split it."""
+"""Splitting of incomplete command lines into words."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ class Line:
     """A command line up to the cursor."""
 
     words: tuple[str, ...]
-    """Whole ones behind `moot`."""
+    """Complete words after `moot`."""
     part: str
-    """What stands before the cursor of the last word, without quotes; may be empty."""
+    """Part of the last word before the cursor, without quotes. May be empty."""
     quoted: bool = False
-    """Whether a quote is open there."""
+    """True if the cursor is inside quotes."""
 
 
 def split(text: str) -> Line | None:
-    """The line; None when `moot` is not in it yet."""
+    """Split a command line. Return None if `moot` is not in it."""
     words, part, quoted = _words(text)
     names = [PurePath(word).name for word in words]
     if "moot" not in names:
@@ -29,7 +29,7 @@ def split(text: str) -> Line | None:
 
 def _words(text: str) -> tuple[list[str], str, bool]:
     words: list[str] = []
-    part, begun, quote = "", False, ""
+    part, started, quote = "", False, ""
     characters = iter(text)
     for character in characters:
         if quote:
@@ -38,13 +38,13 @@ def _words(text: str) -> tuple[list[str], str, bool]:
             else:
                 part += next(characters, "") if character == "\\" and quote == '"' else character
         elif character in "\"'":
-            quote, begun = character, True
+            quote, started = character, True
         elif character == "\\":
-            part, begun = part + next(characters, ""), True
+            part, started = part + next(characters, ""), True
         elif character.isspace():
-            if part or begun:
+            if part or started:
                 words.append(part)
-            part, begun = "", False
+            part, started = "", False
         else:
-            part, begun = part + character, True
+            part, started = part + character, True
     return words, part, bool(quote)

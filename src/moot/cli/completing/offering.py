@@ -1,4 +1,4 @@
-"""What fits at the end of half a command line."""
+"""Candidates for the end of an incomplete command line."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 from moot.cli.command import Command, Group
 from moot.cli.completing.lines import Line
-from moot.cli.completing.table import Argument, arguments_of
+from moot.cli.completing.table import StoredArgument, stored_arguments
 from moot.cli.tree import TREE
 from moot.plugins.registry import attribute
 
 Value = tuple[str, str]
-"""What is typed, and a word about it."""
+"""A candidate and its description."""
 
-HELP = Argument(("--help",), False, "", (), False, "Says how this is used.")
+HELP = StoredArgument(("--help",), False, "", (), False, "Show this help.")
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What may stand at the cursor."""
+class Candidates:
+    """Candidates at the cursor."""
 
     values: tuple[Value, ...] = ()
     files: bool = False
-    """Names of files, which the shell knows best."""
+    """True if the shell should add file names."""
 
 
-def offer(line: Line) -> Offer:
-    """Everything that may stand at the cursor and begins with what is there."""
+def candidates(line: Line) -> Candidates:
+    """Return the candidates that start with the part before the cursor."""
     level: Group | Command = TREE
     path: list[str] = []
     for word in line.words:
@@ -37,18 +37,18 @@ def offer(line: Line) -> Offer:
         level = level.commands[word]
     rest = line.words[len(path) :]
     if isinstance(level, Command):
-        return _argument([*arguments_of(tuple(path)), HELP], rest, line.part)
+        return _arguments([*stored_arguments(tuple(path)), HELP], rest, line.part)
     if rest:
-        return Offer()
-    named = {name: item.words for name, item in level.commands.items()} | ({"--help": HELP.help} if line.part.startswith("-") else {})
-    return Offer(tuple(value for value in named.items() if value[0].startswith(line.part)))
+        return Candidates()
+    named = {name: item.help for name, item in level.commands.items()} | ({"--help": HELP.help} if line.part.startswith("-") else {})
+    return Candidates(tuple(value for value in named.items() if value[0].startswith(line.part)))
 
 
-def _argument(known: Sequence[Argument], words: Sequence[str], part: str) -> Offer:
+def _arguments(known: Sequence[StoredArgument], words: Sequence[str], part: str) -> Candidates:
     by_flag = {flag: argument for argument in known for flag in argument.flags}
     places = [argument for argument in known if not argument.flags]
-    used: list[Argument] = []
-    waiting: Argument | None = None
+    used: list[StoredArgument] = []
+    waiting: StoredArgument | None = None
     plain = False
     for word in words:
         if waiting is not None:
@@ -63,23 +63,23 @@ def _argument(known: Sequence[Argument], words: Sequence[str], part: str) -> Off
         elif places and not places[0].many:
             places.pop(0)
     if waiting is not None:
-        return _of(waiting, part)
+        return _values_of(waiting, part)
     if part.startswith("-") and not plain:
         return _flag(by_flag, used, part)
-    return _of(places[0], part) if places else Offer()
+    return _values_of(places[0], part) if places else Candidates()
 
 
-def _flag(by_flag: dict[str, Argument], used: Sequence[Argument], part: str) -> Offer:
+def _flag(by_flag: dict[str, StoredArgument], used: Sequence[StoredArgument], part: str) -> Candidates:
     flag, equals, value = part.partition("=")
     if equals:
-        found = _of(by_flag[flag], value) if flag in by_flag else Offer()
-        return Offer(tuple((f"{flag}={value}", words) for value, words in found.values), found.files)
-    free: Iterable[tuple[str, Argument]] = ((name, item) for name, item in by_flag.items() if item.many or item not in used)
-    return Offer(tuple((name, item.help) for name, item in free if name.startswith(part)))
+        matches = _values_of(by_flag[flag], value) if flag in by_flag else Candidates()
+        return Candidates(tuple((f"{flag}={value}", words) for value, words in matches.values), matches.files)
+    free: Iterable[tuple[str, StoredArgument]] = ((name, item) for name, item in by_flag.items() if item.many or item not in used)
+    return Candidates(tuple((name, item.help) for name, item in free if name.startswith(part)))
 
 
-def _of(argument: Argument, part: str) -> Offer:
+def _values_of(argument: StoredArgument, part: str) -> Candidates:
     chosen = tuple((choice, "") for choice in argument.choices if choice.startswith(part))
     if argument.kind in ("", "file"):
-        return Offer(chosen, argument.kind == "file")
-    return Offer((*chosen, *attribute("moot.cli.completing.values:values")(argument.kind, part)))
+        return Candidates(chosen, argument.kind == "file")
+    return Candidates((*chosen, *attribute("moot.cli.completing.values:values")(argument.kind, part)))

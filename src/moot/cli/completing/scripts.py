@@ -1,4 +1,4 @@
-"""The few lines that each shell needs: they hand the line to `moot completion words` and show what comes back."""
+"""Completion scripts of the shells, which call `moot completion words`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command's arguments as plain data, so that completing a word imports no command."""
+"""The arguments of every command as data, so that completion imports no commands."""
 
 from __future__ import annotations
 
@@ -7,43 +7,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import moot
+from moot.cli.arguments.signatures import arguments_of
 from moot.cli.command import Command, Group
-from moot.cli.slots import slots_of
 from moot.cli.tree import TREE
 from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, loads_object
 
-FILE = Path(__file__).with_name("table.json")
+FILE = Path(moot.__file__).parent / "cli" / "arguments" / "table.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
-    """One argument as a shell needs it."""
+class StoredArgument:
+    """One argument, as needed for completion."""
 
     flags: tuple[str, ...]
-    """Empty = it goes by its place."""
+    """Option names. Empty for a positional argument."""
     valued: bool
-    """Whether a value follows; always for one that goes by its place."""
+    """True if it has a value, as positional arguments do."""
     kind: str
-    """What values it takes, a `Kind` of `parameters`."""
+    """Kind of its values, see `parameters.Kind`."""
     choices: tuple[str, ...]
     many: bool
     help: str
 
 
-def arguments_of(path: tuple[str, ...]) -> tuple[Argument, ...]:
-    """The arguments of the command at a path of the tree, from the table."""
+def stored_arguments(path: tuple[str, ...]) -> tuple[StoredArgument, ...]:
+    """Return the arguments of a command from the table."""
     rows = cast("list[Any]", loads_object(FILE.read_bytes()).get(" ".join(path), []))
-    return tuple(Argument(tuple(row[0]), row[1], row[2], tuple(row[3]), row[4], row[5]) for row in rows)
+    return tuple(StoredArgument(tuple(row[0]), row[1], row[2], tuple(row[3]), row[4], row[5]) for row in rows)
 
 
-def made() -> JsonObject:
-    """The table as the commands have it now: all of them are imported."""
+def build_table() -> JsonObject:
+    """Build the table from the commands, which imports all of them."""
     return {" ".join(path): list[Json](_rows(command)) for path, command in leaves(TREE)}
 
 
 def leaves(group: Group, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
-    """Every command with its path."""
+    """Yield every command with its path."""
     for name, item in group.commands.items():
         if isinstance(item, Group):
             yield from leaves(item, (*above, name))
@@ -53,8 +54,10 @@ def leaves(group: Group, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 
 def _rows(command: Command) -> list[Json]:
     rows: list[Json] = []
-    for slot in slots_of(attribute(command.path)):
-        kind = "file" if slot.kind is Path else slot.parameter.kind
-        many = slot.many or slot.rest
-        rows.append([list[Json](slot.flags), slot.kind is not bool, kind, list[Json](slot.choices), many, slot.parameter.help])
+    for argument in arguments_of(attribute(command.path)):
+        kind = "file" if argument.type is Path else argument.parameter.kind
+        repeats = argument.many or argument.rest
+        rows.append(
+            [list[Json](argument.flags), argument.type is not bool, kind, list[Json](argument.choices), repeats, argument.parameter.help]
+        )
     return rows

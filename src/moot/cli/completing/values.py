@@ -1,4 +1,4 @@
-"""Values that a shell offers, from the configuration and the store of this home."""
+"""Candidate values from the configuration and the store."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from moot.plugins.registry import attribute
 from moot.store.glance import newest_titles
 
 Value = tuple[str, str]
-"""What is typed, and a word about it."""
+"""A candidate and its description."""
 
 CONVERSATIONS = 100
 _PLAIN = re.compile(r"[\w .,:+/@-]+")
-"""Titles are what others wrote: only those of which no shell takes a character for its own are offered to be typed."""
+"""Titles are untrusted: only those without special shell characters are offered."""
 
 
 def values(kind: str, part: str) -> Iterable[Value]:
-    """Those of a kind that begin with the part."""
+    """Return the values of a kind that start with the part."""
     find = _KINDS.get(kind)
     if find is None:
         return []
@@ -44,7 +44,7 @@ def _conversations(part: str) -> Iterable[Value]:
 
 
 def _settings() -> Any:
-    """The `Settings`; what loads them is more than conversations need."""
+    """Load the settings. Imported lazily because conversations don't need them."""
     return attribute("moot.config.loading:load")(environ=os.environ, directory=home_of(os.environ)).settings
 
 

@@ -1,33 +1,33 @@
-"""`moot completion words`: what the shells' scripts ask."""
+"""The command `moot completion words`, which the completion scripts call."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+from moot.cli.arguments.parameters import Parameter, Plain
 from moot.cli.completing.lines import split
-from moot.cli.completing.offering import offer
+from moot.cli.completing.offering import candidates
 from moot.cli.completing.scripts import Shell
 from moot.cli.lines import Lines
-from moot.cli.parameters import Parameter, Plain
 from moot.guard.terminal import clean
 
 _BREAKS = frozenset("=:@")
-"""Where bash takes a word apart."""
+"""Characters at which bash splits words."""
 
 
 def words(
-    shell: Annotated[Shell, Parameter(help="Who asks.")],
-    line: Annotated[str, Parameter(help="The command line up to the cursor.")],
-    last: Annotated[str, Parameter(help="What the shell takes for the last word, which it wants replaced.")] = "",
+    shell: Annotated[Shell, Parameter(help="Shell that asks.")],
+    line: Annotated[str, Parameter(help="Command line up to the cursor.")],
+    last: Annotated[str, Parameter(help="Last word according to the shell, which replaces it.")] = "",
     /,
     *,
     output: Annotated[Lines, Plain],
 ) -> None:
-    """What fits at the end of a command line, one to a line with a word about it; nothing when anything goes wrong."""
+    """Print the candidates for a command line, one per line with a description. Print nothing if an error occurs."""
     try:
         half = split(line)
-        found = offer(half) if half else None
-    except Exception:  # noqa: BLE001  somebody is typing: an error has no place in their line, and the next Enter says it
+        found = candidates(half) if half else None
+    except Exception:  # noqa: BLE001  an error must not appear while the user is typing
         return
     if half is None or found is None:
         return
@@ -42,6 +42,6 @@ def words(
 
 
 def _cut(part: str, last: str) -> int:
-    """How much of the word bash keeps: what stands before that which it takes for the last word."""
+    """Return how many characters of the word bash keeps in front of its last word."""
     kept = len(part) if not last or last in _BREAKS else len(part) - len(last) if part.endswith(last) else 0
-    return kept - (part[kept - 1 : kept] == "@")  # which marks host names for bash: it is replaced along with what follows
+    return kept - (part[kept - 1 : kept] == "@")  # @ marks host names in bash and is replaced with the word

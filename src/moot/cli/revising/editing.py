@@ -8,11 +8,11 @@ from typing import Annotated
 
 import anyio.to_thread
 
+from moot.cli.arguments.parameters import Parameter
 from moot.cli.editor import edit_text, save_text
 from moot.cli.opening import opened_at
 from moot.cli.options import Out, RunFlags, ShowFlags, Which
 from moot.cli.output import Output
-from moot.cli.parameters import Parameter
 from moot.cli.references import find_message
 from moot.cli.revising.one import EditOptions, answer, edit_message, pick_message
 from moot.cli.revising.whole import apply, render_conversation, revision

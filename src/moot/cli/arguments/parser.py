@@ -1,0 +1,186 @@
+"""The command-line parser: argparse for the options of one command, which is the only command that is imported."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from moot.cli.arguments.signatures import Argument, Call, arguments_of, call_arguments
+from moot.cli.command import Command, Group
+from moot.cli.tree import TREE
+from moot.errors import UsageError
+from moot.plugins.registry import attribute
+
+HELP_FLAGS = ("--help", "-h")
+_HELP = "moot.cli.arguments.help:show_help"
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def parse(words: Sequence[str]) -> Call:
+    """Return the call for a command line, or the call of the help page if help is requested. Raise UsageError if it is invalid."""
+    item, path, rest = command_at(words)
+    options = rest[: rest.index("--")] if "--" in rest else rest
+    if isinstance(item, Group):
+        if options and options[0] not in HELP_FLAGS:
+            raise _unknown_command(options[0], item, path)
+        return Call(attribute(_HELP), (path,), {}, bare=True)
+    if any(word in HELP_FLAGS for word in options):
+        return Call(attribute(_HELP), (path,), {}, bare=True)
+    command = attribute(item.path)
+    arguments = arguments_of(command)
+    try:
+        values = _values(arguments, options, rest[len(options) + 1 :])
+    except UsageError as error:
+        error.fix = error.fix or f"Run 'moot {' '.join(path)} --help' for usage."
+        raise
+    args, keywords = call_arguments(command, arguments, values)
+    return Call(command, args, keywords, item.bare)
+
+
+def command_at(words: Sequence[str]) -> tuple[Command | Group, tuple[str, ...], list[str]]:
+    """Return the command or group that the first words name, its path, and the remaining words."""
+    level: Group | Command = TREE
+    path: list[str] = []
+    for word in words:
+        if isinstance(level, Command) or word not in level.commands:
+            break
+        path.append(word)
+        level = level.commands[word]
+    return level, tuple(path), list(words[len(path) :])
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Return whether errors must be printed as JSON documents too, because a script reads stdout."""
+    options = words[: words.index("--")] if "--" in words else words
+    return any(word in ("--json", "--jsonl") for word in options)
+
+
+def _values(arguments: Sequence[Argument], words: Sequence[str], literal: Sequence[str]) -> dict[str, Any]:
+    """Parse the words of one command. `literal` are the words after `--`, which are never options."""
+    by_flag = {flag: argument for argument in arguments for flag in argument.flags}
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False, argument_default=argparse.SUPPRESS)
+    for argument in arguments:
+        if argument.flags:
+            parser.add_argument(
+                *argument.flags, dest=argument.name, action=_Store, nargs=0 if argument.type is bool else None, const=argument
+            )
+    try:
+        namespace, plain = parser.parse_known_args(_with_values(by_flag, words))
+    except argparse.ArgumentError as error:
+        raise UsageError(f"Option '{_flag_in(error, words)}' requires a value.") from error
+    for word in plain:
+        if word.startswith("-") and not _is_number(word):
+            raise _unknown_option(word.partition("=")[0], list(by_flag))
+    return vars(namespace) | _positional([item for item in arguments if not item.flags], [*plain, *literal])
+
+
+class _Store(argparse.Action):
+    """Conversion and storage of an option's value. Only repeatable options may occur more than once."""
+
+    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
+        argument: Argument = self.const
+        flag = option_string or argument.flags[0]
+        value = True if argument.type is bool else _convert(argument, str(values), f"'{flag}'")
+        if argument.many:
+            value = [*getattr(namespace, self.dest, ()), value]
+        elif hasattr(namespace, self.dest):
+            raise UsageError(f"Option '{flag}' was given more than once.")
+        setattr(namespace, self.dest, value)
+
+
+def _with_values(by_flag: dict[str, Argument], words: Sequence[str]) -> list[str]:
+    """Resolve what argparse cannot express: options whose value may be omitted, and `--flag=true`."""
+    found: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        flag, equals, text = word.partition("=")
+        argument = by_flag.get(flag)
+        if argument is None:
+            found.append(word)
+        elif argument.parameter.implied and not equals:
+            accepts = argument.parameter.accepts
+            taken = accepts is not None and bool(rest) and accepts(rest[0])
+            found.append(f"{argument.flags[0]}={rest.pop(0) if taken else argument.parameter.implied}")
+        elif argument.type is bool and equals:
+            if text.lower() not in _BOOLEANS:
+                raise UsageError(f"Invalid value {text!r} for '{flag}': expected true or false.")
+            found += [flag] if _BOOLEANS[text.lower()] else []
+        else:
+            found.append(word)
+            if not equals and argument.type is not bool and rest:
+                found.append(rest.pop(0))
+    return found
+
+
+def _positional(arguments: Sequence[Argument], words: Sequence[str]) -> dict[str, Any]:
+    rest = list(words)
+    values: dict[str, Any] = {}
+    for argument in arguments:
+        if argument.rest:
+            values[argument.name] = [_convert(argument, word, argument.metavar) for word in rest]
+            rest = []
+        elif rest:
+            values[argument.name] = _convert(argument, rest.pop(0), argument.metavar)
+        elif argument.required:
+            raise UsageError(f"Missing argument {argument.metavar}.")
+    if rest:
+        raise UsageError(f"Unexpected argument {rest[0]!r}. Put quotes around words that belong together.")
+    return values
+
+
+def _convert(argument: Argument, text: str, name: str) -> Any:
+    if argument.choices:
+        if text not in argument.choices:
+            nearest = _suggestion(text, {choice: choice for choice in argument.choices})
+            raise UsageError(f"Invalid value {text!r} for {name}: expected one of {', '.join(argument.choices)}.{nearest}")
+        return text
+    if argument.type not in (int, float):
+        return argument.type(text)
+    try:
+        number = argument.type(text)
+    except ValueError as error:
+        expected = "an integer" if argument.type is int else "a number"
+        raise UsageError(f"Invalid value {text!r} for {name}: expected {expected}.") from error
+    _check_range(argument, number, name)
+    return number
+
+
+def _check_range(argument: Argument, number: float, name: str) -> None:
+    limits = argument.parameter
+    if limits.minimum is not None and not number >= limits.minimum:
+        raise UsageError(f"Invalid value {number} for {name}: the minimum is {limits.minimum:g}.")
+    if limits.maximum is not None and not number <= limits.maximum:
+        raise UsageError(f"Invalid value {number} for {name}: the maximum is {limits.maximum:g}.")
+    if limits.above is not None and not number > limits.above:
+        raise UsageError(f"Invalid value {number} for {name}: it must be greater than {limits.above:g}.")
+
+
+def _flag_in(error: argparse.ArgumentError, words: Sequence[str]) -> str:
+    """Return the option of an error as the user typed it."""
+    names = (error.argument_name or "").split("/")
+    return next((word for word in reversed(words) if word in names), names[0])
+
+
+def _is_number(word: str) -> bool:
+    return re.fullmatch(r"-\d+|-\d*\.\d+", word) is not None
+
+
+def _unknown_option(flag: str, known: Sequence[str]) -> UsageError:
+    names = {name.lstrip("-"): name for name in known if name.startswith("--")}
+    return UsageError(f"Unknown option '{flag}'.{_suggestion(flag.lstrip('-'), names)}")
+
+
+def _unknown_command(name: str, group: Group, path: Sequence[str]) -> UsageError:
+    chain = " ".join(("moot", *path))
+    fix = f"Run '{chain} --help' to list the commands."
+    if name.startswith("-"):
+        return UsageError(f"Unknown option '{name}'.", fix=fix)
+    return UsageError(f"Unknown command '{name}'.{_suggestion(name, {command: command for command in group.commands})}", fix=fix)
+
+
+def _suggestion(name: str, known: dict[str, str]) -> str:
+    nearest = attribute("difflib:get_close_matches")(name, list(known), n=1)
+    return f" Did you mean '{known[nearest[0]]}'?" if nearest else ""

@@ -1,0 +1,150 @@
+"""A command's signature as a list of arguments, and parsed values as the arguments of its call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from moot.cli.arguments.parameters import Parameter
+
+REQUIRED = inspect.Parameter.empty
+"""Default of an argument that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command and the arguments to call it with."""
+
+    command: Callable[..., Any]
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+    bare: bool
+    """See `Command.bare`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument on the command line."""
+
+    name: str
+    """Name of the function's argument or of the dataclass field."""
+    flags: tuple[str, ...]
+    """Option names. Empty for a positional argument."""
+    type: type
+    """Type of one value: str, int, float, bool or Path."""
+    many: bool
+    """True if the option may be repeated."""
+    choices: tuple[str, ...]
+    """Allowed values. Empty means any."""
+    default: Any
+    parameter: Parameter
+    rest: bool = False
+    """True if this positional argument takes all remaining words."""
+    group: str = ""
+    """The function's argument whose dataclass has this field. Empty if it is not a field."""
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED and not self.rest
+
+    @property
+    def metavar(self) -> str:
+        """Name of the value in help pages and errors."""
+        if self.parameter.metavar:
+            return self.parameter.metavar
+        if self.parameter.kind and self.parameter.kind != "file":
+            return self.parameter.kind.upper()
+        if self.type is Path or self.parameter.kind == "file":
+            return "PATH"
+        return "N" if self.type in (int, float) else self.name.strip("_").replace("_", "-").upper()
+
+
+def arguments_of(command: Callable[..., Any]) -> tuple[Argument, ...]:
+    """Return the arguments of a command in the order of its signature."""
+    annotated, bare = get_type_hints(command, include_extras=True), get_type_hints(command)
+    found: list[Argument] = []
+    for item in inspect.signature(command).parameters.values():
+        parameter = _parameter(annotated[item.name])
+        if not parameter.parse:
+            continue
+        if is_dataclass(bare[item.name]):
+            found += _fields(item.name, cast("type", bare[item.name]))
+        else:
+            flags = _flags(item.name, parameter) if item.kind is inspect.Parameter.KEYWORD_ONLY else ()
+            rest = item.kind is inspect.Parameter.VAR_POSITIONAL
+            found.append(Argument(item.name, flags, *_value_type(bare[item.name]), item.default, parameter, rest))
+    return tuple(found)
+
+
+def call_arguments(
+    command: Callable[..., Any], arguments: Sequence[Argument], values: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the positional and keyword arguments for a call. `values` is keyed by the arguments' names."""
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    groups: dict[str, dict[str, Any]] = {}
+    for argument in arguments:
+        if argument.group:
+            groups.setdefault(argument.group, {})
+        if argument.name in values and argument.group:
+            groups[argument.group][argument.name] = values[argument.name]
+        elif argument.rest:
+            positional += values.get(argument.name, ())
+        elif not argument.flags:
+            positional.append(values.get(argument.name, argument.default))
+        elif argument.name in values:
+            keywords[argument.name] = values[argument.name]
+    types = get_type_hints(command) if groups else {}
+    return tuple(positional), {**keywords, **{name: types[name](**options) for name, options in groups.items()}}
+
+
+def wants_output(command: Callable[..., Any]) -> bool:
+    """Return whether the command takes an `output` argument, which `main` passes in."""
+    return "output" in inspect.signature(command).parameters
+
+
+def _fields(group: str, options: type) -> list[Argument]:
+    annotated, bare = get_type_hints(options, include_extras=True), get_type_hints(options)
+    return [
+        Argument(
+            field.name,
+            _flags(field.name, parameter),
+            *_value_type(bare[field.name]),
+            REQUIRED if field.default is MISSING else field.default,
+            parameter,
+            group=group,
+        )
+        for field in fields(options)
+        for parameter in [_parameter(annotated[field.name])]
+    ]
+
+
+def _flags(name: str, parameter: Parameter) -> tuple[str, ...]:
+    if parameter.name:
+        return (parameter.name,) if isinstance(parameter.name, str) else parameter.name
+    return (f"--{name.strip('_').replace('_', '-')}",)
+
+
+def _parameter(annotation: Any) -> Parameter:
+    """Return the `Parameter` of an annotation or of one of its alternatives."""
+    if get_origin(annotation) is Annotated:
+        return next((item for item in annotation.__metadata__ if isinstance(item, Parameter)), Parameter())
+    if get_origin(annotation) in (Union, UnionType):
+        return next((found for option in get_args(annotation) if (found := _parameter(option)) != Parameter()), Parameter())
+    return Parameter()
+
+
+def _value_type(annotation: Any) -> tuple[type, bool, tuple[str, ...]]:
+    """Return the type of one value, whether there may be several, and the allowed values."""
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        return _value_type(next(option for option in get_args(annotation) if option is not type(None)))
+    if origin is Literal:
+        return str, False, tuple(str(choice) for choice in get_args(annotation))
+    if origin in (list, tuple):
+        return _value_type(get_args(annotation)[0])[0], True, ()
+    return cast("type", annotation), False, ()
