@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
+from moot.types.approval import Effect
 from moot.types.canonical import JsonObject
-from moot.types.tool import Effect, ToolContext, ToolOutput, View
+from moot.types.tool import ToolContext, ToolOutput, View
 
 
 class Arguments(BaseModel):

@@ -2,7 +2,7 @@
 
 It learns from the recordings of `tests/recorded`, as an endpoint would have sent them with the words of our own guides, and from the events
 that moot itself makes around them. The same files give the same bytes. A dictionary that was released is never made anew: a later one gets
-another name, in `moot.store.zstd`.
+another name, in `moot.store.log.frames`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from pathlib import Path
 import zstandard
 from answers import RECORDED, SHAPES, answer, recorded_frames, tokens
 
-from moot.convert.translators import Again, translator_of
-from moot.store import frames
+from moot.convert.exchanges import Retranslation, translator_of
+from moot.store.log import frames
+from moot.store.log.rows import Row, checked
 from moot.store.rows import message_body
-from moot.store.stored import Row, checked
 from moot.types.canonical import JsonObject, dumps
 from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, finish, start, tool_output
-from moot.types.exchange import Exchange, ExchangeOptions, end_body, start_body
-from moot.types.message import Message
-from moot.types.part import text_part
-from moot.types.provider import Ending
+from moot.types.exchange import Ending, Exchange, ExchangeOptions, end_body, start_body
+from moot.types.message import Message, text_part
 from moot.types.usage import Usage
 
 ROOT = Path(__file__).parents[1]
@@ -54,7 +52,7 @@ class Log:
     def run(self, converter: str, given: Sequence[bytes], words: str, output: str) -> None:
         translator = translator_of(converter)
         assert translator is not None
-        again = Again(translator, OPTIONS)
+        again = Retranslation(translator, OPTIONS)
         exchange = Exchange(f"{RUN}:1.0", RUN, RUN, "answer", converter, f"{converter}/1", "provider", "model", OPTIONS, {"pieces": []})
         self.add("message", body=message_body(Message(RUN, "user", (text_part(words),))))
         self.add("tree", body={"op": "answer", "message": RUN, "parent": RUN, "run": RUN})

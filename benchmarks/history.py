@@ -26,13 +26,12 @@ import uvloop
 
 from moot.config.settings import Settings
 from moot.store import SqliteStore, open_store
-from moot.store.library import sqlite
+from moot.store.database.connection import sqlite
 from moot.store.rows import CONVERSATION, conversation_row, placeholders
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 CALLS = 200
 LAST = 50

@@ -27,14 +27,13 @@ from typing import Any
 import numpy as np
 
 from moot.config.settings import Settings
-from moot.providers.meaning.having import load
+from moot.providers.embedding.loader import load_embedder
 from moot.store import SqliteStore, open_store
-from moot.store.library import sqlite
-from moot.store.words import quoted, spaced, tokens
+from moot.store.database.connection import sqlite
+from moot.store.search.text import quoted, spaced, tokens
 from moot.types.conversation import Conversation
-from moot.types.meaning import Meant
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
+from moot.types.search import SemanticQuery
 
 CORPUS = Path(__file__).parent / "meaning"
 COMMON = frozenset((CORPUS / "common.txt").read_text("utf-8").split())
@@ -107,14 +106,14 @@ def any_words(database: Path, questions: Questions) -> list[Ranking]:
 
 async def meaning(store: SqliteStore, home: Path, questions: Questions) -> tuple[list[Ranking], float, float]:
     """Rankings, and ms of CPU for an answer and for a question."""
-    embedder = load(home)
+    embedder = load_embedder(home)
     began = time.process_time()
     done, _ = await store.meaning.read(embedder=embedder, seconds=3600)
     read = (time.process_time() - began) * 1000 / done
     found: list[Ranking] = []
     began = time.process_time()
     for each in questions:
-        page = await store.meaning.search(Meant(each["query"], DEPTH), embedder=embedder, wait=0)
+        page = await store.meaning.search(SemanticQuery(each["query"], DEPTH), embedder=embedder, wait=0)
         found.append([hit.conversation for hit in page.hits])
     return found, read, (time.process_time() - began) * 1000 / len(questions)
 

@@ -34,8 +34,7 @@ from moot.store import open_store
 from moot.testing.script import Reply
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 DELTAS, PIECE = 2_000, 8
 """Pieces of an answer, and the characters in each."""

@@ -23,10 +23,10 @@ from typing import Any
 import orjson
 
 from moot.config.settings import Settings
+from moot.convert.dialects.openai_chat_stream import OpenAIStream
+from moot.convert.exchanges import Retranslation, translator_of
 from moot.convert.fold import Folder
-from moot.convert.openai_stream import OpenAIStream
-from moot.convert.translators import Again, translator_of
-from moot.providers._shapes import shape_of
+from moot.providers.shapes import shape_of
 from moot.store import SqliteStore, open_store
 from moot.types.canonical import JsonObject
 from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, finish, start
@@ -34,8 +34,7 @@ from moot.types.conversation import Conversation
 from moot.types.event import SENT, Event
 from moot.types.exchange import Exchange, ExchangeOptions, end_body
 from moot.types.ids import exchange_id, llm_key, new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Run
 from moot.types.store import CloseExchange, End, Fence, Fold, OpenExchange, Submission
 
@@ -88,7 +87,7 @@ def translated(converter: str, lines: list[Line]) -> int:
     """How many chunks the frames gave."""
     translator = translator_of(converter)
     assert translator is not None
-    again = Again(translator, OPTIONS)
+    again = Retranslation(translator, OPTIONS)
     return sum([len(again.feed(raw, SENT if ours else None)) for raw, ours in lines]) + len(again.close("eof")[0])
 
 
@@ -129,7 +128,7 @@ async def lived(home: Path, rows: int, *, raw: bool, extra: int = 0) -> tuple[fl
     fence = accepted.fence
     assert fence is not None
     translator, id = OpenAIStream(), exchange_id(run.id, 1, 0)
-    again = Again(translator, OPTIONS)
+    again = Retranslation(translator, OPTIONS)
     exchange = Exchange(
         id, run.id, conversation.id, "answer", "openai-chat", f"{translator.name}/{translator.version}", "p", "m", OPTIONS, {}
     )
@@ -150,7 +149,7 @@ async def lived(home: Path, rows: int, *, raw: bool, extra: int = 0) -> tuple[fl
     return cpu / rows * 1e6, (home / "data" / "moot.db").stat().st_size / rows
 
 
-async def finished(store: SqliteStore, fence: Fence, run: Run, said: list[Chunk], again: Again) -> None:
+async def finished(store: SqliteStore, fence: Fence, run: Run, said: list[Chunk], again: Retranslation) -> None:
     """Ends the run as the loop does, so that all of it can be judged."""
     closing, ending = again.close("eof")
     id, last = exchange_id(run.id, 1, 0), (FINISH_STEP, finish("stop"))

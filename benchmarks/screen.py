@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from moot.cli.screen import Look, Transcript
+from moot.cli.terminal.look import Look
+from moot.cli.transcript.run import Transcript
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 from moot.types.event import Event

@@ -34,16 +34,14 @@ import uvloop
 
 from moot.config.settings import Settings
 from moot.store import SqliteStore, open_store
-from moot.store.connect import connect
-from moot.store.library import sqlite
-from moot.store.searching.finding import ENOUGH
-from moot.store.searching.query import parse
-from moot.store.searching.vocabulary import Parts
-from moot.store.words import phrase, spaced
+from moot.store.database.connection import connect, sqlite
+from moot.store.search.matches import ENOUGH
+from moot.store.search.query import parse
+from moot.store.search.text import phrase, spaced
+from moot.store.search.vocabulary import Parts
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation, Project
-from moot.types.message import Message
-from moot.types.part import Part, text_part
+from moot.types.message import Message, Part, text_part
 
 SOURCES = (Path("/usr/share/doc"), Path(os.__file__).parent)
 ENDINGS = (".gz", ".txt", ".py", ".html", "")

@@ -24,17 +24,17 @@ import zstandard
 from answers import answers, files, sentences
 
 from moot.config.settings import Settings
+from moot.convert.exchanges import Retranslation, translator_of
 from moot.convert.fold import Folder
-from moot.convert.translators import Again, translator_of
-from moot.store import SqliteStore, open_store, segments
-from moot.store.events import Events
+from moot.store import SqliteStore, open_store
+from moot.store.log import segments
+from moot.store.log.events import Events
 from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, finish, start, tool_output
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange, ExchangeOptions, end_body, start_body
 from moot.types.ids import exchange_id, llm_key, new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Run
 from moot.types.store import CloseExchange, End, Fold, OpenExchange, Submission
 from moot.types.usage import Usage
@@ -93,7 +93,7 @@ class Writing:
     async def streamed(self, converter: str, given: Sequence[bytes], words: str) -> None:
         translator = translator_of(converter)
         assert translator is not None
-        again = Again(translator, OPTIONS)
+        again = Retranslation(translator, OPTIONS)
         async with self.run(words) as (run, add):
             id, key = exchange_id(run.id, 1, 0), llm_key(1, 0)
             name = f"{translator.name}/{translator.version}"

@@ -24,9 +24,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import moot
+from moot.testing._server import Recorded
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
-from moot.testing.scripted import Recorded, ScriptedServer
+from moot.testing.scripted import ScriptedServer
 
 TIMES = 9
 FLOORS = {

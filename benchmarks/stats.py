@@ -10,7 +10,7 @@ from pathlib import Path
 
 from moot.config.settings import Settings
 from moot.store import open_store
-from moot.store.connect import connect
+from moot.store.database.connection import connect
 
 TOOLS = ("read_file", "shell", "edit_file", "search_files")
 DAY = 86_400_000

@@ -115,7 +115,7 @@ async def moot(port: int, home: Path) -> AsyncIterator[object]:
 async def moot_cpu(engine, directory: Path, chunks: int, rounds: int = 0) -> tuple[float, float, float]:
     """Milliseconds of one prompt, from handing it in until its run has ended and a watcher has seen the end: CPU, that of the loop's own
     thread alone, and wall."""
-    from moot.types.part import text_part
+    from moot.types.message import text_part
     from moot.types.run import Prompt
 
     begun = time.process_time_ns(), time.thread_time_ns(), time.perf_counter_ns()

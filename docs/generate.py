@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from moot import errors
-from moot.cli.completing.table import FILE as TABLE
-from moot.cli.completing.table import build_table, leaves
+from moot.cli.arguments.completion import FILE as TABLE
+from moot.cli.arguments.completion import build_table, leaves
 from moot.cli.repl import keys as keyboard
 from moot.cli.tree import TREE
 from moot.commands import find, names
 from moot.config.home import KEY_VARIABLES
 from moot.plugins import DIALECTS, FORMATS, PROVIDERS, TOOLS
 from moot.server.app import routed
-from moot.server.openapi import specification
-from moot.tools import standing_in
+from moot.server.routes.documentation import specification
+from moot.tools import catalogue
 from moot.types.canonical import JsonObject
-from moot.types.format import Holding, Outward
+from moot.types.format import DeclaresFidelity, WriteOnly
 
 OPERATIONS = Path(__file__).parent / "openapi.json"
 """What the page's types are made from, too."""
@@ -53,8 +53,8 @@ def holdings() -> str:
     rows: list[tuple[str, ...]] = []
     for name in FORMATS.names():
         format = FORMATS.make(name)
-        if isinstance(format, Holding) and format.holds:
-            back = " Only written." if isinstance(format, Outward) else ""
+        if isinstance(format, DeclaresFidelity) and format.holds:
+            back = " Only written." if isinstance(format, WriteOnly) else ""
             said = f"{format.words[0].upper()}{format.words[1:]}.{back}"
             rows.append((f"`{name}`", said, *(words.get(format.holds.get(thing, ""), "") for thing in (*HELD, *HELD_OF_ALL))))
     return table(("format", "", *HELD, *HELD_OF_ALL), rows)
@@ -142,7 +142,7 @@ def stale(folder: Path) -> list[Path]:
 
 def tables() -> dict[Path, JsonObject]:
     """The files of plain data, as the code has them now: those that spare the program an import, and what the server can do."""
-    return {TABLE: build_table(), standing_in.FILE: standing_in.generated_table(), OPERATIONS: specification(routed())}
+    return {TABLE: build_table(), catalogue.FILE: catalogue.generated_table(), OPERATIONS: specification(routed())}
 
 
 def main(folder: Path, *, check: bool) -> int:

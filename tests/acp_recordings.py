@@ -9,14 +9,13 @@ from typing import Any
 
 import orjson
 
-from moot.convert.acp import Acp
-from moot.convert.acpx import Acpx
+from moot.convert.agents.acp import Acp
+from moot.convert.agents.captures import Acpx
+from moot.convert.agents.headless import GeminiStream, OpencodeRun
 from moot.convert.fold import fold_parts
-from moot.convert.gemini_stream import GeminiStream
-from moot.convert.opencode_run import OpencodeRun
 from moot.types.chunk import FINISH_REASONS, Chunk, problems
 from moot.types.exchange import Ended, Ending, ExchangeOptions
-from moot.types.part import is_settled, is_tool
+from moot.types.message import is_settled, is_tool
 
 FOLDER = Path(__file__).parent / "recorded" / "agents"
 OPTIONS = ExchangeOptions("1.0", 1)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from moot.convert.claude_code import ClaudeCode, State
+from moot.convert.agents.claude_code import ClaudeCode, State
 from moot.types.chunk import Chunk
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from moot.config.settings import Settings
-from moot.runtime.importing import Report, Source, Wanted, bring
-from moot.runtime.importing.sources import mark_of
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
+from moot.imports.sources import Source, mark_of
 from moot.store import open_store
 from moot.types.conversation import Conversation
 from moot.types.format import Format
@@ -41,7 +43,7 @@ def source(path: Path, format: Format | None = None) -> Source:
 
 async def take(store: Store, *paths: Path, **wanted: Any) -> Report:
     report = Report()
-    await bring(store, [source(path) for path in paths], Wanted(**wanted), report)
+    await import_sources(store, [source(path) for path in paths], ImportOptions(**wanted), report)
     return report
 
 

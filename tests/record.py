@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from moot.plugins import DIALECTS
-from moot.providers._shapes import Cutter, shape_of
+from moot.providers.shapes import Cutter, shape_of
 from moot.types.canonical import JsonObject
 from moot.types.event import Raw
 from moot.types.exchange import Ended, ExchangeOptions

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from moot.errors import UsageError
-from moot.formats._source.lines import json_lines
+from moot.formats.kit.documents import json_lines
 from moot.types.canonical import JsonObject
 from moot.types.format import (
     Entry,
     ExportedConversation,
+    ExportFile,
     Fidelity,
     ImportedConversation,
     ImportedFacts,
     ImportedMessage,
     ImportedRecord,
-    Written,
 )
-from moot.types.part import Part, text_part
+from moot.types.message import Part, text_part
 
 
 class Talk:
@@ -40,7 +40,7 @@ class Talk:
             raise UsageError(f"{str(path)!r} holds no talk")
         yield ImportedConversation(str(first.value["talk"]), _entries(first.raw, first.value, lines), *_above(first.value))
 
-    def write(self, exported: ExportedConversation) -> Written:
+    def write(self, exported: ExportedConversation) -> ExportFile:
         raise UsageError("talk can only be read")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from moot.config.settings import Settings
-from moot.convert.translators import translator_of
+from moot.convert.exchanges import translator_of
 from moot.store import open_store
 from moot.types.verify import Receipt, Translators
 

@@ -12,16 +12,15 @@ import anyio
 
 from conformance.services import Stage, check_log
 from moot.config.settings import Permissions, Settings
-from moot.convert.translators import translator_of
+from moot.convert.exchanges import translator_of
 from moot.engine import open_engine
 from moot.types.agent import Agent, Mode
 from moot.types.approval import Answer, Approval
 from moot.types.chunk import Chunk
 from moot.types.event import SENT
 from moot.types.exchange import Ending
-from moot.types.message import Message
-from moot.types.part import Part, is_tool, text_of, text_part
-from moot.types.provider import Hears
+from moot.types.message import Message, Part, is_tool, text_of, text_part
+from moot.types.provider import ReadsSentLines
 from moot.types.run import Prompt, Run
 
 Answers = Callable[[Approval], Answer]
@@ -84,7 +83,7 @@ class Driven(Stage):
                 chunks: tuple[Chunk, ...] = ()
                 if event.body != SENT:
                     state, chunks = translator.feed(state, event.raw)
-                elif isinstance(translator, Hears):
+                elif isinstance(translator, ReadsSentLines):
                     state, chunks = translator.said(state, event.raw or b"")
                 assert chunks == event.chunks, event.raw
             closing, ending = translator.close(state, exchange.ended)

@@ -14,9 +14,12 @@ import pytest
 from agents.acp_programs import PROGRAMS, AcpProgram
 from agents.models import Call, Script, ScriptedModels, Step
 from e2e.acp_stage import AcpStage, acp_stage
-from moot.runtime.importing import Report, Wanted, bring, sources_here
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
+from moot.imports.sources import local_sources
 from moot.types.approval import Answer
-from moot.types.part import is_tool
+from moot.types.message import is_tool
 from moot.types.run import Run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -151,10 +154,10 @@ async def test_what_it_keeps_of_our_runs_is_here_already(program: AcpProgram, op
     async with opens(mode="auto") as on:
         await on.run("please compute the product")
         await on.run("please say hello")
-        sources = list(sources_here(on.directory.parent / "agent-home", {}, on.directory.parent / "data"))
+        sources = list(local_sources(on.directory.parent / "agent-home", {}, on.directory.parent / "data"))
         assert sources, "it keeps no sessions where they are looked for"
         report = Report()
-        await bring(on.engine.store, sources, Wanted(), report)
+        await import_sources(on.engine.store, sources, ImportOptions(), report)
         # gemini also begins files in which nobody says a word
         assert not report.failed and report.conversations["known"] == 2 and report.conversations.keys() <= {"known", "empty"}
         assert len((await on.engine.store.conversations.list()).items) == 2

@@ -18,7 +18,7 @@ from conformance.services import children
 from e2e.cli_process import MootProcess
 from moot.types.agent import Agent
 from moot.types.approval import Answer, Approval
-from moot.types.part import TOOL_DONE
+from moot.types.message import TOOL_DONE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -13,11 +13,13 @@ import pytest
 from agents.driving import Driven, driven, texts
 from agents.models import Script, ScriptedModels, Step
 from agents.programs import claude, claude_environment, codex, codex_environment
-from moot.runtime.importing import Report, Wanted, bring
-from moot.runtime.importing.sources import sources_here
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
+from moot.imports.sources import local_sources
 from moot.types.agent import Agent
 from moot.types.conversation import Conversation
-from moot.types.part import text_of
+from moot.types.message import text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -76,7 +78,9 @@ def program(request: pytest.FixtureRequest, models: ScriptedModels, tmp_path: Pa
 async def bring_in(on: Driven, program: Program, home: Path) -> list[Conversation]:
     """All that the agent keeps, brought in; the conversations that came from there, oldest first."""
     report = Report()
-    await bring(on.engine.store, sources_here(home, program.environment, home / "moot", program.format), Wanted(home=home), report)
+    await import_sources(
+        on.engine.store, local_sources(home, program.environment, home / "moot", program.format), ImportOptions(home=home), report
+    )
     assert not report.problems and not report.failed
     found = (await on.engine.store.conversations.list()).items
     return sorted((one for one in found if one.came_from), key=lambda one: one.no)
@@ -84,7 +88,7 @@ async def bring_in(on: Driven, program: Program, home: Path) -> list[Conversatio
 
 def files(program: Program, home: Path) -> dict[str, Path]:
     """The agent's sessions, by what their files are called."""
-    return {source.path.name: source.path for source in sources_here(home, program.environment, home / "moot", program.format)}
+    return {source.path.name: source.path for source in local_sources(home, program.environment, home / "moot", program.format)}
 
 
 def heard(models: ScriptedModels) -> str:

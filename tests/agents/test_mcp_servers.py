@@ -15,10 +15,11 @@ from agents.mcp_server import KEY
 from agents.models import Call, Script, ScriptedModels, Step
 from agents.programs import claude, claude_environment, codex, codex_environment
 from moot.testing._frames import frames
-from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
-from moot.types.agent import Agent
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
+from moot.types.agent import Agent, McpServer
 from moot.types.approval import Answer, Approval
-from moot.types.mcp import McpServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

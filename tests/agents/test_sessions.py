@@ -12,13 +12,11 @@ from agents.models import Script, ScriptedModels, Step
 from agents.programs import claude, claude_environment, codex, codex_environment
 from agents.relay import Relay
 from conformance.formats import check_read
-from moot.formats.claude.format import ClaudeFormat
-from moot.formats.codex.format import CodexFormat
+from moot.formats.agents.claude.format import ClaudeFormat
+from moot.formats.agents.codex.format import CodexFormat
 from moot.types.conversation import Conversation
-from moot.types.format import ExportedConversation, WholeConversation
-from moot.types.installing import Session
-from moot.types.message import Message
-from moot.types.part import Part, text_of, text_part
+from moot.types.format import ExportedConversation, InstallableSession, WholeConversation
+from moot.types.message import Message, Part, text_of, text_part
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -61,7 +59,7 @@ def conversation(directory: Path) -> ExportedConversation:
     return ExportedConversation(about, (asked, answer, thanks, last))
 
 
-def put(session: Session) -> None:
+def put(session: InstallableSession) -> None:
     session.path.parent.mkdir(parents=True)
     session.path.write_bytes(session.data)
 
@@ -86,7 +84,7 @@ def check_what_went_along(said: str) -> None:
     assert "Nobody signed this." not in said
 
 
-def check_it_went_on(session: Session, read: WholeConversation) -> None:
+def check_it_went_on(session: InstallableSession, read: WholeConversation) -> None:
     assert session.path.read_bytes().startswith(session.data)
     assert [text_of(one.parts) for one in read.messages][-4:] == ["Thank you.", "You are welcome.", "go on now", "Going on."]
     assert read.facts.head == read.messages[-1].source_id and read.facts.title == "A picture"

@@ -11,7 +11,9 @@ from agents.models import Call, Script, ScriptedModels, Step
 from agents.programs import claude, claude_environment, codex, codex_environment
 from e2e.cli_process import MootProcess
 from moot.config.settings import Models
-from moot.testing.scripted import Recorded, Reply, ScriptedServer
+from moot.testing._server import Recorded
+from moot.testing.script import Reply
+from moot.testing.scripted import ScriptedServer
 from moot.types.agent import Agent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]

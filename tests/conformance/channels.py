@@ -14,8 +14,10 @@ from moot.config.settings import Models, Settings
 from moot.engine import Engine, open_engine
 from moot.engine.channels import Port
 from moot.errors import MootError
-from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
-from moot.types.channel import Channel, ChannelClient, Reachable
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
+from moot.types.channel import Channel, ChannelClient, HasTrialClient
 from moot.types.conversation import Conversation
 
 PATIENCE = 8.0
@@ -38,7 +40,7 @@ class Stage:
 
     @asynccontextmanager
     async def somebody(self, who: str) -> AsyncGenerator[ChannelClient, None]:
-        assert isinstance(self.channel, Reachable)
+        assert isinstance(self.channel, HasTrialClient)
         async with self.channel.client(self.settings, who) as client:
             yield client
 
@@ -57,7 +59,7 @@ def _port(engine: Engine, channel: Channel, directory: Path) -> Port:
 @asynccontextmanager
 async def served(channel: Channel, home: Path) -> AsyncGenerator[Stage, None]:
     """The channel while it is served; it must stop within a second when that is over."""
-    assert isinstance(channel, Reachable), f"{channel.name} can't be reached by a test: it has no `trial` and `client`"
+    assert isinstance(channel, HasTrialClient), f"{channel.name} can't be reached by a test: it has no `trial` and `client`"
     directory, folder = home / "work", home / "channel"
     for path in (directory, folder):
         path.mkdir(parents=True, exist_ok=True)

@@ -14,8 +14,7 @@ from conformance.holding import LINES, PIXEL, VALUES, WORDS, again, conversation
 from moot.types.canonical import Json
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, Format
-from moot.types.message import Message
-from moot.types.part import Part, is_tool, text_of, text_part, tool_name
+from moot.types.message import Message, Part, is_tool, text_of, text_part, tool_name
 
 Things = dict[str, Counter[str]]
 """Word of `Counts` → what there is of it, each as a text that says all of it."""

@@ -11,9 +11,17 @@ from typing import Any
 from format_samples import samples_of
 from moot.errors import MootError, UsageError
 from moot.types.conversation import Conversation
-from moot.types.format import ExportedConversation, Fidelity, Format, Holding, Legible, Outward, Sample, WholeConversation
-from moot.types.message import Message
-from moot.types.part import Part, text_of, text_part
+from moot.types.format import (
+    DeclaresFidelity,
+    ExportedConversation,
+    Fidelity,
+    Format,
+    Sample,
+    TerminalReadable,
+    WholeConversation,
+    WriteOnly,
+)
+from moot.types.message import Message, Part, text_of, text_part
 
 THINGS = {
     "messages",
@@ -112,11 +120,11 @@ def size_of(sample: Sample) -> int:
 
 def check_itself(format: Format) -> None:
     assert format.version >= 1 and format.suffix.startswith(".") and format.suffix == format.suffix.lower()
-    if isinstance(format, Holding):
+    if isinstance(format, DeclaresFidelity):
         assert format.words and "\n" not in format.words and format.words[0].islower(), "its words are no line of a list"
         assert set(format.holds) <= THINGS, f"nobody knows what {sorted(set(format.holds) - THINGS)} are"
-    if isinstance(format, Outward):
-        assert isinstance(format, Holding), "what is only written says what it holds"
+    if isinstance(format, WriteOnly):
+        assert isinstance(format, DeclaresFidelity), "what is only written says what it holds"
 
 
 def check_there_and_back(format: Format, folder: Path, texts: Sequence[str]) -> None:
@@ -127,7 +135,7 @@ def check_there_and_back(format: Format, folder: Path, texts: Sequence[str]) -> 
         return
     data, fidelity = made
     path = source(format, folder, data)
-    if isinstance(format, Outward):
+    if isinstance(format, WriteOnly):
         check_outward(format, path, fidelity, len(texts))
         return
     assert format.sniff(path, data[: 1 << 16]), "it does not know its own file"
@@ -245,7 +253,7 @@ def check_claims(formats: Sequence[Format], owner: Format, path: Path) -> None:
 def check_a_broken_line(format: Format, folder: Path, texts: Sequence[str]) -> None:
     """In a format of lines, a line that is junk takes no other along, is kept, and is counted as lost."""
     made = written(format, exported(texts))
-    if made is None or made[0].count(b"\n") <= len(texts) or isinstance(format, Outward | Legible) or _is_no_lines(made[0]):
+    if made is None or made[0].count(b"\n") <= len(texts) or isinstance(format, WriteOnly | TerminalReadable) or _is_no_lines(made[0]):
         return
     lines = made[0].splitlines(keepends=True)
     junk = b'{"cut off\n'
@@ -276,7 +284,7 @@ def _total(fidelity: Fidelity) -> int:
 
 def samples(format: Any) -> list[Sample]:
     """Return all sources to read: samples and written files."""
-    if isinstance(format, Outward):
+    if isinstance(format, WriteOnly):
         return []
     made = written(format, exported(["hello", "hi there", "and?"]))
     own: list[Sample] = list(samples_of(format).values())

@@ -12,9 +12,8 @@ from conformance.formats import read_whole, source
 from moot.plugins import FORMATS
 from moot.types.canonical import Json
 from moot.types.conversation import Conversation
-from moot.types.format import ExportedConversation, Format, Holding, Outward, WholeConversation
-from moot.types.message import Message
-from moot.types.part import Part, is_tool, text_of, text_part, tool_name
+from moot.types.format import DeclaresFidelity, ExportedConversation, Format, WholeConversation, WriteOnly
+from moot.types.message import Message, Part, is_tool, text_of, text_part, tool_name
 
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -32,7 +31,7 @@ class Told(NamedTuple):
 
 def check_holds(format: Format, folder: Path, conversation: ExportedConversation) -> None:
     """Reading what was written gives back what the table promises; each thing is told in the report as the table says."""
-    if not isinstance(format, Holding) or isinstance(format, Outward) or not format.holds:
+    if not isinstance(format, DeclaresFidelity) or isinstance(format, WriteOnly) or not format.holds:
         return
     made = format.write(conversation)
     path = source(format, folder, made.data)
@@ -193,7 +192,7 @@ def _call(draw: st.DrawFn, id: str) -> Part:
 
 def check_chain(one: Format, other: Format, folder: Path, conversation: ExportedConversation) -> None:
     """From one format to another and back: what both keep is still there."""
-    assert isinstance(one, Holding) and isinstance(other, Holding)
+    assert isinstance(one, DeclaresFidelity) and isinstance(other, DeclaresFidelity)
     carried = conversation
     for format in (one, other, one):
         path = source(format, folder, format.write(carried).data)
@@ -230,4 +229,4 @@ def _exported(read: list[WholeConversation], one: WholeConversation) -> Exported
 def chained(names: Sequence[str]) -> list[Format]:
     """The formats that are written and read by a table of what they hold."""
     formats: list[Format] = [FORMATS.make(name) for name in names]
-    return [one for one in formats if isinstance(one, Holding) and one.holds and not isinstance(one, Outward)]
+    return [one for one in formats if isinstance(one, DeclaresFidelity) and one.holds and not isinstance(one, WriteOnly)]

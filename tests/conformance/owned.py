@@ -9,26 +9,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.stores import frame, prompt
-from moot.convert.arriving import arrived
+from moot.convert.imports import encode_arrival
 from moot.types.approval import Approval
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation, Project
 from moot.types.exchange import Exchange, ExchangeOptions
-from moot.types.forgetting import KeptCopy
 from moot.types.format import ImportedMessage
 from moot.types.ids import new_id
-from moot.types.imports import Arriving, Received, Settled, SourceMark
-from moot.types.meaning import Meant
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.imports import FinalFacts, ImportTarget, IncomingConversation, SourceMark
+from moot.types.maintenance import StoredCopy
+from moot.types.message import Message, text_part
+from moot.types.search import SemanticQuery
 from moot.types.share import NewShare, Share, SharedPage
-from moot.types.store import Accepted, Ask, Holdings, InboxItem, OpenExchange, Store
+from moot.types.store import Accepted, Ask, InboxItem, OpenExchange, OwnerStore, Store
 
 WORD = "heliotrope"
 KEY = "channel:room"
 LATER = 1 << 50
 PAGE = SharedPage(b"<p>a page", "default-src 'none'")
-ARRIVAL = arrived(ImportedMessage("user", (text_part("changed"),), "m", b"raw"))
+ARRIVAL = encode_arrival(ImportedMessage("user", (text_part("changed"),), "m", b"raw"))
 ORIGIN: JsonObject = {"format": "recording", "source_id": "from-elsewhere"}
 
 
@@ -65,7 +64,7 @@ async def belongings(store: Store, owner: str) -> Theirs:
     title = f"the plans of {owner}"
     made = Conversation(new_id(), project=project.id, key=KEY, client_id="from-a-client", title=title, directory="/work", owner=owner)
     made = replace(made, origin=ORIGIN)
-    received = await own.imports.receive(Arriving("kept", 1, "from-elsewhere", replace(made, owner="somebody")))
+    received = await own.imports.receive(IncomingConversation("kept", 1, "from-elsewhere", replace(made, owner="somebody")))
     assert received.is_new
     made = await own.conversations.get(received.id)
     assert made.owner == owner
@@ -80,7 +79,7 @@ async def belongings(store: Store, owner: str) -> Theirs:
     blob = await own.blobs.upload(f"bytes of {owner}".encode(), "text/plain")
     assert asked.user is not None
     await own.imports.remember(SourceMark("kept", 1, "/there", 2, 3, 4))
-    await store.forgetting.register_files([KeptCopy(f"/exported by {owner}", "export", 1, 2, made.id)])
+    await store.forgetting.register_files([StoredCopy(f"/exported by {owner}", "export", 1, 2, made.id)])
     share = await own.shares.add(NewShare(Share(new_id(), made.id, title, LATER), PAGE, os.urandom(8)))
     return Theirs(made.id, asked.user.id, run, approval.id, exchange.id, project.id, blob.sha256, title, share.id)
 
@@ -93,7 +92,7 @@ def nothing(of: Theirs) -> Theirs:
     )
 
 
-Calls = dict[str, Callable[[Holdings, Theirs], Awaitable[Any]]]
+Calls = dict[str, Callable[[OwnerStore, Theirs], Awaitable[Any]]]
 PARTS = [text_part("changed")]
 
 REFUSED: Calls = {
@@ -125,9 +124,9 @@ REFUSED: Calls = {
     "projects.update": lambda own, it: own.projects.update(it.project, name="changed"),
     "blobs.about": lambda own, it: own.blobs.about(it.blob),
     "blobs.get": lambda own, it: own.blobs.get(it.blob),
-    "imports.take": lambda own, it: own.imports.take(Received(it.conversation), [ARRIVAL]),
-    "imports.take as new": lambda own, it: own.imports.take(Received(it.conversation, is_new=True), [ARRIVAL]),
-    "imports.settle": lambda own, it: own.imports.settle(Received(it.conversation), Settled(1, title="changed")),
+    "imports.take": lambda own, it: own.imports.take(ImportTarget(it.conversation), [ARRIVAL]),
+    "imports.take as new": lambda own, it: own.imports.take(ImportTarget(it.conversation, is_new=True), [ARRIVAL]),
+    "imports.settle": lambda own, it: own.imports.settle(ImportTarget(it.conversation), FinalFacts(1, title="changed")),
     "shares.add": lambda own, it: own.shares.add(NewShare(Share(new_id(), it.conversation, "t", LATER), PAGE, os.urandom(8))),
     "shares.revoke": lambda own, it: own.shares.revoke(it.share),
 }
@@ -157,8 +156,8 @@ EMPTY: Calls = {
     "conversations.list of its project": lambda own, it: own.conversations.list(project=it.project),
     "search.search": lambda own, it: own.search.search(WORD, wait=5),
     "search.search in it": lambda own, it: own.search.search(WORD, conversation=it.conversation),
-    "meaning.search": lambda own, it: own.meaning.search(Meant(WORD), embedder=Lengths(), wait=5),
-    "meaning.search in it": lambda own, it: own.meaning.search(Meant(WORD, conversation=it.conversation), embedder=Lengths()),
+    "meaning.search": lambda own, it: own.meaning.search(SemanticQuery(WORD), embedder=Lengths(), wait=5),
+    "meaning.search in it": lambda own, it: own.meaning.search(SemanticQuery(WORD, conversation=it.conversation), embedder=Lengths()),
 }
 """What looks and finds nothing."""
 

@@ -17,16 +17,17 @@ from moot.convert.fold import fold_parts
 from moot.engine import Engine, open_engine
 from moot.errors import FenceLost
 from moot.runtime.leg import Leg, events_of
-from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
 from moot.types.agent import Agent
 from moot.types.chunk import problems
-from moot.types.context import AgentService, Parked, Tried
+from moot.types.context import AgentService, HasTrials, Parked
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.limits import Limits
-from moot.types.message import Message
-from moot.types.part import TOOL_DONE, is_tool, text_part
+from moot.types.message import TOOL_DONE, Message, is_tool, text_part
 from moot.types.run import Prompt, Run, RunOutcome, RunRequest
 from moot.types.store import Submission
 
@@ -77,9 +78,9 @@ class Stage:
 async def staged(agent_type: str, service: AgentService, home: Path, trial: str) -> AsyncGenerator[Stage, None]:
     """The stage for one trial; an outside service says by `trials` what options it is to be tried with."""
     if agent_type != "moot":
-        assert isinstance(service, Tried), f"{agent_type} has no `trials`, so nobody can say that it works"
+        assert isinstance(service, HasTrials), f"{agent_type} has no `trials`, so nobody can say that it works"
         assert {"answer", "slow"} <= set(service.trials)
-    options = service.trials[trial] if isinstance(service, Tried) else {}
+    options = service.trials[trial] if isinstance(service, HasTrials) else {}
     directory = home / "work"
     directory.mkdir(exist_ok=True, parents=True)
     async with ScriptedServer(script) as server:

@@ -12,8 +12,7 @@ from moot.types.chunk import finish
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Run
 from moot.types.store import Accepted, End, Store, Submission
 

@@ -18,9 +18,8 @@ from moot.plugins import DIALECTS
 from moot.types import canonical
 from moot.types.chunk import FINISH_REASONS, Chunk, problems
 from moot.types.exchange import Ended, Ending, ExchangeOptions
-from moot.types.message import Message
+from moot.types.message import Message, Part, is_tool, text_part, tool_name
 from moot.types.model import Model, ModelId
-from moot.types.part import Part, is_tool, text_part, tool_name
 from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
 
 _spec = importlib.util.spec_from_file_location("record", Path(__file__).parent.parent / "record.py")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conformance import counting, formats, holding
 from moot.plugins import FORMATS
-from moot.types.format import ExportedConversation, Outward
+from moot.types.format import ExportedConversation, WriteOnly
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r"), min_size=1, max_size=60), min_size=1, max_size=6)
 quick = settings(max_examples=30, suppress_health_check=list(HealthCheck))
@@ -33,7 +33,7 @@ def test_messages_survive_a_round_trip(format: Any, tmp_path: Path, texts: list[
 
 
 def test_its_samples_are_read_whole(format: Any, tmp_path: Path) -> None:
-    assert formats.samples(format) or isinstance(format, Outward)
+    assert formats.samples(format) or isinstance(format, WriteOnly)
     for data in formats.samples(format):
         assert formats.check_read(format, formats.source(format, tmp_path, data))
 

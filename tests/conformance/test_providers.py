@@ -9,10 +9,10 @@ from moot.config.home import KEY_VARIABLES
 from moot.config.settings import ProviderSettings
 from moot.errors import ProviderError
 from moot.plugins import DIALECTS, PROVIDERS
-from moot.testing.scripted import Reply, ScriptedServer, ToolCall
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
 from moot.types.exchange import ExchangeOptions
-from moot.types.facts import Facts
-from moot.types.provider import ModelRequest, Provider, Quirks
+from moot.types.provider import Facts, ModelRequest, Provider, Quirks
 
 pytestmark = pytest.mark.anyio
 

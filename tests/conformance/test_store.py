@@ -12,16 +12,8 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange, ExchangeOptions, Failure
 from moot.types.ids import new_id
-from moot.types.part import text_of, text_part
-from moot.types.store import (
-    Ask,
-    Fold,
-    OpenExchange,
-    Park,
-    Store,
-    Took,
-    Use,
-)
+from moot.types.message import text_of, text_part
+from moot.types.store import Ask, Fold, HandleInbox, OpenExchange, Park, Store, Use
 from moot.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
@@ -104,7 +96,7 @@ async def test_only_the_newest_fence_appends(store: Store) -> None:
     with pytest.raises(FenceLost):
         await store.log.append(accepted.conversation.id, [frame(accepted)])
     with pytest.raises(StoreError, match="fence"):
-        await store.log.append(accepted.conversation.id, [Event("meta")], changes=[Took(1)])
+        await store.log.append(accepted.conversation.id, [Event("meta")], changes=[HandleInbox(1)])
     elsewhere = await store.conversations.create(Conversation(new_id()))
     with pytest.raises(FenceLost):
         await store.log.append(elsewhere.id, [frame(accepted)], fence=taken)
@@ -232,7 +224,7 @@ async def test_a_steer_goes_to_the_running_run(store: Store) -> None:
     assert steer.steered and steer.run.id == first.run.id
     (item,) = await store.records.inbox(first.run.id)
     assert item.kind == "steer" and isinstance(item.body, dict) and item.body["parts"] == [text_part("left!")]
-    await store.log.append(first.conversation.id, [], fence=first.fence, changes=[Took(item.no)])
+    await store.log.append(first.conversation.id, [], fence=first.fence, changes=[HandleInbox(item.no)])
     assert await store.records.inbox(first.run.id) == []
     assert len(await store.conversations.branch(first.conversation.id)) == 2
 

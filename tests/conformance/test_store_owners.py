@@ -13,15 +13,14 @@ import pytest
 from conformance.owned import EMPTY, KEY, ORIGIN, PARTS, REFUSED, UNNAMED, WORD, Theirs, belongings, nothing
 from conformance.stores import end, prompt
 from moot.errors import Busy, LimitReached, MootError, NotFound
-from moot.store.connect import connect
+from moot.store.database.connection import connect
 from moot.types.conversation import DEFAULT_PROJECT, Conversation, Project
 from moot.types.event import Event
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_of, text_part
-from moot.types.recording import Recording
+from moot.types.imports import Recording
+from moot.types.message import Message, text_of, text_part
 from moot.types.stats import Counts
-from moot.types.store import Accepted, Holdings, Store, Took
+from moot.types.store import Accepted, HandleInbox, OwnerStore, Store
 from moot.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +34,7 @@ def count(found: Any) -> int:
 
 def methods() -> set[str]:
     found: set[str] = set()
-    for name, seam in inspect.getmembers(Holdings, lambda member: isinstance(member, property)):
+    for name, seam in inspect.getmembers(OwnerStore, lambda member: isinstance(member, property)):
         kind = get_type_hints(seam.fget)["return"]
         found |= {f"{name}.{method}" for method, _ in inspect.getmembers(kind, inspect.isfunction) if not method.startswith("_")}
     return found
@@ -96,7 +95,7 @@ async def fence(store: Store, theirs: Theirs) -> Any:
     for item in await store.records.inbox(theirs.run):
         assert item.kind == "steer"
     taken = await store.records.claim(theirs.run, "me", statuses=frozenset({"interrupted"}))
-    await store.log.append(theirs.conversation, [Event("meta")], fence=taken, changes=[Took(1 << 30)])
+    await store.log.append(theirs.conversation, [Event("meta")], fence=taken, changes=[HandleInbox(1 << 30)])
     return taken
 
 

@@ -17,18 +17,8 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange, ExchangeOptions
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_part
-from moot.types.store import (
-    Ask,
-    CloseExchange,
-    End,
-    InboxItem,
-    OpenExchange,
-    Store,
-    Took,
-    Use,
-)
+from moot.types.message import Message, text_part
+from moot.types.store import Ask, CloseExchange, End, HandleInbox, InboxItem, OpenExchange, Store, Use
 from moot.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
@@ -326,5 +316,5 @@ async def test_a_run_that_somebody_has_said_more_to_is_not_finished_before_it_ha
     with pytest.raises(Busy):
         await store.log.append(first.conversation.id, [], fence=first.fence, changes=[End("finished")])
     assert (await store.records.run(first.run.id)).status == "running"
-    await store.log.append(first.conversation.id, [], fence=first.fence, changes=[Took(no), End("finished")])
+    await store.log.append(first.conversation.id, [], fence=first.fence, changes=[HandleInbox(no), End("finished")])
     assert (await store.records.run(first.run.id)).status == "finished"

@@ -16,8 +16,7 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange, ExchangeOptions
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_of, text_part
+from moot.types.message import Message, text_of, text_part
 from moot.types.store import Accepted, CloseExchange, Fence, OpenExchange, Store
 
 pytestmark = pytest.mark.anyio

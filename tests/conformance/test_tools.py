@@ -16,11 +16,12 @@ from pydantic import BaseModel
 from moot.errors import UsageError
 from moot.plugins import TOOLS
 from moot.tools.schema import definition, definition_digest, parse
-from moot.types.blob import Blob
+from moot.types.approval import Effect
 from moot.types.canonical import dumps, loads_exact
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
 from moot.types.search import Hit, SearchPage
-from moot.types.tool import Available, Effect, ToolOutput, View
+from moot.types.store import Blob
+from moot.types.tool import Available, ToolOutput, View
 
 
 class Found:

@@ -17,12 +17,11 @@ from conformance.services import Stage, check_log, children
 from moot.config.settings import Models, Permissions, Rule, Settings
 from moot.engine import open_engine
 from moot.testing.scripted import ScriptedServer
-from moot.types.agent import Agent
+from moot.types.agent import Agent, McpServer
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import JsonObject
 from moot.types.event import SENT
-from moot.types.mcp import McpServer
-from moot.types.part import Part, is_tool, text_of, text_part
+from moot.types.message import Part, is_tool, text_of, text_part
 from moot.types.run import TERMINAL, Prompt, Run
 
 _spec = find_spec("moot.testing.acp_agent")

@@ -19,8 +19,7 @@ from moot.testing.process import ScriptedProcess
 from moot.testing.scripted import ScriptedServer
 from moot.types.approval import Answer
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Prompt, Run, Submitted
 from verified import check_homes
 

@@ -9,8 +9,7 @@ import anyio
 
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Run, RunStatus
 from moot.types.store import Accepted, Submission
 

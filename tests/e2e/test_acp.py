@@ -12,8 +12,8 @@ from acp import schema
 
 from e2e.acp_stage import AcpStage, acp_stage
 from moot.config.settings import Rule
+from moot.types.agent import McpServer
 from moot.types.approval import Answer
-from moot.types.mcp import McpServer
 from moot.types.run import Run
 
 pytestmark = pytest.mark.anyio

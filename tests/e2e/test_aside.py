@@ -10,11 +10,10 @@ import anyio
 import pytest
 
 from moot.errors import ProviderError, UsageError
-from moot.runtime.aside import aside, recorded
-from moot.testing.scripted import Reply
-from moot.types.media import Heard, Made, MediaCall
-from moot.types.message import Message
-from moot.types.part import text_of, text_part
+from moot.runtime.auxiliary import auxiliary_call, record_media_call
+from moot.testing.script import Reply
+from moot.types.media import MediaCall, MediaResponse, MediaResult
+from moot.types.message import Message, text_of, text_part
 from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +29,7 @@ ANSWERS = [
 
 
 async def explained(on: Any, conversation: str, question: Message = QUESTION) -> str:
-    return await aside(on.engine.runtime, conversation, "explain", "Explain.", [question], model="main")
+    return await auxiliary_call(on.engine.runtime, conversation, "explain", "Explain.", [question], model="main")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -87,12 +86,12 @@ async def test_what_came_at_the_moment_of_a_cancel_is_in_the_log_like_its_end(st
             scope.cancel()
             yield (b'data: {"choices":[{"index":0,"delta":{"content":"All"},"finish_reason":"stop"}]}\n\n',)
 
-        async def made(_: Heard) -> Made:
+        async def made(_: MediaResponse) -> MediaResult:
             raise AssertionError("it was cancelled")
 
         call = MediaCall("explain", choice.dialect.name, b"{}", choice.dialect.translator, reads, made)
         with scope:
-            await recorded(on.engine.runtime, run.conversation, choice, call)
+            await record_media_call(on.engine.runtime, run.conversation, choice, call)
         last = (await on.engine.store.log.read(run.conversation))[-2:]
         assert [event.kind for event in last] == ["raw", "exchange"]
         end = last[-1].body
@@ -108,7 +107,7 @@ async def test_an_aside_that_is_refused_is_recorded_and_raised(stage: Any) -> No
         end = (await on.engine.store.log.read(run.conversation, after=before))[-1]
         assert end.body["ended"] == "cut" and end.body["charged"] == 0 and end.body["error"]["kind"] == "auth"
         with pytest.raises(UsageError):
-            await aside(on.engine.runtime, run.conversation, "explain", "", [QUESTION], model="none@nowhere")
+            await auxiliary_call(on.engine.runtime, run.conversation, "explain", "", [QUESTION], model="none@nowhere")
 
 
 async def test_an_aside_that_is_cancelled_says_so_in_the_log(stage: Any) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from e2e.conftest import Stage
 from e2e.test_half_calls import pairs
-from moot.testing.scripted import Recorded, Reply, ToolCall
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
 from moot.types.event import Event
-from moot.types.part import TOOL_DONE, is_tool
+from moot.types.message import TOOL_DONE, is_tool
 
 pytestmark = pytest.mark.anyio
 

@@ -18,8 +18,7 @@ from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 pytestmark = pytest.mark.timeout(40)
 

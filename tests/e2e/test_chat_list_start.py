@@ -15,8 +15,7 @@ from moot.config.settings import Settings
 from moot.engine import open_engine
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Run
 from moot.types.store import Submission
 

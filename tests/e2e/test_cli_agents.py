@@ -8,7 +8,7 @@ import pytest
 
 import plugin_site
 from e2e.cli_process import MootProcess, make
-from moot.providers.trying import QUESTION
+from moot.providers.status import QUESTION
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -13,18 +13,17 @@ from conformance import services
 from moot.agents.codex.service import Codex
 from moot.agents.outside.turn import Turn
 from moot.config.settings import Permissions, Rule
-from moot.convert.codex_app_server import CodexAppServer
+from moot.convert.agents.codex import CodexAppServer
 from moot.errors import UsageError
 from moot.runtime.leg import events_of
 from moot.testing import codex_program
-from moot.testing.scripted import Reply
+from moot.testing.script import Reply
 from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.canonical import dumps, loads_object
 from moot.types.event import SENT, Event
 from moot.types.ids import exchange_id
-from moot.types.message import Message
-from moot.types.part import is_tool, text_of
+from moot.types.message import Message, is_tool, text_of
 from moot.types.run import Run
 
 pytestmark = pytest.mark.anyio

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from e2e.cli_process import COMMAND, MootProcess, make
+from moot.cli.arguments.completion import leaves
 from moot.cli.arguments.signatures import arguments_of
-from moot.cli.command import Command
-from moot.cli.completing.table import leaves
-from moot.cli.tree import TREE
+from moot.cli.tree import TREE, Command
 from moot.plugins.registry import attribute
 
 pytestmark = pytest.mark.timeout(60)

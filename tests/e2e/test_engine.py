@@ -15,23 +15,24 @@ import pytest
 
 from conformance import services
 from e2e.orphans import orphan, reach
-from moot.agents.exchange import converse
+from moot.agents.model_call import converse
 from moot.agents.position import Position
 from moot.agents.request import Request
 from moot.config.settings import Permissions
 from moot.engine import open_engine
 from moot.guard.processes import process_started
 from moot.plugins import DIALECTS
-from moot.testing.scripted import Recorded, Reply, ToolCall
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.event import Event
 from moot.types.exchange import Exchange, ExchangeOptions, start_body
 from moot.types.ids import exchange_id, llm_key
 from moot.types.limits import Limits
-from moot.types.part import TOOL_DONE, is_tool, text_of, text_part
+from moot.types.message import TOOL_DONE, is_tool, text_of, text_part
 from moot.types.provider import ModelRequest
-from moot.types.store import Fence, InboxItem, OpenExchange, Store, Took
+from moot.types.store import Fence, HandleInbox, InboxItem, OpenExchange, Store
 
 pytestmark = pytest.mark.anyio
 
@@ -203,7 +204,7 @@ async def test_a_steer_leaves_the_cancel_before_it_in_the_inbox(stage: Any) -> N
         records = on.engine.store.records
         await records.post(dead.run.id, InboxItem("cancel"))
         last = await records.post(dead.run.id, InboxItem("steer", {"parts": []}))
-        await on.engine.store.log.append(dead.conversation.id, (), fence=dead.fence, changes=(Took(last),))
+        await on.engine.store.log.append(dead.conversation.id, (), fence=dead.fence, changes=(HandleInbox(last),))
         assert [item.kind for item in await records.inbox(dead.run.id)] == ["cancel"]
 
 

@@ -14,7 +14,7 @@ import pytest
 from e2e.cli_process import MootProcess, make
 from e2e.pty_screen import PtyScreen
 from format_samples import samples_of
-from moot.formats.chatgpt import ChatGPT
+from moot.formats.apps.chatgpt import ChatGPT
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from moot.cli.following import Follower
-from moot.cli.output import Output
+from moot.cli.console.output import Output
+from moot.cli.follow import Follower
 from moot.testing.script import Reply
 from moot.types.event import Event
 from moot.types.message import Message

@@ -11,17 +11,19 @@ import pytest
 
 from import_stage import HEAD, NEXT, ONE, TWO, USER, source
 from moot.agents.codex.service import Codex
+from moot.engine.submissions import copy_of
 from moot.errors import NotFound, UsageError
-from moot.formats.codex.format import CodexFormat
-from moot.runtime.copies import copy_of
-from moot.runtime.importing import Report, Wanted, bring
+from moot.formats.agents.codex.format import CodexFormat
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
 from moot.testing.codex_program import THREAD
-from moot.testing.scripted import Reply
+from moot.testing.script import Reply
 from moot.types.agent import Agent
 from moot.types.canonical import loads_object
 from moot.types.conversation import Conversation
 from moot.types.event import SENT
-from moot.types.part import text_of
+from moot.types.message import text_of
 from moot.types.run import Prompt, Run
 from talk_format import Talk, line
 
@@ -36,7 +38,7 @@ async def bring_in(on: Any, path: Path, data: bytes, format: Any = None) -> Conv
     path.write_bytes(data)
     placed = source(path, format or Talk())
     report = Report()
-    await bring(on.engine.store, [placed], Wanted(str(on.directory)), report)
+    await import_sources(on.engine.store, [placed], ImportOptions(str(on.directory)), report)
     assert not report.problems
     found = await on.engine.store.imports.find(placed.format.name, "t1")
     assert found is not None
@@ -121,7 +123,7 @@ async def test_edits_other_answers_and_branches_of_a_source_are_made_in_a_copy(s
 
 async def test_the_model_of_the_source_need_not_be_here(stage: Any) -> None:
     async with stage([Reply(text="Yes.", times=0)]) as on:
-        await bring(on.engine.store, [source(ROLLOUT, CodexFormat())], Wanted(str(on.directory)), Report())
+        await import_sources(on.engine.store, [source(ROLLOUT, CodexFormat())], ImportOptions(str(on.directory)), Report())
         (whole,) = (await on.engine.store.conversations.list()).items
         assert whole.model
         run, answer = await on.ask("go on", conversation=whole.id)
@@ -193,7 +195,9 @@ async def test_its_own_agent_goes_on_in_a_fork_of_its_session(stage: Any, tmp_pa
     async with stage([Reply(text="Aside.", times=0)], agents=agents) as on:
         file = tmp_path / "rollout.jsonl"
         file.write_bytes(ROLLOUT.read_bytes())
-        await bring(on.engine.store, [replace(source(file, CodexFormat()), placed=True)], Wanted(str(on.directory)), Report())
+        await import_sources(
+            on.engine.store, [replace(source(file, CodexFormat()), placed=True)], ImportOptions(str(on.directory)), Report()
+        )
         (whole,) = (await on.engine.store.conversations.list()).items
         assert whole.origin is not None
         last = (await on.engine.store.conversations.branch(whole.id))[-1]
@@ -220,7 +224,7 @@ async def test_a_session_that_our_own_run_made_is_here_already_unless_it_is_name
         placed = replace(source(file, CodexFormat()), placed=True)
         for dry_run in (True, False):
             report = Report()
-            await bring(on.engine.store, [placed], Wanted(str(on.directory), dry_run=dry_run), report)
+            await import_sources(on.engine.store, [placed], ImportOptions(str(on.directory), dry_run=dry_run), report)
             (one,) = report.brought
             assert (one.outcome, one.conversation and one.conversation.id, await count(on)) == ("known", run.conversation, 1)
         # whichever service drove the program; and ids that are of no sessions are nobody's
@@ -231,12 +235,12 @@ async def test_a_session_that_our_own_run_made_is_here_already_unless_it_is_name
             resumable: Literal[True] = True
 
         report = Report()
-        await bring(on.engine.store, [replace(source(talk, Session()), placed=True)], Wanted(str(on.directory)), report)
+        await import_sources(on.engine.store, [replace(source(talk, Session()), placed=True)], ImportOptions(str(on.directory)), report)
         assert (report.conversations, await count(on)) == ({"known": 1}, 1)
         talk = talk.rename(tmp_path / "b.talk")
-        await bring(on.engine.store, [replace(source(talk), placed=True)], Wanted(str(on.directory)), report)
+        await import_sources(on.engine.store, [replace(source(talk), placed=True)], ImportOptions(str(on.directory)), report)
         assert (report.conversations, await count(on)) == ({"known": 1, "added": 1}, 2)
         named = tmp_path / "named.jsonl"
         named.write_bytes(file.read_bytes())
-        await bring(on.engine.store, [source(named, CodexFormat())], Wanted(str(on.directory)), Report())
+        await import_sources(on.engine.store, [source(named, CodexFormat())], ImportOptions(str(on.directory)), Report())
         assert await count(on) == 3

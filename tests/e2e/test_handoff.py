@@ -17,7 +17,7 @@ from moot.testing.script import Reply
 pytestmark = pytest.mark.timeout(60)
 
 TELLER = '''
-from moot.agents.outside.told import told
+from moot.agents.outside.prompts import told
 from moot.types.event import Event
 from moot.types.run import RunOutcome
 

@@ -13,9 +13,9 @@ import pytest
 from conformance.formats import read_whole
 from e2e.cli_process import MootProcess, make
 from format_samples.claude import SAMPLES
-from moot.formats.claude.format import ClaudeFormat
-from moot.formats.codex.format import CodexFormat
-from moot.types.part import text_of, text_part
+from moot.formats.agents.claude.format import ClaudeFormat
+from moot.formats.agents.codex.format import CodexFormat
+from moot.types.message import text_of, text_part
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -18,13 +18,13 @@ from moot.errors import Busy, StoreError
 from moot.guard.processes import process_started
 from moot.runtime.drive import _end  # pyright: ignore[reportPrivateUsage]
 from moot.runtime.leg import Leg
-from moot.testing.scripted import Recorded, Reply, ToolCall
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
 from moot.types.agent import Agent
 from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.limits import Limits
-from moot.types.message import Message
-from moot.types.part import text_of, text_part
+from moot.types.message import Message, text_of, text_part
 from moot.types.run import Prompt, Run, RunOutcome, RunRequest
 from moot.types.store import Accepted, CloseExchange, Submission
 

@@ -18,9 +18,11 @@ import moot
 from moot.config.settings import Models, Settings
 from moot.engine import open_engine
 from moot.library.names import NAMES
-from moot.runtime.asking import NOBODY
-from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
-from moot.types.part import text_part
+from moot.runtime.requests import NO_ONE_AVAILABLE
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
+from moot.types.message import text_part
 from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio
@@ -186,7 +188,7 @@ async def test_without_anybody_to_ask_a_call_is_denied_and_the_run_says_so(desk:
     async with desk(calling("shell", {"command": "touch made"})) as on:
         run = await on.m.run("go")
         assert run.denied == ("shell",) and not Path("made").exists()
-        assert NOBODY in str(on.server.requests[1].json)
+        assert NO_ONE_AVAILABLE in str(on.server.requests[1].json)
         assert run.text == "done"
 
 

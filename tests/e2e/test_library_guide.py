@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
 from style.test_guides import blocks
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "library.md"

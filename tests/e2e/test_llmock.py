@@ -12,8 +12,7 @@ import pytest
 from e2e.llmock_server import MODEL, Llmock, llmock
 from moot.config.settings import Models, Permissions, Settings
 from moot.engine import Engine, open_engine
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Prompt, Run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]

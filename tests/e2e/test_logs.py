@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from e2e.cli_process import MootProcess, make
-from moot.cli import log_file
-from moot.cli.log_file import FileHandler, file_of
+from moot.cli.commands.maintenance import logs
+from moot.cli.commands.maintenance.logs import FileHandler, file_of
 from moot.guard.secrets import redact
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
@@ -55,17 +55,17 @@ def test_a_full_file_is_put_aside_once(moot: MootProcess) -> None:
     first = sink(moot.home)
     first.info("before")
     with file_of(moot.home).open("ab") as file:
-        file.truncate(log_file.LARGEST)
+        file.truncate(logs.LARGEST)
     second = sink(moot.home)
     second.info("after")
     first.info("also after")
     assert [entry["message"] for entry in lines(moot.home)] == ["after", "also after"]
-    assert file_of(moot.home).with_suffix(".jsonl.1").stat().st_size == log_file.LARGEST
+    assert file_of(moot.home).with_suffix(".jsonl.1").stat().st_size == logs.LARGEST
 
 
 def test_many_processes_write_whole_lines(moot: MootProcess) -> None:
     program = (
-        "import logging, sys; from pathlib import Path; from moot.cli.log_file import FileHandler\n"
+        "import logging, sys; from pathlib import Path; from moot.cli.commands.maintenance.logs import FileHandler\n"
         "h = FileHandler(Path(sys.argv[1]), 20, str); l = logging.Logger('moot.x'); l.addHandler(h)\n"
         "for n in range(200): l.info('%s %d %s', sys.argv[2], n, 'x' * 500)"
     )

@@ -10,11 +10,12 @@ import pytest
 
 from moot.convert.fold import in_history
 from moot.errors import Busy, UsageError
-from moot.testing.scripted import Recorded, Reply, ToolCall
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
 from moot.types.approval import Answer
 from moot.types.chunk import problems
 from moot.types.limits import Limits
-from moot.types.part import TOOL_DONE, is_tool, text_of
+from moot.types.message import TOOL_DONE, is_tool, text_of
 
 pytestmark = pytest.mark.anyio
 

@@ -26,7 +26,7 @@ from moot.convert.fold import in_history
 from moot.engine import open_engine
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
-from moot.types.part import text_of
+from moot.types.message import text_of
 
 pytestmark = pytest.mark.timeout(30)
 

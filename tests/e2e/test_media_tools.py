@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from moot.config.settings import Models
-from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
-from moot.types.part import Part, is_tool, text_of
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
+from moot.types.message import Part, is_tool, text_of
 
 pytestmark = pytest.mark.anyio
 

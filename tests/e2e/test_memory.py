@@ -15,10 +15,10 @@ import pytest
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
 from moot.runtime.hub import Hub
-from moot.testing.scripted import Reply
+from moot.testing.script import Reply
 from moot.types.conversation import Conversation
 from moot.types.event import Event
-from moot.types.part import text_of
+from moot.types.message import text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
 

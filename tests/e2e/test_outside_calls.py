@@ -13,14 +13,12 @@ from moot.errors import Busy, UsageError
 from moot.runtime.journal import worked
 from moot.runtime.leg import Leg, events_of
 from moot.types.agent import Agent
-from moot.types.approval import Answer, Approval
+from moot.types.approval import Answer, Approval, Option, OutsideAnswer, OutsideCall
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import new_id
 from moot.types.limits import Limits
-from moot.types.message import Message
-from moot.types.outside import Option, OutsideAnswer, OutsideCall
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Run, RunRequest
 from moot.types.store import Submission
 

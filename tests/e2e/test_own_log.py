@@ -10,10 +10,12 @@ import pytest
 
 from moot.config.settings import Models, Permissions, Settings
 from moot.engine import open_engine
-from moot.store.connect import connect
-from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
+from moot.store.database.connection import connect
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
 from moot.types.event import Event
-from moot.types.part import text_of, text_part
+from moot.types.message import text_of, text_part
 from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio

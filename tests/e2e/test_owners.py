@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from moot.errors import NotFound
-from moot.testing._serve import Recorded
-from moot.testing.scripted import Reply, ToolCall
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
 from moot.types.limits import Limits
-from moot.types.part import text_part
+from moot.types.message import text_part
 from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio

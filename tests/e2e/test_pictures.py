@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from moot.convert.picture_head import Head, head_of
-from moot.testing.scripted import Recorded, Reply, ToolCall
+from moot.convert.image_head import Head, head_of
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
 from moot.types.canonical import Json
-from moot.types.part import Part, text_part
+from moot.types.message import Part, text_part
 from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 from moot.types.conversation import Project
 from moot.types.ids import new_id
-from moot.types.part import text_part
+from moot.types.message import text_part
 from moot.types.run import Prompt
 
 pytestmark = pytest.mark.timeout(40)

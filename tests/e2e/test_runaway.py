@@ -15,9 +15,10 @@ from moot.config.settings import Models, Permissions, ProviderSettings, Settings
 from moot.convert.fold import fold_parts, in_history
 from moot.engine import Engine, open_engine
 from moot.testing.chaos import ChaosServer, Fault
-from moot.testing.scripted import Reply, ScriptedServer, ToolCall
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
 from moot.types.limits import Limits
-from moot.types.part import TOOL_DONE, is_tool, text_of, text_part
+from moot.types.message import TOOL_DONE, is_tool, text_of, text_part
 from moot.types.run import TERMINAL, Prompt
 
 pytestmark = pytest.mark.anyio

@@ -14,11 +14,10 @@ from e2e.cli_process import MootProcess, make
 from e2e.pty_screen import PtyScreen
 from moot.config.settings import Settings
 from moot.store import open_store
-from moot.store.connect import connect
+from moot.store.database.connection import connect
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from small_weights import needs_real, put_real
 
 pytestmark = pytest.mark.timeout(40)

@@ -13,7 +13,9 @@ from urllib.parse import quote
 import pytest
 
 from e2e.cli_process import COMMAND, MootProcess, make
-from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 

@@ -86,7 +86,7 @@ def test_a_short_command_imports_only_its_own(used: MootProcess, tmp_path: Path,
     assert foreign(names) - packages == set()
     assert rooms(names) - ours == set()
     assert names & {"asyncio", "ssl", *NEVER} == set()
-    assert {name for name in names if name.startswith("moot.convert.")} <= {"moot.convert.given"}
+    assert {name for name in names if name.startswith("moot.convert.")} <= {"moot.convert.serialization"}
 
 
 def test_tokens_are_kept_without_what_serves_them(used: MootProcess, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_run_in_a_pipe_imports_what_it_takes_to_reach_a_provider(tmp_path: Pat
     assert {"read_file", "shell", "fetch_url"} <= set(told)
     assert foreign(names) - {"orjson", "pysqlite3", "msgspec", *CONNECTING, *LOOP} == set()
     assert rooms(names) - {"cli", "errors", "guard", "plugins", "types", *ABOVE_PLUGINS} == set()
-    assert names & {"moot.tools.arguments", "moot.tools.basics", "moot.providers.local", *NEVER} == set()
+    assert names & {"moot.tools.arguments", "moot.tools.basics", "moot.providers.endpoints.local", *NEVER} == set()
 
 
 def test_a_run_imports_the_tool_that_its_model_calls_and_no_other(tmp_path: Path, cache: Path) -> None:
@@ -114,5 +114,5 @@ def test_a_run_imports_the_tool_that_its_model_calls_and_no_other(tmp_path: Path
         names = imported(moot, tmp_path, "run", "look")
         output = json.loads(server.requests()[-1]["body"])["messages"][-1]
     assert output["role"] == "tool"
-    assert "moot.tools.list_files" in names
-    assert names & {"moot.tools.shell", "moot.tools.fetch_url", "html_to_markdown"} == set()
+    assert "moot.tools.builtin.list_files" in names
+    assert names & {"moot.tools.builtin.shell", "moot.tools.builtin.fetch_url", "html_to_markdown"} == set()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.testing.scripted import Reply
+from moot.testing.script import Reply
 from moot.types.agent import Agent
 
 pytestmark = pytest.mark.anyio

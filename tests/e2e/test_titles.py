@@ -10,8 +10,8 @@ import pytest
 
 from moot.config.settings import Models
 from moot.engine import open_engine
-from moot.testing.scripted import Reply
-from moot.types.part import text_part
+from moot.testing.script import Reply
+from moot.types.message import text_part
 from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from format_samples import agents, apps, cherry, claude, codex, plain, talkcody
-from moot.types.format import Format, Sample, Sampled
+from moot.types.format import Format, HasSamples, Sample
 
 __all__ = ["samples_of"]
 
@@ -22,4 +22,4 @@ _SAMPLES: dict[str, Mapping[str, Sample]] = {
 
 def samples_of(format: Format) -> Mapping[str, Sample]:
     """Return the samples of a built-in format, or those that a plugin's format has itself."""
-    return format.samples if isinstance(format, Sampled) else _SAMPLES.get(format.name, {})
+    return format.samples if isinstance(format, HasSamples) else _SAMPLES.get(format.name, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from moot.formats._source.database import made
+from moot.formats.kit.database import create_database
 from moot.types.format import Sample
 
 GEMINI = b"""\
@@ -64,7 +64,7 @@ def _opencode_database() -> bytes:
         ("msg_1", '{"role":"user","time":{"created":1795293173351}}', "prt_1", '{"type":"text","text":"What is here?"}'),
         ("msg_2", '{"role":"assistant","modelID":"mock-1","providerID":"mock"}', "prt_2", '{"type":"text","text":"One file."}'),
     ]
-    return made(
+    return create_database(
         OPENCODE_SCHEMA,
         [
             ("INSERT INTO session (id, directory, title) VALUES (?, ?, ?)", [("ses_1", "/home/user/project", "Lists")]),
@@ -109,7 +109,7 @@ def _llm_database() -> bytes:
             duration_ms INTEGER, datetime_utc TEXT, input_tokens INTEGER, output_tokens INTEGER, token_details TEXT);
     """
     told = [("r1", "gpt-4o", "What is here?", "One file.", "c1", 500, "2025-11-21T20:31:32", 20, 5)]
-    return made(
+    return create_database(
         schema,
         [
             ("INSERT INTO conversations VALUES (?, ?, ?)", [("c1", "Lists", "gpt-4o")]),

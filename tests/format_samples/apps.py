@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from moot.formats._source.database import made
-from moot.formats.tai.writing import _MESSAGE, _SCHEMA, _SESSION  # pyright: ignore[reportPrivateUsage]
+from moot.formats.apps.tai import _MESSAGE, _SCHEMA, _SESSION  # pyright: ignore[reportPrivateUsage]
+from moot.formats.kit.database import create_database
 from moot.types.format import Sample
 
 CHATGPT = b"""[{"title": "Lists", "create_time": 1700000000.5, "update_time": 1700000060.0, "mapping": {
@@ -39,7 +39,7 @@ OPEN_WEBUI_CHAT = b"""{"title": "Lists", "history": {"currentId": "m2", "message
 def _open_webui_database(chat: tuple[str | int, ...]) -> bytes:
     """A small one, to try reading with."""
     schema = "CREATE TABLE chat (id TEXT PRIMARY KEY, user_id TEXT, title TEXT, chat JSON, created_at BIGINT, updated_at BIGINT)"
-    return made(schema, [("INSERT INTO chat VALUES (?, ?, ?, ?, ?, ?)", [chat])])
+    return create_database(schema, [("INSERT INTO chat VALUES (?, ?, ?, ?, ?, ?)", [chat])])
 
 
 LMSTUDIO = b"""{"name": "Lists", "createdAt": 1700000000000, "lastUsedModel": {"identifier": "qwen3"}, "messages": [
@@ -63,7 +63,7 @@ def _ollama_database() -> bytes:
     """
     message = "INSERT INTO messages (chat_id, role, content, model_name, created_at) VALUES ('c1', ?, ?, ?, '2025-11-21 20:31:32')"
     told = [("user", "What is here?", None), ("assistant", "One file.", "qwen3")]
-    return made(schema, [("INSERT INTO chats VALUES (?, ?, ?)", [("c1", "Lists", "2025-11-21 20:31:32")]), (message, told)])
+    return create_database(schema, [("INSERT INTO chats VALUES (?, ?, ?)", [("c1", "Lists", "2025-11-21 20:31:32")]), (message, told)])
 
 
 MTM = b"""{
@@ -172,7 +172,7 @@ def tai_database() -> bytes:
         (id, "tool", "milk\neggs", None, "call_1", at),
         (id, "assistant", "Milk and eggs.", None, None, at),
     ]
-    return made(_SCHEMA, [(_SESSION, [(id, "discord:4711", "devstral-small-2:latest", "ollama", at, at)]), (_MESSAGE, lines)])
+    return create_database(_SCHEMA, [(_SESSION, [(id, "discord:4711", "devstral-small-2:latest", "ollama", at, at)]), (_MESSAGE, lines)])
 
 
 _OPEN_WEBUI_ROW = ("c1", "u1", "Lists", OPEN_WEBUI_CHAT.decode(), 1700000000, 1700000060)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from moot.formats._source.database import made
+from moot.formats.kit.database import create_database
 from moot.types.canonical import JsonObject, dumps
 
 __all__ = ["samples"]
@@ -73,7 +73,7 @@ def _first() -> bytes:
         ("session_1_a", role, dumps(content).decode(), "2c5e7a70-0000-4000-8000-000000000001", _TIME, _TIME)
         for role, content in [("user", asked), ("assistant", told)]
     ]
-    return made(
+    return create_database(
         _FIRST,
         [
             ("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [session]),
@@ -100,7 +100,7 @@ def _second() -> bytes:
         ("c3", "c1", "t1", "assistant", said("Pear"), "success", "mine::big", _AT + 2, _AT + 2, None),
         ("c4", "c3", "t1", "user", said("Gone"), "success", None, _AT + 3, _AT + 3, _AT + 9),
     ]
-    return made(
+    return create_database(
         _SECOND,
         [
             (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from moot.formats._source.database import made
+from moot.formats.kit.database import create_database
 from moot.types.canonical import JsonObject, dumps
 
 __all__ = ["SCHEMA", "sample"]
@@ -55,7 +55,7 @@ def sample() -> bytes:
         ("m7", "t1", "assistant", "", None, _AT + 10, "planner"),
     ]
     task = ("t1", "The notes", "p", _AT, _AT + 10, 7, 7, 0.002, 100, 20, 0.1, '{"autoApproveEdits":true}')
-    return made(
+    return create_database(
         SCHEMA,
         [
             ("INSERT INTO projects VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [("p", "Notes", "", _AT, _AT, "", "", "/nowhere/notes")]),

@@ -169,7 +169,7 @@ KNOW_THE_NAME = ("config/settings.py", "guard/roots.py")
 """Files that say where the database lies, and that it must not be touched; neither opens it."""
 
 
-THEIR_DATABASES = "formats/_source/database.py"
+THEIR_DATABASES = "formats/kit/database.py"
 """Opens private copies of other programs' files, never ours."""
 
 

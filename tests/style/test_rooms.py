@@ -9,10 +9,10 @@ from style.tree import modules, none_of, plant
 
 SHORTEST = 15
 """Characters of a package's first line."""
-ENTRIES = 16
+ENTRIES = 17
 """Files and folders in a package, apart from its `__init__.py`: a folder reads as a table of contents."""
-LISTS = ("providers", "formats", "tools")
-"""Packages with one file for each endpoint, format or tool. They grow with what moot supports."""
+LISTS = ("types", "tools/builtin")
+"""Packages with one file per value or tool. They grow with what moot supports."""
 
 
 def package_faults(root: Path) -> list[str]:

@@ -113,85 +113,85 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "anthropic claude": (
         "providers/anthropic*.py",
         "convert/*anthropic*.py",
-        "convert/_thinking.py",
-        "providers/_shapes.py",
-        "providers/ollama.py",
-        "agents/known/claude_code.py",
+        "convert/dialects/anthropic.py",
+        "providers/shapes.py",
+        "providers/endpoints/local_servers.py",
+        "agents/known.py",
         "agents/claude_code*",
         "convert/*claude*",
-        "convert/_acp_facts.py",
-        "convert/wire.py",
-        "formats/_captures.py",
+        "convert/agents/acp_calls.py",
+        "convert/agents/captures.py",
+        "formats/recording/captures.py",
         "formats/claude*",
-        "cli/exporting.py",
+        "cli/commands/history/export.py",
         "cli/tree.py",
         "formats/anthropic*.py",
     ),
     "codex": (
-        "agents/known/codex.py",
+        "agents/known.py",
         "agents/codex*",
         "convert/*codex*",
-        "convert/wire.py",
-        "formats/_captures.py",
+        "convert/agents/captures.py",
+        "formats/recording/captures.py",
         "formats/codex*",
-        "cli/exporting.py",
+        "cli/commands/history/export.py",
     ),
     "openai gpt": (
         "providers/*.py",
         "convert/openai*.py",
         "convert/_openai*.py",
-        "convert/ollama_chat.py",
-        "convert/codex_items.py",
+        "convert/dialects/ollama.py",
+        "convert/agents/codex_session.py",
         "formats/codex*",
-        "types/facts.py",
-        "agents/known/codex.py",
+        "types/provider.py",
+        "agents/known.py",
         "agents/codex*",
     ),
-    "openrouter": ("providers/openrouter.py",),
+    "openrouter": ("providers/endpoints/vendors.py",),
     "ollama": (
         "convert/ollama*.py",
-        "providers/ollama.py",
-        "providers/_shapes.py",
-        "providers/_local_machine.py",
+        "providers/endpoints/local_servers.py",
+        "providers/shapes.py",
+        "providers/machine.py",
         "providers/weights/pull.py",
     ),
     "google gemini": (
         "convert/google*.py",
         "convert/_google*.py",
-        "providers/google.py",
-        "providers/_shapes.py",
-        "convert/gemini_stream.py",
+        "providers/endpoints/google.py",
+        "providers/shapes.py",
+        "convert/agents/headless.py",
         "agents/claude_code/command.py",  # the variables of those who sell its models
-        "formats/_captures.py",
-        "convert/_acp_facts.py",
+        "formats/recording/captures.py",
+        "convert/agents/acp_calls.py",
     ),
-    "lmstudio": ("providers/lm_studio.py",),
-    "deepseek": ("providers/deepseek.py",),
-    "zhipu glm zai bigmodel": ("providers/zhipu.py",),
-    "minimax": ("providers/minimax.py",),
-    "moonshot kimi": ("providers/moonshot.py",),
-    "vercel": ("providers/vercel.py", "server/streams/response.py"),
-    "groq": ("providers/groq.py", "convert/openai_stream.py"),
-    "mistral": ("providers/mistral.py",),
-    "xai grok": ("providers/xai.py",),
+    "lmstudio": ("providers/endpoints/local_servers.py",),
+    "deepseek": ("providers/endpoints/vendors.py",),
+    "zhipu glm zai bigmodel": ("providers/endpoints/vendors.py",),
+    "minimax": ("providers/endpoints/vendors.py",),
+    "moonshot kimi": ("providers/endpoints/vendors.py",),
+    "vercel": ("providers/endpoints/vendors.py", "server/streams/response.py"),
+    "groq": ("providers/endpoints/vendors.py", "convert/dialects/openai_chat_stream.py"),
+    "mistral": ("providers/endpoints/vendors.py",),
+    "xai grok": ("providers/endpoints/vendors.py",),
     "llama xllamacpp qwen smollm huggingface": (
-        "providers/llama_cpp.py",
-        "providers/local.py",
+        "providers/endpoints/local_servers.py",
+        "providers/endpoints/local.py",
         "providers/_local*.py",
         "providers/weights/*.py",
     ),
-    "brave tavily searxng": ("tools/web_search.py", "tools/_web_search*.py"),
+    "brave tavily searxng": ("tools/builtin/web_search.py", "tools/_web_search*.py"),
 }
 NAMES_ALL = (
     "plugins/__init__.py",  # the table of what there is
-    "agents/known/acp.py",  # the table of known agents
+    "agents/known.py",  # the table of known agents
     "plugins/programs.py",
     "config/home.py",  # the table of key variables
     "cli/tree.py",  # examples of what may be typed
     "guard/secrets.py",  # the shapes of keys
-    "providers/_families.py",  # which weights are whose
-    "providers/openrouter.py",  # gateways: they resell the others' models under names of their own
-    "providers/vercel.py",
+    "providers/catalogue.py",  # which weights are whose
+    "providers/endpoints/vendors.py",  # gateways: they resell the others' models under names of their own
+    "providers/endpoints/vendors.py",
     "testing/*",
     *(
         f"formats/{name}.py"
@@ -214,7 +214,7 @@ NAMES_ALL = (
             "ollama",
         ]
     ),
-    "formats/_parts_of_google.py",
+    "formats/agents/gemini.py",
     "formats/cherry/*",  # files of programs that call providers: their own names for them
     "formats/clai/*",
     "formats/mtm/*",
@@ -278,7 +278,7 @@ def test_a_foreign_name_is_reported(tmp_path: Path, room: str, source: str, faul
 
 @pytest.mark.parametrize("name", ["store/searching.py", "cli/told.py", "store/searching/__init__.py", "cli/_giving.py"])
 def test_an_odd_module_name_is_reported(tmp_path: Path, name: str) -> None:
-    plant(tmp_path, {name: "x = 1", "store/search.py": "x = 1", "store/recording.py": "x = 1"})
+    plant(tmp_path, {name: "x = 1", "store/search/full_text.py": "x = 1", "store/recording.py": "x = 1"})
     assert [line.partition(":")[0] for line in odd_module_names(tmp_path)] == [name]
 
 
@@ -290,13 +290,14 @@ def test_foreign_words_are_fine_at_the_border(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["x = 'ANTHROPIC_API_KEY'", "def ask_claude(): ...", "import m\nm.Anthropic()", "class ClaudeRun: ..."])
 def test_a_stray_vendor_is_named(tmp_path: Path, source: str) -> None:
-    plant(tmp_path, {"agents/loop.py": source, "providers/groq.py": source})
-    assert {line.partition(":")[0] for line in stray_vendors(tmp_path)} == {"agents/loop.py", "providers/groq.py"}
+    plant(tmp_path, {"agents/loop.py": source, "providers/endpoints/vendors.py": source})
+    assert {line.partition(":")[0] for line in stray_vendors(tmp_path)} == {"agents/loop.py", "providers/endpoints/vendors.py"}
 
 
 def test_a_vendor_at_home_and_in_prose_is_fine(tmp_path: Path) -> None:
     source = '"""As Anthropic does it."""\n# Claude sends this twice\nx = 1\n"""Anthropic counts from 1."""\n'
     plant(
-        tmp_path, {"agents/loop.py": source, "providers/anthropic.py": "x = 'ANTHROPIC_API_KEY'", "plugins/__init__.py": "x = 'anthropic'"}
+        tmp_path,
+        {"agents/loop.py": source, "providers/endpoints/vendors.py": "x = 'ANTHROPIC_API_KEY'", "plugins/__init__.py": "x = 'anthropic'"},
     )
     assert stray_vendors(tmp_path) == []

@@ -21,14 +21,14 @@ from moot.types.event import Event
 from moot.types.format import (
     Entry,
     ExportedConversation,
+    ExportFile,
     Fidelity,
     ImportedConversation,
     ImportedFacts,
     ImportedMessage,
     ImportedRecord,
-    Written,
 )
-from moot.types.part import text_of, text_part
+from moot.types.message import text_of, text_part
 from moot.types.run import RunOutcome
 
 pytestmark = pytest.mark.anyio
@@ -157,10 +157,10 @@ class Plain:
         facts = ImportedFacts(Fidelity({"messages": len(entries) - 1 - lost}, {}, {"records": lost}))
         yield ImportedConversation("c", (*entries, facts))
 
-    def write(self, exported: ExportedConversation) -> Written:
+    def write(self, exported: ExportedConversation) -> ExportFile:
         lines = [json.dumps([one.role, text_of(one.parts)]) for one in exported.messages]
         lost = sum(part["type"] != "text" for one in exported.messages for part in one.parts)
-        return Written("\n".join(["PLAIN", *lines, ""]).encode(), Fidelity({"messages": len(lines)}, {}, {"parts": lost}))
+        return ExportFile("\n".join(["PLAIN", *lines, ""]).encode(), Fidelity({"messages": len(lines)}, {}, {"parts": lost}))
 
 
 class Greedy(Plain):
@@ -169,7 +169,7 @@ class Greedy(Plain):
 
 
 class Silent(Plain):
-    def write(self, exported: ExportedConversation) -> Written:
+    def write(self, exported: ExportedConversation) -> ExportFile:
         return replace(super().write(exported), fidelity=Fidelity({"messages": len(exported.messages)}))
 
 

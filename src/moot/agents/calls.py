@@ -22,7 +22,7 @@ from moot.types.event import Event
 from moot.types.ids import tool_key
 from moot.types.limits import INLINE_BYTES, TAIL_BYTES, TOOL_OUTPUT_CHARACTERS
 from moot.types.served import Served
-from moot.types.tool import Tool, ToolContext, ToolOutput, Whole
+from moot.types.tool import FullOutput, Tool, ToolContext, ToolOutput
 
 log = logging.getLogger("moot.agents")
 
@@ -206,9 +206,9 @@ async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Resu
     return Result({"error": False, "value": shown}, ({**chunk.tool_output(call.id, value), **details},))
 
 
-async def _store_text(context: RunContext, text: str) -> Whole:
+async def _store_text(context: RunContext, text: str) -> FullOutput:
     """Store the text as a blob. Raise StoreError."""
     data = text.encode("utf-8", "replace")
     blob = await context.ports.blobs.put(data, "text/plain; charset=utf-8")
     tail = data[-TAIL_BYTES:].decode("utf-8", "ignore")
-    return Whole(blob.sha256, blob.size, text.count("\n") + 1, tail)
+    return FullOutput(blob.sha256, blob.size, text.count("\n") + 1, tail)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from moot.agents.bounds import over_limit
 from moot.agents.calls import run_calls
-from moot.agents.position import HANDED, Attempt, Position, goes_on, locate, signature
-from moot.agents.step import answer
+from moot.agents.model_call import answer
+from moot.agents.position import HANDED, Attempt, Position, is_paused, locate, signature
 from moot.types import chunk
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
@@ -15,9 +14,37 @@ from moot.types.context import Choice, RunContext, StepSetup
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Ending, Failure
+from moot.types.limits import Limits
 from moot.types.run import RunOutcome, RunRequest
-from moot.types.store import Took
+from moot.types.store import HandleInbox
 from moot.types.tool import Tool
+
+
+def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | None:
+    """Return why the run must stop before its next step, or None."""
+    if max_steps and position.step > max_steps:
+        return _limit(f"stopped after {max_steps} steps", "--max-steps or limits.steps")
+    if limits.repeats and _repeats(position) >= limits.repeats:
+        return _limit(f"stopped after {limits.repeats} identical tool calls in a row", "limits.repeats")
+    usage = position.usage
+    tokens = (usage.input or 0) + (usage.output or 0)
+    if limits.tokens and tokens >= limits.tokens:
+        return _limit(f"stopped after {tokens:,} tokens", "limits.tokens")
+    if limits.cost and any(cost is None for cost in position.costs):
+        return _limit("stopped: a cost limit is set, but the price of this model is unknown", "limits.cost")
+    if limits.cost and position.spent >= limits.cost:
+        return _limit(f"stopped after ${position.spent / 1e9:.4f}", "--max-cost or limits.cost")
+    return None
+
+
+def _repeats(position: Position) -> int:
+    """Return how many identical calls are at the end of the list of all calls."""
+    made = position.signatures
+    return next((count for count, other in enumerate(reversed(made)) if other != made[-1]), len(made))
+
+
+def _limit(message: str, key: str) -> Failure:
+    return Failure(message, kind="limit", fix=f"raise it with {key}")
 
 
 class Loop:
@@ -72,7 +99,7 @@ async def _steer(context: RunContext, position: Position) -> None:
     for item in steers:
         body = item.body if isinstance(item.body, dict) else {}
         chunks.append({"type": "steering-message", "id": str(body.get("id", f"steer-{item.no}")), "parts": body.get("parts", [])})
-    await context.append(Event("chunks", tuple(chunks)), changes=(Took(max(item.no for item in steers)),), sync=True, fold=True)
+    await context.append(Event("chunks", tuple(chunks)), changes=(HandleInbox(max(item.no for item in steers)),), sync=True, fold=True)
     point("steer.taken")
     position.finished = False
 
@@ -98,7 +125,7 @@ async def _finish_step(
     await context.append(Event("chunks", chunks, phase="end", key=f"step:{position.step}", body=HANDED if handed else None), fold=True)
     point("step.finished")
     position.signatures.extend(signature(call) for call in attempt.calls)
-    position.finished = handed or (not attempt.calls and not goes_on(attempt))
+    position.finished = handed or (not attempt.calls and not is_paused(attempt))
     position.step += 1
     position.attempts = []
 

@@ -160,12 +160,12 @@ def _finish_step(position: Position, *, handed: bool) -> None:
     answered = position.answered
     calls = answered.calls if answered is not None else []
     position.signatures.extend(signature(call) for call in calls)
-    position.finished = handed or (not calls and not goes_on(answered))
+    position.finished = handed or (not calls and not is_paused(answered))
     position.step += 1
     position.attempts = []
 
 
-def goes_on(attempt: Attempt | None) -> bool:
+def is_paused(attempt: Attempt | None) -> bool:
     """Return True if the vendor paused the answer and wants to be called again."""
     return attempt is not None and attempt.ending is not None and attempt.ending.metadata.get("continue") is True
 

@@ -1,20 +1,137 @@
-"""A step's request: the history within its budget, as the exact bytes that are sent, and their manifest."""
+"""A step's request: the history within its budget, with files in the model's formats, as exact bytes, and their manifest."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
-from moot.agents.pictures import Files
+from anyio import to_thread
+
 from moot.convert.fold import in_history
 from moot.convert.history import trim
+from moot.convert.image_head import Head, head_of
+from moot.errors import Refused
+from moot.plugins import Registry
 from moot.tools.schema import definition
+from moot.types import chunk
 from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.chunk import Chunk
 from moot.types.context import Choice, RunContext, StepSetup
 from moot.types.crash import point
 from moot.types.event import Event
+from moot.types.message import Message, Part, is_tool, text_part
+from moot.types.model import Model
 from moot.types.provider import ModelPrompt, ModelRequest
 from moot.types.tool import Tool
+
+_SCALERS = Registry("moot.scalers", {"pillow": "moot.convert.image_scaling:fit_image"})
+
+
+class Files:
+    """Converter of messages for one model, because dialects are pure and can neither fetch nor scale. Stored messages don't change."""
+
+    def __init__(self, context: RunContext, model: Model) -> None:
+        self._context = context
+        self._model = model
+        self._notes: dict[str, str] = {}
+
+    def notes(self, known: Sequence[Part]) -> tuple[Chunk, ...]:
+        """Return notes that the user has not seen yet, as `data-note` chunks."""
+        known_ids = {str(part.get("id")) for part in known if part.get("type") == "data-note"}
+        return tuple(chunk.data("note", {"text": text}, id=id) for id, text in self._notes.items() if id not in known_ids)
+
+    async def message(self, message: Message) -> Message:
+        """Return the message with every file in the model's format, or with placeholder text."""
+        parts = await self._all(message.parts)
+        return message if parts == message.parts else dataclasses.replace(message, parts=parts)
+
+    async def _all(self, parts: Sequence[Part]) -> tuple[Part, ...]:
+        return tuple([await self._part(part) for part in parts])
+
+    async def _part(self, part: Part) -> Part:
+        if part.get("type") == "file":
+            return await self._file(part)
+        if part.get("type") == "steering-message":
+            return {**part, "parts": await self._within(part.get("parts"))}
+        output = part.get("output")
+        if is_tool(part) and isinstance(output, dict) and output.get("type") == "content":
+            return {**part, "output": {**output, "value": await self._within(output.get("value"))}}
+        return part
+
+    async def _within(self, pieces: Json) -> Json:
+        if not isinstance(pieces, list):
+            return pieces
+        return [await self._part(piece) if isinstance(piece, dict) else piece for piece in pieces]
+
+    async def _file(self, part: Part) -> Part:
+        url, media_type = str(part.get("url", "")), str(part.get("mediaType", "application/octet-stream"))
+        data: bytes | None = None
+        if url.startswith("blob:"):
+            data = await self._context.ports.blobs.get(url.removeprefix("blob:"))
+            part = _with_data(part, data, media_type)
+        if not media_type.startswith("image/"):
+            return part
+        if "image" not in self._model.modalities:
+            self._note(part, f"was not sent: {self._model.id} does not accept images")
+            return part  # the dialect inserts placeholder text
+        if data is None:
+            data = _data_of(url)
+        return part if data is None else await self._picture(part, data, media_type)
+
+    async def _picture(self, part: Part, data: bytes, media_type: str) -> Part:
+        head = head_of(data)
+        if head is not None and self._fits(head, data):
+            return part if head.media_type == media_type else _with_data(part, data, head.media_type)
+        try:
+            made, made_type, width, height = await to_thread.run_sync(_fitted, data, self._model)
+        except Refused as error:
+            self._note(part, f"was not sent: {error.message}")
+            return text_part(f"[{_name(part)}: not shown, {error.message}]")
+        before = f"{head.width} x {head.height}, " if head is not None else ""
+        was, now = f"{before}{len(data):,} bytes, {media_type}", f"{width} x {height}, {len(made):,} bytes, {made_type}"
+        self._note(part, f"exceeds the limits of {self._model.id} ({was}); a smaller copy was sent ({now})")
+        return _with_data(part, made, made_type)
+
+    def _fits(self, head: Head, data: bytes) -> bool:
+        limits = self._model.images
+        return (
+            head.media_type in limits.formats
+            and 4 * -(-len(data) // 3) <= limits.max_bytes
+            and head.width * head.height <= limits.max_pixels
+            and max(head.width, head.height) <= limits.max_side
+        )
+
+    def _note(self, part: Part, words: str) -> None:
+        text = f"{_name(part)} {words}"
+        self._notes[blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()] = text
+
+
+def _fitted(data: bytes, model: Model) -> tuple[bytes, str, int, int]:
+    return _SCALERS.load("pillow")(data, model.images)
+
+
+def _name(part: Part) -> str:
+    return str(part.get("filename") or "a picture")
+
+
+def _with_data(part: Part, data: bytes, media_type: str) -> Part:
+    return {**part, "mediaType": media_type, "url": f"data:{media_type};base64,{base64.b64encode(data).decode()}"}
+
+
+def _data_of(url: str) -> bytes | None:
+    """Return the bytes of a base64 `data:` URL, or None for any other URL, which is sent unchanged."""
+    head, comma, body = url.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return None
+    try:
+        return base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
 
 _MESSAGES = frozenset({"messages", "input", "contents"})
 """Names of the message list in the dialects' bodies."""

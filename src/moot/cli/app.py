@@ -11,12 +11,11 @@ from typing import Any
 
 from moot.cli.arguments.parser import parse, wants_json
 from moot.cli.arguments.signatures import Call, wants_output
-from moot.cli.errors import INTERRUPTED, innermost, report
-from moot.cli.lines import Lines, close_quietly
+from moot.cli.console.lines import INTERRUPTED, Lines, close_quietly, innermost, report
 from moot.errors import MootError
 from moot.plugins.registry import attribute
 
-_REPL = "moot.cli.repl.conversing:bare"
+_REPL = "moot.cli.repl.loop:start_repl"
 """Path of the function that `moot` without a command runs."""
 
 _REPL_ARGUMENTS: tuple[list[str], ...] = ([], ["--yes"], ["-y"])
@@ -47,7 +46,7 @@ def _perform(arguments: list[str], output: Lines) -> Any:
     call = _call(arguments)
     if call.bare:
         return call.command(*call.args, **call.keywords, **({"output": output} if wants_output(call.command) else {}))
-    return attribute("moot.cli.performing:perform")(call)
+    return attribute("moot.cli.execution:perform")(call)
 
 
 def _call(arguments: list[str]) -> Call:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from moot.cli.arguments.parameters import ALL_TOOLS, LATEST, AsJson, Cursor, Limit, Parameter
-from moot.cli.output import Output
+from moot.cli.arguments.signatures import ALL_TOOLS, LATEST, AsJson, Cursor, Limit, Parameter
+from moot.cli.console.output import Output
 from moot.errors import UsageError
 from moot.plugins import TOOLS
 from moot.types.agent import Mode

@@ -2,41 +2,102 @@
 
 from __future__ import annotations
 
+import os
+import select
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
-from moot.agents.known.finding import agent_called
-from moot.cli.arguments.parameters import LATEST, PREVIOUS, Parameter
-from moot.cli.configured import configured, here
-from moot.cli.edited import with_edits
-from moot.cli.following import Follower
-from moot.cli.messages import print_messages
+from moot.agents.known import agent_named
+from moot.cli.arguments.signatures import LATEST, PREVIOUS, Parameter
+from moot.cli.console.messages import print_messages, with_edits
+from moot.cli.console.output import Output
+from moot.cli.console.results import Show
+from moot.cli.context.configuration import configured, here
+from moot.cli.context.references import copied, find_conversation
+from moot.cli.download import provide_weights
+from moot.cli.follow import Follower
 from moot.cli.options import Continue, Files, Out, RunFlags, ShowFlags, run_settings
-from moot.cli.output import Output
-from moot.cli.prompts import gather, read_schema
-from moot.cli.references import copied, find_conversation
-from moot.cli.showing import Show
-from moot.cli.weights import provide_weights
-from moot.cli.welcome.asked import ensure_model, needs_main_model
+from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
+from moot.engine.submissions import copy_of
 from moot.errors import UsageError
+from moot.features.attachments import MAX_TEXT, as_text, attach, read_whole
 from moot.guard.json_schema import check_answer
 from moot.plugins import Registry
-from moot.runtime.copies import copy_of
-from moot.types.canonical import JsonObject
+from moot.types.canonical import JsonObject, loads_object
 from moot.types.conversation import Conversation
-from moot.types.part import Part
+from moot.types.message import Part, text_part
 from moot.types.run import Prompt
+
+PATIENCE = 3.0
+"""Seconds without input on stdin before a hint is printed."""
+
+
+def gather(prompt: str | None, files: Sequence[Path], output: Output, *, needed: bool = True) -> tuple[Part, ...]:
+    """Return the parts of a message: files first, then the prompt followed by stdin.
+
+    Raise UsageError if a file is missing or too large, or if `needed` and there is no prompt.
+    """
+    parts = [_file(path, output) for path in files]
+    piped = _stdin(output, alone=prompt is None)
+    text = "\n\n".join(piece for piece in (prompt, piped) if piece)
+    if text.strip():
+        parts.append(text_part(text))
+    if not parts and needed:
+        raise UsageError("No prompt given.", fix='Pass it as an argument, as in moot run "…", or on stdin.')
+    return tuple(parts)
+
+
+def read_schema(path: Path) -> JsonObject:
+    """Read a JSON Schema from a file. Raise UsageError if it is not valid JSON."""
+    try:
+        return loads_object(read_whole(path, MAX_TEXT))
+    except ValueError as error:
+        raise UsageError(f"{str(path)!r} is not a JSON Schema: {error}") from error
+
+
+def _stdin(output: Output, *, alone: bool) -> str:
+    if sys.stdin.isatty():
+        return ""
+    descriptor = sys.stdin.fileno()
+    pieces: list[bytes] = []
+    size = 0
+    if not alone and not select.select([descriptor], [], [], PATIENCE)[0]:
+        output.say("moot: reading from stdin; use </dev/null if there is no input", "dim")
+    while piece := os.read(descriptor, 1 << 20):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_TEXT:
+            raise UsageError(f"stdin is larger than {MAX_TEXT >> 20} MiB.", fix="Shorten it, or mention the file in the prompt.")
+    return _text(b"".join(pieces), "stdin", output).removesuffix("\n")
+
+
+def _file(path: Path, output: Output) -> Part:
+    attached = attach(path)
+    if attached.note:
+        output.say(f"moot: {attached.note}", "yellow")
+    return attached.part
+
+
+def _text(data: bytes, where: str, output: Output) -> str:
+    text, note = as_text(data, where)
+    if note:
+        output.say(f"moot: {note}", "yellow")
+    return text
+
 
 _SHOWS = Registry(
     "moot.shows",
     {
-        "json": "moot.cli.showing:ShowJson",
-        "jsonl": "moot.cli.showing:ShowEvents",
-        "screen": "moot.cli.screen.show:ShowScreen",
-        "text": "moot.cli.showing:ShowText",
-        "ui": "moot.cli.showing:ShowChunks",
+        "json": "moot.cli.console.results:ShowJson",
+        "jsonl": "moot.cli.console.results:ShowEvents",
+        "screen": "moot.cli.transcript.screen:ShowScreen",
+        "text": "moot.cli.console.results:ShowText",
+        "ui": "moot.cli.console.results:ShowChunks",
     },
 )
 """Loaded by name: the screen is imported only on a terminal."""
@@ -168,11 +229,11 @@ async def _print_history(engine: Engine, existing: Conversation, output: Output)
 
 def agent_type(settings: Settings, agent: str) -> str:
     """Return the agent_type of an agent, or `moot` for an unknown agent, which the engine rejects."""
-    found = agent_called(settings, agent)
+    found = agent_named(settings, agent)
     return found.agent_type if found is not None else "moot"
 
 
 def agent_model(settings: Settings, agent: str) -> str:
     """Return the model of an agent, or `main` for an unknown agent, which the engine rejects."""
-    found = agent_called(settings, agent)
+    found = agent_named(settings, agent)
     return found.model if found is not None else "main"

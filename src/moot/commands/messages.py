@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from moot.commands.command import Choice, Choose, CommandContext, Compose, Copy, Notice, OpenConversation, Reply
 from moot.errors import NotFound, UsageError
-from moot.types.part import text_of
+from moot.types.message import text_of
 from moot.types.tree import Node
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import get_args
 
-from moot.agents.known.finding import agents_here
+from moot.agents.known import available_agents
 from moot.commands.command import Choice, Choose, CommandContext, Notice, Reply
 from moot.errors import UsageError
 from moot.plugins import TOOLS
 from moot.runtime.setup import find_agent
-from moot.tools.offers import offered
+from moot.tools.catalogue import tools_for
 from moot.types.agent import Mode
 from moot.types.model import Effort, Model
 
@@ -35,7 +35,7 @@ class AgentCommand:
     argument = "[AGENT]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        agents = agents_here(context.engine.runtime.settings)
+        agents = available_agents(context.engine.runtime.settings)
         return [Choice(name, about=agent.description) for name, agent in agents.items()]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
@@ -51,7 +51,7 @@ class HandoffCommand:
     argument = "[AGENT]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        agents = agents_here(context.engine.runtime.settings)
+        agents = available_agents(context.engine.runtime.settings)
         current = await context.current()
         return [Choice(name, about=agent.description) for name, agent in agents.items() if current is None or name != current.agent]
 
@@ -177,7 +177,7 @@ async def _offered_tools(context: CommandContext) -> str:
     settings, overrides = context.engine.runtime.settings, context.overrides
     conversation = await context.current()
     agent = find_agent(settings, overrides.agent or (conversation.agent if conversation else "default"), overrides.settings())
-    tools = offered(settings, agent)
+    tools = tools_for(settings, agent)
     if not tools:
         return "No tools are offered."
     width = max(len(tool.name) for tool in tools) + 2

@@ -6,21 +6,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from moot.config.building import build
-from moot.config.files import text_of
-from moot.config.home import KEY_VARIABLES, home_of
-from moot.config.interpolation import interpolate
-from moot.config.layers import environment, merge
-from moot.config.layers import flags as flag_layer
-from moot.config.remembered import Memory
-from moot.config.secret import secrets_of
-from moot.config.sections import NO_EFFECT_YET, SECTIONS
-from moot.config.settings import Settings
-from moot.config.tree import Node, Place, find, place_of, plain
+from moot.config.cache import Memory
+from moot.config.home import KEY_VARIABLES, home_of, read_text
+from moot.config.secrets import secrets_of
+from moot.config.settings import Settings, build
+from moot.config.tree import Node, Place, environment_layer, find, flag_layer, interpolate, merge, place_of, plain
 from moot.errors import ConfigError
 from moot.plugins import PROVIDERS, TOOLS
 from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject
+
+SECTIONS = (
+    "models",
+    "providers",
+    "agents",
+    "mcp",
+    "permissions",
+    "hooks",
+    "cron",
+    "webhooks",
+    "channels",
+    "commands",
+    "tools",
+    "server",
+    "storage",
+    "retention",
+    "imports",
+    "limits",
+    "ui",
+)
+
+NO_EFFECT_YET = ("hooks", "cron", "webhooks", "commands")
+"""Sections that are validated but have no effect in this version."""
+
 
 FILE = "config.yaml"
 
@@ -44,14 +62,14 @@ class Loaded:
     @property
     def doubt(self) -> ConfigError | None:
         """Problems that matter only when the setting is used. `moot config check` reports them."""
-        return attribute("moot.config.checking:doubts")(self.root)
+        return attribute("moot.config.validation:find_warnings")(self.root)
 
 
 def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path) -> Loaded:
     """Return the effective configuration for a folder. Raise ConfigError. Create nothing."""
     home = home or home_of(environ)
     notes: list[str] = []
-    variables, unused = environment(environ, SECTIONS)
+    variables, unused = environment_layer(environ, SECTIONS)
     notes += [f"environment variable {name} is ignored: it does not name a section, as in MOOT_SERVER__PORT" for name in unused]
     memory = Memory(home)
     known = {"providers": PROVIDERS.names(), "tools": TOOLS.names()} if variables.value else {}
@@ -62,7 +80,7 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     if project.is_file() and project != home / FILE:
         notes.append(f"{project} is ignored because the project is not trusted")
     root = _with_keys(interpolate(root, environ), environ)
-    configuration = memory.checked(plain(root), lambda: attribute("moot.config.checking:checked")(root))
+    configuration = memory.checked(plain(root), lambda: attribute("moot.config.validation:validated_json")(root))
     notes += [f"{section}: this section has no effect in this version" for section in NO_EFFECT_YET if configuration[section]]
     settings = _with_origins(build(configuration, home), root)
     return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), root)
@@ -70,7 +88,7 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
 
 def _file(path: Path, memory: Memory) -> Node:
     place = Place("user", str(path))
-    text = text_of(path)
+    text = read_text(path)
     return memory.tree(text, place, lambda: attribute("moot.config.document:parse")(text, place)) if text else Node({}, place)
 
 

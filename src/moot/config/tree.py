@@ -1,11 +1,14 @@
-"""Configuration values with the place where they were written, before validation."""
+"""Configuration values with the place where they were written: merging of layers and `${VAR}` references."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from moot.config.home import NO_SETTINGS
+from moot.errors import ConfigError
 from moot.types.canonical import Json
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -92,3 +95,133 @@ _WORDS: dict[str, Scalar] = {
 }
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
+
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^}:]*)(?::-(?P<default>[^}]*))?(?P<end>\}?)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FILES = ("user", "project")
+
+
+def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disabled: bool = False) -> Node:
+    """Return the tree with every reference in values from files replaced. `$${` is an escaped `${`.
+
+    Raise ConfigError if a variable is not set. In sections with `enabled: false`, unset variables are empty instead.
+    """
+    if isinstance(node.value, dict):
+        switch = node.value.get("enabled")
+        off = disabled or (switch is not None and switch.value is False)
+        return replace(
+            node, value={key: interpolate(child, environ, path=_join(path, key), disabled=off) for key, child in node.value.items()}
+        )
+    if isinstance(node.value, list):
+        items = enumerate(node.value)
+        return replace(node, value=[interpolate(child, environ, path=f"{path}[{at}]", disabled=disabled) for at, child in items])
+    if not isinstance(node.value, str) or "${" not in node.value or node.place.layer not in _FILES:
+        return node
+    text = _REFERENCE.sub(lambda match: _resolve(match, node, environ, path, disabled), node.value)
+    return replace(node, value=scalar(text) if node.plain else text, text=text, from_variable=True)
+
+
+def references(text: str) -> list[str]:
+    """Return the names of the variables used in a scalar."""
+    return [match["name"] for match in _REFERENCE.finditer(text) if match["name"]]
+
+
+def _resolve(match: re.Match[str], node: Node, environ: Mapping[str, str], path: str, disabled: bool) -> str:
+    if match[0] == "$${":
+        return "${"
+    name, default = match["name"], match["default"]
+    if not match["end"] or not _NAME.fullmatch(name) or (default is not None and "${" in default):
+        raise _error(
+            f"{path}: invalid reference {match[0]!r}; expected ${{NAME}} or ${{NAME:-default}}", node, "Write $${ for a literal ${."
+        )
+    found = environ.get(name)
+    if default is not None:
+        return found or default
+    if found is not None:
+        return found
+    if disabled:
+        return ""
+    raise _error(f"{path}: environment variable {name!r} is not set", node, f"Set it, or write ${{{name}:-default}}.")
+
+
+def _error(message: str, node: Node, fix: str) -> ConfigError:
+    return ConfigError(message, file=node.place.source, line=node.place.line, column=node.place.column, fix=fix)
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+PREFIX = "MOOT_"
+
+_NOTHING = Node({}, Place("default", ""))
+
+
+def environment_layer(environ: Mapping[str, str], sections: Iterable[str]) -> tuple[Node, list[str]]:
+    """Return the tree of all `MOOT_A__B=value` variables, and the names of `MOOT_` variables that don't name a setting."""
+    root: dict[str, Node] = {}
+    unused: list[str] = []
+    known = set(sections)
+    for name in sorted(environ):
+        if not name.startswith(PREFIX) or name in NO_SETTINGS:
+            continue
+        path = name.removeprefix(PREFIX).lower().split("__")
+        if len(path) == 1 and path[0] not in known:
+            unused.append(name)
+            continue
+        if not all(path):
+            raise ConfigError(f"environment variable {name} has an empty level", fix="Write levels as MOOT_SERVER__PORT.")
+        _put(root, path, Node(scalar(environ[name]), Place("environment", name), environ[name], True), name)
+    return Node(root, Place("environment", "")), unused
+
+
+def flag_layer(values: Mapping[str, Json]) -> Node:
+    """Return the tree for `{"models.main": …}`."""
+    root: dict[str, Node] = {}
+    for name, value in values.items():
+        _put(root, name.split("."), from_json(value, Place("flags", name)), name)
+    return Node(root, Place("flags", ""))
+
+
+def from_json(value: Json, place: Place) -> Node:
+    """Return a tree in which all values have the same place."""
+    if isinstance(value, dict):
+        return Node({key: from_json(item, place) for key, item in value.items()}, place)
+    if isinstance(value, list):
+        return Node([from_json(item, place) for item in value], place)
+    return Node(value, place, str(value))
+
+
+def merge(below: Node, above: Node, known: Mapping[str, Sequence[str]] | None = None, names: Sequence[str] = ()) -> Node:
+    """Return `below` overlaid with `above`. Keys from the environment match without regard to case and dashes: `LM_STUDIO` is `lm-studio`.
+
+    `known` lists further names that such keys may match below a top-level key.
+    """
+    if not isinstance(above.value, dict):
+        return above
+    result = dict(below.value) if isinstance(below.value, dict) else {}
+    for key, child in above.value.items():
+        at = _like(key, [*result, *names]) if child.place.layer == "environment" else key
+        result[at] = merge(result.get(at, _NOTHING), child, names=(known or {}).get(at, ()))
+    return replace(above if above.place.line or below is _NOTHING else below, value=result)
+
+
+def _like(key: str, candidates: Iterable[str]) -> str:
+    return next((name for name in candidates if _letters(name) == _letters(key)), key)
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _put(root: dict[str, Node], path: list[str], leaf: Node, name: str) -> None:
+    level = root
+    for step in path[:-1]:
+        child = level.setdefault(step, Node({}, leaf.place))
+        if not isinstance(child.value, dict):
+            raise ConfigError(f"{name} conflicts with {child.place.source}, which sets a value at a higher level")
+        level = child.value
+    if path[-1] in level:
+        raise ConfigError(f"{name} and {level[path[-1]].place.source or 'another variable'} both set the same key")
+    level[path[-1]] = leaf

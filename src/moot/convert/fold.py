@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from moot.convert import _tool_parts
-from moot.convert._partial import NoValue, partial_json
+from moot.convert import tool_parts
+from moot.convert.tool_parts import NoValue, partial_json
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
-from moot.types.part import Part, is_tool
+from moot.types.message import Part, is_tool
 
 ATTEMPT = "data-attempt"
 
@@ -106,15 +106,15 @@ class Folder:
             "text-end": lambda chunk: self._end("text", self._text, chunk),
             "reasoning-start": lambda chunk: self._begin("reasoning", self._reasoning, chunk),
             "reasoning-end": lambda chunk: self._end("reasoning", self._reasoning, chunk),
-            "tool-input-start": lambda chunk: self._input(chunk, _tool_parts.input_start),
-            "tool-input-available": lambda chunk: self._input(chunk, _tool_parts.input_available),
-            "tool-input-error": lambda chunk: self._input(chunk, _tool_parts.input_error),
+            "tool-input-start": lambda chunk: self._input(chunk, tool_parts.input_start),
+            "tool-input-available": lambda chunk: self._input(chunk, tool_parts.input_available),
+            "tool-input-error": lambda chunk: self._input(chunk, tool_parts.input_error),
             "tool-approval-response": self._approval_response,
             "start-step": self._start_step,
             "reset-step": self._reset_step,
             **dict.fromkeys(("start", "finish", "message-metadata"), self._merge_metadata),
             **dict.fromkeys(_PLAIN, self._plain),
-            **dict.fromkeys(_tool_parts.OUTPUTS, self._output),
+            **dict.fromkeys(tool_parts.OUTPUTS, self._output),
         }
 
     def feed(self, chunk: Chunk) -> None:
@@ -231,11 +231,11 @@ class Folder:
         if not isinstance(id, str) or not isinstance(name, str):
             return
         dynamic = bool(chunk.get("dynamic"))
-        either = change is _tool_parts.input_error  # an error finds its call by id, even if the type differs
+        either = change is tool_parts.input_error  # an error finds its call by id, even if the type differs
         index = self._find(id, None if either else dynamic)
         if index is None:
             index = len(self._parts)
-            self._parts.append(_tool_parts.new_part(chunk, dynamic=dynamic))
+            self._parts.append(tool_parts.new_part(chunk, dynamic=dynamic))
         self._change(id, index, change, chunk)
 
     def _change(self, id: str, index: int, change: Callable[[Part, Chunk], Part], chunk: Chunk) -> None:
@@ -265,8 +265,8 @@ class Folder:
 
     def _output(self, chunk: Chunk) -> None:
         id = chunk.get("toolCallId")
-        change = _tool_parts.OUTPUTS[str(chunk["type"])]
-        if not isinstance(id, str) or (change is _tool_parts.approval_request and not isinstance(chunk.get("approvalId"), str)):
+        change = tool_parts.OUTPUTS[str(chunk["type"])]
+        if not isinstance(id, str) or (change is tool_parts.approval_request and not isinstance(chunk.get("approvalId"), str)):
             return
         index = self._find_anywhere(id, _call_id)
         if index is not None:
@@ -277,7 +277,7 @@ class Folder:
             return
         index = self._find_anywhere(chunk["approvalId"], _approval_id)
         if index is not None:
-            self._change(str(self._parts[index].get("toolCallId")), index, _tool_parts.approval_response, chunk)
+            self._change(str(self._parts[index].get("toolCallId")), index, tool_parts.approval_response, chunk)
 
     def _data(self, chunk: Chunk) -> None:
         if chunk.get("transient"):

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from moot.convert.fold import in_history
 from moot.types import canonical
-from moot.types.message import Message
-from moot.types.part import Part, is_tool
+from moot.types.message import Message, Part, is_tool
 
 CHARACTERS = 4
 """Characters per token, for prose and code in most languages. CJK has fewer, so its estimate counts bytes."""

@@ -16,8 +16,7 @@ from moot.types.canonical import JsonObject
 from moot.types.channel import Channel
 from moot.types.conversation import Conversation
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.part import Part
+from moot.types.message import Message, Part
 from moot.types.run import OnBusy, Prompt, Run, Submitted
 
 MODES = get_args(Mode)

@@ -10,18 +10,31 @@ from dataclasses import dataclass
 import anyio
 
 from moot.config.settings import Settings
-from moot.engine.forgetting import finish, retain
-from moot.engine.keeping import index_on, keep, keep_for_a_moment
-from moot.engine.meaning import Meanings, read_on
-from moot.engine.owners import Owner
+from moot.engine.locks import Owner
+from moot.engine.maintenance import (
+    EmbeddingModel,
+    apply_retention,
+    embed_periodically,
+    finish_interrupted,
+    index_periodically,
+    seal_briefly,
+    seal_periodically,
+)
 from moot.engine.runs import LocalRuns
-from moot.errors import StoreError
+from moot.errors import MootError, StoreError
+from moot.plugins import AGENTS
 from moot.providers.pool import Providers
 from moot.runtime.runtime import Runtime
+from moot.runtime.setup import find_agent
 from moot.store import open_store
-from moot.types.engine import Tail
+from moot.tools.catalogue import tools_for
+from moot.tools.schema import definition
 from moot.types.ids import new_id
+from moot.types.run import Tail
 from moot.types.store import Store
+
+__all__ = ["warm"]
+
 
 INDEXING = 5.0
 """Seconds to spend on the search index when closing."""
@@ -42,7 +55,7 @@ class Engine:
     runs: LocalRuns
     tail: Tail
     providers: Providers
-    meanings: Meanings
+    meanings: EmbeddingModel
 
 
 @asynccontextmanager
@@ -79,18 +92,18 @@ async def _index(store: Store) -> None:
 async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int | None, *, serves: bool) -> AsyncGenerator[Engine, None]:
     providers = Providers(settings)
     runtime = Runtime(settings, store, providers, seed=seed)
-    meanings = Meanings(settings.home)
+    meanings = EmbeddingModel(settings.home)
     has_driven = False
     failure: Exception | None = None
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(runtime.hub.poll)
-            group.start_soon(keep, store, settings.storage.seal_after)
-            group.start_soon(finish, store)
+            group.start_soon(seal_periodically, store, settings.storage.seal_after)
+            group.start_soon(finish_interrupted, store)
             if serves:
-                group.start_soon(retain, store, lambda: runtime.settings.retention)
-                group.start_soon(index_on, store)
-                group.start_soon(read_on, store, meanings)
+                group.start_soon(apply_retention, store, lambda: runtime.settings.retention)
+                group.start_soon(index_periodically, store)
+                group.start_soon(embed_periodically, store, meanings)
             runs = LocalRuns(runtime, owner, group)
             try:
                 yield Engine(settings, store, runtime, runs, runtime.hub, providers, meanings)
@@ -101,10 +114,26 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
             group.cancel_scope.cancel()
         if has_driven and not isinstance(failure, StoreError):
             await _index(store)
-            await keep_for_a_moment(store, settings.storage.seal_after)
+            await seal_briefly(store, settings.storage.seal_after)
         if failure is not None:
             raise failure
     finally:
         with anyio.CancelScope(shield=True):
             await runtime.drawers.aclose()
             await providers.close()
+
+
+async def warm(engine: Engine) -> None:
+    """Import and create what a run of the default agent needs: its service, tool definitions, provider and dialect.
+
+    For long-running processes only. Errors are left to the run that needs the component.
+    """
+    settings = engine.settings
+    try:
+        AGENTS.make("moot")
+        agent = find_agent(settings, "default", {})
+        for tool in tools_for(settings, agent):
+            definition(tool)
+        await engine.providers.choices(agent.model or "main", settings.models.fallback)
+    except MootError as error:
+        log.info("could not preload the first run: %s", error.message)

@@ -12,12 +12,12 @@ from moot.errors import MootError
 from moot.runtime.runtime import Runtime
 from moot.types.run import Run
 
-__all__ = ["Parking"]
+__all__ = ["ParkedRuns"]
 
 log = logging.getLogger("moot.engine")
 
 
-class Parking:
+class ParkedRuns:
     """The runs parked in this process. Its tasks run in the given group."""
 
     def __init__(

@@ -11,15 +11,14 @@ from typing import cast
 import anyio
 from anyio.abc import TaskGroup
 
-from moot.engine.hearing import Hearing
-from moot.engine.owners import Owner
-from moot.engine.parking import Parking
-from moot.engine.submissions import going_on, submission_of
-from moot.engine.titles import entitle
+from moot.engine.cancels import CancelListener
+from moot.engine.locks import Owner
+from moot.engine.parking import ParkedRuns
+from moot.engine.submissions import continuation_of, submission_of
+from moot.engine.titles import generate_title
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
-from moot.runtime.answers import give
-from moot.runtime.drive import drive
-from moot.runtime.leftovers import kill_left_by
+from moot.runtime.answers import give_answer
+from moot.runtime.drive import drive, kill_left_by
 from moot.runtime.runtime import Runtime
 from moot.types.approval import Answer
 from moot.types.conversation import Conversation
@@ -49,8 +48,8 @@ class LocalRuns:
         self._owner = owner
         self._group = group
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self._hearing = Hearing(runtime, group, self._scopes.keys(), self._cancel_here)
-        self._parking = Parking(runtime, group, self.cancel, self.wake)
+        self._hearing = CancelListener(runtime, group, self._scopes.keys(), self._cancel_here)
+        self._parking = ParkedRuns(runtime, group, self.cancel, self.wake)
         self._cancelled: set[str] = set()
         """Runs to end as cancelled as soon as they are claimed here."""
         self._claiming: Counter[str] = Counter()
@@ -70,7 +69,7 @@ class LocalRuns:
         existing = await self._existing(prompt)
         submission = await submission_of(self._runtime, prompt, existing, self._owner.id)
         if existing is not None and existing.follows:  # only after everything that can be rejected was checked
-            prompt = await going_on(self._runtime, prompt, existing)
+            prompt = await continuation_of(self._runtime, prompt, existing)
             submission = await submission_of(self._runtime, prompt, await self._existing(prompt), self._owner.id)
         with self._claim_of(submission.run.id):
             accepted = await self._runtime.store.records.submit(submission)
@@ -140,7 +139,7 @@ class LocalRuns:
 
     async def answer(self, approval: str, answer: Answer, *, wake: bool = True) -> None:
         """Implement `Runs.answer`. Without `wake` the run is not resumed: more answers follow, then `wake`."""
-        stored = await give(self._runtime, approval, answer)
+        stored = await give_answer(self._runtime, approval, answer)
         self._runtime.hub.ring()
         self._notify()
         if wake:
@@ -286,7 +285,7 @@ class LocalRuns:
     async def _entitle(self, run: Run) -> None:
         """Generate a title after the answer, without delaying or affecting it."""
         try:
-            await entitle(self._runtime, run)
+            await generate_title(self._runtime, run)
         except Exception as error:  # noqa: BLE001  a provider may raise anything, and a title must not fail a run
             log.warning("could not generate a title: %s", error, extra=_about(run))
         finally:

@@ -1,4 +1,4 @@
-"""Preparing a prompt for storage: agent, model, settings, and a new conversation if needed."""
+"""Preparing a prompt for storage: agent, model, settings, and the conversation it goes to."""
 
 from __future__ import annotations
 
@@ -8,20 +8,33 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.guard.json_schema import check_schema
 from moot.plugins import AGENTS, TOOLS
-from moot.runtime.naming import first_line
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
-from moot.tools.client import client_tools
+from moot.runtime.titles import first_line
+from moot.tools.schema import client_tools
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, Conversations
 from moot.types.ids import new_id
 from moot.types.message import Message
 from moot.types.run import Prompt, Run
 from moot.types.store import Submission
 from moot.types.token import LOCAL_USER
+from moot.types.tree import copy_key
 
-__all__ = ["going_on", "submission_of"]
+__all__ = ["continuation_of", "copy_of", "submission_of"]
+
+
+async def copy_of(conversations: Conversations, conversation: Conversation) -> Conversation | None:
+    """Return the linked copy that continues the conversation's current head, or None if there is none.
+
+    The next prompt goes to the copy, so faces show the copy.
+    """
+    if not conversation.follows or conversation.head is None:
+        return None
+    head = await conversations.message(conversation.head, conversation=conversation.id)
+    copy = await conversations.by_key(copy_key(conversation.id, head.id, head.last_seq))
+    return copy if copy is not None and copy.deleted_at is None else None
 
 
 async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation | None, owner: str) -> Submission:
@@ -69,7 +82,7 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
     )
 
 
-async def going_on(runtime: Runtime, prompt: Prompt, existing: Conversation) -> Prompt:
+async def continuation_of(runtime: Runtime, prompt: Prompt, existing: Conversation) -> Prompt:
     """Return the prompt for the conversation that continues the existing one: an imported conversation continues in its linked copy."""
     going = await runtime.store.tree.continuation(existing.id, message=prompt.edits or prompt.answers or prompt.parent)
     if going.conversation.id == existing.id:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 
 from moot.guard.terminal import clean
-from moot.runtime.aside import aside
-from moot.runtime.naming import shortened
+from moot.runtime.auxiliary import auxiliary_call
 from moot.runtime.runtime import Runtime
-from moot.types.message import Message
+from moot.runtime.titles import shorten
+from moot.types.message import Message, text_of, text_part
 from moot.types.model import ModelSettings
-from moot.types.part import text_of, text_part
 from moot.types.run import Run
 from moot.types.served import Served
 
-__all__ = ["cleaned", "entitle"]
+__all__ = ["clean_title", "generate_title"]
 
 TITLE = 60
 """Maximum length of a model's title."""
@@ -31,7 +30,7 @@ _LABEL = re.compile(r"^title\s*:\s*", re.IGNORECASE)
 _WRAPPING = " \"'`*_#“”„«»‘’"
 
 
-async def entitle(runtime: Runtime, run: Run) -> None:
+async def generate_title(runtime: Runtime, run: Run) -> None:
     """Generate a title with the small model after the conversation's first answer. Does nothing without a small model.
 
     Raise MootError and its subclasses if the model or the store fails.
@@ -49,8 +48,10 @@ async def entitle(runtime: Runtime, run: Run) -> None:
     if not excerpt:
         return
     prompt = Message("0", "user", (text_part(excerpt),))
-    answer = await aside(runtime, run.conversation, "title", _SYSTEM, [prompt], model="small", settings=ModelSettings(temperature=0.3))
-    if title := cleaned(answer):
+    answer = await auxiliary_call(
+        runtime, run.conversation, "title", _SYSTEM, [prompt], model="small", settings=ModelSettings(temperature=0.3)
+    )
+    if title := clean_title(answer):
         await store.conversations.rename(run.conversation, title, "model")
         runtime.hub.touch(run.conversation)
 
@@ -61,10 +62,10 @@ async def _beginning(runtime: Runtime, run: Run) -> str:
     return "\n\n".join(f"{role}:\n{text}" for role, text in texts if text)
 
 
-def cleaned(answer: str) -> str:
+def clean_title(answer: str) -> str:
     """Return a model's answer as a one-line title, or an empty string if it contains none."""
     for line in clean(_THOUGHTS.sub("", answer)).splitlines():
         bare = _LABEL.sub("", " ".join(line.split()).strip(_WRAPPING)).strip(_WRAPPING).removesuffix(".")
         if any(character.isalnum() for character in bare):
-            return shortened(bare, TITLE)
+            return shorten(bare, TITLE)
     return ""

@@ -10,17 +10,83 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from moot.formats._documents import Document, broken, documents, facts_of, glance
-from moot.formats._saying import Output, Said, call, entries_of, file, output_value, reasoning
-from moot.formats._source.fields import flag, items, objects, text
-from moot.formats._writing import fidelity_of, files_of_agents
-from moot.formats.anthropic_writing import request
+from moot.formats.kit.documents import Document, documents, facts_of, peek, unreadable
+from moot.formats.kit.fidelity import assistant_files, fidelity_of
+from moot.formats.kit.fields import flag, items, objects, text
+from moot.formats.kit.records import Output, SessionRecord, entries_of, file, output_value, reasoning, tool_call
+from moot.formats.kit.steps import Step, output_text, records_of
 from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Keeping, Written
-from moot.types.message import Role
-from moot.types.part import Part, text_part
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Part, Role, is_settled, text_of, text_part, tool_name
 
-__all__ = ["Anthropic"]
+__all__ = ["Anthropic", "_request"]
+
+
+def _request(exported: ExportedConversation) -> JsonObject:
+    """Return the active branch as the body of a request. Leading instructions become `system`."""
+    conversation, messages = exported.conversation, list(exported.messages)
+    system = text_of(messages.pop(0).parts) if messages and messages[0].role == "system" else ""
+    about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
+    records = records_of(messages, _write_content, _write_step)
+    return {**{name: value for name, value in about.items() if value}, "system": system, "messages": list[Json](records)}
+
+
+def _write_step(step: Step, alone: bool) -> Iterator[JsonObject]:
+    """Yield a model call, then its tool outputs as a user message."""
+    blocks: list[Json] = [block for part in step.reasoning for block in _write_reasoning(part)]
+    if step.text or (alone and not step.calls and not blocks):
+        blocks.append({"type": "text", "text": step.text})
+    blocks += [_write_call(call) for call in step.calls]
+    if blocks:
+        yield {"role": "assistant", "content": blocks}
+    outputs: list[Json] = [_write_output(call) for call in step.calls if is_settled(call)]
+    if outputs:
+        yield {"role": "user", "content": outputs}
+
+
+def _write_call(call: Part) -> JsonObject:
+    return {"type": "tool_use", "id": call.get("toolCallId", ""), "name": tool_name(call), "input": call.get("input")}
+
+
+def _write_reasoning(part: Part) -> Iterator[JsonObject]:
+    """Yield a reasoning block. Only Anthropic's own signatures are included."""
+    metadata = part.get("providerMetadata")
+    own = metadata.get("anthropic") if isinstance(metadata, dict) else None
+    sealed = own if isinstance(own, dict) else {}
+    if isinstance(data := sealed.get("redactedData"), str):
+        yield {"type": "redacted_thinking", "data": data}
+    elif part.get("text"):
+        signature = sealed.get("signature")
+        yield {"type": "thinking", "thinking": part["text"], **({"signature": signature} if isinstance(signature, str) else {})}
+
+
+def _write_output(call: Part) -> JsonObject:
+    block: JsonObject = {"type": "tool_result", "tool_use_id": call.get("toolCallId", ""), "content": output_text(call)}
+    return block if call.get("state") == "output-available" else {**block, "is_error": True}
+
+
+def _write_content(parts: tuple[Part, ...]) -> Json:
+    """Return text if there are no files, otherwise blocks."""
+    if not any(part.get("type") == "file" for part in parts):
+        return text_of(parts)
+    blocks: list[Json] = []
+    for part in parts:
+        if part.get("type") == "text" and part.get("text"):
+            blocks.append({"type": "text", "text": part["text"]})
+        elif part.get("type") == "file":
+            blocks.append(_write_file(part))
+    return blocks
+
+
+def _write_file(part: Part) -> JsonObject:
+    url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
+    kind = "image" if media_type.startswith("image/") else "document"
+    head, _, data = url.partition(",")
+    is_data = head.startswith("data:") and head.endswith(";base64")
+    source: JsonObject = {"type": "base64", "media_type": media_type, "data": data} if is_data else {"type": "url", "url": url}
+    block: JsonObject = {"type": kind, "source": source}
+    return {**block, "title": part["filename"]} if kind == "document" and part.get("filename") else block
+
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _OWN = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use", "search_result"})
@@ -33,13 +99,13 @@ class Anthropic:
     version = 1
     suffix = ".json"
     words = "messages for Anthropic's API and compatible services"
-    holds: ClassVar[Mapping[str, Keeping]] = {
+    holds: ClassVar[Mapping[str, FidelityLevel]] = {
         **dict.fromkeys(("messages", "pictures", "files", "titles"), "kept"),
         **dict.fromkeys(("reasoning", "signatures", "tool calls"), "approximated"),
     }
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        seen = glance(head)
+        seen = peek(head)
         if seen is None or not seen.messages:
             return False
         messages = [one for one in seen.messages if "role" in one]
@@ -50,10 +116,10 @@ class Anthropic:
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for document in documents(path):
-            yield ImportedConversation(document.id, entries_of(_said(document)))
+            yield ImportedConversation(document.id, entries_of(_records(document)))
 
-    def write(self, exported: ExportedConversation) -> Written:
-        return Written(dumps(request(exported)) + b"\n", fidelity_of(exported, self.holds, *files_of_agents(exported)))
+    def write(self, exported: ExportedConversation) -> ExportFile:
+        return ExportFile(dumps(_request(exported)) + b"\n", fidelity_of(exported, self.holds, *assistant_files(exported)))
 
 
 def _is_message(value: JsonObject) -> bool:
@@ -63,33 +129,33 @@ def _is_message(value: JsonObject) -> bool:
     return not isinstance(content, list) or all(isinstance(block, dict) and "image_url" not in block for block in content)
 
 
-def _said(document: Document) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+def _records(document: Document) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
     yield facts_of(document.about)
     if document.about:
         yield ImportedRecord(document.around, document.about)
     if parts := _content(document.about.get("system")):
-        yield Said("system", "system", document.around, tuple(parts))
+        yield SessionRecord("system", "system", document.around, tuple(parts))
     for number, record in enumerate(document.records, 1):
         role = _ROLES.get(text(record.value, "role"))
         if record.value is None or role is None or record.problem:
-            yield broken(record)
+            yield unreadable(record)
         else:
             yield from _message(str(number), role, record.raw, record.value)
 
 
-def _message(id: str, role: Role, raw: bytes, value: JsonObject) -> Iterator[Said]:
+def _message(id: str, role: Role, raw: bytes, value: JsonObject) -> Iterator[SessionRecord]:
     """Yield the message. Tool outputs in a user message belong to the preceding answer; its other content is a prompt."""
     blocks = objects(value, "content")
     results = [block for block in blocks if block.get("type") == "tool_result"]
     if role == "user" and results:
         outputs = tuple(Output(text(one, "tool_use_id"), _output(one), flag(one, "is_error")) for one in results)
-        yield Said(f"{id}.outputs", "assistant", raw, outputs=outputs)
+        yield SessionRecord(f"{id}.outputs", "assistant", raw, outputs=outputs)
         blocks = [block for block in blocks if block.get("type") != "tool_result"]
         if not blocks:
             return
     parts = _content(list[Json](blocks)) if blocks else _content(value.get("content"))
     outputs = tuple(_server_output(block) for block in blocks if _is_server_result(block))
-    yield Said(id, role, raw, tuple(parts), outputs)
+    yield SessionRecord(id, role, raw, tuple(parts), outputs)
 
 
 def _content(content: Json) -> list[Part]:
@@ -110,9 +176,9 @@ def _block(block: JsonObject) -> Part:
         case "redacted_thinking":
             return reasoning("", {"anthropic": {"redactedData": text(block, "data")}})
         case "tool_use":
-            return call(text(block, "id"), text(block, "name"), block.get("input"))
+            return tool_call(text(block, "id"), text(block, "name"), block.get("input"))
         case "server_tool_use":
-            return {**call(text(block, "id"), text(block, "name"), block.get("input")), "providerExecuted": True}
+            return {**tool_call(text(block, "id"), text(block, "name"), block.get("input")), "providerExecuted": True}
         case "image" | "document":
             return _source(block)
         case _:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
-from moot.formats._writing import fidelity_of, file_word, pretty
+from moot.formats.kit.fidelity import fidelity_of, file_kind, pretty
 from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.format import ExportedConversation, ImportedConversation, Keeping, Written
-from moot.types.message import Message
-from moot.types.part import Part, is_tool, tool_name
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation
+from moot.types.message import Message, Part, is_tool, tool_name
 
 __all__ = ["Ipynb"]
 
@@ -27,7 +26,7 @@ class Ipynb:
     version = 1
     suffix = ".ipynb"
     words = "a notebook with the answers' Python code in runnable cells"
-    holds: Mapping[str, Keeping] = {
+    holds: Mapping[str, FidelityLevel] = {
         **dict.fromkeys(("messages", "pictures", "titles", "models"), "kept"),
         **dict.fromkeys(("reasoning", "tool calls", "files", "other parts", "times"), "approximated"),
     }
@@ -39,7 +38,7 @@ class Ipynb:
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         raise UsageError("Can't read notebooks: the format is write-only.", fix="Use moot export -f json to move a conversation.")
 
-    def write(self, exported: ExportedConversation) -> Written:
+    def write(self, exported: ExportedConversation) -> ExportFile:
         conversation = exported.conversation
         cells: list[Json] = [_markdown("title", [f"# {conversation.title or 'Conversation'}"])]
         for number, message in enumerate(exported.messages, 1):
@@ -55,7 +54,7 @@ class Ipynb:
             "nbformat": 4,
             "nbformat_minor": 5,
         }
-        return Written(dumps(document) + b"\n", fidelity_of(exported, self.holds))
+        return ExportFile(dumps(document) + b"\n", fidelity_of(exported, self.holds))
 
 
 def _cells(message: Message, number: int) -> Iterator[JsonObject]:
@@ -118,9 +117,9 @@ def _call(part: Part) -> str:
 
 def _file(part: Part, pictures: dict[str, Json]) -> str:
     url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
-    name = str(part.get("filename") or file_word(part).removesuffix("s"))
+    name = str(part.get("filename") or file_kind(part).removesuffix("s"))
     head, _, data = url.partition(",")
-    if file_word(part) == "pictures" and head.startswith("data:") and head.endswith(";base64"):
+    if file_kind(part) == "pictures" and head.startswith("data:") and head.endswith(";base64"):
         attached = f"picture-{len(pictures) + 1}"
         pictures[attached] = {media_type: data}
         return f"![{_plain(name)}](attachment:{attached})"

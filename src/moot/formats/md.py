@@ -48,22 +48,136 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from moot.errors import UsageError
-from moot.formats._md_writing import document, does_not_fit
-from moot.formats._saying import Output, Said, call, entries_of, file, reasoning, step
-from moot.formats._source.fields import milliseconds, text
-from moot.formats._source.pieces import parsed, value_in, whole
-from moot.formats._steps import weaker
-from moot.formats._writing import fidelity_of
-from moot.types.canonical import JsonObject
-from moot.types.format import ExportedConversation, ImportedConversation, ImportedFacts, ImportedRecord, Keeping, Written
-from moot.types.message import Role
-from moot.types.part import Part, text_part
+from moot.formats.kit.fidelity import fidelity_of, pretty
+from moot.formats.kit.fields import milliseconds, text
+from moot.formats.kit.json import json_value, parse_json, read_document
+from moot.formats.kit.records import Output, SessionRecord, entries_of, file, reasoning, step, tool_call
+from moot.formats.kit.steps import approximate, output_text
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Message, Part, Role, is_settled, is_tool, text_of, text_part, tool_name
 
-__all__ = ["SIGN", "Markdown"]
+__all__ = ["SIGN", "Markdown", "does_not_fit", "markdown_of"]
+
+
+_WHO = {"user": "User", "assistant": "Assistant", "system": "System"}
+_LATEST = 253_402_300_799_000
+_LINE = 100
+"""Maximum number of characters of a tool input written on one line."""
+
+
+def markdown_of(exported: ExportedConversation, sign: re.Pattern[str]) -> bytes:
+    """Return the active branch as Markdown. Lines that match `sign` are escaped with a backslash."""
+    conversation = exported.conversation
+    front = {"id": conversation.id, "title": conversation.title, "model": conversation.model, "created": _time(conversation.created_at)}
+    lines = ["---", "moot: conversation", *(f"{name}: {dumps(value).decode()}" for name, value in front.items() if value), "---", ""]
+    title = " ".join(conversation.title.split())
+    if title and sign.fullmatch(heading := f"# {title}") is None:
+        lines += [heading, ""]
+    sections = [_section(message, sign) for message in exported.messages]
+    return ("\n".join(lines) + "\n" + "\n".join(sections)).encode("utf-8", "replace")
+
+
+def does_not_fit(part: Part) -> bool:
+    """Return whether a part has no Markdown form that can be read back unchanged."""
+    kind = part.get("type")
+    if kind == "file":
+        return not str(part.get("url", "")).startswith("data:") or re.search(r"[)\s]", str(part["url"])) is not None
+    if kind == "reasoning":
+        return not part.get("text")
+    return kind not in ("text", "reasoning", "step-start", "steering-message") and not is_tool(part)
+
+
+def _section(message: Message, sign: re.Pattern[str]) -> str:
+    """Return a message as a heading and its body. A body that ends with an empty line gets another one, so that it is read back."""
+    facts = [_time(message.created_at), _plain(str(message.metadata.get("model") or ""))]
+    if facts[1] and (provider := message.metadata.get("provider")):
+        facts[1] += f"@{_plain(str(provider))}"
+    heading = " · ".join(["## " + _WHO[message.role], *filter(None, facts)])
+    body = "\n\n".join(_message_blocks(message.parts, sign))
+    return f"{heading}\n\n{body}\n" + ("\n" if body.endswith("\n") else "")
+
+
+def _message_blocks(parts: tuple[Part, ...], sign: re.Pattern[str]) -> Iterator[str]:
+    """Yield the blocks of a message. Adjacent texts are joined."""
+    pending = ""
+    for part in parts:
+        kind = part.get("type")
+        if kind == "text":
+            pending += str(part.get("text", ""))
+            continue
+        block = "" if does_not_fit(part) else _block(part, sign)
+        if block:
+            if pending:
+                yield _escaped(pending, sign)
+            pending = ""
+            yield block
+    if pending:
+        yield _escaped(pending, sign)
+
+
+def _block(part: Part, sign: re.Pattern[str]) -> str:
+    if is_tool(part):
+        return _call(part, sign)
+    match part.get("type"):
+        case "reasoning" if part.get("text"):
+            return f"<details>\n<summary>Reasoning</summary>\n\n{_escaped(str(part['text']), sign)}\n\n</details>"
+        case "file":
+            picture = "!" if str(part.get("mediaType", "")).startswith("image/") else ""
+            name = re.sub(r"[][\n]", " ", str(part.get("filename", "")))
+            return f"{picture}[{name}]({part['url']})"
+        case "steering-message":
+            pieces = part.get("parts")
+            words = text_of([piece for piece in pieces if isinstance(piece, dict)]) if isinstance(pieces, list) else ""
+            return "\n".join(f"> {line}" for line in f"**Meanwhile:** {words}".split("\n"))
+        case _:
+            return ""
+
+
+def _call(part: Part, sign: re.Pattern[str]) -> str:
+    name = re.sub(r"[<>\s]", "_", tool_name(part)) or "tool"
+    pieces = [f"<details>\n<summary>Tool: {name}</summary>"]
+    pieces.append(_fenced(_value(part.get("input")), "json", sign))
+    if is_settled(part):
+        pieces.append(_fenced(_output(part), "output" if part.get("state") == "output-available" else "error", sign))
+    return "\n\n".join([*pieces, "</details>"])
+
+
+def _value(value: Json) -> str:
+    short = dumps(value).decode()
+    return short if len(short) <= _LINE else pretty(value)
+
+
+def _output(part: Part) -> str:
+    output = part.get("output")
+    return pretty(output) if part.get("state") == "output-available" and not isinstance(output, str) else output_text(part)
+
+
+def _fenced(text: str, kind: str, sign: re.Pattern[str]) -> str:
+    longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{kind}\n{_escaped(text, sign)}\n{fence}"
+
+
+def _escaped(text: str, sign: re.Pattern[str]) -> str:
+    return "\n".join(f"\\{line}" if sign.fullmatch(line) else line for line in text.split("\n"))
+
+
+def _plain(word: str) -> str:
+    return " ".join(word.replace("·", " ").split())
+
+
+def _time(ms: int) -> str:
+    if not 0 < ms <= _LATEST:
+        return ""
+    at = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{at}.{ms % 1000:03}Z" if ms % 1000 else f"{at}Z"
+
 
 _NAMES: dict[str, Role] = {
     **dict.fromkeys(("user", "you", "human", "prompt"), "user"),
@@ -87,7 +201,7 @@ class Markdown:
     version = 1
     suffix = ".md"
     words = "text that reads well everywhere, including the terminal"
-    holds: ClassVar[Mapping[str, Keeping]] = {
+    holds: ClassVar[Mapping[str, FidelityLevel]] = {
         **dict.fromkeys(("messages", "reasoning", "pictures", "files", "times", "models", "titles"), "kept"),
         **dict.fromkeys(("tool calls", "other parts"), "approximated"),
     }
@@ -103,7 +217,7 @@ class Markdown:
         return {"user", "assistant"} <= roles
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        data = whole(path)
+        data = read_document(path)
         front = _FRONT.match(data)
         about = _about(front[1]) if front is not None else {}
         lines = data.splitlines(keepends=True) if b"\n" not in data else data[front.end() if front else 0 :].split(b"\n")
@@ -111,12 +225,12 @@ class Markdown:
         if not any(role for role, _ in sections) and not about:
             raise UsageError(f"{str(path)!r} has no headings with roles, such as '## User'.")
         id = text(about, "id") or hashlib.sha256(data).hexdigest()
-        yield ImportedConversation(id, entries_of(_said(data[: front.end()] if front else b"", about, sections)))
+        yield ImportedConversation(id, entries_of(_records(data[: front.end()] if front else b"", about, sections)))
 
-    def write(self, exported: ExportedConversation) -> Written:
+    def write(self, exported: ExportedConversation) -> ExportFile:
         lost = [part for message in exported.messages for part in message.parts if does_not_fit(part)]
         steered = sum(any(part.get("type") == "steering-message" for part in message.parts) for message in exported.messages)
-        return Written(document(exported, SIGN), weaker(fidelity_of(exported, self.holds, *lost), "messages", steered))
+        return ExportFile(markdown_of(exported, SIGN), approximate(fidelity_of(exported, self.holds, *lost), "messages", steered))
 
 
 def _role(line: bytes) -> Role | None:
@@ -131,7 +245,7 @@ def _about(front: bytes) -> JsonObject:
         name, colon, value = line.partition(": ")
         about[name] = value
         with suppress(ValueError):
-            about[name] = parsed(value.encode()) if colon and value.startswith('"') else value
+            about[name] = parse_json(value.encode()) if colon and value.startswith('"') else value
     return about
 
 
@@ -146,9 +260,9 @@ def _sections(lines: list[bytes]) -> list[tuple[Role | None, list[bytes]]]:
     return found
 
 
-def _said(
+def _records(
     front: bytes, about: JsonObject, sections: list[tuple[Role | None, list[bytes]]]
-) -> Iterator[Said | ImportedRecord | ImportedFacts]:
+) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
     before = b"\n".join(sections[0][1])
     title = text(about, "title") or next(
         (line[2:].decode("utf-8", "replace").strip() for line in sections[0][1] if line.startswith(b"# ")), ""
@@ -163,7 +277,7 @@ def _said(
         heading, *rest = [line.decode("utf-8", "replace") for line in lines]
         parts, outputs = _parts("\n".join(rest), number)
         at, model = _facts(heading)
-        yield Said(str(number), role, raw, parts, outputs, at=at, step=step(model) if model and role == "assistant" else None)
+        yield SessionRecord(str(number), role, raw, parts, outputs, at=at, step=step(model) if model and role == "assistant" else None)
 
 
 def _facts(heading: str) -> tuple[int, str]:
@@ -235,12 +349,12 @@ def _details(lines: list[str], id: str) -> tuple[Part, list[Output]] | str:
     named = re.fullmatch(r"<summary>Tool: (.+)</summary>", summary)
     if named is None:
         return summary
-    blocks = dict(_blocks(iter(lines[1:])))
+    blocks = dict(_fenced_blocks(iter(lines[1:])))
     outputs = [Output(id, blocks[kind], kind == "error") for kind in ("output", "error") if kind in blocks]
-    return call(id, named[1], value_in(blocks.get("json") or None)), outputs
+    return tool_call(id, named[1], json_value(blocks.get("json") or None)), outputs
 
 
-def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
+def _fenced_blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
     """Yield the kind and the text of each fenced block."""
     for line in lines:
         opened = _FENCE.fullmatch(line)

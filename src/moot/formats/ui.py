@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from moot.formats._documents import Document, broken, documents, facts_of, glance
-from moot.formats._saying import counted
-from moot.formats._source.fields import milliseconds, obj, objects, text
-from moot.formats._writing import fidelity_of
+from moot.formats.kit.documents import Document, documents, facts_of, peek, unreadable
+from moot.formats.kit.fidelity import fidelity_of
+from moot.formats.kit.fields import milliseconds, obj, objects, text
+from moot.formats.kit.records import with_counts
 from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.format import Entry, ExportedConversation, ImportedConversation, ImportedMessage, ImportedRecord, Keeping, Written
+from moot.types.format import Entry, ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedMessage, ImportedRecord
 from moot.types.message import Message, Role
 
 __all__ = ["Ui"]
@@ -29,7 +29,7 @@ class Ui:
     version = 1
     suffix = ".json"
     words = "messages for user interfaces built with the AI SDK"
-    holds: ClassVar[Mapping[str, Keeping]] = dict.fromkeys(
+    holds: ClassVar[Mapping[str, FidelityLevel]] = dict.fromkeys(
         (
             *("messages", "reasoning", "signatures", "tool calls", "pictures", "files", "other parts"),
             *("times", "models", "usage", "costs", "titles"),
@@ -38,19 +38,19 @@ class Ui:
     )
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        seen = glance(head)
+        seen = peek(head)
         return seen is not None and bool(seen.messages) and "moot" not in seen.about and all(_is_message(one) for one in seen.messages)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for document in documents(path):
-            yield ImportedConversation(document.id, counted(_entries(document)))
+            yield ImportedConversation(document.id, with_counts(_entries(document)))
 
-    def write(self, exported: ExportedConversation) -> Written:
+    def write(self, exported: ExportedConversation) -> ExportFile:
         conversation = exported.conversation
         about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
         messages = [_message(message) for message in exported.messages]
         document = {**{name: value for name, value in about.items() if value}, "messages": messages}
-        return Written(dumps(document) + b"\n", fidelity_of(exported, self.holds))
+        return ExportFile(dumps(document) + b"\n", fidelity_of(exported, self.holds))
 
 
 def _message(message: Message) -> JsonObject:
@@ -75,7 +75,7 @@ def _entries(document: Document) -> Iterator[Entry]:
         value = record.value
         role = _ROLES.get(text(value, "role"))
         if value is None or role is None or record.problem:
-            yield broken(record)
+            yield unreadable(record)
             continue
         id = text(value, "id")
         id = id if id and id not in seen else f"{id}#{number}"

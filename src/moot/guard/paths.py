@@ -12,8 +12,7 @@ from secrets import token_hex
 from typing import BinaryIO, Literal, TypeAlias
 
 from moot.errors import Refused
-from moot.guard.descent import DIRECTORY, Place, enter, missing, refuse_own
-from moot.guard.roots import Roots, is_own
+from moot.guard.roots import DIRECTORY, Place, Roots, enter, is_own, missing_error, refuse_own
 
 __all__ = ["Entry", "Kind", "Paths", "Stamp", "stamp"]
 
@@ -156,7 +155,7 @@ def stamp(status: os.stat_result) -> Stamp:
 
 def _existing(roots: Roots, path: str, place: Place) -> os.stat_result:
     if place.status is None:
-        raise missing(roots, path)
+        raise missing_error(roots, path)
     return place.status
 
 

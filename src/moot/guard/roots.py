@@ -1,16 +1,25 @@
-"""The folders that tools may access, however a path is spelled, except moot's own folder inside them."""
+"""The folders that tools may access, and resolution of a path inside them, safe against links and races.
+
+Paths are resolved one component at a time, with descriptors that never follow links. So the checked file is the opened one, even if files
+are renamed concurrently. (openat2 with RESOLVE_BENEATH would do the same, but only for a single root.)
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import stat
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from moot.errors import Refused, UsageError
+from moot.errors import NotFound, Refused, UsageError
 
-__all__ = ["Roots", "folders", "is_own"]
+__all__ = ["DIRECTORY", "Place", "Roots", "enter", "folders", "is_own", "missing_error", "refuse_own"]
+
 
 PATH_BYTES = 4095
 """Limit of other programs."""
@@ -90,3 +99,128 @@ def _folder_of(uri: str) -> Path:
         message = f"allowed_uris: {uri!r} is neither an absolute path nor a file: URI"
         raise UsageError(message, fix="write it like /home/me/work or file:///home/me/work")
     return Path(os.path.normpath("/" + path.lstrip("/")))
+
+
+LINKS = 40
+
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_PATH needs only permission to traverse the directory, not to read it
+_WALK = DIRECTORY | getattr(os, "O_PATH", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The end of a resolved path: an open folder and a name in it, `.` for the folder itself."""
+
+    folder: int
+    name: str
+    status: os.stat_result | None
+    """Status of the name itself, not of a link's target. None = does not exist."""
+    path: Path
+    """The real path."""
+
+
+@contextmanager
+def enter(roots: Roots, path: str, *, create: bool = False) -> Generator[Place]:
+    """Resolve a path and keep its folder open during the block. With `create`, missing folders are created.
+
+    Raise Refused if it is outside of the roots or can't be opened, NotFound if a folder is missing.
+    """
+    with ExitStack() as stack:
+        try:
+            yield _Descent(roots, path, stack, create).place()
+        except FileNotFoundError as error:
+            raise missing_error(roots, path) from error
+        except OSError as error:
+            raise Refused(f"{path!r}: {error.strerror or error}") from error
+
+
+def missing_error(roots: Roots, path: str) -> NotFound:
+    """Return the error for a path that does not exist."""
+    return NotFound(f"{path!r} does not exist (relative paths start at {str(roots.directory)!r})")
+
+
+def refuse_own(path: str, folder: int) -> None:
+    """Raise Refused if the open folder is moot's own."""
+    if is_own(folder):
+        raise Refused(f"{path!r} is in moot's own data folder, which tools can't access")
+
+
+class _Descent:
+    def __init__(self, roots: Roots, path: str, stack: ExitStack, create: bool) -> None:
+        self._roots = roots
+        self._path = path
+        self._stack = stack
+        self._create = create
+        self._links = 0
+        self._from_link = 0
+        """Number of remaining components that come from a link."""
+        self._begin(roots.spelled(path), ())
+
+    def _begin(self, spelled: str, rest: Iterable[str]) -> None:
+        self._root, parts = self._roots.start(self._path, spelled)
+        self._ahead = deque([*parts, *rest])
+        self._names: list[str] = []
+        self._folders = [self._opened(os.open(self._root, _WALK))]
+
+    def _opened(self, descriptor: int) -> int:
+        self._stack.callback(os.close, descriptor)
+        refuse_own(self._path, descriptor)
+        return descriptor
+
+    def place(self) -> Place:
+        while self._ahead:
+            name = self._ahead.popleft()
+            linked, self._from_link = self._from_link > 0, max(0, self._from_link - 1)
+            if name == "..":
+                self._up()
+                continue
+            status = self._status(name, linked)
+            if status is not None and stat.S_ISLNK(status.st_mode):
+                self._follow(name)
+            elif not self._ahead:
+                return self._last(name, status)
+            else:
+                self._down(name)
+        return self._last(".", os.fstat(self._folders[-1]))
+
+    def _last(self, name: str, status: os.stat_result | None) -> Place:
+        return Place(self._folders[-1], name, status, self._root.joinpath(*self._names, name))
+
+    def _status(self, name: str, linked: bool) -> os.stat_result | None:
+        try:
+            return os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False)
+        except FileNotFoundError:
+            if linked:
+                raise Refused(f"{self._path!r} goes through a broken link") from None
+            if not self._ahead:
+                return None
+            if not self._create or ".." in self._ahead:
+                raise
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=self._folders[-1])
+        return os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False)
+
+    def _down(self, name: str) -> None:
+        descriptor = self._opened(os.open(name, _WALK, dir_fd=self._folders[-1]))
+        self._folders.append(descriptor)
+        self._names.append(name)
+
+    def _up(self) -> None:
+        if self._names:
+            self._names.pop()
+            self._folders.pop()
+        else:  # above the root: allowed if the rest leads into another root
+            self._begin(os.path.normpath(Path(self._root, "..", *self._ahead)), ())
+
+    def _follow(self, name: str) -> None:
+        self._links += 1
+        if self._links > LINKS:
+            raise Refused(f"{self._path!r} goes through more than {LINKS} links")
+        target = os.readlink(name, dir_fd=self._folders[-1])
+        rest = tuple(self._ahead)
+        if target.startswith("/"):
+            self._begin(target, rest)
+        else:
+            self._ahead.extendleft(reversed([part for part in PurePosixPath(target).parts if part != "."]))
+        self._from_link += len(self._ahead) - len(rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-__all__ = ["HIDDEN", "mask", "redact", "standing"]
+__all__ = ["HIDDEN", "find_secrets", "mask", "redact"]
 
 HIDDEN = "[secret]"
 SHORTEST = 6
@@ -58,7 +58,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return _NAMED.sub(rf"\1{HIDDEN}", text)
 
 
-def standing(text: str, secrets: Iterable[str] = ()) -> Iterator[tuple[int, int]]:
+def find_secrets(text: str, secrets: Iterable[str] = ()) -> Iterator[tuple[int, int]]:
     """Yield the positions of secrets that `redact` would remove, unordered and possibly overlapping."""
     for secret in {secret for secret in secrets if len(secret) >= SHORTEST}:
         at = text.find(secret)

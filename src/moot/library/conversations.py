@@ -6,11 +6,9 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from moot.library.options import folder_of
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, Page
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.page import Page
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Run
 from moot.types.store import Store
 from moot.types.tree import Tree

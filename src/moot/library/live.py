@@ -1,4 +1,4 @@
-"""A run as a program has it: iterated for its events, or awaited for its result."""
+"""A run in a program: iterate for its events, await for its result."""
 
 from __future__ import annotations
 
@@ -13,19 +13,43 @@ import anyio
 from anyio.abc import TaskGroup
 from pydantic import ValidationError
 
+from moot import errors
 from moot.convert.fold import in_history
 from moot.engine import Engine
-from moot.errors import Busy, MootError, NotFound, OutputContract, UsageError
+from moot.errors import Busy, Cancelled, LimitReached, MootError, NotFound, OutputContract, ProviderError, StoreError, UsageError
 from moot.guard.json_schema import check_answer
-from moot.library.asking import OnApproval, OnQuestion, answer_to
-from moot.library.failures import failure_of
-from moot.library.options import NANO, Schema
-from moot.runtime.asking import NOBODY
+from moot.library.options import NANO, OnApproval, OnQuestion, Schema, answer_to
+from moot.runtime.requests import NO_ONE_AVAILABLE
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.part import Part, is_tool, text_of, text_part, tool_name
+from moot.types.message import Message, Part, is_tool, text_of, text_part, tool_name
 from moot.types.run import Prompt, Run, Submitted
 from moot.types.usage import Usage
+
+_BY_CODE: dict[str, type[MootError]] = {
+    kind.code: kind for name in errors.__all__ if issubclass(kind := getattr(errors, name), MootError) and kind is not MootError
+}
+
+
+def failure_of(run: Run) -> MootError | None:
+    """What to raise for a run that has ended or stopped; None for a finished one."""
+    if run.status == "finished":
+        return None
+    if run.status == "cancelled":
+        return Cancelled(f"the run {run.id!r} was cancelled; what was said so far is kept")
+    if run.status == "interrupted":
+        return StoreError(f"the run {run.id!r} was interrupted: the process that drove it is gone", fix="take it up with m.resume(…)")
+    failure = run.error
+    if failure is None:
+        return MootError(f"the run {run.id!r} is {run.status}")
+    if failure.kind == "deadline":
+        return LimitReached(failure.message, fix=failure.fix)
+    if failure.kind == "internal":
+        return MootError(failure.message)
+    kind = _BY_CODE.get(failure.kind)
+    if kind is not None and kind is not ProviderError:
+        return kind(failure.message, fix=failure.fix)
+    return ProviderError(failure.message, fix=failure.fix, kind=failure.kind, retryable=failure.retryable, retry_after=failure.retry_after)
+
 
 T = TypeVar("T", covariant=True)
 
@@ -261,4 +285,4 @@ def _was_denied(part: Part) -> bool:
         return False
     approval = part.get("approval")
     reason = approval.get("reason") if isinstance(approval, dict) else None
-    return NOBODY in (part.get("errorText"), reason)
+    return NO_ONE_AVAILABLE in (part.get("errorText"), reason)

@@ -14,20 +14,18 @@ from pydantic import BaseModel
 from moot.config.settings import Settings
 from moot.engine import Engine
 from moot.engine.channels import serve
-from moot.library.asking import OnApproval, OnQuestion
+from moot.features.attachments import attach
 from moot.library.conversations import Conversations
 from moot.library.live import Following, LiveRun
-from moot.library.options import RunOptions, Schema, folder_of, settings_of
+from moot.library.options import OnApproval, OnQuestion, RunOptions, Schema, folder_of, settings_of
 from moot.providers.pool import Listing
-from moot.runtime.attaching import attach
 from moot.runtime.setup import find_agent
-from moot.tools.offers import offered
+from moot.tools.catalogue import tools_for
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
-from moot.types.meaning import Meant
-from moot.types.part import Part, text_part
+from moot.types.message import Part, text_part
 from moot.types.run import TERMINAL, Prompt, Run, Submitted
-from moot.types.search import SearchPage
+from moot.types.search import SearchPage, SemanticQuery
 from moot.types.tool import Tool
 
 M = TypeVar("M", bound=BaseModel)
@@ -98,7 +96,7 @@ class Moot:
         the nearest first and on one page. Raises UsageError for a query that can't be meant, or where the model of meanings is missing."""
         store = self.engine.store
         if meaning:
-            return await store.meaning.search(Meant(query, limit, conversation), embedder=await self.engine.meanings.embedder())
+            return await store.meaning.search(SemanticQuery(query, limit, conversation), embedder=await self.engine.meanings.embedder())
         return await store.search.search(query, limit=limit, cursor=cursor, conversation=conversation, best=best)
 
     async def models(self, provider: str = "") -> Listing:
@@ -107,7 +105,7 @@ class Moot:
 
     def tools(self, agent: str = "default") -> tuple[Tool, ...]:
         """The tools that an agent is offered here. Raises UsageError for an unknown agent."""
-        return offered(self.settings, find_agent(self.settings, agent, {}))
+        return tools_for(self.settings, find_agent(self.settings, agent, {}))
 
     async def serve(self, channel: str) -> None:
         """Serves a channel, with its settings in `channels.<name>`, until it is cancelled. Raises UsageError, ConfigError."""

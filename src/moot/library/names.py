@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from moot import errors
 from moot.config.settings import Settings
-from moot.library.asking import Asked
-from moot.library.blocking import run_sync
 from moot.library.conversations import Conversations
 from moot.library.live import LiveRun
 from moot.library.moot import Moot
 from moot.library.opening import open as open_moot
+from moot.library.opening import run_sync
+from moot.library.options import Asked
 from moot.types.approval import Answer, Approval
 from moot.types.conversation import Conversation
 from moot.types.event import Event

@@ -1,19 +1,25 @@
-"""The way in for a program."""
+"""Opening moot, and running one prompt without async code."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, TypeVar, Unpack, overload
 
 import anyio
+from pydantic import BaseModel
 
 from moot.config.loading import load
 from moot.config.settings import Settings
 from moot.engine import open_engine
+from moot.library.live import LiveRun
 from moot.library.moot import Moot
-from moot.types.canonical import Json
+from moot.library.options import RunOptions, Schema
+from moot.types.canonical import Json, JsonObject
 
 
 @asynccontextmanager
@@ -56,3 +62,73 @@ def _load(home: str | Path | None, directory: str | Path | None, config: Mapping
         flags=config,
         directory=Path(directory) if directory is not None else Path.cwd(),
     ).settings
+
+
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+
+
+@overload
+def run_sync(
+    prompt: str,
+    /,
+    *,
+    schema: type[M],
+    settings: Settings | None = None,
+    home: str | Path | None = None,
+    config: Mapping[str, Json] | None = None,
+    **options: Unpack[RunOptions],
+) -> LiveRun[M]: ...
+@overload
+def run_sync(
+    prompt: str,
+    /,
+    *,
+    schema: JsonObject,
+    settings: Settings | None = None,
+    home: str | Path | None = None,
+    config: Mapping[str, Json] | None = None,
+    **options: Unpack[RunOptions],
+) -> LiveRun[Json]: ...
+@overload
+def run_sync(
+    prompt: str,
+    /,
+    *,
+    schema: None = None,
+    settings: Settings | None = None,
+    home: str | Path | None = None,
+    config: Mapping[str, Json] | None = None,
+    **options: Unpack[RunOptions],
+) -> LiveRun[None]: ...
+def run_sync(
+    prompt: str,
+    /,
+    *,
+    schema: Schema | None = None,
+    settings: Settings | None = None,
+    home: str | Path | None = None,
+    config: Mapping[str, Json] | None = None,
+    **options: Unpack[RunOptions],
+) -> LiveRun[Any]:
+    """The finished run of one prompt, for scripts and notebooks; `await m.run(…)` is for all else. Raises what that raises.
+
+    Opens a moot and closes it again. Where an event loop runs already, as in a notebook, the work is done in a thread meanwhile.
+    """
+
+    async def work() -> LiveRun[Any]:
+        async with open(settings, home=home, config=config) as moot:
+            run: LiveRun[Any] = moot.run(prompt, schema=schema, **options)  # pyright: ignore[reportCallIssue, reportArgumentType]
+            return await run
+
+    return _outside(lambda: anyio.run(work))
+
+
+def _outside(work: Callable[[], T]) -> T:
+    """Runs what starts an event loop of its own, beside the one of this thread if there is one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1, "moot") as pool:
+        return pool.submit(work).result()

@@ -101,7 +101,7 @@ class Registry:
     def unknown(self, name: str) -> str:
         """Return the error message for an unknown name, with a suggestion."""
         kind = self.group.rpartition(".")[2].removesuffix("s")
-        return f"no {kind} named {name!r}{attribute('moot.plugins.nearest:hint')(name, self.names())} known: {', '.join(self.names())}"
+        return f"no {kind} named {name!r}{attribute('moot.plugins.registry:hint')(name, self.names())} known: {', '.join(self.names())}"
 
     def _fault(self, name: str, what: str) -> UsageError:
         package = self.package(name)
@@ -113,3 +113,9 @@ class Registry:
 
 def _package(point: Any) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
+
+
+def hint(name: str, known: Sequence[str]) -> str:
+    """Return `; did you mean 'run'?`, or `;` if no name is close. Goes between an error message and the list of known names."""
+    close = attribute("difflib:get_close_matches")(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ";"

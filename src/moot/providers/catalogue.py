@@ -1,6 +1,6 @@
 """Facts about models: context, modalities, prices, and each provider's name for a model.
 
-There are three sources, later ones win: families by name (`_families.py`), the price snapshot (`_prices.py`), and
+There are three sources, later ones win: families by name, the price snapshot (`prices.py`), and
 `providers.<name>.models` in the configuration: `{context, max_output, modalities, tools, reasoning, wire_name, note,
 price: {input, output, cache_read, cache_write}}`, with prices in dollars per million tokens.
 """
@@ -9,19 +9,66 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from moot.config.settings import ProviderSettings
-from moot.convert._sse import KEPT
+from moot.convert.dialects.frames import KEPT
 from moot.errors import ConfigError, ProviderError
 from moot.plugins import Registry
-from moot.providers._families import family_of
 from moot.types.canonical import Json, JsonObject, loads
-from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, Price
+from moot.types.provider import Facts
 from moot.types.usage import Usage
 
-_SNAPSHOT = Registry("moot.prices", {"names": "moot.providers._prices:names", "priced": "moot.providers._prices:priced"})
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Models with the same capabilities. `pattern` is searched in the lowercase model name without its vendor."""
+
+    pattern: re.Pattern[str]
+    modalities: tuple[str, ...] = ("text",)
+    reasoning: bool = False
+    max_output: int | None = None
+
+
+def _family(pattern: str, modalities: str = "text", *, reasoning: bool = False, max_output: int | None = None) -> Family:
+    return Family(re.compile(pattern), tuple(modalities.split()), reasoning, max_output)
+
+
+_FAMILIES = (
+    _family(r"^claude-(opus|sonnet|haiku|fable|mythos)-", "text image pdf", reasoning=True, max_output=64_000),
+    _family(r"^claude-3[-.]7", "text image pdf", reasoning=True, max_output=64_000),
+    _family(r"^claude-3", "text image pdf", max_output=8_192),
+    _family(r"^gpt-oss", reasoning=True),
+    _family(r"^gpt-([5-9]|\d\d)", "text image", reasoning=True, max_output=128_000),
+    _family(r"^gpt-4(o|\.1|-turbo)", "text image", max_output=16_384),
+    _family(r"^o[134](-|$)", "text image", reasoning=True, max_output=100_000),
+    _family(r"^gemini-", "text image pdf audio video", reasoning=True, max_output=65_536),
+    _family(r"^grok-([4-9]|build|code)", "text image", reasoning=True),
+    _family(r"^grok-3-mini", reasoning=True),
+    _family(r"^deepseek-(reasoner|r1|v3\.[1-9]|v[4-9]|flash)", reasoning=True),
+    _family(r"^glm-\d(\.\d)?v", "text image", reasoning=True),
+    _family(r"^glm-(4\.[5-9]|[5-9])", reasoning=True),
+    _family(r"^kimi-(k2\.[5-9]|k[3-9]|for-coding)", "text image", reasoning=True),
+    _family(r"^kimi-k2-thinking", reasoning=True),
+    _family(r"^minimax-m\d", reasoning=True),
+    _family(r"^(mistral-(small|medium|large)|pixtral|ministral)", "text image"),
+    _family(r"^magistral", "text image", reasoning=True),
+    _family(r"^(qwen[\d.]*-?vl|llava|gemma-?[3-9]|llama-?4|.*-vision)", "text image"),
+    _family(r"^(qwen-?3|qwq)", reasoning=True),
+)
+
+_UNKNOWN = Family(re.compile(""))
+
+
+def family_of(name: str) -> Family:
+    """Return the first family that matches, or one for text only with unknown limits."""
+    bare = name.lower().rpartition("/")[2]
+    return next((family for family in _FAMILIES if family.pattern.search(bare)), _UNKNOWN)
+
+
+_SNAPSHOT = Registry("moot.prices", {"names": "moot.providers.prices:names", "priced": "moot.providers.prices:priced"})
 """Loaded by name, because importing it takes half a second and most commands never need a price."""
 
 _NANO_PER_TOKEN = 1000
@@ -33,10 +80,10 @@ def price(model: Model, usage: Usage) -> int | None:
 
     Cached tokens are part of the input. If a vendor has no separate price for them, they cost as much as other input.
     """
-    return None if model.price is None else charged(model.price, usage)
+    return None if model.price is None else cost_at(model.price, usage)
 
 
-def charged(table: Price, usage: Usage) -> int | None:
+def cost_at(table: Price, usage: Usage) -> int | None:
     """Return the cost of a call at the given prices, in nano-dollars, or None."""
     if table == _FREE:
         return 0
@@ -86,12 +133,12 @@ def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str)
     )
 
 
-def known(facts: Facts, settings: ProviderSettings) -> list[str]:
+def known_models(facts: Facts, settings: ProviderSettings) -> list[str]:
     """Return the provider's known model names from the configuration, its plan and the snapshot, without using the network."""
     return list(dict.fromkeys([*settings.models, *facts.plan_models.get(settings.plan, ()), *_offered(facts)]))
 
 
-def proposed(facts: Facts, settings: ProviderSettings) -> str:
+def default_model(facts: Facts, settings: ProviderSettings) -> str:
     """Return the provider's default model. Empty if only the endpoint knows its models."""
     return next(iter((*settings.models, *facts.plan_models.get(settings.plan, ()), facts.main)))
 
@@ -107,19 +154,19 @@ def wire_name_of(facts: Facts, name: str) -> str | None:
     same_case = {found.lower(): found for found in candidates}
     if name.lower() in same_case:
         return name.lower() if facts.lower_case else name
-    alike = [found for found in candidates if plain(found) == plain(name)]
+    alike = [found for found in candidates if normalized_name(found) == normalized_name(name)]
     if alike:
         return alike[0]
     known = re.match(facts.sold, name) and _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, name))
     return name if known else None
 
 
-def plain(name: str) -> str:
+def normalized_name(name: str) -> str:
     """Return a model's name in a form that ignores case, vendor prefix, and dots versus dashes."""
     return re.sub(r"[._]", "-", name.lower().rpartition("/")[2])
 
 
-def listed(name: str, facts: Facts, settings: ProviderSettings, body: bytes) -> Sequence[Model]:
+def parse_list(name: str, facts: Facts, settings: ProviderSettings, body: bytes) -> Sequence[Model]:
     """Return the models from an endpoint's list (`{"data": [{"id"}]}`). Raise ProviderError if it has another format."""
     try:
         value = loads(body)

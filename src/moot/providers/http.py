@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -16,16 +17,46 @@ from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 import aiohttp
 
 from moot.config.settings import ProviderSettings
-from moot.convert._sse import KEPT, Frames
+from moot.convert.dialects.frames import KEPT, Frames
 from moot.errors import ConfigError, ProviderError
-from moot.providers._mask import Mask
-from moot.providers._refusals import refused
-from moot.providers._shapes import SHAPES, Shape, shape_of
-from moot.providers.catalogue import describe, listed
+from moot.providers.catalogue import describe, parse_list
+from moot.providers.refusals import refusal_error
+from moot.providers.shapes import SHAPES, Shape, shape_of
 from moot.types.event import Raw
-from moot.types.facts import Facts
 from moot.types.model import Model
-from moot.types.provider import ModelRequest, Quirks
+from moot.types.provider import Facts, ModelRequest, Quirks
+
+_SHORTEST = 8
+"""Shorter values (`none`, `ollama`) are not secrets, and masking them would damage ordinary words."""
+
+_SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+
+
+class Mask:
+    """Mask for secrets. They become asterisks of the same length, so that offsets stay valid."""
+
+    def __init__(self, api_key: str, headers: Mapping[str, str]) -> None:
+        values = [api_key, *(value for name, value in headers.items() if _SECRET_HEADER.search(name))]
+        words = [value.strip().removeprefix("Bearer ").strip() for value in values]
+        self._secrets = sorted({word.encode() for word in words if len(word) >= _SHORTEST}, key=len, reverse=True)
+
+    def text(self, text: str) -> str:
+        """Return the text with secrets masked."""
+        return self.raw(text.encode("utf-8", "surrogatepass")).decode("utf-8", "replace") if self._secrets else text
+
+    def raw(self, raw: bytes) -> bytes:
+        """Return the bytes with secrets masked. The length stays the same."""
+        for secret in self._secrets:
+            raw = raw.replace(secret, b"*" * len(secret))
+        return raw
+
+    def frames(self, frames: tuple[Raw, ...]) -> tuple[Raw, ...]:
+        """Return the frames with secrets masked. This is the only change ever made to a vendor's data."""
+        joined = b"".join(frames)
+        if any(secret in joined for secret in self._secrets):
+            return tuple(map(self.raw, frames))
+        return frames
+
 
 READ_BUFFER = 1 << 18
 """Read buffer in bytes. With a smaller one, a burst of small HTTP chunks makes aiohttp pause and resume the socket for each of them."""
@@ -116,7 +147,7 @@ class HttpProvider:
 
     async def models(self) -> Sequence[Model]:
         """Return the models that the endpoint lists. Raise ProviderError."""
-        return listed(self.name, self.facts, self.settings, await self._get(self.shape.models))
+        return parse_list(self.name, self.facts, self.settings, await self._get(self.shape.models))
 
     def describe(self, name: str) -> Model:
         """Return the known facts about a model without a request. An unknown model has only its name."""
@@ -239,7 +270,7 @@ class HttpProvider:
         return urlunsplit(self.base._replace(path=self.base.path + path, query=query or self.base.query))
 
     def _refused(self, response: aiohttp.ClientResponse, body: bytes) -> ProviderError:
-        error = refused(self.name, response.status, response.headers, self._mask.raw(body))
+        error = refusal_error(self.name, response.status, response.headers, self._mask.raw(body))
         if "Location" in response.headers and 300 <= response.status < 400:
             host = urlsplit(response.headers["Location"]).netloc or self.base.netloc
             error.fix = f"{error.fix}: {host}"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import aiohttp
 
-from moot.convert import openai_media
+from moot.convert.dialects import openai_media
 from moot.errors import ProviderError, UsageError
 from moot.guard.urls import Policy, fetch
 from moot.providers.http import HttpProvider
@@ -18,27 +18,26 @@ from moot.types.context import Choice
 from moot.types.event import Raw
 from moot.types.exchange import Purpose
 from moot.types.ids import new_id
-from moot.types.media import Heard, Made, Media, MediaCall, Order
-from moot.types.message import Message
+from moot.types.media import ImageRequest, Media, MediaCall, MediaResponse, MediaResult
+from moot.types.message import Message, Part, text_part
 from moot.types.model import ModelSettings
-from moot.types.part import Part, text_part
 from moot.types.provider import ModelPrompt, ModelRequest
 
 __all__ = ["draw", "transcribe"]
 
-MakeResult: TypeAlias = Callable[[Heard], Awaitable[Made]]
+MakeResult: TypeAlias = Callable[[MediaResponse], Awaitable[MediaResult]]
 
 _POLICY = Policy(bytes=32_000_000, seconds=60.0)
 _TRANSCRIBE = "Transcribe the speech in this recording word for word, in its own language. Answer with the transcript only."
 
 
-async def draw(choice: Choice, order: Order) -> MediaCall:
+async def draw(choice: Choice, order: ImageRequest) -> MediaCall:
     """Return a call that generates at least one image. Raise UsageError if the provider can't do that."""
     if choice.dialect.name.startswith("openai-"):
         return await _drawing(choice, order)
     parts: list[Part] = [text_part(order.prompt), *(_file(source) for source in order.sources)]
 
-    async def made(heard: Heard) -> Made:
+    async def made(heard: MediaResponse) -> MediaResult:
         files = [chunk for chunk in heard.chunks if chunk["type"] == "file" and str(chunk["mediaType"]).startswith("image/")]
         return await _drawn(choice, heard, [str(file["url"]) for file in files], _text(heard.chunks))
 
@@ -51,30 +50,30 @@ async def transcribe(choice: Choice, sound: Media, language: str = "") -> MediaC
         form = _form({"model": choice.model.wire_name, "response_format": "json", **({"language": language} if language else {})})
         form.add_field("file", sound.data, filename=sound.name or "sound", content_type=sound.media_type)
 
-        async def transcribed(heard: Heard) -> Made:
-            return _made(choice, heard, openai_media.said(heard.raw))
+        async def transcribed(heard: MediaResponse) -> MediaResult:
+            return _made(choice, heard, openai_media.transcript_of(heard.raw))
 
         return await _posting("transcript", choice, "/audio/transcriptions", form, transcribed)
     if "audio" not in choice.model.modalities:
         raise UsageError(f"{choice.model.id} does not accept audio", fix="set models.transcription to a model that does")
     instructions = f"{_TRANSCRIBE} The language is {language}." if language else _TRANSCRIBE
 
-    async def made(heard: Heard) -> Made:
+    async def made(heard: MediaResponse) -> MediaResult:
         return _made(choice, heard, _text(heard.chunks).strip())
 
     return _answering("transcript", choice, [text_part(instructions), _file(sound)], made)
 
 
-async def _drawn(choice: Choice, heard: Heard, urls: Sequence[str], text: str) -> Made:
+async def _drawn(choice: Choice, heard: MediaResponse, urls: Sequence[str], text: str) -> MediaResult:
     if not urls:
         refusal = f"; it answered {text[:300]!r}" if text else ""
         raise ProviderError(f"{choice.model.id} generated no image{refusal}", fix="set models.image to a model that generates images")
     return _made(choice, heard, text, tuple([await _picture(url) for url in urls]))
 
 
-async def _drawing(choice: Choice, order: Order) -> MediaCall:
-    async def made(heard: Heard) -> Made:
-        return await _drawn(choice, heard, *openai_media.pictures(heard.raw))
+async def _drawing(choice: Choice, order: ImageRequest) -> MediaCall:
+    async def made(heard: MediaResponse) -> MediaResult:
+        return await _drawn(choice, heard, *openai_media.images_of(heard.raw))
 
     body = openai_media.fields(choice.model.wire_name, order)
     if not order.sources:
@@ -123,15 +122,15 @@ def _answering(purpose: Purpose, choice: Choice, parts: Sequence[Part], made: Ma
 
 async def _picture(url: str) -> Media:
     if url.startswith("data:"):
-        return Media(*openai_media.decoded(url))
+        return Media(*openai_media.decode_data_url(url))
     page = await fetch(url, policy=_POLICY)
     if page.status != 200 or not page.media_type.startswith("image/"):
         raise ProviderError(f"could not fetch the image: status {page.status}, {page.media_type}", kind="protocol")
     return Media(page.body, page.media_type)
 
 
-def _made(choice: Choice, heard: Heard, text: str, pictures: tuple[Media, ...] = ()) -> Made:
-    return Made(str(choice.model.id), pictures, text, heard.ending.usage, heard.cost)
+def _made(choice: Choice, heard: MediaResponse, text: str, pictures: tuple[Media, ...] = ()) -> MediaResult:
+    return MediaResult(str(choice.model.id), pictures, text, heard.ending.usage, heard.cost)
 
 
 def _file(media: Media) -> Part:

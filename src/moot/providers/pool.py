@@ -16,9 +16,8 @@ from moot.errors import ConfigError, MootError, ProviderError, UsageError
 from moot.plugins import DIALECTS, PROVIDERS
 from moot.providers import catalogue
 from moot.types.context import Choice
-from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, ModelRole
-from moot.types.provider import Provider
+from moot.types.provider import Facts, Provider
 from moot.types.usage import Usage
 
 _log = logging.getLogger(__name__)
@@ -168,7 +167,7 @@ class Providers:
         """Return the default model if no main model is configured."""
         for name in self.available():
             facts, entry = self.facts(name), self._entry(name)
-            main = catalogue.proposed(facts, entry)
+            main = catalogue.default_model(facts, entry)
             if name == "demo":
                 continue  # scripted answers must never be used without being asked for
             provider = self.provider(name) if facts.open_ended else None
@@ -196,7 +195,9 @@ class Providers:
         if lacking:
             lack = self._lack(lacking[0])
             raise ConfigError(f"model {model!r} is available from {', '.join(lacking)}, but {lack}")
-        known = {found: name for name in reversed(self.available()) for found in catalogue.known(self.facts(name), self._entry(name))}
+        known = {
+            found: name for name in reversed(self.available()) for found in catalogue.known_models(self.facts(name), self._entry(name))
+        }
         close = difflib.get_close_matches(model, known, n=1)
         hint = f"did you mean '{close[0]}@{known[close[0]]}'?" if close else "use the form model@provider"
         raise UsageError(f"no available provider has a model {model!r}; {hint}", fix="moot models list")
@@ -204,7 +205,7 @@ class Providers:
     async def _known(self, name: str, model: str) -> Sequence[str]:
         """Return the model's name if the provider has it, however spelled, or the endpoint's list if only the endpoint knows."""
         facts, entry = self.facts(name), self._entry(name)
-        if model in catalogue.known(facts, entry) or catalogue.wire_name_of(facts, model):
+        if model in catalogue.known_models(facts, entry) or catalogue.wire_name_of(facts, model):
             return (model,)
         if facts.prices:
             return ()
@@ -225,7 +226,7 @@ class Providers:
 
     async def _model(self, provider: Provider, name: str, wanted: str) -> Model:
         facts = self.facts(name)
-        model = wanted or catalogue.proposed(facts, self._entry(name))
+        model = wanted or catalogue.default_model(facts, self._entry(name))
         if not model:
             listed = await provider.models()
             if not listed:
@@ -242,7 +243,7 @@ class Providers:
 
     def _reject_typo(self, name: str, facts: Facts, model: str) -> None:
         """Raise UsageError if a name is nearly that of a known model. Other unknown names may be new models."""
-        known = catalogue.known(facts, self._entry(name))
+        known = catalogue.known_models(facts, self._entry(name))
         if model in known or catalogue.wire_name_of(facts, model):
             return
         words = {word for other in known for word in _words(other)}
@@ -311,7 +312,7 @@ class Providers:
             more: Sequence[str] = list(entry.models)
         except ProviderError as error:
             models, problem = [], error.message
-            more = catalogue.known(facts, entry)
+            more = catalogue.known_models(facts, entry)
         have = {model.id.model for model in models}
         described = [catalogue.describe(name, facts, entry, other) for other in more if other not in have]
         return [*models, *described], problem
@@ -342,4 +343,4 @@ def _hint(name: str, known: Sequence[str]) -> str:
 
 
 def _words(name: str) -> list[str]:
-    return re.findall(r"[a-z]+", catalogue.plain(name))
+    return re.findall(r"[a-z]+", catalogue.normalized_name(name))

@@ -17,29 +17,29 @@ from moot.runtime import patterns
 from moot.runtime.approvals import Ruling, decide, rule_on
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
-from moot.tools.offers import tool as find_tool
+from moot.tools.catalogue import find_tool
 from moot.tools.schema import definition_digest, parse, subject_of
 from moot.types.approval import Answer, Approval, Grant, bind, grants_of
 from moot.types.canonical import loads_exact
 from moot.types.conversation import Conversation
 from moot.types.run import Run
 
-__all__ = ["check", "give", "rule"]
+__all__ = ["check_answer", "give_answer", "rule_on_edited"]
 
-_WRITERS = Registry("moot.writers", {"try": "moot.config.rules:with_rules", "add": "moot.config.rules:add_rules"})
+_WRITERS = Registry("moot.writers", {"try": "moot.config.changes:with_rules", "add": "moot.config.changes:add_rules"})
 """Loaded by name, because YAML is only needed when a rule is written."""
 
 ONCE = "once"
 LASTING = ("conversation", "always")
 
 
-async def give(runtime: Runtime, approval: str, answer: Answer) -> Approval:
+async def give_answer(runtime: Runtime, approval: str, answer: Answer) -> Approval:
     """Store the answer and apply lasting permissions. If this raises, nothing is answered.
 
     Raise NotFound, Busy (already answered or expired), UsageError (the answer is not possible), ConfigError (the rule can't be written).
     """
     records = runtime.store.records
-    asked, run, answer = await check(runtime, approval, answer)
+    asked, run, answer = await check_answer(runtime, approval, answer)
     permanent = answer.approved and answer.option == "always"
     if permanent:
         _WRITERS.load("try")(*_written(runtime, asked.tool, answer.patterns))
@@ -53,7 +53,7 @@ async def give(runtime: Runtime, approval: str, answer: Answer) -> Approval:
     return stored
 
 
-async def check(runtime: Runtime, approval: str, answer: Answer) -> tuple[Approval, Run, Answer]:
+async def check_answer(runtime: Runtime, approval: str, answer: Answer) -> tuple[Approval, Run, Answer]:
     """Return the approval, its run, and the complete answer. Raise NotFound, or UsageError if the answer is not possible."""
     records = runtime.store.records
     asked = await records.approval(approval)
@@ -64,7 +64,7 @@ async def check(runtime: Runtime, approval: str, answer: Answer) -> tuple[Approv
     return asked, run, _checked(runtime, asked, run, conversation, answer)
 
 
-async def rule(runtime: Runtime, asked: Approval, arguments: bytes) -> Ruling:
+async def rule_on_edited(runtime: Runtime, asked: Approval, arguments: bytes) -> Ruling:
     """Return policy's ruling on the call with other arguments. Raise NotFound."""
     run = await runtime.store.records.run(asked.run)
     conversation = await runtime.store.conversations.get(run.conversation)

@@ -14,11 +14,11 @@ from moot.guard.commands import Piece
 from moot.plugins import Registry
 from moot.runtime import patterns
 from moot.types.agent import Mode
-from moot.types.approval import Action, AskedPart, Grant
-from moot.types.effect import Effect
-from moot.types.outside import OutsideCall
+from moot.types.approval import Action, ApprovalPart, Effect, Grant, OutsideCall
+from moot.types.canonical import Json, JsonObject
 
-__all__ = ["Ruled", "Ruling", "decide", "rule_on", "told"]
+__all__ = ["Ruled", "Ruling", "decide", "grant_json", "place_of", "rule_json", "rule_on", "rule_text", "ruling_json"]
+
 
 _SPLITTERS = Registry("moot.splitters", {"bash": "moot.guard.shell:split"})
 """Loaded by name, because splitting a line needs a parser."""
@@ -32,7 +32,7 @@ class Ruling:
 
     action: Action
     why: str
-    parts: tuple[AskedPart, ...] = ()
+    parts: tuple[ApprovalPart, ...] = ()
     """The parts of the call that were checked. Empty if that was not necessary."""
 
 
@@ -60,16 +60,16 @@ class _Judge:
         """Return the ruling, and whether it can be allowed for longer than one call."""
         for rule in self.of("deny"):
             if forbids(rule.match):
-                return Ruling("deny", told(rule)), False
+                return Ruling("deny", rule_text(rule)), False
         asking = [rule for rule in self.of("ask") if forbids(rule.match)]
         grant = next((grant for grant in self.grants if allows(grant.match)), None)
         never = next((rule for rule in asking if rule.always == "never"), None)
         if never is not None or (asking and grant is None):
-            return Ruling("ask", told(never or asking[0])), never is None
+            return Ruling("ask", rule_text(never or asking[0])), never is None
         if grant is not None:
             return Ruling("allow", f"allowed in this conversation: {grant.match}"), True
         allowing = next((rule for rule in self.of("allow") if allows(rule.match)), None)
-        return (Ruling("allow", told(allowing)) if allowing else self.fallback), True
+        return (Ruling("allow", rule_text(allowing)) if allowing else self.fallback), True
 
 
 def decide(
@@ -123,7 +123,7 @@ def _plain(judge: _Judge, subject: str, directory: str) -> Ruling:
         return ruling
     wanted = patterns.offers(subject, directory) if lasting else ()
     always = bool(wanted) and ruling is judge.fallback and subject.isascii()
-    return replace(ruling, parts=(AskedPart(subject, "ask", ruling.why, wanted, always),))
+    return replace(ruling, parts=(ApprovalPart(subject, "ask", ruling.why, wanted, always),))
 
 
 # ── shell lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -147,28 +147,28 @@ def _line(judge: _Judge, line: str) -> Ruling:
 def _strict(judge: _Judge, action: Action, line: str) -> Ruling | None:
     """Return a ruling if a rule matches the line as a whole: `rm *` matches `rm x; y`."""
     rule = next((rule for rule in judge.of(action) if rule.match != patterns.EVERYTHING and patterns.fits(line, rule.match)), None)
-    return Ruling(action, told(rule)) if rule is not None else None
+    return Ruling(action, rule_text(rule)) if rule is not None else None
 
 
 def _not_understood(judge: _Judge, whole: Ruling, line: str) -> Ruling:
     why = "not understood, so no rule can allow it"
     strict = any(rule.action != "allow" and rule.match != patterns.EVERYTHING for rule in judge.rules)
     if whole.action == "ask" or strict:
-        return Ruling("ask", why, (AskedPart(line, "ask", why),))
+        return Ruling("ask", why, (ApprovalPart(line, "ask", why),))
     return whole
 
 
-def _part(judge: _Judge, piece: Piece) -> AskedPart:
+def _part(judge: _Judge, piece: Piece) -> ApprovalPart:
     if piece.within:  # the part before it runs this one, so only denials count here
         judge = replace(judge, fallback=Ruling("allow", "run by the part before it"))
     ruling, lasting = judge.judge(lambda pattern: patterns.forbids(pattern, piece), lambda pattern: patterns.allows(pattern, piece))
     if ruling.action == "allow" and (rule := _possible(judge, piece)) is not None:
-        ruling, lasting = Ruling("ask", f"may turn out to be something that {told(rule)}"), False
+        ruling, lasting = Ruling("ask", f"may turn out to be something that {rule_text(rule)}"), False
     if ruling.action != "ask":
-        return AskedPart(piece.text, ruling.action, ruling.why, within=piece.within)
+        return ApprovalPart(piece.text, ruling.action, ruling.why, within=piece.within)
     wanted, always = patterns.narrowest(piece) if lasting else ((), False)
     why = "; ".join((ruling.why, *piece.leftover))
-    return AskedPart(piece.text, "ask", why, wanted, always and ruling is judge.fallback, piece.within)
+    return ApprovalPart(piece.text, "ask", why, wanted, always and ruling is judge.fallback, piece.within)
 
 
 def _possible(judge: _Judge, piece: Piece) -> Rule | None:
@@ -176,7 +176,7 @@ def _possible(judge: _Judge, piece: Piece) -> Rule | None:
     return next((rule for rule in strict if patterns.could_match(rule.match, piece)), None)
 
 
-def _strictest(parts: tuple[AskedPart, ...], asking: Ruling | None) -> Ruling:
+def _strictest(parts: tuple[ApprovalPart, ...], asking: Ruling | None) -> Ruling:
     """Return the strictest ruling of all parts, or of a rule that matches the line as a whole, which the parts can't override."""
     action: Action = next(action for action in _STRICTEST if any(part.action == action for part in parts))
     if asking is None or action == "deny":
@@ -184,7 +184,7 @@ def _strictest(parts: tuple[AskedPart, ...], asking: Ruling | None) -> Ruling:
     return replace(asking, parts=tuple(replace(part, action="ask", why=asking.why, patterns=(), always=False) for part in parts))
 
 
-def told(rule: Rule) -> str:
+def rule_text(rule: Rule) -> str:
     """Return the rule as described in rulings."""
     return f"the rule {rule.tool} {rule.match!r} says {rule.action}"
 
@@ -194,3 +194,35 @@ def _by_mode(mode: Mode, effects: frozenset[Effect]) -> Ruling:
     if not beyond or mode == "auto" or (mode == "edits" and beyond == {"write"}):
         return Ruling("allow", f"mode {mode}")
     return Ruling("deny" if mode == "plan" else "ask", f"mode {mode}")
+
+
+def rule_json(rule: Rule) -> JsonObject:
+    """Return a permission rule with the place where it was written."""
+    return {
+        "kind": "rule",
+        "tool": rule.tool,
+        "action": rule.action,
+        "match": rule.match,
+        "always": rule.always,
+        "origin": rule.origin,
+    }
+
+
+def grant_json(grant: Grant) -> JsonObject:
+    """Return a permission granted in a conversation."""
+    return {"kind": "grant", "action": "allow", **grant.to_json()}
+
+
+def ruling_json(permissions: Permissions, ruling: Ruling) -> JsonObject:
+    """Return what would happen to a call, with the place of the deciding rule."""
+    return {
+        "action": ruling.action,
+        "why": ruling.why,
+        "origin": place_of(permissions, ruling.why),
+        "parts": list[Json]([{**part.to_json(), "origin": place_of(permissions, part.why)} for part in ruling.parts]),
+    }
+
+
+def place_of(permissions: Permissions, why: str) -> str:
+    """Return the place of the rule mentioned in a ruling, or an empty string."""
+    return next((rule.origin for rule in permissions.rules if rule_text(rule) in why), "")

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 
 import anyio
 
-from moot.convert.closing import close_open, settle_calls
+from moot.convert.exchanges import close_open, settle_calls, totals
 from moot.convert.fold import Folder
-from moot.convert.totals import totals
 from moot.errors import Busy, FenceLost, MootError, StoreCorrupt
+from moot.guard.processes import kill_leftover
 from moot.plugins import AGENTS
-from moot.runtime.journal import LEG, PARKED, worked
-from moot.runtime.leftovers import kill_leftovers
+from moot.runtime.journal import LEG, PARKED, Journal, worked
 from moot.runtime.leg import Leg, mend
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, in_project, servers_of
@@ -28,7 +27,27 @@ from moot.types.event import Event
 from moot.types.exchange import Failure
 from moot.types.message import MessageStatus
 from moot.types.run import Run, RunOutcome, RunRequest
-from moot.types.store import End, Fence, Fold, Park, Standing
+from moot.types.store import End, Fence, Fold, Park, RunSnapshot, Store
+
+__all__ = ["kill_left_by", "kill_leftovers"]
+
+
+async def kill_leftovers(journal: Journal) -> None:
+    """Kill commands of calls without an end, which were interrupted by a crash."""
+    for key, note in journal.notes.items():
+        group, started = note.get("pgid"), note.get("started")
+        if key not in journal.ends and isinstance(group, int) and isinstance(started, int | float | str):
+            await kill_leftover(group, started)
+
+
+async def kill_left_by(store: Store, conversation: str, run: str) -> None:
+    """Kill such commands of a run that ends without being resumed. Not cancellable."""
+    with anyio.CancelScope(shield=True):
+        events: list[Event] = []
+        while page := await store.log.read(conversation, after=events[-1].seq if events else 0, run=run):
+            events += page
+        await kill_leftovers(Journal(events))
+
 
 CLOSING = 2.0
 """Time limit in seconds for closing a run while everything else is being cancelled."""
@@ -36,7 +55,7 @@ CLOSING = 2.0
 log = logging.getLogger("moot.runtime")
 
 
-async def drive(runtime: Runtime, fence: Fence, standing: Standing, scope: anyio.CancelScope) -> Run:
+async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: anyio.CancelScope) -> Run:
     """Run one leg from the claimed state and return the run as it is afterwards. Cancelling `scope` ends the run as cancelled.
 
     Cancellation from outside and loss of the fence leave the run to be resumed.
@@ -75,7 +94,7 @@ async def _ended(leg: Leg, outcome: RunOutcome) -> bool:
     return True
 
 
-async def _open(runtime: Runtime, fence: Fence, standing: Standing) -> Leg:
+async def _open(runtime: Runtime, fence: Fence, standing: RunSnapshot) -> Leg:
     run, events = standing.run, standing.events
     limits = runtime.settings.limits
     cost, seconds = run.settings.get("max_cost"), run.settings.get("timeout")

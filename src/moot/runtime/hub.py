@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -10,9 +11,39 @@ from time import monotonic
 import anyio
 
 from moot.errors import MootError
-from moot.runtime.ticks import Ticks
 from moot.types.event import Event
 from moot.types.store import Store
+
+__all__ = ["TICK", "Ticks"]
+
+
+TICK = 0.03
+"""Seconds between two ticks, and the longest delay."""
+
+
+class Ticks:
+    """A scheduler of callbacks at the ticks of the event loop's clock. No timer runs while nothing is deferred.
+
+    Running everything at the same moment is cheap: a hundred streams wake the loop once, and watchers of one conversation find the same
+    events, which are then encoded once.
+    """
+
+    def __init__(self, tick: float = TICK) -> None:
+        self._tick = tick
+        self._waiting: list[Callable[[], None]] = []
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call it at the next tick. It must not raise."""
+        if not self._waiting:
+            loop = asyncio.get_running_loop()
+            loop.call_at((loop.time() // self._tick + 1) * self._tick, self._ring)
+        self._waiting.append(call)
+
+    def _ring(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call()
+
 
 MAILBOX = 256
 """Number of batches that can wait for a slow watcher. With more, it reads from the store instead, so memory stays bounded."""

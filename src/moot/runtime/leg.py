@@ -10,17 +10,13 @@ from typing import Literal
 from moot.convert.fold import Folder
 from moot.convert.history import estimate
 from moot.guard.roots import folders
-from moot.runtime import asking
+from moot.runtime import requests
+from moot.runtime.context import ConfiguredMedia, LegPorts, OwnSearch, Tooling
+from moot.runtime.history import WHOLE, load_history, summarize_history
 from moot.runtime.journal import Journal
-from moot.runtime.media import ConfiguredMedia
 from moot.runtime.outside import OutsideLeg
-from moot.runtime.past import OwnPast
-from moot.runtime.ports import LegPorts
 from moot.runtime.runtime import Runtime
-from moot.runtime.serving import told_history
 from moot.runtime.setup import find_agent, in_project, step_setup
-from moot.runtime.summing import WHOLE, shortened
-from moot.runtime.tooling import Tooling
 from moot.types import chunk
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
@@ -149,7 +145,7 @@ class Leg(OutsideLeg):
     async def history(self, tokens: int) -> list[Message]:
         served = Served.of(self.request.settings)
         if served is not None and served.history and not self._history_whole:
-            self._history = await told_history(self.runtime.store, served.history)
+            self._history = await load_history(self.runtime.store, served.history)
             self._history_whole = True
         # in pages, so that the cost of a step does not grow with the conversation
         before = self._message.parent
@@ -159,7 +155,7 @@ class Leg(OutsideLeg):
             self._history_whole = len(self._history) < limit
         if self.request.run.agent_type != "moot" and tokens >= WHOLE and not self._shortened:
             self._shortened = True  # an outside agent gets the history as one text; the loop trims it itself
-            self._history, notes = await shortened(self.runtime, self.fence.conversation, self._history)
+            self._history, notes = await summarize_history(self.runtime, self.fence.conversation, self._history)
             if notes:
                 await self.append(Event("chunks", notes))
         return self._history
@@ -217,10 +213,10 @@ class Leg(OutsideLeg):
         return self.index.standing(key)
 
     async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
-        return await asking.allow(self, tool, key, tool_call, arguments, subject)
+        return await requests.allow(self, tool, key, tool_call, arguments, subject)
 
     async def ask(self, key: str, approval: Approval) -> Answer:
-        return await asking.ask(self, approval)
+        return await requests.ask(self, approval)
 
     async def inbox(self) -> list[InboxItem]:
         found, self._inbox = self._inbox, None
@@ -237,10 +233,10 @@ class Leg(OutsideLeg):
             return self.runtime.drawers.kept(conversation.id, f"{tool.name}:{name}", make)
 
         async def questions(wanted: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
-            return await asking.question(self, tool, key, tool_call, wanted)
+            return await requests.question(self, tool, key, tool_call, wanted)
 
         async def client(arguments: JsonObject) -> JsonObject:
-            return await asking.client_output(self, tool, key, tool_call, arguments)
+            return await requests.client_output(self, tool, key, tool_call, arguments)
 
         async def preliminary(value: Json) -> None:
             piece = chunk.tool_output(tool_call, value)
@@ -261,7 +257,7 @@ class Leg(OutsideLeg):
             name,
             self.ports.blobs,
             media,
-            OwnPast(self._past, self.request.conversation.id),
+            OwnSearch(self._past, self.request.conversation.id),
             drawer,
             questions,
             client,

@@ -1,25 +1,281 @@
-"""The part of a leg for outside agents: decisions and the agent's session."""
+"""The part of a leg for outside agents: decisions about their calls, the pausable time limit, and the agent's session."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import aclosing, contextmanager
+from math import inf
+from typing import Protocol
 
-from moot.runtime.deadline import Deadline
-from moot.runtime.deciding import decide
-from moot.runtime.journal import Journal
+import anyio
+
+from moot.errors import Busy, FenceLost, NotFound
+from moot.runtime.approvals import Ruling, rule_on
+from moot.runtime.journal import LEG, PARKED, Journal
+from moot.runtime.requests import EXPIRED, NO_ONE_AVAILABLE, Asker, answered, expiry
 from moot.runtime.runtime import Runtime
-from moot.runtime.sessions import session_of
 from moot.runtime.setup import mode_of
 from moot.types.agent import Mode
+from moot.types.approval import Answer, Approval, Option, OutsideAnswer, OutsideCall, Session, bind, grants_of
+from moot.types.canonical import JsonObject
+from moot.types.chunk import Chunk, data
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.outside import OutsideAnswer, OutsideCall, Session
-from moot.types.run import RunRequest
-from moot.types.store import Change, Fence, SetSession
+from moot.types.message import Message, is_settled
+from moot.types.run import Run, RunRequest
+from moot.types.store import Ask, Change, Expire, Fence, SetSession, Store, Use
 
-__all__ = ["OutsideLeg"]
+__all__ = ["Deadline", "OutsideLeg", "decide_call", "session_of"]
+
+
+class Deadline:
+    """The time limit of one leg, entered once. Waits may overlap."""
+
+    def __init__(self) -> None:
+        self._scope: anyio.CancelScope | None = None
+        self._waits = 0
+        self._left = inf
+
+    @contextmanager
+    def limit(self, seconds: float | None) -> Generator[anyio.CancelScope]:
+        """Cancel the block after that many seconds of work; None = never."""
+        with anyio.move_on_after(seconds) as self._scope:
+            yield self._scope
+        self._scope = None
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Stop the clock during the block."""
+        if self._scope is not None and not self._waits:
+            self._left, self._scope.deadline = self._scope.deadline - anyio.current_time(), inf
+        self._waits += 1
+        try:
+            yield
+        finally:
+            self._waits -= 1
+            if self._scope is not None and not self._waits:
+                self._scope.deadline = anyio.current_time() + self._left
+
+
+_DEFINITION = b"outside"
+"""Used instead of a tool definition, because moot has none for outside tools."""
+_WITHDRAWN = "the agent withdrew the request"
+_WITHDRAW_SECONDS = 2.0
+
+
+class Holder(Asker, Protocol):
+    """The part of a leg that waiting inside it needs."""
+
+    deadline: Deadline
+    asked_outside: Counter[str]
+    """Number of requests for each call of an outside agent."""
+
+    def message(self) -> Message: ...
+
+
+async def decide_call(leg: Holder, call: OutsideCall) -> OutsideAnswer:
+    """Implement `RunContext.decide`."""
+    ruling = await _ruling(leg, call)
+    if ruling.action == "deny":
+        return await _by_policy(leg, call, ruling, f"not allowed: {ruling.why}")
+    if ruling.action == "allow":
+        return await _by_policy(leg, call, ruling, "")
+    if leg.request.settings.get("unattended") == "deny":
+        return await _by_policy(leg, call, ruling, NO_ONE_AVAILABLE)
+    approval = await _ask(leg, call, ruling)
+    try:
+        with leg.deadline.paused():
+            answer = await _wait(leg, approval)
+    except BaseException:
+        await _withdraw(leg, approval)
+        raise
+    return await _outside_answer(leg, call, approval, answer)
+
+
+async def _ruling(leg: Holder, call: OutsideCall) -> Ruling:
+    if call.questions is not None:
+        return Ruling("ask", "the agent asks a question")
+    runtime, request = leg.runtime, leg.request
+    # read again, because an answer to an earlier call of this run may allow this one
+    conversation = await runtime.store.conversations.get(request.conversation.id)
+    return rule_on(
+        runtime.settings.permissions,
+        mode_of(runtime.settings, request.settings),
+        call,
+        conversation.directory,
+        grants_of(conversation.settings),
+    )
+
+
+async def _by_policy(leg: Holder, call: OutsideCall, ruling: Ruling, refused: str) -> OutsideAnswer:
+    """Return an answer given without asking a person. The log records the reason."""
+    body: JsonObject = {"ruling": ruling.action, "why": ruling.why, "tool": call.name, "toolCallId": call.tool_call}
+    if refused == NO_ONE_AVAILABLE:
+        body["value"] = {"denied": NO_ONE_AVAILABLE}
+    await leg.append(Event("meta", body=body))
+    return _refusal(call, refused) if refused else OutsideAnswer(True, call.option("allow_once", "allow_always"), ruling.why)
+
+
+def _refusal(call: OutsideCall, reason: str, by: str = "policy") -> OutsideAnswer:
+    return OutsideAnswer(False, call.option("reject_once", "reject_always"), reason, by)
+
+
+async def _ask(leg: Holder, call: OutsideCall, ruling: Ruling) -> Approval:
+    request, asked = leg.request, leg.asked_outside[call.tool_call]
+    leg.asked_outside[call.tool_call] += 1  # before the first await, because the same call may be requested twice concurrently
+    id = f"{request.run.id}/outside:{call.tool_call}{f'#{asked}' if asked else ''}"
+    approval = Approval(
+        id=id,
+        run=request.run.id,
+        tool_call=call.tool_call,
+        tool=call.name,
+        arguments=call.arguments,
+        digest=bind(request.run.id, request.conversation.directory, call.name, _DEFINITION, call.arguments),
+        asked_at=leg.runtime.now() // 1000,
+        expires_at=expiry(leg),
+        parts=ruling.parts,
+        questions=call.questions,
+        outside=call,
+    )
+    piece: Chunk = {"type": "tool-approval-request", "approvalId": id, "toolCallId": call.tool_call}
+    if call.questions is not None:
+        piece = data("questions", {"approvalId": id, "toolCallId": call.tool_call, "questions": call.questions}, id=id)
+    # after this mark the run's clock is paused, and readers that don't wait for answers stop
+    await leg.append(Event("chunks", (piece,)), Event("meta", body=PARKED), changes=(Ask(approval, hold=True),), sync=True, fold=True)
+    return approval
+
+
+async def _wait(leg: Holder, approval: Approval) -> Answer:
+    """Wait for the answer. Return a rejection if it expires."""
+    left = None if approval.expires_at is None else max(0.0, approval.expires_at / 1000 - leg.runtime.now() / 1_000_000)
+    while True:
+        with anyio.move_on_after(left):
+            async with aclosing(leg.runtime.hub.foreign()) as commits:
+                async for _ in commits:
+                    if (answer := await _answer(leg, approval)) is not None:
+                        return answer
+        try:
+            await leg.append(Event("meta", body={"expired": approval.id}), changes=(Expire(approval.id, EXPIRED),), sync=True)
+        except Busy:  # someone answered just in time, or the clocks differ slightly
+            left = 0.05
+            continue
+        return Answer(False, reason=EXPIRED, answered_by="moot")
+
+
+async def _answer(leg: Holder, approval: Approval) -> Answer | None:
+    stored = await leg.runtime.store.records.approval(approval.id)
+    return stored.answer if stored is not None else None
+
+
+async def _withdraw(leg: Holder, approval: Approval) -> None:
+    """Expire the approval because no one waits for the answer any more."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(_WITHDRAW_SECONDS):
+        try:
+            answer = Answer(False, reason=_WITHDRAWN, answered_by="moot")
+            change = Expire(approval.id, _WITHDRAWN, early=True)
+            await leg.append(_closed(leg, approval, answer), Event("meta", body=LEG), changes=(change,), sync=True)
+        except (Busy, FenceLost):
+            pass  # it was answered at the same moment, or another owner has taken the run
+    leg.runtime.hub.touch(leg.fence.conversation)
+
+
+def _closed(leg: Holder, approval: Approval, answer: Answer) -> Event:
+    """Return the answer as an event for watchers, without chunks if the call is already settled, which they would reopen."""
+    event = answered(approval, answer)
+    over = any(is_settled(part) for part in leg.message().parts if part.get("toolCallId") == approval.tool_call)
+    return event._replace(kind="journal", chunks=()) if over else event
+
+
+async def _outside_answer(leg: Holder, call: OutsideCall, approval: Approval, answer: Answer) -> OutsideAnswer:
+    """Show the answer, mark the approval as used, and return the answer for the agent."""
+    option = _chosen(call, answer)
+    digest = answer.digest or approval.digest
+    events = (Event("meta", body=LEG), answered(approval, answer))
+    if not answer.approved:
+        await leg.append(*events, fold=True)
+        return OutsideAnswer(False, option, answer.reason or "rejected by a person", answer.answered_by)
+    try:
+        await leg.append(*events, changes=(Use(approval.id, digest),), sync=True, fold=True)
+    except Busy as error:
+        return _refusal(call, error.message, "moot")
+    return OutsideAnswer(True, option, answer.reason, answer.answered_by, answer.arguments, answer.value)
+
+
+def _chosen(call: OutsideCall, answer: Answer) -> Option | None:
+    named = next((option for option in call.options if option.id == answer.option and option.allows == answer.approved), None)
+    if named is not None:
+        return named
+    # moot itself applies lasting answers (`conversation`, `always`); the agent only gets an answer for this call and will ask again
+    return call.option("allow_once", "allow_always") if answer.approved else call.option("reject_once", "reject_always")
+
+
+_PAGE = 64
+_RUNS = 200
+"""Number of newer runs to check. A session that none of them used has not changed."""
+_HOPS = 16
+"""Number of nested forks to follow."""
+
+
+async def session_of(store: Store, request: RunRequest, fence: Fence) -> Session | None:
+    """Implement `RunContext.session`."""
+    own = await store.records.run(fence.run)
+    if own.agent_session_id is not None:  # started in an earlier leg of this run
+        return Session(own.agent_session_id, await store.conversations.message(fence.message))
+    branch = await _branch(store, request, fence)
+    for index in range(len(branch) - 1, -1, -1):
+        message = branch[index]
+        if message.role != "assistant" or message.metadata.get("agent_type", request.run.agent_type) != request.run.agent_type:
+            continue
+        source, run = await _origin(store, message)
+        if run is not None and run.agent_session_id is not None and run.agent_type == request.run.agent_type:
+            moved = run.conversation != request.conversation.id or await _moved(store, run, request.run)
+            return Session(run.agent_session_id, message, tuple(branch[index + 1 :]), moved)
+        if run is None and (session := await _imported_session(store, source, request.run.agent_type)):
+            return Session(session, message, tuple(branch[index + 1 :]), moved=True)  # its agent may be using it
+    return None
+
+
+async def _branch(store: Store, request: RunRequest, fence: Fence) -> list[Message]:
+    """Return the branch before the answer, oldest first, without the prompt, back to the newest answer of this agent_type."""
+    limit = _PAGE
+    while True:
+        branch = await store.conversations.branch(fence.conversation, head=fence.message, limit=limit)
+        before = [message for message in branch if message.id != fence.message]
+        if before and before[-1].role == "user":
+            before.pop()
+        found = any(message.metadata.get("agent_type") == request.run.agent_type for message in before)
+        if found or len(branch) < limit:
+            return before
+        limit *= 4
+
+
+async def _imported_session(store: Store, message: Message, agent_type: str) -> str:
+    """Return the session that the message was imported from if it belongs to that agent, else an empty string."""
+    conversation = await store.conversations.get(message.conversation)
+    origin = conversation.origin or {}
+    is_there = origin.get("placed") is True and conversation.parent is None
+    return str(origin.get("source_id", "")) if is_there and origin.get("agent_type") == agent_type else ""
+
+
+async def _origin(store: Store, message: Message) -> tuple[Message, Run | None]:
+    """Return the original of a copied message, and the run that wrote it."""
+    for _ in range(_HOPS):
+        if message.run is not None:
+            return message, await store.records.run(message.run)
+        source = message.metadata.get("source")
+        origin: JsonObject = source if isinstance(source, dict) else {}
+        try:
+            message = await store.conversations.message(str(origin.get("message", "")), conversation=str(origin.get("conversation", "")))
+        except NotFound:
+            break
+    return message, None
+
+
+async def _moved(store: Store, run: Run, own: Run) -> bool:
+    """Return whether a later run has used the session, which then contains more than the branch."""
+    runs = await store.records.runs(conversation=run.conversation, limit=_RUNS)
+    return any(other.no > run.no and other.id != own.id and other.agent_session_id == run.agent_session_id for other in runs)
 
 
 class OutsideLeg(ABC):
@@ -46,7 +302,7 @@ class OutsideLeg(ABC):
         return mode_of(self.runtime.settings, self.request.settings)
 
     async def decide(self, call: OutsideCall) -> OutsideAnswer:
-        return await decide(self, call)
+        return await decide_call(self, call)
 
     async def session(self) -> Session | None:
         return await session_of(self.runtime.store, self.request, self.fence)

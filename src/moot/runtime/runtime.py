@@ -13,7 +13,7 @@ import anyio
 from moot.config.settings import Settings
 from moot.providers.pool import Providers
 from moot.runtime.hub import Hub
-from moot.tools.offers import offered
+from moot.tools.catalogue import tools_for
 from moot.types.agent import Agent
 from moot.types.ids import Clock, SystemClock
 from moot.types.store import Store
@@ -104,4 +104,4 @@ class Runtime:
 
     def check_tools(self, agent: Agent) -> None:
         """Raise UsageError if the agent names a tool that does not exist."""
-        offered(self.settings, agent)
+        tools_for(self.settings, agent)

@@ -1,17 +1,21 @@
-"""Who a request comes from and what it may do: one function for every place that a credential can stand in."""
+"""Authentication: who sends a request, the scope a route declares, and routers that require one."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, TypeAlias, cast
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Annotated, Any, TypeAlias, cast
 
-from fastapi import Depends
+from fastapi import APIRouter, Depends
 from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from starlette.requests import Request
+from starlette.responses import Response
 
-from moot.server.caller import Caller
+from moot.server.credentials import Caller
 from moot.server.problems import Problem
 from moot.server.state import Server, server_of
+from moot.types.canonical import loads_exact
 from moot.types.token import Scope
 
 COOKIE = "moot_session"
@@ -98,3 +102,36 @@ def needed(dependant: Dependant) -> Scope | None:
 def gates(dependant: Dependant) -> Sequence[_Needs]:
     """What an operation asks of its caller; a router asks it before a body is read, so that nobody unknown fills the memory."""
     return [call for each in dependant.dependencies if (call := cast("_Needs", each.call)) in _NEEDS]
+
+
+class StrictRequest(Request):
+    """A request whose JSON has one reading: no duplicate keys, no NaN, no depth without end."""
+
+    async def json(self) -> Any:
+        body = await self.body()
+        try:
+            return loads_exact(body.decode())  # JSON by itself would guess other encodings
+        except ValueError as error:
+            raise json.JSONDecodeError(str(error), "", 0) from error
+
+
+class Route(APIRoute):
+    """One operation."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+        asked = gates(self.dependant)
+
+        async def strict(request: Request) -> Response:
+            for gate in asked:
+                await gate(request)
+            return await handler(StrictRequest(request.scope, request.receive))
+
+        return strict
+
+
+class Router(APIRouter):
+    """The operations of one resource: `router = Router(prefix="/api/conversations", tags=["conversations"])`."""
+
+    def __init__(self, *, prefix: str = "", tags: list[str] | None = None) -> None:
+        super().__init__(prefix=prefix, tags=list(tags or []), route_class=Route, redirect_slashes=False)

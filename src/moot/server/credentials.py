@@ -1,20 +1,42 @@
-"""What callers show to be let in: secrets known by their digests, checked in memory and kept up with what other processes revoke."""
+"""Callers and their credentials: verified in memory by digest, with a limit on failed attempts."""
 
 from __future__ import annotations
 
 import hmac
 import logging
+import time
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 
 from moot.errors import MootError
 from moot.guard.tokens import CODE_SECONDS, digest, new_code, new_secret
-from moot.server.caller import Caller
+from moot.server.problems import Problem
 from moot.types.ids import Clock, SystemClock, new_id
-from moot.types.store import Store
-from moot.types.token import LOCAL_USER, Scope, Token, held
+from moot.types.store import OwnerStore, Store
+from moot.types.token import LOCAL_USER, Scope, Token, expand_scopes
+
+__all__ = ["Tries"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Caller:
+    """Whoever showed a token: whose things they see, and what they may do."""
+
+    token_id: str
+    owner_id: str
+    scopes: frozenset[Scope]
+    """With all that a scope holds: `admin` alone is never in it."""
+    store: OwnerStore
+    """The owner's own view: what belongs to others is not there."""
+    revoked: anyio.Event = field(default_factory=anyio.Event)
+    """Set once the token opens nothing any more: open streams end then."""
+
+    def may(self, scope: Scope) -> bool:
+        return scope in self.scopes
+
 
 LOOK = 2.0
 """Seconds between two looks at what other processes have revoked."""
@@ -53,7 +75,7 @@ class Credentials:
             self._fixed = digest(fixed), self._caller(FIXED, LOCAL_USER, ("admin",))
 
     def _caller(self, id: str, owner: str, scopes: tuple[Scope, ...]) -> Caller:
-        return Caller(id, owner, held(scopes), self._store.of(owner))
+        return Caller(id, owner, expand_scopes(scopes), self._store.of(owner))
 
     @property
     def now(self) -> int:
@@ -143,3 +165,38 @@ class Credentials:
             if known.token.id in ids:
                 del self._known[hashed]
                 known.caller.revoked.set()
+
+
+SECONDS = 60.0
+"""After so long without being heard an address may try again."""
+
+ADDRESSES = 10_000
+"""Addresses that are kept in mind; of more, those that were silent longest are forgotten."""
+
+
+class Tries:
+    """So many wrong ones in `SECONDS`; what opens something is never counted."""
+
+    def __init__(self, most: int, *, what: str = "wrong tokens or codes", now: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._what = what
+        self._now = now
+        self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        """Address → when its window began, and how many came since."""
+
+    def check(self, address: str) -> None:
+        """Raises Problem (429) for an address that was wrong too often, before anything is looked up for it."""
+        began, count = self._wrong.get(address, (0.0, 0))
+        left = began + SECONDS - self._now()
+        if count >= self._most and left > 0:
+            said = f"too many {self._what} came from {address or 'there'}"
+            raise Problem(429, said, headers={"retry-after": str(int(left) + 1)}, fix=f"wait {int(left) + 1} s, then try again")
+
+    def wrong(self, address: str) -> None:
+        """One more from that address."""
+        began, count = self._wrong.pop(address, (self._now(), 0))
+        if self._now() - began >= SECONDS:
+            began, count = self._now(), 0
+        self._wrong[address] = began, count + 1
+        if len(self._wrong) > ADDRESSES:
+            self._wrong.popitem(last=False)

@@ -14,11 +14,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from moot.server.auth import caller_of
-from moot.server.caller import Caller
+from moot.server.credentials import Caller
 from moot.server.problems import Problem, of_http
 from moot.server.state import Server
-from moot.types.idempotency import Claim, Idempotency, Kept
 from moot.types.ids import new_id
+from moot.types.token import Claim, Idempotency, StoredResponse
 
 LARGEST = 1024 * 1024
 """Bytes of an answer that is kept."""
@@ -99,7 +99,7 @@ class Repeats:
     async def _record(self, scope: Scope, recorder: _Recorder, named: tuple[str, str]) -> None:
         try:
             if recorder.status in (0, 500) or recorder.status < 400:
-                await self._answers.keep(*named, Kept(0) if scope.get(SECRET) else recorder.kept())
+                await self._answers.keep(*named, StoredResponse(0) if scope.get(SECRET) else recorder.kept())
             else:
                 await self._answers.release(*named)  # refused: nothing was done, and the next try may fare better
         finally:
@@ -130,10 +130,10 @@ class _Recorder:
             self._whole = not message.get("more_body", False)
         return self._send(message)
 
-    def kept(self) -> Kept:
+    def kept(self) -> StoredResponse:
         if not self._whole or self._size > LARGEST:
-            return Kept(0)
-        return Kept(self.status, [pair for pair in self._headers if pair[0] not in _OWN], b"".join(self._pieces))
+            return StoredResponse(0)
+        return StoredResponse(self.status, [pair for pair in self._headers if pair[0] not in _OWN], b"".join(self._pieces))
 
 
 def _told(claim: Claim) -> Response:

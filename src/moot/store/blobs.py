@@ -14,15 +14,15 @@ from typing import Any
 from anyio import to_thread
 
 from moot.errors import LimitReached, NotFound, StoreCorrupt, StoreError, StoreFull
-from moot.store.connect import Connection, Queries
-from moot.store.locks import sync_folder
-from moot.store.lookup import THEIRS
-from moot.store.projects import settled
-from moot.store.reader import Reader
-from moot.store.transaction import Transaction
-from moot.store.writer import Writer
-from moot.types.blob import Blob
+from moot.store.database.connection import Connection, Queries
+from moot.store.database.locks import sync_folder
+from moot.store.database.reader import Reader
+from moot.store.database.transaction import Transaction
+from moot.store.database.writer import Writer
+from moot.store.lookup import OWNED
+from moot.store.tree.projects import ensure_project
 from moot.types.conversation import DEFAULT_PROJECT
+from moot.types.store import Blob
 from moot.types.token import LOCAL_USER
 
 __all__ = ["FRESH", "PACKED", "BlobFiles", "ContentStore"]
@@ -204,7 +204,7 @@ class ContentStore:
             raise NotFound(f"Invalid blob hash {sha256[:80]!r}: expected 64 hexadecimal digits.")
         row: Any = connection.execute(
             "SELECT b.data, b.size, o.media_type FROM blob AS b JOIN blob_owner AS o ON o.sha256 = b.sha256"
-            f" WHERE b.sha256 = ?{THEIRS} LIMIT 1",
+            f" WHERE b.sha256 = ?{OWNED} LIMIT 1",
             (sha256, self._owner),
         ).fetchone()
         if row is None:
@@ -243,7 +243,7 @@ def _insert(files: BlobFiles, blobs: Sequence[Blob], packed: Mapping[str, bytes]
     kept = _existing(transaction, [blob.sha256 for blob in blobs], owner)
     now = transaction.now_ms
     if any(kept.get(blob.sha256) is None for blob in blobs):
-        settled(transaction, DEFAULT_PROJECT, owner)
+        ensure_project(transaction, DEFAULT_PROJECT, owner)
     for blob in blobs:
         if blob.sha256 not in kept:
             if blob.sha256 not in packed and not files.path(blob.sha256).exists():

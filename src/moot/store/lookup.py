@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any, LiteralString
 
 from moot.errors import NotFound
-from moot.store.connect import Queries
+from moot.store.database.connection import Queries
 from moot.store.rows import APPROVAL, CONVERSATION, MESSAGE, RUN, RUN_TABLES, conversation_of, run_of
 from moot.types.conversation import Conversation
 from moot.types.run import Run
 
 __all__ = [
-    "ASKED_OF_THEM",
-    "OF_THEIRS",
-    "THEIRS",
+    "APPROVAL_OWNED",
+    "CONVERSATION_OWNED",
+    "OWNED",
     "approval_row",
     "conversation",
     "conversation_by",
@@ -30,11 +30,11 @@ __all__ = [
 SHORTEST_PREFIX = 4
 _HIGHEST = "\U0010ffff"
 _CANDIDATES = 5
-THEIRS = " AND owner_id = coalesce(?, owner_id)"
+OWNED = " AND owner_id = coalesce(?, owner_id)"
 """Restricts a WHERE clause to the rows of the bound owner; NULL = all owners."""
-OF_THEIRS = " AND c.owner_id = coalesce(?, c.owner_id)"
+CONVERSATION_OWNED = " AND c.owner_id = coalesce(?, c.owner_id)"
 """The same for a conversation joined as `c`."""
-ASKED_OF_THEM = f" AND EXISTS (SELECT 1 FROM {RUN_TABLES} WHERE r.id = approval.run{OF_THEIRS})"
+APPROVAL_OWNED = f" AND EXISTS (SELECT 1 FROM {RUN_TABLES} WHERE r.id = approval.run{CONVERSATION_OWNED})"
 """The same for rows of `approval`."""
 
 
@@ -57,7 +57,7 @@ def conversation(queries: Queries, id: str, owner: str | None = None) -> Convers
 
 def number(queries: Queries, id: str, owner: str | None = None) -> int:
     """Return a conversation's `no` by its exact id. Raise NotFound."""
-    row: Any = queries.execute(f"SELECT no FROM conversation WHERE id = ?{THEIRS}", (id, owner)).fetchone()
+    row: Any = queries.execute(f"SELECT no FROM conversation WHERE id = ?{OWNED}", (id, owner)).fetchone()
     if row is None:
         raise _no_conversation(id)
     return row[0]
@@ -74,7 +74,7 @@ def find_conversation(queries: Queries, reference: str, owner: str | None = None
     for deleted in ("deleted_at IS NULL", "deleted_at IS NOT NULL"):
         for where, values in tries:
             rows = queries.execute(
-                f"SELECT {CONVERSATION} FROM conversation WHERE {where} AND {deleted}{THEIRS} ORDER BY updated_at DESC LIMIT {_CANDIDATES}",
+                f"SELECT {CONVERSATION} FROM conversation WHERE {where} AND {deleted}{OWNED} ORDER BY updated_at DESC LIMIT {_CANDIDATES}",
                 (*values, owner),
             ).fetchall()
             if len(rows) == 1:
@@ -95,7 +95,8 @@ def _several(reference: str, found: list[Conversation]) -> str:
 def message_row(queries: Queries, id: str, owner: str | None = None) -> Any:
     """Return a row of `MESSAGE`. Raise NotFound."""
     row = queries.execute(
-        f"SELECT {MESSAGE} FROM message AS m JOIN conversation AS c ON c.no = m.conversation WHERE m.id = ?{OF_THEIRS}", (id, owner)
+        f"SELECT {MESSAGE} FROM message AS m JOIN conversation AS c ON c.no = m.conversation WHERE m.id = ?{CONVERSATION_OWNED}",
+        (id, owner),
     ).fetchone()
     if row is None:
         raise NotFound(f"No message has the id {id!r}.")
@@ -113,18 +114,18 @@ def message_id(queries: Queries, conversation: int, reference: str) -> str:
 
 def approval_row(queries: Queries, id: str, owner: str | None = None) -> Any:
     """Return a row of `APPROVAL`, or None."""
-    return queries.execute(f"SELECT {APPROVAL} FROM approval WHERE id = ?{ASKED_OF_THEM}", (id, owner)).fetchone()
+    return queries.execute(f"SELECT {APPROVAL} FROM approval WHERE id = ?{APPROVAL_OWNED}", (id, owner)).fetchone()
 
 
 def run(queries: Queries, reference: str, owner: str | None = None) -> Run:
     """Find by id or unique prefix. Raise NotFound."""
-    row = queries.execute(f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id = ?{OF_THEIRS}", (reference, owner)).fetchone()
+    row = queries.execute(f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id = ?{CONVERSATION_OWNED}", (reference, owner)).fetchone()
     if row is not None:
         return run_of(row)
     rows: list[Any] = []
     if len(reference) >= SHORTEST_PREFIX:
         rows = queries.execute(
-            f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id >= ? AND r.id < ?{OF_THEIRS} LIMIT {_CANDIDATES}",
+            f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id >= ? AND r.id < ?{CONVERSATION_OWNED} LIMIT {_CANDIDATES}",
             (reference, reference + _HIGHEST, owner),
         ).fetchall()
     if len(rows) == 1:

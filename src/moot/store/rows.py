@@ -8,15 +8,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from moot.store.connect import Queries
-from moot.types.approval import Answer, Approval, AskedPart
+from moot.store.database.connection import Queries
+from moot.types.approval import Answer, Approval, ApprovalPart, OutsideCall
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.conversation import Conversation
-from moot.types.event import Event, former
+from moot.types.event import Event, from_tombstone
 from moot.types.exchange import Exchange, ExchangeOptions, Failure
-from moot.types.message import Message
-from moot.types.outside import OutsideCall
-from moot.types.part import Part
+from moot.types.message import Message, Part
 from moot.types.run import Run
 from moot.types.usage import Usage
 
@@ -31,7 +29,9 @@ MESSAGE = (
     " m.created_at, m.conversation"
 )
 """Columns of `message AS m JOIN conversation AS c`."""
-WHOSE = "coalesce(nullif(c.agent, 'default'), (SELECT i.format FROM import_conversation AS i WHERE i.conversation = c.no LIMIT 1), c.agent)"
+AGENT_OR_FORMAT = (
+    "coalesce(nullif(c.agent, 'default'), (SELECT i.format FROM import_conversation AS i WHERE i.conversation = c.no LIMIT 1), c.agent)"
+)
 """For `conversation AS c`: its agent, or else the format it was imported from."""
 RUN = (
     "r.id, c.id, r.message, r.no, r.agent, r.agent_type, r.agent_session_id, r.model, r.trigger, r.parent_run, r.status, r.on_crash,"
@@ -57,14 +57,14 @@ _UNKNOWN = (None,) * 5
 _EMPTY = b"{}"
 
 
-def kept(data: bytes) -> Json:
+def parse_stored(data: bytes) -> Json:
     """Parse JSON that we wrote, keeping every digit; the fast parser turns integers over 64 bits into floats."""
     # a regular expression takes ten times as long to find out that there is no long number
     return cast("Json", json.loads(data)) if _LONG_NUMBER in data.translate(_DIGITS) else loads(data)
 
 
-def kept_object(data: bytes) -> JsonObject:
-    return {} if data == _EMPTY else cast("JsonObject", kept(data))
+def parse_stored_object(data: bytes) -> JsonObject:
+    return {} if data == _EMPTY else cast("JsonObject", parse_stored(data))
 
 
 def optional(value: Json) -> bytes | None:
@@ -82,9 +82,9 @@ def conversation_of(row: Any) -> Conversation:
     values[14] = directory.decode("utf-8", "surrogateescape")
     values[15] = tuple(os.fsdecode(uri) for uri in allowed.split(b"\0")) if allowed else ()
     values[16] = bool(finished)
-    values[17] = kept_object(settings)
+    values[17] = parse_stored_object(settings)
     if origin is not None:
-        values[19] = kept_object(origin)
+        values[19] = parse_stored_object(origin)
     return Conversation(*values)
 
 
@@ -113,7 +113,7 @@ DAMAGED: Part = {"type": "data-damaged", "data": {"column": "parts"}}
 def message_of(row: Any) -> Message:
     values: list[Any] = [*row[:13]]
     try:
-        values[2], values[3] = parts_of(kept(row[2])), kept_object(row[3])
+        values[2], values[3] = parts_of(parse_stored(row[2])), parse_stored_object(row[3])
     except ValueError:
         values[2], values[3] = (DAMAGED,), {}
     return Message(*values)
@@ -136,9 +136,9 @@ def message_body(value: Message) -> JsonObject:
 
 def run_of(row: Any) -> Run:
     values: list[Any] = [*row]
-    values[14] = kept_object(row[14])
-    values[15] = Failure.from_json(kept_object(row[15])) if row[15] is not None else None
-    values[16] = Usage.from_json(kept_object(row[16]))
+    values[14] = parse_stored_object(row[14])
+    values[15] = Failure.from_json(parse_stored_object(row[15])) if row[15] is not None else None
+    values[16] = Usage.from_json(parse_stored_object(row[16]))
     return Run(*values)
 
 
@@ -146,32 +146,32 @@ def approval_of(row: Any) -> Approval:
     approved, option, reason, answered_by, value, used_at, questions, parts, patterns, edited, digest, outside = row[8:]
     answer = None
     if approved is not None:
-        reply = kept(value) if value is not None else None
+        reply = parse_stored(value) if value is not None else None
         answer = Answer(bool(approved), option, reason, answered_by, reply, _texts(patterns), edited, digest or b"")
-    shown = tuple(AskedPart.from_json(part) for part in kept_list(parts) if isinstance(part, dict))
-    values: list[Any] = [*row[:8], answer, used_at, kept(questions) if questions is not None else None, shown]
+    shown = tuple(ApprovalPart.from_json(part) for part in parse_stored_list(parts) if isinstance(part, dict))
+    values: list[Any] = [*row[:8], answer, used_at, parse_stored(questions) if questions is not None else None, shown]
     if outside is not None:
-        values.append(OutsideCall.from_json(row[2], row[3], row[4], kept_object(outside)))
+        values.append(OutsideCall.from_json(row[2], row[3], row[4], parse_stored_object(outside)))
     return Approval(*values)
 
 
-def asked_json(parts: Sequence[AskedPart]) -> bytes | None:
+def parts_json(parts: Sequence[ApprovalPart]) -> bytes | None:
     """Serialize approval parts; None if there are none."""
     return dumps([part.to_json() for part in parts]) if parts else None
 
 
-def kept_list(data: bytes | None) -> list[Json]:
-    value = kept(data) if data is not None else None
+def parse_stored_list(data: bytes | None) -> list[Json]:
+    value = parse_stored(data) if data is not None else None
     return value if isinstance(value, list) else []
 
 
 def _texts(data: bytes | None) -> tuple[str, ...]:
-    return tuple(str(text) for text in kept_list(data))
+    return tuple(str(text) for text in parse_stored_list(data))
 
 
 def exchange_of(row: Any) -> Exchange:
     """Convert a row of `EXCHANGE`."""
-    options = kept_object(row[8])
+    options = parse_stored_object(row[8])
     ids, step, extra = options.get("tool_call_ids"), options.get("step"), options.get("extra")
     values: list[Any] = [*row]
     values[8] = ExchangeOptions(
@@ -180,7 +180,7 @@ def exchange_of(row: Any) -> Exchange:
         tuple(str(id) for id in ids) if isinstance(ids, list) else (),
         extra if isinstance(extra, dict) else {},
     )
-    values[9] = kept_object(row[9])
+    values[9] = parse_stored_object(row[9])
     return Exchange(*values)
 
 
@@ -204,6 +204,6 @@ def event_of(row: Any, run: str | None) -> Event:
     id, at, _, exchange, kind, chunks, raw, phase, key, body, _check = row
     if exchange is not None:
         exchange = f"{run}{exchange[1:]}" if exchange[0] == ":" else exchange[1:]
-    content = None if body is None else kept(body)
-    event = Event(kind, tuple(cast("list[JsonObject]", kept(chunks))), raw, run, exchange, phase, key, content, at, id & 0xFFFFFFFF)
-    return former(event) if kind == "tombstone" else event
+    content = None if body is None else parse_stored(body)
+    event = Event(kind, tuple(cast("list[JsonObject]", parse_stored(chunks))), raw, run, exchange, phase, key, content, at, id & 0xFFFFFFFF)
+    return from_tombstone(event) if kind == "tombstone" else event

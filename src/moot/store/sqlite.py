@@ -5,53 +5,82 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, LiteralString
 
 from anyio import to_thread
 
 from moot.config.settings import Settings
 from moot.plugins.registry import Registry
-from moot.store import library
+from moot.store.access import AccessTokens
 from moot.store.blobs import BlobFiles, ContentStore
-from moot.store.conversations import ConversationTree
-from moot.store.events import Events
-from moot.store.grants import ConversationGrants
-from moot.store.health import report
-from moot.store.importing import StoredImports
-from moot.store.locks import FileLock
-from moot.store.log import EventLog, LogReader
-from moot.store.migrate import prepare
+from moot.store.database import connection as library
+from moot.store.database.connection import Connection
+from moot.store.database.locks import FileLock
+from moot.store.database.poller import Poller
+from moot.store.database.reader import Reader
+from moot.store.database.schema import prepare, version_of
+from moot.store.database.writer import Writer
+from moot.store.imports.importer import StoredImports
+from moot.store.log.append import EventLog, SqliteLogReader
+from moot.store.log.events import Events
 from moot.store.migrations import newest
-from moot.store.poller import Poller
-from moot.store.projects import OwnProjects
-from moot.store.reader import Reader
-from moot.store.records import RunReader, RunRecords
-from moot.store.search import FullText
+from moot.store.runs import RunRecords, SqliteGrants, SqliteRunReader
+from moot.store.search.full_text import FullText
 from moot.store.stats import AnswerStats
-from moot.store.tokens import AccessTokens
-from moot.store.tree import MessageTree
-from moot.store.writer import Writer
+from moot.store.tree.conversations import ConversationTree
+from moot.store.tree.edits import MessageTree
+from moot.store.tree.projects import SqliteProjects
 from moot.types.canonical import JsonObject
-from moot.types.forgetting import Forgetting
 from moot.types.ids import Clock, SystemClock
-from moot.types.meaning import Meaning
+from moot.types.maintenance import Erasure, Upkeep
+from moot.types.search import SemanticSearch
 from moot.types.share import Shares
-from moot.types.upkeep import Upkeep
-from moot.types.verify import Translations, Verifying
+from moot.types.verify import Translations, Verifier
 
-__all__ = ["SqliteStore", "open_store"]
+__all__ = ["SqliteStore", "open_store", "report"]
 
 
-SELDOM = Registry(
+def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
+    """Return library, version, protection, schema, integrity and sizes. Reads the whole file."""
+    pages, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
+    return {
+        "path": str(path),
+        "library": library.NAME,
+        "version": ".".join(map(str, library.VERSION)),
+        "wal_reset_bug": library.has_wal_reset_bug(library.VERSION),
+        "protection": "one process commits at a time" if protected else "not needed",
+        "schema": version_of(connection),
+        "integrity": _problems(connection) or "ok",
+        "bytes": pages * size,
+        **{f"{name}s": _count(connection, name) for name in ("conversation", "message", "run", "blob")},
+    }
+
+
+def _problems(connection: Connection) -> str:
+    try:
+        return "; ".join(str(row[0]) for row in connection.execute("PRAGMA quick_check(10)") if row[0] != "ok")
+    except library.sqlite.DatabaseError as error:
+        return str(error)
+
+
+def _count(connection: Connection, table: LiteralString) -> int | None:
+    """Return None if the table can't be read."""
+    try:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+    except library.sqlite.DatabaseError:
+        return None
+
+
+LAZY_PARTS = Registry(
     "moot.store.seldom",
     {
-        "copies": "moot.store.forgetting.reaching:reach",
-        "forgetting": "moot.store.forgetting:Forgetter",
-        "meaning": "moot.store.meaning:StoredMeaning",
-        "shares": "moot.store.shares:StoredShares",
-        "translations": "moot.store.translating:StoreTranslations",
-        "upkeep": "moot.store.upkeep:StoreUpkeep",
-        "verifier": "moot.store.verify:StoreVerifier",
+        "copies": "moot.store.maintenance.purge.copies:erase_in_copies",
+        "forgetting": "moot.store.maintenance.purge:Eraser",
+        "meaning": "moot.store.search.semantic:SqliteSemanticSearch",
+        "shares": "moot.store.access:StoredShares",
+        "translations": "moot.store.maintenance.translation:StoreTranslations",
+        "upkeep": "moot.store.maintenance.upkeep:StoreUpkeep",
+        "verifier": "moot.store.maintenance.verify:StoreVerifier",
     },
 )
 """Parts that few commands need; loaded on first use, so that other commands don't import them."""
@@ -70,33 +99,33 @@ class _Base:
     clock: Clock
 
 
-class SqliteHoldings:
+class SqliteOwnerStore:
     """`Holdings` on one SQLite file; `owner` None = all owners."""
 
     def __init__(self, base: _Base, owner: str | None = None) -> None:
         writer, reader, events = base.writer, base.reader, base.events
         self._base = base
         self._owner = owner
-        self.log = LogReader(reader, events, owner)
-        self.records = RunReader(reader, owner)
+        self.log = SqliteLogReader(reader, events, owner)
+        self.records = SqliteRunReader(reader, owner)
         self.conversations = ConversationTree(writer, reader, events, owner)
         self.tree = MessageTree(writer, reader, events, owner)
-        self.projects = OwnProjects(writer, reader, owner)
-        self.grants = ConversationGrants(writer, owner)
+        self.projects = SqliteProjects(writer, reader, owner)
+        self.grants = SqliteGrants(writer, owner)
         self.search = FullText(writer, reader, base.indexer, owner)
         self.stats = AnswerStats(writer, reader, owner)
         self.imports = StoredImports(writer, reader, owner)
         self.blobs = ContentStore(base.files, writer, reader, owner)
 
     @property
-    def meaning(self) -> Meaning:
+    def meaning(self) -> SemanticSearch:
         """Semantic search."""
-        return SELDOM.load("meaning")(self._base.writer, self._base.reader, self._base.meaning, self.search, self._owner)
+        return LAZY_PARTS.load("meaning")(self._base.writer, self._base.reader, self._base.meaning, self.search, self._owner)
 
     @property
     def shares(self) -> Shares:
         """Shared pages."""
-        return SELDOM.load("shares")(self._base.writer, self._base.reader, self._base.clock, self._owner)
+        return LAZY_PARTS.load("shares")(self._base.writer, self._base.reader, self._base.clock, self._owner)
 
 
 class SqliteStore:
@@ -114,7 +143,7 @@ class SqliteStore:
         events = Events()
         indexer, meaning, files = FileLock(state / "indexer.lock"), FileLock(state / "meaning.lock"), BlobFiles(path.parent / "blobs")
         self._base = _Base(self._writer, self._reader, events, indexer, meaning, files, clock)
-        whole = self._whole = SqliteHoldings(self._base)
+        whole = self._whole = SqliteOwnerStore(self._base)
         self.log = EventLog(self._writer, self._reader, events)
         self.records = RunRecords(self._writer, self._reader, events)
         self.conversations = whole.conversations
@@ -128,13 +157,13 @@ class SqliteStore:
         self.tokens = AccessTokens(self._writer, self._reader, clock)
 
     @property
-    def meaning(self) -> Meaning:
+    def meaning(self) -> SemanticSearch:
         """Semantic search."""
         return self._whole.meaning
 
-    def of(self, owner: str) -> SqliteHoldings:
+    def of(self, owner: str) -> SqliteOwnerStore:
         """Return a view restricted to one owner."""
-        return SqliteHoldings(self._base, owner)
+        return SqliteOwnerStore(self._base, owner)
 
     @property
     def shares(self) -> Shares:
@@ -142,19 +171,19 @@ class SqliteStore:
         return self._whole.shares
 
     @property
-    def verifier(self) -> Verifying:
+    def verifier(self) -> Verifier:
         """Verification of stored data."""
-        return SELDOM.load("verifier")(self._reader, self._base.files)
+        return LAZY_PARTS.load("verifier")(self._reader, self._base.files)
 
     @property
     def translations(self) -> Translations:
         """Newer translations of old exchanges."""
-        return SELDOM.load("translations")(self._writer, self._reader)
+        return LAZY_PARTS.load("translations")(self._writer, self._reader)
 
     @property
     def upkeep(self) -> Upkeep:
         """Storage maintenance."""
-        return SELDOM.load("upkeep")(self._writer, self._reader, self._path, self._sealer, self._clock)
+        return LAZY_PARTS.load("upkeep")(self._writer, self._reader, self._path, self._sealer, self._clock)
 
     async def is_forgetting(self) -> bool:
         """Return True if a purge or redaction is unfinished."""
@@ -162,9 +191,11 @@ class SqliteStore:
         return await self._reader.read(lambda connection: connection.execute(sql).fetchone() is not None)
 
     @property
-    def forgetting(self) -> Forgetting:
+    def forgetting(self) -> Erasure:
         """Purges and redactions."""
-        return SELDOM.load("forgetting")(self._writer, self._reader, self._base.files, self._path, self._clock, SELDOM.load("copies"))
+        return LAZY_PARTS.load("forgetting")(
+            self._writer, self._reader, self._base.files, self._path, self._clock, LAZY_PARTS.load("copies")
+        )
 
     def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Yield whenever another process has committed; this process's only poller."""

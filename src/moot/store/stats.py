@@ -1,19 +1,250 @@
-"""Usage statistics over answers."""
+"""Usage statistics over answers, and the records they are summed from."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
-from moot.store.connect import Connection
-from moot.store.counting.counter import put, remaining, uncounted
-from moot.store.reader import Reader
-from moot.store.writer import Writer
-from moot.types.stats import AsideCounts, ContextSize, Counts, ToolCounts, Usages
+from moot.store.database.connection import Connection
+from moot.store.database.reader import Reader
+from moot.store.database.transaction import Transaction
+from moot.store.database.writer import Writer
+from moot.store.log import segments
+from moot.store.log.rows import Row, before_redaction
+from moot.store.rows import AGENT_OR_FORMAT, EVENT, parse_stored, parse_stored_object
+from moot.types.canonical import Json, JsonObject
+from moot.types.message import Part, is_tool, tool_name
+from moot.types.stats import AuxiliaryCounts, ContextSize, Counts, ToolCounts, UsageReport
+from moot.types.usage import Usage
 
-__all__ = ["AnswerStats"]
+__all__ = ["AnswerStats", "AnswerUsage", "Record", "RunFacts", "ToolCalls", "put", "remaining", "tool_calls", "uncounted", "usage_of"]
+
+
+class RunFacts(NamedTuple):
+    """Facts from the row of an answer's run."""
+
+    agent: str
+    model: str
+    status: str
+    error: str
+    """Kind of error."""
+    usage: Usage
+    cost: int | None
+
+
+class AnswerUsage(NamedTuple):
+    """The columns of an answer's row, from `agent` on."""
+
+    agent: str
+    model: str
+    status: str
+    error: str
+    steps: int
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    reasoning: int
+    cost: int | None
+    first_ms: int | None
+    ms: int
+    timed: int
+    context: int
+
+
+@dataclass(slots=True)
+class ToolCalls:
+    """Statistics of one tool's calls."""
+
+    calls: int = 0
+    failed: int = 0
+    denied: int = 0
+    ms: int = 0
+    timed: int = 0
+
+
+def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerUsage:
+    """Return the run's own sums, or for an imported answer without a run, sums over the steps in its metadata."""
+    steps = [_Step.of(step) for step in _list(metadata.get("steps")) if isinstance(step, dict)]
+    if run is None:
+        usage = sum((step.usage for step in steps), Usage())
+        costs = [step.cost for step in steps]
+        run = RunFacts(_text(metadata.get("agent")), _text(metadata.get("model")), status, "", usage, None)
+        if costs and None not in costs:
+            run = run._replace(cost=sum(cost for cost in costs if cost is not None))
+    timed = [step for step in steps if step.ms is not None]
+    usage = run.usage
+    return AnswerUsage(
+        agent=run.agent,
+        model=run.model,
+        status=run.status,
+        error=run.error,
+        steps=len(steps),
+        input=usage.input or 0,
+        output=usage.output or 0,
+        cache_read=usage.cache_read or 0,
+        cache_write=usage.cache_write or 0,
+        reasoning=usage.reasoning or 0,
+        cost=run.cost,
+        first_ms=steps[0].first_ms if steps else None,
+        ms=sum(step.ms or 0 for step in timed),
+        timed=sum(step.usage.output or 0 for step in timed),
+        context=max((step.usage.input or 0 for step in steps), default=0),
+    )
+
+
+def tool_calls(parts: Sequence[Part], times: Mapping[str, int]) -> dict[str, ToolCalls]:
+    """Count the calls by tool; `times` has the known durations in ms by call id."""
+    found: dict[str, ToolCalls] = {}
+    for part in parts:
+        if not is_tool(part):
+            continue
+        one = found.setdefault(tool_name(part), ToolCalls())
+        one.calls += 1
+        one.failed += part.get("state") == "output-error"
+        one.denied += part.get("state") == "output-denied"
+        if (ms := times.get(str(part.get("toolCallId")), _reported_ms(part))) is not None:
+            one.ms += ms
+            one.timed += 1
+    return found
+
+
+class _Step(NamedTuple):
+    usage: Usage
+    cost: int | None
+    ms: int | None
+    first_ms: int | None
+
+    @classmethod
+    def of(cls, step: JsonObject) -> _Step:
+        usage = step.get("usage")
+        return cls(
+            Usage.from_json(usage) if isinstance(usage, dict) else Usage(),
+            _whole(step.get("cost")),
+            _whole(step.get("ms")),
+            _whole(step.get("first_ms")),
+        )
+
+
+def _reported_ms(part: Part) -> int | None:
+    """Return the duration that the agent itself reports."""
+    metadata = part.get("toolMetadata")
+    for value in [metadata, *metadata.values()] if isinstance(metadata, dict) else []:
+        if isinstance(value, dict) and (ms := _whole(value.get("durationMs"))) is not None:
+            return ms
+    return None
+
+
+def _whole(value: Json) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 62 else None
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+_BATCH = 256
+_OVER = "m.status IN ('finished', 'failed', 'cancelled')"
+_DUE = (
+    f"SELECT m.no, m.conversation, m.created_at, m.status, m.parts, m.metadata, {AGENT_OR_FORMAT}, c.model, r.no, r.agent, r.model,"
+    " r.status, r.error, r.usage, r.cost FROM to_count AS t JOIN message AS m ON m.no = t.message"
+    " JOIN conversation AS c ON c.no = m.conversation"
+    f" LEFT JOIN run AS r ON r.id = m.run WHERE {_OVER} ORDER BY t.message LIMIT ?"
+)
+_OF_TOOLS = "WHERE run = ? AND key GLOB 'tool:*' AND phase IN ('start', 'end')"
+_SEALED = (
+    "SELECT r.first_seq, min(coalesce(r.last_seq, h.sealed_through), h.sealed_through)"
+    " FROM run AS r JOIN log_head AS h ON h.conversation = r.conversation"
+    " WHERE r.no = ? AND r.first_seq <= h.sealed_through"
+)
+
+Record = tuple[int, int, int, AnswerUsage | None, dict[str, ToolCalls]]
+"""Message no, conversation no, ms, usage (None = not counted), tool calls."""
+
+
+def uncounted(connection: Connection) -> list[Record]:
+    """Return records of the next finished answers that are not counted in their current state."""
+    return [_record(connection, row) for row in connection.execute(_DUE, (_BATCH,)).fetchall()]
+
+
+def put(found: list[Record], transaction: Transaction) -> None:
+    """Store the records. An answer that continued meanwhile is counted again later."""
+    for no, conversation, at, usage, calls in found:
+        if transaction.execute("DELETE FROM to_count WHERE message = ?", (no,)).rowcount != 1:
+            continue  # purged
+        transaction.execute("DELETE FROM answer_tool WHERE message = ?", (no,))
+        transaction.execute("DELETE FROM answer WHERE message = ?", (no,))
+        if usage is None:
+            continue
+        transaction.execute(
+            "INSERT INTO answer (message, conversation, at, agent, model, status, error, steps, input, output, cache_read, cache_write,"
+            " reasoning, cost, first_ms, ms, timed, context) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (no, conversation, at, *usage),
+        )
+        for tool, one in calls.items():
+            transaction.execute(
+                "INSERT INTO answer_tool (message, tool, calls, failed, denied, ms, timed) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (no, tool, one.calls, one.failed, one.denied, one.ms, one.timed),
+            )
+
+
+def remaining(connection: Connection) -> int:
+    """Return the number of finished answers that are not counted."""
+    return connection.execute(f"SELECT count(*) FROM to_count AS t JOIN message AS m ON m.no = t.message WHERE {_OVER}").fetchone()[0]
+
+
+def _record(connection: Connection, row: Any) -> Record:
+    no, conversation, at, status, parts, data, agent, model, run = row[:9]
+    metadata = parse_stored_object(data)
+    if "source" in metadata:
+        return no, conversation, at, None, {}  # a fork's copy: its usage counts in the original conversation
+    facts = (
+        None if run is None else RunFacts(row[9], row[10], row[11], _kind(row[12]), Usage.from_json(parse_stored_object(row[13])), row[14])
+    )
+    usage = usage_of(metadata, status, facts)
+    if run is None:
+        usage = usage._replace(agent=usage.agent or agent, model=usage.model or model)
+    value = parse_stored(parts)
+    pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+    return no, conversation, at, usage, tool_calls(pieces, {} if run is None else _times(connection, conversation, run))
+
+
+def _times(connection: Connection, conversation: int, run: int) -> dict[str, int]:
+    """Map tool call ids to ms, according to the run's journal."""
+    started: dict[str, tuple[str, int]] = {}
+    ended: dict[str, int] = {}
+    for phase, key, at, data in _journal(connection, conversation, run):
+        if phase == "end":
+            ended[key] = at
+        else:
+            started[key] = (str((parse_stored_object(data) if data is not None else {}).get("call", "")), at)
+    return {call: max(0, ended[key] - at) // 1000 for key, (call, at) in started.items() if key in ended}
+
+
+def _journal(connection: Connection, conversation: int, run: int) -> Iterator[tuple[str, str, int, bytes | None]]:
+    """Yield starts and ends of the run's tool calls. Most answers are counted long before they are sealed."""
+    sealed: Any = connection.execute(_SEALED, (run,)).fetchone()
+    if sealed is not None:
+        for values in segments.rows(connection, conversation, sealed[0] - 1, sealed[1]):
+            if values[2] == run and values[7] and (values[8] or "").startswith("tool:"):
+                row = before_redaction(segments.with_check(values))
+                yield str(row.phase), str(row.key), row.at, row.body
+    for values in connection.execute(f"SELECT {EVENT} FROM event {_OF_TOOLS}", (run,)):
+        row = before_redaction(Row(*values))
+        yield str(row.phase), str(row.key), row.at, row.body
+
+
+def _kind(data: bytes | None) -> str:
+    error: Json = None if data is None else parse_stored(data)
+    return str(error.get("kind", "failed")) if isinstance(error, dict) else ""
+
 
 _DAYS: LiteralString = "(SELECT * FROM answer_day WHERE day >= ?1 / 86400000 AND day < ?2 / 86400000 AND owner_id = coalesce(?4, owner_id))"
 """Whole days of all conversations, the most common case."""
@@ -65,12 +296,12 @@ class AnswerStats:
         self._reader = reader
         self._owner = owner
 
-    async def usage(self, *, since: int = 0, until: int | None = None, conversation: str | None = None, wait: float = 2.0) -> Usages:
+    async def usage(self, *, since: int = 0, until: int | None = None, conversation: str | None = None, wait: float = 2.0) -> UsageReport:
         left = await self.count(seconds=wait)
         values = (since, _EVER if until is None else until, conversation, self._owner)
         whole = conversation is None and since % _DAY == 0 and (until is None or until % _DAY == 0)
 
-        def work(connection: Connection) -> Usages:
+        def work(connection: Connection) -> UsageReport:
             source = _DAYS if whole else _ANSWERS
             stored: Any = connection.execute(
                 "SELECT count(*), coalesce(sum(message_count), 0) FROM conversation"
@@ -78,7 +309,7 @@ class AnswerStats:
                 values,
             ).fetchone()
             tools = connection.execute(_TOOLS_OF_DAYS if whole else _TOOLS_OF_ANSWERS, values)
-            return Usages(
+            return UsageReport(
                 stored[0],
                 stored[1],
                 _grouped(connection, "''", "1", source, values).get("", Counts()),
@@ -88,7 +319,7 @@ class AnswerStats:
                 _grouped(connection, _PROJECT, "2 DESC, 1", source, values),
                 {row[0]: ToolCounts(*row[1:]) for row in tools},
                 dict(connection.execute(_ERRORS, values).fetchall()),
-                {row[0]: AsideCounts(*row[1:]) for row in connection.execute(_ASIDES, values)},
+                {row[0]: AuxiliaryCounts(*row[1:]) for row in connection.execute(_ASIDES, values)},
                 tuple(ContextSize(*row) for row in connection.execute(_CONTEXTS, values)) if conversation is not None else (),
                 left,
             )

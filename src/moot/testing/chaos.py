@@ -19,7 +19,7 @@ from typing import Literal, get_args
 from aiohttp import web
 
 from moot.testing._frames import frames
-from moot.testing._serve import Recorded, Server
+from moot.testing._server import Recorded, Server
 from moot.testing.script import Reply
 
 __all__ = ["ChaosServer", "Fault"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from moot.testing._serve import Recorded, Server
+from moot.testing._server import Recorded, Server
 from moot.testing.script import Reply
 
 __all__ = ["ReplayServer"]

@@ -34,7 +34,7 @@ from typing import Any, cast
 from aiohttp import web
 
 from moot.testing._frames import content_type, frames
-from moot.testing._serve import Recorded, Server, text_of
+from moot.testing._server import Recorded, Server, text_of
 from moot.testing.script import Reply, ToolCall, replies_from_json
 
 __all__ = ["Recorded", "Reply", "ScriptedServer", "ToolCall", "main"]
@@ -60,7 +60,7 @@ class ScriptedServer(Server):
         self._ids = (str(number) for number in itertools.count(1))
 
     async def respond(self, recorded: Recorded, request: web.Request) -> web.StreamResponse:
-        reply = obeyed(recorded) if self._obey else self._choose(recorded)
+        reply = obey_messages(recorded) if self._obey else self._choose(recorded)
         if reply.wait:
             await asyncio.sleep(reply.wait)
         if reply.status != 200:
@@ -97,7 +97,7 @@ class ScriptedServer(Server):
             await self.hang(recorded, request)
 
 
-def obeyed(recorded: Recorded) -> Reply:
+def obey_messages(recorded: Recorded) -> Reply:
     """Return the reply of a model that follows all instructions since its last message."""
     texts: list[str] = []
     for message in reversed(recorded.messages):

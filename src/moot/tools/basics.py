@@ -8,12 +8,13 @@ from typing import Any, Self, TypeVar
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from moot.errors import MootError, UsageError
+from moot.errors import MootError, NotFound, UsageError
 from moot.guard.paths import Paths
 from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput, View
 
-__all__ = ["Defaults", "ToolSettings", "count", "failed", "guarded", "paths_of", "size_word", "title", "words"]
+__all__ = ["Defaults", "ToolSettings", "count", "error_text", "failed", "paths_of", "read_source", "run_guarded", "size_word", "title"]
+
 
 TITLE_CHARACTERS = 120
 
@@ -69,12 +70,12 @@ def failed(text: str) -> ToolOutput:
     return ToolOutput(text, error=True)
 
 
-def words(error: MootError) -> str:
+def error_text(error: MootError) -> str:
     """Return an error as shown to a model."""
     return error.advice()
 
 
-async def guarded(work: Callable[[], T], *, abandon: bool = True) -> T | ToolOutput:
+async def run_guarded(work: Callable[[], T], *, abandon: bool = True) -> T | ToolOutput:
     """Run the work in a thread and return its result. An access error or missing file becomes a failed output.
 
     With `abandon`, a cancelled call does not wait for the thread. Don't use it for writing.
@@ -82,7 +83,7 @@ async def guarded(work: Callable[[], T], *, abandon: bool = True) -> T | ToolOut
     try:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=abandon)
     except MootError as error:
-        return failed(words(error))
+        return failed(error_text(error))
     except OSError as error:  # an I/O error in the middle of a file
         return failed(f"{error.filename or 'the file'}: {error.strerror or error}")
 
@@ -108,3 +109,28 @@ def size_word(size: int) -> str:
             return f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} GB"
+
+
+_BLOB = "blob:"
+
+
+async def read_source(path: str, context: ToolContext, limit: int) -> bytes | ToolOutput:
+    """Return the content of a file or of `blob:<sha256>`, or a failed output if it can't be read or is larger than `limit`."""
+    if not path.startswith(_BLOB):
+        return await run_guarded(lambda: _read(paths_of(context), path, limit))
+    try:
+        data = await context.blobs.get(path.removeprefix(_BLOB), limit=limit + 1)
+    except NotFound:
+        return failed(f"{path!r} not found; use the name exactly as in the output")
+    except MootError as error:
+        return failed(error_text(error))
+    return _bounded(path, data, limit)
+
+
+def _read(paths: Paths, path: str, limit: int) -> bytes | ToolOutput:
+    with paths.open_read(path) as stream:
+        return _bounded(path, stream.read(limit + 1), limit)
+
+
+def _bounded(path: str, data: bytes, limit: int) -> bytes | ToolOutput:
+    return data if len(data) <= limit else failed(f"{path!r} is larger than {size_word(limit)}, the maximum for models")

@@ -1,19 +1,164 @@
-"""Running commands, in the foreground or background. No process is left behind."""
+"""Running commands, in the foreground or background, and their bounded output. No process is left behind."""
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from moot.guard.processes import Child, spawn
-from moot.tools.spool import KEPT_BYTES, Spool
-from moot.types.canonical import JsonObject
+from anyio import to_thread
 
-__all__ = ["Job", "Jobs", "drain", "start"]
+from moot.guard.processes import Child, spawn
+from moot.guard.terminal import Cleaner
+from moot.types.canonical import JsonObject
+from moot.types.limits import TAIL_BYTES as SHOWN_TAIL_BYTES
+from moot.types.limits import TOOL_OUTPUT_CHARACTERS
+from moot.types.store import Blobs
+from moot.types.tool import FullOutput
+
+__all__ = ["KEPT_BYTES", "Job", "Jobs", "Spool", "drain", "shown_output", "start"]
+
+
+KEPT_BYTES = 64 << 20
+"""Output up to this size is kept completely. `tools.shell.kept_bytes` changes it."""
+MEMORY_BYTES = 1 << 20
+"""Output up to this size stays in memory; more is written to an unnamed temporary file."""
+TAIL_BYTES = 200_000
+_PIECE = 1 << 18
+_HEAD_CHARACTERS = 8_000
+_TAIL_CHARACTERS = TOOL_OUTPUT_CHARACTERS - _HEAD_CHARACTERS - 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The extent of a spool's content at one moment."""
+
+    head: int
+    """Size of the beginning in bytes."""
+    missing: int
+    tail: bytes
+
+
+class Spool:
+    """A buffer for any amount of data. If the disk is full, less of the beginning is kept; the command is not affected."""
+
+    def __init__(self, kept: int = KEPT_BYTES) -> None:
+        self.total = 0
+        self._kept = kept
+        self._head = 0
+        self._tail = bytearray()
+        self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES, prefix="moot-output-")  # noqa: SIM115 - `close` closes it
+        # a cancelled call does not wait for its thread, which may still be writing while others read
+        self._lock = threading.Lock()
+
+    async def add(self, piece: bytes) -> None:
+        if self.total + len(piece) <= MEMORY_BYTES:
+            self._add(piece)
+        else:
+            await to_thread.run_sync(self._add, piece)
+
+    def snapshot(self) -> Snapshot:
+        """Return the current extent, for `pieces`."""
+        with self._lock:
+            tail = bytes(self._tail[-TAIL_BYTES:])
+            return Snapshot(self._head, self.total - self._head - len(tail), tail)
+
+    def pieces(self, snapshot: Snapshot) -> Iterator[bytes]:
+        """Yield the content at that moment, with a note about missing bytes. Reads a file: call it in a thread."""
+        for at in range(0, snapshot.head, _PIECE):
+            with self._lock:
+                self._file.seek(at)
+                piece = self._file.read(min(_PIECE, snapshot.head - at))
+            yield piece
+        if snapshot.missing:
+            yield b"\n[%d bytes omitted]\n" % snapshot.missing
+        if snapshot.tail:
+            yield snapshot.tail
+
+    def end(self, size: int) -> bytes:
+        """Return the last bytes, at most `size`."""
+        with self._lock:
+            if len(self._tail) >= size:
+                return bytes(self._tail[-size:])
+            self._file.seek(max(0, self._head + len(self._tail) - size))
+            return (self._file.read() + bytes(self._tail))[-size:]
+
+    def close(self) -> None:
+        """Delete the temporary file. Nothing can be read afterwards."""
+        with self._lock:
+            self._file.close()
+
+    def _add(self, piece: bytes) -> None:
+        with self._lock:
+            if self._file.closed:
+                return
+            self.total += len(piece)
+            room = max(self._kept - self._head, 0)
+            written = self._write(piece[:room]) if room and not self._tail else 0
+            self._tail += piece[written:]
+            if len(self._tail) > 2 * TAIL_BYTES:
+                del self._tail[:-TAIL_BYTES]
+
+    def _write(self, piece: bytes) -> int:
+        """Append to the file and return the number of bytes written."""
+        try:
+            self._file.seek(self._head)
+            self._file.write(piece)
+            self._file.flush()
+        except OSError:
+            return 0  # partially written data is overwritten, or never read
+        self._head += len(piece)
+        return len(piece)
+
+
+class _Excerpt:
+    """The beginning and end of a spool's text as shown to models and people, and its length."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+        self.rows = 1
+        self.head = ""
+        self.tail = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._cleaner = Cleaner()
+
+    def read(self, pieces: Iterator[bytes]) -> _Excerpt:
+        for piece in pieces:
+            self.rows += piece.count(b"\n")
+            self._take(self._cleaner.feed(self._decoder.decode(piece)))
+        self._take(self._cleaner.feed(self._decoder.decode(b"", final=True)) + self._cleaner.end())
+        return self
+
+    def _take(self, text: str) -> None:
+        self.characters += len(text)
+        if (room := _HEAD_CHARACTERS + _TAIL_CHARACTERS - len(self.head)) > 0:
+            self.head += text[:room]
+        self.tail = (self.tail + text)[-_TAIL_CHARACTERS:]
+
+
+async def shown_output(spool: Spool, blobs: Blobs) -> tuple[str, FullOutput | None]:
+    """Return the output for a model, without control sequences and invalid UTF-8. Long output is stored completely in a blob."""
+    snapshot = spool.snapshot()
+    read = await to_thread.run_sync(_Excerpt().read, spool.pieces(snapshot))
+    omitted = read.characters - _HEAD_CHARACTERS - _TAIL_CHARACTERS
+    if omitted <= 0:
+        return read.head, None
+    blob = await blobs.put_from(_threaded(spool.pieces(snapshot)), "text/plain")
+    middle = f"\n[… {omitted:,} characters omitted; read_file shows everything with path blob:{blob.sha256} …]\n"
+    tail = read.tail[-SHOWN_TAIL_BYTES:].encode()[-SHOWN_TAIL_BYTES:].decode("utf-8", "ignore")
+    return read.head[:_HEAD_CHARACTERS] + middle + read.tail, FullOutput(blob.sha256, blob.size, read.rows, tail)
+
+
+async def _threaded(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while (piece := await to_thread.run_sync(next, pieces, None)) is not None:
+        yield piece
+
 
 OUTPUT_BYTES = 200_000_000
 """A command that writes more output is killed."""

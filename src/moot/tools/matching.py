@@ -17,8 +17,7 @@ import orjson
 from moot.errors import MootError
 from moot.guard.paths import Paths
 from moot.tools import texts
-from moot.tools.globs import Glob
-from moot.tools.ignores import walk
+from moot.tools.walk import Glob, walk
 
 __all__ = ["FILE_BYTES", "Match", "Request", "compiled", "find", "is_expression", "lines_of", "main"]
 

@@ -1,21 +1,88 @@
-"""Tool definitions for models. Built-in tools are not imported for them."""
+"""Tool definitions for models, and tools that the run's client provides and executes."""
 
 from __future__ import annotations
 
 from hashlib import blake2b
 from typing import TYPE_CHECKING, cast
 
+from moot.errors import UsageError
+from moot.guard.json_schema import find_problem
 from moot.plugins.registry import attribute
-from moot.tools.client import ClientTool
-from moot.tools.standing_in import StandIn
+from moot.tools.catalogue import Placeholder
+from moot.types.approval import Effect
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.provider import ToolDefinition
-from moot.types.tool import Tool
+from moot.types.tool import Tool, ToolContext, ToolOutput, View
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["definition", "definition_digest", "parse", "subject_of"]
+__all__ = ["SETTING", "ClientTool", "client_tools", "definition", "definition_digest", "parse", "subject_of"]
+
+
+SETTING = "client_tools"
+"""The key in `Run.settings` for a list of `{name, description, inputSchema}`."""
+
+_ANYTHING: JsonObject = {"type": "object"}
+
+
+class ClientTool:
+    """A tool of the client. It is defined in the run's settings, so a resumed run has it too. It touches nothing on this machine."""
+
+    concurrent = True
+    idempotent = True  # restarted when the output arrives
+    hidden = False
+    beta = False
+    badge = "client"
+    effects: frozenset[Effect] = frozenset()
+    examples: tuple[JsonObject, ...] = ()
+
+    def __init__(self, name: str, description: str, schema: JsonObject) -> None:
+        self.name = name
+        self.description = description
+        self.schema = schema
+
+    @property
+    def arguments(self) -> type[BaseModel]:
+        """A model that accepts any object. The arguments are checked against the schema when the tool is called."""
+        return cast("type[BaseModel]", attribute("moot.tools.arguments:Anything"))
+
+    async def run(self, arguments: BaseModel, context: ToolContext) -> ToolOutput:
+        values = cast("JsonObject", arguments.model_dump())
+        if problem := await self._problem(values):
+            return ToolOutput(f"The arguments do not match the schema: {problem}", error=True)
+        result = await context.client_output(values)
+        if "output" not in result:
+            return ToolOutput(str(result.get("error") or "the tool failed"), error=True)
+        output = result["output"]
+        text = output if isinstance(output, str) else dumps(output).decode()
+        return ToolOutput(text, output, structured=True)
+
+    async def _problem(self, arguments: JsonObject) -> str:
+        try:
+            return await find_problem(arguments, self.schema, "arguments")
+        except UsageError:  # the client's own schema can't be evaluated: the client gets the call and judges it
+            return ""
+
+    def doing(self, arguments: BaseModel) -> View:
+        return View(self.name, "run by the client")
+
+    def done(self, arguments: BaseModel, output: ToolOutput) -> View:
+        return View(self.name, "run by the client", output.text)
+
+
+def client_tools(settings: JsonObject) -> tuple[Tool, ...]:
+    """Return the tools in a run's settings, in their order. Raise UsageError if one has no name."""
+    tools = settings.get(SETTING)
+    return tuple(cast("Tool", _tool(item)) for item in tools) if isinstance(tools, list) else ()
+
+
+def _tool(item: Json) -> ClientTool:
+    name = item.get("name") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(name, str) or not name:
+        raise UsageError("a client's tool needs a name", fix="send tools as a list of {name, description, inputSchema}")
+    schema = item.get("inputSchema")
+    return ClientTool(name, str(item.get("description") or ""), schema if isinstance(schema, dict) else _ANYTHING)
 
 
 def definition(tool: Tool) -> ToolDefinition:
@@ -45,6 +112,6 @@ _SUBJECTS = ("command", "path", "url")
 
 
 def _schema(tool: Tool) -> JsonObject:
-    if isinstance(tool, StandIn | ClientTool):
+    if isinstance(tool, Placeholder | ClientTool):
         return tool.schema
     return cast("JsonObject", attribute("moot.tools.arguments:schema_of")(tool.arguments))

@@ -1,11 +1,13 @@
-"""Lossless decoding and encoding of text files: encoding, byte order mark and line endings are kept."""
+"""Lossless decoding and encoding of text files (encoding, byte order mark and line endings are kept), and diffs."""
 
 from __future__ import annotations
 
 import codecs
+import difflib
 from dataclasses import dataclass
 
-__all__ = ["LATIN", "Text", "decode", "encoding_of", "is_binary", "note", "picture_type", "printable"]
+__all__ = ["DIFF_CHARACTERS", "LATIN", "Text", "decode", "encoding_of", "is_binary", "note", "picture_type", "printable", "unified"]
+
 
 SNIFFED = 8192
 """Number of bytes to check for binary content."""
@@ -85,3 +87,18 @@ def note(encoding: str, mark: bytes) -> str:
 def printable(name: str) -> str:
     """Return a file name as text, with bytes that are not UTF-8 replaced by U+FFFD."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+DIFF_CHARACTERS = 12_000
+"""Maximum length of a diff, which is stored with the call's output."""
+_COMPARED_LINES = 4000
+"""Longer texts are not compared, because comparing takes quadratic time."""
+
+
+def unified(path: str, before: str, after: str) -> str:
+    """Return the diff, empty if the texts are equal. For very long texts, return only their lengths."""
+    old, new = before.splitlines(), after.splitlines()
+    if max(len(old), len(new)) > _COMPARED_LINES:
+        return f"--- {path}\n+++ {path}\n({len(old):,} lines become {len(new):,})"
+    diff = "\n".join(difflib.unified_diff(old, new, path, path, lineterm=""))
+    return diff if len(diff) <= DIFF_CHARACTERS else diff[:DIFF_CHARACTERS] + "\n… (cut)"

@@ -1,12 +1,34 @@
-"""Agent definitions: the named agents of a configuration, and the outside agents that moot knows."""
+"""Agent definitions, the outside agents that moot knows, and MCP servers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from moot.types.canonical import JsonObject, empty
 from moot.types.model import Effort
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """One entry of `mcp`: a program on stdio, or a URL."""
+
+    name: str
+    command: str = ""
+    """Empty = connect to `url`."""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Resolved values, added to the program's default environment; never shown, logged or stored."""
+    url: str = ""
+    protocol: Literal["http", "sse"] = "http"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Resolved values; never shown, logged or stored."""
+    enabled: bool = True
+
+    def __repr__(self) -> str:
+        return f"McpServer(name={self.name!r}, command={self.command!r}, url={self.url!r})"
+
 
 Mode: TypeAlias = Literal["ask", "edits", "plan", "auto"]
 """ask: everything except reading asks · edits: file edits in the allowed paths don't ask · plan: read-only · auto: nothing asks."""

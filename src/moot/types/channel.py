@@ -11,8 +11,7 @@ from moot.types.approval import Answer, Approval
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.part import Part
+from moot.types.message import Message, Part
 from moot.types.run import OnBusy, Run, Submitted
 
 
@@ -79,7 +78,7 @@ class ChannelClient(Protocol):
 
 
 @runtime_checkable
-class Reachable(Protocol):
+class HasTrialClient(Protocol):
     """Optional capability of a channel: it can be tested on this machine alone. The conformance suite uses it."""
 
     def trial(self, folder: Path) -> JsonObject:

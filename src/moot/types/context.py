@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from moot.types.agent import Mode
-from moot.types.approval import Answer, Approval
+from moot.types.approval import Answer, Approval, OutsideAnswer, OutsideCall, Session
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.model import Model, ModelRole, ModelSettings
-from moot.types.outside import OutsideAnswer, OutsideCall, Session
 from moot.types.provider import Dialect, Provider
 from moot.types.run import RunOutcome, RunRequest
 from moot.types.served import Served
@@ -212,7 +211,7 @@ class AgentService(Protocol):
 
 
 @runtime_checkable
-class Tried(Protocol):
+class HasTrials(Protocol):
     """Optional capability of an agent service: options for tests on this machine alone. The conformance suite uses it."""
 
     trials: Mapping[str, JsonObject]

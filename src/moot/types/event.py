@@ -50,7 +50,7 @@ class Event(NamedTuple):
         return "".join([str(chunk["delta"]) for chunk in self.chunks if chunk["type"] == "text-delta"])
 
 
-def told(event: Event) -> Event:
+def as_tombstone(event: Event) -> Event:
     """Return the event as the log stores it: a redacted one becomes a tombstone whose body holds the original kind."""
     if event.redacted is None:
         return event
@@ -58,7 +58,7 @@ def told(event: Event) -> Event:
     return event._replace(kind="tombstone", body=body, redacted=None)
 
 
-def former(event: Event) -> Event:
+def from_tombstone(event: Event) -> Event:
     """Return what remains of the event behind a tombstone; return any other event unchanged."""
     body = event.body
     if event.kind != "tombstone" or not isinstance(body, dict) or not isinstance(was := body.get("was"), str):

@@ -129,7 +129,7 @@ class Ending:
         )
 
 
-OURS: JsonObject = {"failed_by": "moot"}
+FAILED_BY_MOOT: JsonObject = {"failed_by": "moot"}
 """Part of the body of an exchange's end if moot itself detected the error (a connection, a process), not the translator."""
 
 
@@ -152,7 +152,7 @@ def start_body(exchange: Exchange, model: str) -> JsonObject:
 
 def end_body(ending: Ending, ended: Ended, charged: int | None, failure: Failure | None) -> JsonObject:
     """Return the body of an exchange's end event; `failure` takes precedence over the translator's own ending."""
-    return {**ending.to_json(), "charged": charged, "ended": ended, **(OURS if failure is not None else {})}
+    return {**ending.to_json(), "charged": charged, "ended": ended, **(FAILED_BY_MOOT if failure is not None else {})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""The seam of a foreign conversation format: reading files of another program, and writing files for it.
-
-Both directions are pure and synchronous: no clock, no network, no writes. They run in a worker thread behind a bounded queue.
-"""
+"""The seam of foreign conversation formats: reading their files, and writing files for their programs."""
 
 from __future__ import annotations
 
@@ -13,8 +10,10 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 from moot.types.canonical import Json, JsonObject, empty
 from moot.types.conversation import Conversation
 from moot.types.event import Raw
-from moot.types.message import Message, Role
-from moot.types.part import Part
+from moot.types.message import Message, Part, Role
+
+__all__ = ["Installable", "InstallableSession"]
+
 
 Counts: TypeAlias = Mapping[str, int]
 """Number of items of each kind, with the same names everywhere: `messages`, `reasoning`, `signatures`, `tool calls`, `files`, `pictures`,
@@ -23,7 +22,7 @@ Counts: TypeAlias = Mapping[str, int]
 Sample: TypeAlias = bytes | Mapping[str, bytes]
 """A sample source: a file's bytes, or a mapping from the paths in a folder to their bytes."""
 
-Keeping: TypeAlias = Literal["kept", "approximated"]
+FidelityLevel: TypeAlias = Literal["kept", "approximated"]
 
 _PLAIN = ("title", "head", "directory", "agent", "model", "created_at", "updated_at", "archived", "key")
 
@@ -114,7 +113,7 @@ class ImportedConversation:
     def whole(self) -> WholeConversation:
         """Read all of it at once; for small conversations."""
         entries = tuple(self.entries)
-        return WholeConversation(self, tuple(entry for entry in entries if not isinstance(entry, ImportedFacts)), together(entries))
+        return WholeConversation(self, tuple(entry for entry in entries if not isinstance(entry, ImportedFacts)), merge_facts(entries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +133,16 @@ class WholeConversation:
         return self.facts.fidelity
 
 
-def together(entries: Iterable[Entry]) -> ImportedFacts:
+def merge_facts(entries: Iterable[Entry]) -> ImportedFacts:
     """Merge all facts among the entries."""
     found = ImportedFacts()
     for entry in entries:
         if isinstance(entry, ImportedFacts):
-            found = joined(found, entry)
+            found = update_facts(found, entry)
     return found
 
 
-def joined(earlier: ImportedFacts, later: ImportedFacts) -> ImportedFacts:
+def update_facts(earlier: ImportedFacts, later: ImportedFacts) -> ImportedFacts:
     """Return the earlier facts, updated with the fields set in the later ones."""
     updates = {name: value for name in _PLAIN if (value := getattr(later, name))}
     metadata = {**earlier.metadata, **later.metadata}
@@ -164,7 +163,7 @@ class ExportedConversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ExportFile:
     """A conversation as a file of the format, with the fidelity of the conversion."""
 
     data: bytes
@@ -194,44 +193,44 @@ class Format(Protocol):
         """
         ...
 
-    def write(self, exported: ExportedConversation) -> Written:
+    def write(self, exported: ExportedConversation) -> ExportFile:
         """Convert to this format. Raise UsageError for a read-only format."""
         ...
 
 
 @runtime_checkable
-class Holding(Protocol):
+class DeclaresFidelity(Protocol):
     """Optional capability: declare how well files of this format preserve each kind of item in `Counts`."""
 
     words: str
     """One line on what such a file is useful for."""
-    holds: Mapping[str, Keeping]
+    holds: Mapping[str, FidelityLevel]
     """`kept`: reading the written file restores the item. Kinds not listed are lost."""
 
 
 @runtime_checkable
-class Outward(Protocol):
+class WriteOnly(Protocol):
     """Optional trait of a write-only format: it claims and reads no source."""
 
     outward: Literal[True]
 
 
 @runtime_checkable
-class Legible(Protocol):
+class TerminalReadable(Protocol):
     """Optional trait: the output is text that reads well in a terminal."""
 
     legible: Literal[True]
 
 
 @runtime_checkable
-class Sampled(Protocol):
+class HasSamples(Protocol):
     """Optional capability: sample sources by name. Required for read-only formats."""
 
     samples: Mapping[str, Sample]
 
 
 @runtime_checkable
-class Placed(Protocol):
+class HasLocations(Protocol):
     """Optional capability: the locations where the format's program stores conversations on this machine."""
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
@@ -252,7 +251,7 @@ class ForeignConfiguration:
 
 
 @runtime_checkable
-class Configured(Protocol):
+class HasConfiguration(Protocol):
     """Optional capability of a program whose sources lie next to a configuration."""
 
     def configuration(self, path: Path) -> ForeignConfiguration:
@@ -261,7 +260,7 @@ class Configured(Protocol):
 
 
 @runtime_checkable
-class Split(Protocol):
+class MultiSource(Protocol):
     """Optional capability: a folder of many sources, each read and remembered separately."""
 
     def sources(self, folder: Path) -> Iterator[Path]:
@@ -270,7 +269,7 @@ class Split(Protocol):
 
 
 @runtime_checkable
-class OfAgent(Protocol):
+class AgentSessions(Protocol):
     """Optional capability: the agent service that can continue these sessions by their `source_id`s."""
 
     agent_type: str
@@ -288,3 +287,27 @@ class Resumable(Protocol):
 
 def _sum(one: Counts, other: Counts) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+
+
+@dataclass(frozen=True, slots=True)
+class InstallableSession:
+    """A conversation as a session file in a program's own folder."""
+
+    path: Path
+    data: bytes
+    command: tuple[str, ...]
+    """The command that resumes it, run in `directory`."""
+    directory: Path
+    fidelity: Fidelity
+
+
+@runtime_checkable
+class Installable(Protocol):
+    """Optional capability of a format: write a conversation as a session that its program finds by `id`."""
+
+    def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> InstallableSession:
+        """Return the file for the first of the `places` (from the format's own list), for a program started in `directory`.
+
+        Nothing is written.
+        """
+        ...

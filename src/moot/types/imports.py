@@ -1,17 +1,66 @@
-"""The seam of imports: conversations of other programs arrive in bounded batches, and known sources are remembered."""
+"""The seam of imports: complete recordings, and conversations that arrive in bounded batches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from moot.types.canonical import JsonObject, empty
 from moot.types.conversation import Conversation
-from moot.types.event import Raw
-from moot.types.message import Role
-from moot.types.recording import Recording
+from moot.types.event import Event, Raw
+from moot.types.exchange import Exchange
+from moot.types.format import ExportFile, Fidelity
+from moot.types.message import Message, Role
+from moot.types.run import Run
 from moot.types.usage import NO_USAGE, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Bytes that the recording refers to by their hash."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A conversation with everything its runs sent and received; sufficient to recreate it."""
+
+    source_id: str
+    """The same for every import of the same source, so that a second import finds the first."""
+    conversation: Conversation
+    """With the source's own id, like everything here."""
+    messages: tuple[Message, ...]
+    """In storage order, with the positions of their events."""
+    runs: tuple[Run, ...]
+    """Oldest first; all have ended."""
+    exchanges: tuple[Exchange, ...]
+    events: tuple[Event, ...]
+    """The complete log: seqs from 1 without gaps."""
+    deleted: frozenset[str] = frozenset()
+    """Ids of hidden messages."""
+    contents: Mapping[str, Content] = field(default_factory=dict[str, Content])
+    """Contents by SHA-256: pieces of requests, files, large outputs."""
+    fidelity: Fidelity = field(default_factory=Fidelity)
+    notes: tuple[str, ...] = ()
+    """One line for each thing that could not be read, with its position."""
+
+
+@runtime_checkable
+class Recorder(Protocol):
+    """Optional capability of a format: store complete runs, not only messages."""
+
+    def recordings(self, path: Path, agent_type: str = "") -> Iterator[Recording]:
+        """Read recordings, like `Format.read`. `agent_type` names the agent that wrote the file; empty = detect it. Raise UsageError, whose
+        message suggests other formats."""
+        ...
+
+    def record(self, recording: Recording) -> ExportFile:
+        """Convert the recording to a file."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +85,7 @@ class SourceMark:
 
 
 @dataclass(frozen=True, slots=True)
-class Arriving:
+class IncomingConversation:
     """A conversation of a source that is about to be imported."""
 
     format: str
@@ -52,7 +101,7 @@ class Arriving:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ImportTarget:
     """The conversation that an import writes to."""
 
     id: str
@@ -63,7 +112,7 @@ class Received:
     """Version of the format that last read it completely; 0 = none."""
 
 
-class Arrival(NamedTuple):
+class IncomingEntry(NamedTuple):
     """A message or record to import: its identity, and its JSON in stored form."""
 
     key: bytes
@@ -89,7 +138,7 @@ class Arrival(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ImportCounts:
     """The number of entries by outcome; each is counted once."""
 
     added: int = 0
@@ -102,8 +151,8 @@ class Taken:
     loose: int = 0
     """Messages whose parent is missing; they become roots."""
 
-    def __add__(self, other: Taken) -> Taken:
-        return Taken(
+    def __add__(self, other: ImportCounts) -> ImportCounts:
+        return ImportCounts(
             self.added + other.added,
             self.grown + other.grown,
             self.rewritten + other.rewritten,
@@ -119,7 +168,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class FinalFacts:
     """Facts about a conversation once its source was read completely; empty fields change nothing."""
 
     version: int
@@ -149,11 +198,13 @@ class Imports(Protocol):
         """
         ...
 
-    async def receive(self, arriving: Arriving, *, dry_run: bool = False) -> Received:
+    async def receive(self, arriving: IncomingConversation, *, dry_run: bool = False) -> ImportTarget:
         """Find or create the conversation, and link it to its parent once both are stored. A dry run creates nothing."""
         ...
 
-    async def take(self, received: Received, arrivals: Sequence[Arrival], *, compare: bool = False, dry_run: bool = False) -> Taken:
+    async def take(
+        self, received: ImportTarget, arrivals: Sequence[IncomingEntry], *, compare: bool = False, dry_run: bool = False
+    ) -> ImportCounts:
         """Add the entries that are not known yet, in one short transaction. A parent must be in this batch before its children, or stored.
 
         The shown branch follows as long as only imports have moved it. With `compare`, known messages are compared too, because another
@@ -161,7 +212,7 @@ class Imports(Protocol):
         """
         ...
 
-    async def settle(self, received: Received, settled: Settled) -> Conversation:
+    async def settle(self, received: ImportTarget, settled: FinalFacts) -> Conversation:
         """Apply the final facts and return the conversation. Not fsynced, like all of an import: after a power loss it is read again."""
         ...
 

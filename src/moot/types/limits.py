@@ -1,8 +1,12 @@
-"""Limits of a run, as in section `limits` of the configuration; 0 = no limit."""
+"""Limits of a run and retention rules, as every configuration has them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Retention", "RetentionRule"]
+
 
 TOOL_OUTPUT_CHARACTERS = 30_000
 """Maximum length of a tool output sent to a model; the rest is in a blob that read_file can page through."""
@@ -34,3 +38,23 @@ class Limits:
     """Maximum total size of one user's uploads, in bytes."""
     seconds: float = 0
     """Maximum working time of a run over all its legs, without waiting for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """A rule for conversations that no one deletes. 0 = keep forever."""
+
+    keep_days: int = 0
+    """Days without activity before a conversation is deleted."""
+    archived_days: int = 0
+    """Days after archiving before a conversation is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention(RetentionRule):
+    """The retention rules of a store."""
+
+    trash_days: int = 30
+    """Days between deletion and purge. 0 = never purge automatically."""
+    projects: Mapping[str, RetentionRule] = field(default_factory=dict[str, RetentionRule])
+    """Rules by project name or id; they replace the general ones."""

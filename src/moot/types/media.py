@@ -30,7 +30,7 @@ class Media:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ImageRequest:
     """A request for an image."""
 
     prompt: str
@@ -41,7 +41,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MediaResult:
     """The result of a media model."""
 
     model: str
@@ -55,7 +55,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class MediaResponse:
     """The complete response to a call."""
 
     raw: bytes
@@ -75,17 +75,17 @@ class MediaCall:
     translator: Translator[Any]
     reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]
     """Function that starts the call. It may raise ProviderError, on the first read too."""
-    made: Callable[[Heard], Awaitable[Made]]
+    made: Callable[[MediaResponse], Awaitable[MediaResult]]
     """Function that interprets the response. It raises ProviderError if there is no result."""
 
 
 class MediaModels(Protocol):
     """The configured models of types image and transcription. Each call may raise UsageError or ProviderError."""
 
-    async def draw(self, order: Order) -> Made:
+    async def draw(self, order: ImageRequest) -> MediaResult:
         """Return at least one image."""
         ...
 
-    async def transcribe(self, sound: Media, language: str = "") -> Made:
+    async def transcribe(self, sound: Media, language: str = "") -> MediaResult:
         """Return a recording's transcript; `language` is a hint such as `de`."""
         ...

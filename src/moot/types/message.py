@@ -1,12 +1,92 @@
-"""Messages: the entries of a conversation, each with a role and a parent."""
+"""Messages, the entries of a conversation, and the parts they are made of."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from moot.types.canonical import JsonObject, empty
-from moot.types.part import Part
+
+Part: TypeAlias = JsonObject
+"""Plain JSON with a `type`: text, reasoning, tool-NAME, dynamic-tool, source-url, source-document, file, reasoning-file, custom,
+data-NAME, steering-message, step-start. Unknown types and fields are kept."""
+
+TOOL_DONE = frozenset({"output-available", "output-error", "output-denied"})
+"""States of a tool part that are final."""
+
+
+def is_settled(part: Part) -> bool:
+    """Return True if a tool part has its final output, not a preliminary one."""
+    return part.get("state") in TOOL_DONE and not part.get("preliminary")
+
+
+def is_tool(part: Part) -> bool:
+    """Return True if the part is a tool call, in any state."""
+    kind = part.get("type")
+    return isinstance(kind, str) and (kind.startswith("tool-") or kind == "dynamic-tool")
+
+
+def tool_name(part: Part) -> str:
+    """Return the name of the tool that a tool part calls."""
+    kind = str(part.get("type", ""))
+    return str(part.get("toolName", "")) if kind == "dynamic-tool" else kind.removeprefix("tool-")
+
+
+def note_of(part: Part) -> str:
+    """Return the text of a `data-note` part or chunk: a notice about this answer."""
+    data = part.get("data")
+    return str(data.get("text", "")) if isinstance(data, dict) else ""
+
+
+class PlanEntry(NamedTuple):
+    """One item of an agent's plan."""
+
+    content: str
+    status: str
+    """pending, in_progress or completed."""
+
+
+def plan_of(part: Part) -> tuple[PlanEntry, ...]:
+    """Return the entries of a `data-plan` part or chunk, in order."""
+    data = part.get("data")
+    entries = data.get("entries") if isinstance(data, dict) else None
+    found = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return tuple(PlanEntry(str(entry.get("content", "")), str(entry.get("status", ""))) for entry in found)
+
+
+def plan_line(plan: Sequence[PlanEntry]) -> str:
+    """Summarize the progress of a plan in one line."""
+    done = sum(entry.status == "completed" for entry in plan)
+    now = next((f": {entry.content}" for entry in plan if entry.status == "in_progress"), "")
+    return f"plan {done}/{len(plan)}{now}"
+
+
+class SubAgentWords(NamedTuple):
+    """Text or reasoning of a sub-agent."""
+
+    agent: str
+    """Its kind or name."""
+    text: str
+    thought: bool
+
+
+def sub_agent_words(part: Part) -> SubAgentWords:
+    """Read a `data-subagent` part or chunk."""
+    data = part.get("data")
+    fields = data if isinstance(data, dict) else {}
+    return SubAgentWords(str(fields.get("agent") or "sub-agent"), str(fields.get("text", "")), fields.get("kind") == "reasoning")
+
+
+def text_part(text: str) -> Part:
+    """Return a finished text part."""
+    return {"type": "text", "text": text, "state": "done"}
+
+
+def text_of(parts: list[Part] | tuple[Part, ...]) -> str:
+    """Join the text parts without separators: the message as a person reads it."""
+    return "".join(text for part in parts if part.get("type") == "text" and isinstance(text := part.get("text"), str))
+
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 MessageStatus: TypeAlias = Literal["streaming", "finished", "failed", "cancelled", "interrupted"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from moot.types.agent import Agent, Mode
+from moot.types.agent import Agent, McpServer, Mode
+from moot.types.approval import Answer
 from moot.types.canonical import JsonObject, empty
 from moot.types.conversation import Conversation
+from moot.types.event import Event
 from moot.types.exchange import Failure
 from moot.types.limits import Limits
-from moot.types.mcp import McpServer
-from moot.types.part import Part
+from moot.types.message import Part
 from moot.types.token import LOCAL_USER
 from moot.types.usage import Usage
 
@@ -145,3 +147,34 @@ class RunOutcome:
     """Nano-dollars of the whole run; None = unknown."""
     metadata: JsonObject = field(default_factory=empty)
     """For `message.metadata`."""
+
+
+class Runs(Protocol):
+    async def submit(self, prompt: Prompt) -> Submitted:
+        """Store the prompt and start or queue its run in the background. Raise Busy, UsageError or StoreError."""
+        ...
+
+    async def resume(self, run: str) -> Run:
+        """Resume an interrupted, waiting or orphaned run in this process. Raise Busy if its owner is alive, UsageError if it has ended."""
+        ...
+
+    async def cancel(self, run: str) -> None:
+        """Stop the run, whichever process runs it; do nothing if it has ended."""
+        ...
+
+    async def answer(self, approval: str, answer: Answer) -> None:
+        """Answer an approval; the first answer wins, and a parked run continues.
+
+        Raise NotFound, Busy, UsageError if the answer is not possible, or ConfigError if the rule can't be written.
+        """
+        ...
+
+    async def wait(self, run: str) -> Run:
+        """Return the run once it is finished, failed, cancelled, waiting or interrupted."""
+        ...
+
+
+class Tail(Protocol):
+    def watch(self, conversation: str, *, after: int = 0) -> AsyncGenerator[tuple[Event, ...], None]:
+        """Yield every event after `after`, once and in order. Never ends; the caller closes the generator with `aclosing`."""
+        ...

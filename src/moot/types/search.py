@@ -1,10 +1,12 @@
-"""The seam of full-text search over all conversations."""
+"""The seams of full-text and semantic search."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
+
+__all__ = ["Embedder", "SemanticQuery", "SemanticSearch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class SearchPage:
     """No message contains all words: these contain some of them, best first, on a single page."""
 
 
-class Past(Protocol):
+class HistorySearch(Protocol):
     """Earlier conversations of the running conversation's owner."""
 
     async def search(self, query: str, *, limit: int, best: bool, here: bool) -> SearchPage:
@@ -70,4 +72,41 @@ class Search(Protocol):
     ) -> tuple[int, int]:
         """Index for at most `seconds` and return (done, total), also reported to `progress` now and then. Return at once if another process
         holds the indexer lock. With `bulk`, transactions may be long: use it if nothing else in this process waits for the store."""
+        ...
+
+
+class Embedder(Protocol):
+    """An embedding model. Methods block; they are called in threads, one at a time."""
+
+    model: str
+    """Name and version of the weights; vectors of different models can't be compared."""
+
+    def embed(self, text: str, *, question: bool) -> bytes:
+        """Return the text's vector. Questions are embedded differently than the texts to find. Only the beginning of a long text counts."""
+        ...
+
+    def near(self, vector: bytes, others: Sequence[bytes]) -> Sequence[float]:
+        """Return the similarity to each of the others; 1 = identical."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticQuery:
+    """A semantic search query."""
+
+    query: str
+    """The typed query. Operators filter like in every search; the words are matched only by meaning."""
+    limit: int = 50
+    conversation: str | None = None
+    """The only conversation to search; None = all, with at most one hit per conversation."""
+
+
+class SemanticSearch(Protocol):
+    async def search(self, meant: SemanticQuery, *, embedder: Embedder, wait: float = 2.0) -> SearchPage:
+        """Search, nearest first. Before that, embed new answers, newest first, for at most `wait` seconds; `done` and `total` of the page
+        count embedded answers. Raise UsageError if the query has no words to match."""
+        ...
+
+    async def read(self, *, embedder: Embedder, seconds: float = 30.0, share: float = 1.0) -> tuple[int, int]:
+        """Embed answers that have no vector of this model for at most `seconds`, using that share of the time; return (done, total)."""
         ...

@@ -62,7 +62,7 @@ class ToolCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class AsideCounts:
+class AuxiliaryCounts:
     """Statistics of model calls outside answers; their cost is not in the other sums."""
 
     calls: int = 0
@@ -83,7 +83,7 @@ class ContextSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Usages:
+class UsageReport:
     """Usage statistics of the store or a part of it."""
 
     conversations: int
@@ -100,7 +100,7 @@ class Usages:
     """Most calls first."""
     errors: dict[str, int] = field(default_factory=dict[str, int])
     """Number of failed runs by kind of error, most first."""
-    asides: dict[str, AsideCounts] = field(default_factory=dict[str, AsideCounts])
+    asides: dict[str, AuxiliaryCounts] = field(default_factory=dict[str, AuxiliaryCounts])
     """By purpose: title, compact, explain, picture, transcript."""
     contexts: tuple[ContextSize, ...] = ()
     """For a single conversation: context sizes over time, oldest first."""
@@ -111,7 +111,7 @@ class Usages:
 class Stats(Protocol):
     """Usage statistics; deleted conversations count until they are purged."""
 
-    async def usage(self, *, since: int = 0, until: int | None = None, conversation: str | None = None, wait: float = 2.0) -> Usages:
+    async def usage(self, *, since: int = 0, until: int | None = None, conversation: str | None = None, wait: float = 2.0) -> UsageReport:
         """Sum answers started at `since` (ms) or later and before `until`. First count new answers, for at most `wait` seconds."""
         ...
 

@@ -5,32 +5,64 @@ A run changes the store only through `Log.append`: events and changes together, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from moot.types.approval import Answer, Approval, Grants
-from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject
-from moot.types.conversation import Conversation, Project
-from moot.types.conversations import Conversations
+from moot.types.conversation import Conversation, Conversations, Project, Projects
 from moot.types.event import Event
 from moot.types.exchange import Ended, Exchange, Failure, Purpose
-from moot.types.forgetting import Forgetting
 from moot.types.imports import Imports
-from moot.types.meaning import Meaning
-from moot.types.message import Message, MessageStatus
-from moot.types.part import Part
-from moot.types.projects import Projects
+from moot.types.maintenance import Erasure, Upkeep
+from moot.types.message import Message, MessageStatus, Part
 from moot.types.run import OnBusy, Run, RunStatus
-from moot.types.search import Search
+from moot.types.search import Search, SemanticSearch
 from moot.types.share import Shares
 from moot.types.stats import Stats
 from moot.types.token import Tokens
 from moot.types.tree import Tree
-from moot.types.upkeep import Upkeep
 from moot.types.usage import Usage
-from moot.types.verify import Translations, Verifying
+from moot.types.verify import Translations, Verifier
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    sha256: str
+    size: int
+    media_type: str = "application/octet-stream"
+
+
+class Blobs(Protocol):
+    """A content-addressed store. An owner can read only blobs that this owner has stored; knowing the hash is not enough."""
+
+    async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
+        """Store bytes and return their blob; equal bytes give the same blob. Durable with the next commit that names it."""
+        ...
+
+    async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:
+        """Store a person's upload durably. Raise LimitReached if the owner's uploads would exceed `quota` bytes; 0 = no quota.
+
+        Bytes uploaded before count once and keep their original media type.
+        """
+        ...
+
+    async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
+        """Store several blobs in one transaction and return them in order."""
+        ...
+
+    async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:
+        """Store a blob that arrives in pieces; only one piece is in memory at a time."""
+        ...
+
+    async def about(self, sha256: str) -> Blob:
+        """Return size and media type. Raise NotFound."""
+        ...
+
+    async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+        """Return the bytes of a blob. Raise NotFound, or StoreCorrupt if the bytes don't match the hash."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +127,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class HandleInbox:
     """Inbox items up to this number have been handled."""
 
     through: int
@@ -113,7 +145,7 @@ class CloseExchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class RecordUsage:
     """Usage of an exchange outside any run, for the sums."""
 
     exchange: str
@@ -140,10 +172,10 @@ class SetSession:
     id: str
 
 
-Change: TypeAlias = Fold | Park | End | Ask | Use | Expire | SetSession | Took | OpenExchange | CloseExchange | Spent
+Change: TypeAlias = Fold | Park | End | Ask | Use | Expire | SetSession | HandleInbox | OpenExchange | CloseExchange | RecordUsage
 
 
-class LogReading(Protocol):
+class LogReader(Protocol):
     async def read(
         self, conversation: str, *, after: int = 0, limit: int = 512, run: str | None = None, newest: bool = False
     ) -> list[Event]:
@@ -162,7 +194,7 @@ class LogReading(Protocol):
         ...
 
 
-class Log(LogReading, Protocol):
+class Log(LogReader, Protocol):
     async def append(
         self, conversation: str, events: Sequence[Event], *, fence: Fence | None = None, changes: Sequence[Change] = (), sync: bool = False
     ) -> range:
@@ -230,7 +262,7 @@ class InboxItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunSnapshot:
     """The complete state of a run for a new owner, from one snapshot."""
 
     run: Run
@@ -246,7 +278,7 @@ class Standing:
     """Ids of the run's answered approvals."""
 
 
-class RunReading(Protocol):
+class RunReader(Protocol):
     """Read access to runs, their inboxes and approvals. Changes go through the engine (`Runs`)."""
 
     async def run(self, id: str) -> Run:
@@ -276,7 +308,7 @@ class RunReading(Protocol):
     async def exchange(self, id: str) -> Exchange | None: ...
 
 
-class Records(RunReading, Protocol):
+class Records(RunReader, Protocol):
     """Read access, and the engine's changes to runs."""
 
     async def submit(self, submission: Submission) -> Accepted:
@@ -292,7 +324,7 @@ class Records(RunReading, Protocol):
         earlier run of the conversation has not ended, or the user has `at_most` top-level runs running already (0 = no limit)."""
         ...
 
-    async def standing(self, run: str) -> Standing:
+    async def standing(self, run: str) -> RunSnapshot:
         """Find by the run's exact id. Raise NotFound."""
         ...
 
@@ -324,13 +356,13 @@ class Records(RunReading, Protocol):
         ...
 
 
-class Holdings(Protocol):
+class OwnerStore(Protocol):
     """The parts of a store, for all owners or for one, see `Store.of`."""
 
     @property
-    def log(self) -> LogReading: ...
+    def log(self) -> LogReader: ...
     @property
-    def records(self) -> RunReading: ...
+    def records(self) -> RunReader: ...
     @property
     def conversations(self) -> Conversations: ...
     @property
@@ -342,7 +374,7 @@ class Holdings(Protocol):
     @property
     def search(self) -> Search: ...
     @property
-    def meaning(self) -> Meaning: ...
+    def meaning(self) -> SemanticSearch: ...
     @property
     def stats(self) -> Stats: ...
     @property
@@ -353,7 +385,7 @@ class Holdings(Protocol):
     def shares(self) -> Shares: ...
 
 
-class Store(Holdings, Protocol):
+class Store(OwnerStore, Protocol):
     """One open database, with the parts that don't belong to an owner."""
 
     @property
@@ -363,18 +395,18 @@ class Store(Holdings, Protocol):
     @property
     def tokens(self) -> Tokens: ...
     @property
-    def verifier(self) -> Verifying: ...
+    def verifier(self) -> Verifier: ...
     @property
     def upkeep(self) -> Upkeep: ...
     @property
     def translations(self) -> Translations: ...
     @property
-    def forgetting(self) -> Forgetting: ...
+    def forgetting(self) -> Erasure: ...
     async def is_forgetting(self) -> bool:
         """Return True if a purge or redaction is unfinished."""
         ...
 
-    def of(self, owner: str) -> Holdings:
+    def of(self, owner: str) -> OwnerStore:
         """Return a view restricted to one owner: resources of other owners are treated as nonexistent.
 
         A new owner has nothing; the user is created when something is first stored.

@@ -1,4 +1,4 @@
-"""Users, tokens and sign-in codes of the server."""
+"""Users, tokens, sign-in codes and idempotency keys of the server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,45 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias, get_args
 
-from moot.types.idempotency import Idempotency
+KeyState: TypeAlias = Literal["new", "open", "done", "other"]
+"""State of a key: unused; claimed by a worker, which may have died; answered; used for a different request."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A stored response."""
+
+    status: int
+    """0 = answered, but the response was not stored: too large, a truncated stream, or it contained a secret."""
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The state of a key."""
+
+    standing: KeyState
+    worker: str = ""
+    """The worker that claimed it."""
+    kept: StoredResponse | None = None
+
+
+class Idempotency(Protocol):
+    """Stored responses by owner and key, kept for a day."""
+
+    async def claim(self, owner: str, key: str, *, request: bytes, worker: str) -> Claim:
+        """Claim a key for `worker` if it is `new`; `request` is a digest of the request."""
+        ...
+
+    async def keep(self, owner: str, key: str, kept: StoredResponse) -> None:
+        """Store the response."""
+        ...
+
+    async def release(self, owner: str, key: str) -> None:
+        """Free the key, because nothing was done."""
+        ...
+
 
 Scope: TypeAlias = Literal["read", "chat", "tools", "admin"]
 
@@ -17,7 +55,7 @@ LOCAL_USER = "local"
 """The id of the user that always exists: the person at this machine."""
 
 
-def held(scopes: Sequence[Scope]) -> frozenset[Scope]:
+def expand_scopes(scopes: Sequence[Scope]) -> frozenset[Scope]:
     """Return these scopes and all scopes they include."""
     most = max((SCOPES.index(scope) for scope in scopes), default=-1)
     return frozenset(SCOPES[: most + 1])

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from moot.types.approval import Effect
 from moot.types.canonical import Json, JsonObject
-from moot.types.effect import Effect
 from moot.types.media import MediaModels
+from moot.types.message import Part
 from moot.types.model import ModelRole
-from moot.types.part import Part
-from moot.types.search import Past
+from moot.types.search import HistorySearch
 from moot.types.store import Blobs
 
 if TYPE_CHECKING:  # a run without tool calls doesn't import pydantic
@@ -36,7 +36,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class FullOutput:
     """The location of a full output of which the model gets only a part."""
 
     blob: str
@@ -63,7 +63,7 @@ class ToolOutput:
     error: bool = False
     files: tuple[Part, ...] = ()
     """File parts that the model should see (images)."""
-    whole: Whole | None = None
+    whole: FullOutput | None = None
     """Set by a tool that has shortened its text itself."""
     structured: bool = False
     """`value` itself is the output, for models too, unless `text` has to be truncated."""
@@ -119,7 +119,7 @@ class ToolContext(Protocol):
         ...
 
     @property
-    def past(self) -> Past:
+    def past(self) -> HistorySearch:
         """Earlier conversations of the same owner."""
         ...
 
@@ -177,7 +177,7 @@ class Tool(Protocol):
 
 
 @runtime_checkable
-class Configured(Protocol):
+class HasSettings(Protocol):
     """Optional capability: declare the tool's settings, so that `moot config check` finds mistakes in them."""
 
     settings: type[BaseModel]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from moot.types.conversation import Conversation
-from moot.types.message import Message, MessageStatus, Role
-from moot.types.part import Part
+from moot.types.message import Message, MessageStatus, Part, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Node:
     deleted: bool
 
 
-class Going(NamedTuple):
+class Continuation(NamedTuple):
     """The conversation in which to continue a branch."""
 
     conversation: Conversation
@@ -81,7 +80,7 @@ class Tree(Protocol):
         """
         ...
 
-    async def continuation(self, conversation: str, *, message: str | None = None) -> Going:
+    async def continuation(self, conversation: str, *, message: str | None = None) -> Continuation:
         """Return where to continue the branch that ends with `message` (None = the shown branch): in the conversation itself, or, if it
         follows a source that other programs write, in a linked copy.
 

@@ -113,7 +113,7 @@ class Receipt:
         }
 
 
-class Verifying(Protocol):
+class Verifier(Protocol):
     """The check of stored data against its checksums and raw bytes. Read-only."""
 
     def verify(self, translators: Translators, *, conversation: str | None = None) -> AsyncGenerator[Receipt, None]:

@@ -9,8 +9,7 @@ from journey import digest
 
 from moot.convert.fold import abandoned, fold_parts
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.part import TOOL_DONE, is_tool
+from moot.types.message import TOOL_DONE, Message, is_tool
 from moot.types.run import TERMINAL, Run
 from moot.types.store import Store
 

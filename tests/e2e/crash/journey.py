@@ -22,7 +22,7 @@ from moot.types.agent import Agent
 from moot.types.approval import Answer
 from moot.types.canonical import dumps
 from moot.types.event import Event
-from moot.types.part import Part, text_part
+from moot.types.message import Part, text_part
 from moot.types.run import TERMINAL, Prompt, Run
 
 PICTURE: Part = {"type": "file", "filename": "pie.png", "mediaType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo="}

@@ -11,7 +11,7 @@ from journey import main
 
 from moot.config.settings import Permissions, Settings
 from moot.types.agent import Agent
-from moot.types.part import text_part
+from moot.types.message import text_part
 from moot.types.run import Prompt
 
 PROMPTS = (Prompt((text_part("Do the journey."),), agent="echo"),)

@@ -16,8 +16,10 @@ from journey import settings_for
 
 from moot.convert.fold import in_history
 from moot.store import open_store
-from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
-from moot.types.part import is_tool, text_of, tool_name
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
+from moot.types.message import is_tool, text_of, tool_name
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(60)]
 

@@ -10,16 +10,16 @@ from typing import Any
 
 from e2e.conftest import Stage
 from moot.store import SqliteStore
+from moot.store.database.transaction import SEQ_BITS, Transaction
+from moot.store.log.rows import Row
+from moot.store.log.segments import insert, pack_segment
 from moot.store.rows import EVENT
-from moot.store.segments import insert, packed
-from moot.store.stored import Row
-from moot.store.transaction import SEQ_BITS, Transaction
-from moot.testing.scripted import Recorded, Reply, ToolCall
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
 from moot.types.conversation import Conversation
-from moot.types.idempotency import Kept
-from moot.types.message import Message
-from moot.types.part import Part, text_part
+from moot.types.message import Message, Part, text_part
 from moot.types.run import Prompt
+from moot.types.token import StoredResponse
 
 WORD = "zebrafinch"
 SPELLED = [WORD.encode(), *(base64.b64encode(b"\0" * shift + WORD.encode())[4 if shift else 0 : 12] for shift in range(3))]
@@ -62,7 +62,7 @@ async def lived(on: Stage, state: Path) -> Conversation:
     await conversations.add_message(imported, raw=raw, move_head=False)
     keys = store.tokens.idempotency
     await keys.claim("local", "k", request=b"r", worker="w")
-    await keys.keep("local", "k", Kept(200, (("content-type", "text/plain"),), word("repeated").encode()))
+    await keys.keep("local", "k", StoredResponse(200, (("content-type", "text/plain"),), word("repeated").encode()))
     (state / "drafts").mkdir(parents=True, exist_ok=True)
     (state / "drafts" / f"{id}.json").write_text(json.dumps({"text": word("draft")}))
     typed = [f"work {word('prompt')}", f"/title {word('title')}", "an innocent line"]
@@ -86,7 +86,7 @@ async def sealed(store: Any, conversation: Conversation, through: int) -> None:
     def work(transaction: Transaction) -> None:
         base = conversation.no << SEQ_BITS
         rows = transaction.execute(f"SELECT {EVENT} FROM event WHERE id > ? AND id <= ? ORDER BY id", (base, base + through)).fetchall()
-        insert(transaction, conversation.no, 1, through, packed([Row(*row) for row in rows]))
+        insert(transaction, conversation.no, 1, through, pack_segment([Row(*row) for row in rows]))
         transaction.execute("DELETE FROM event WHERE id > ? AND id <= ?", (base, base + through))
         transaction.execute("UPDATE log_head SET sealed_through = ? WHERE conversation = ?", (through, conversation.no))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from moot.config.settings import Settings
 from moot.store import open_store
-from moot.types.forgetting import Secret
+from moot.types.maintenance import Secret
 
 
 async def main() -> None:

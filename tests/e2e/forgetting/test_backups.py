@@ -21,13 +21,13 @@ from e2e.forgetting.doors import WORD, found_in, lived, script
 from moot.config.settings import Settings
 from moot.errors import Busy, MootError, StoreCorrupt, StoreTooNew, UsageError
 from moot.store import open_store
-from moot.store.backing import read, restore
-from moot.store.backing.manifest import _is_name
-from moot.store.backing.writing import write
-from moot.store.connect import connect
-from moot.store.locks import FORGETTING, FileLock
+from moot.store.database.connection import connect
+from moot.store.database.locks import FORGETTING, FileLock
+from moot.store.maintenance.backup import read, restore
+from moot.store.maintenance.backup.archive import _is_name
+from moot.store.maintenance.backup.creation import write
 from moot.types.conversation import Conversation
-from moot.types.forgetting import Secret
+from moot.types.maintenance import Secret
 from verified import verify
 
 SCHEMAS = Path(__file__).parents[2] / "recorded" / "schemas"

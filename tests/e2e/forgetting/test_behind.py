@@ -13,14 +13,14 @@ import pytest
 from e2e.forgetting.doors import found_in, lived, script
 from moot.config.settings import Settings
 from moot.engine import open_engine
-from moot.engine.forgetting import retain
+from moot.engine.maintenance import apply_retention
 from moot.store import open_store
-from moot.store.forgetting import works
-from moot.store.forgetting.forgetter import _hidden
+from moot.store.maintenance.purge import jobs
+from moot.store.maintenance.purge.eraser import _hidden
 from moot.types.conversation import Conversation, Project
-from moot.types.forgetting import Forgotten
+from moot.types.limits import Retention, RetentionRule
+from moot.types.maintenance import ErasureReceipt
 from moot.types.message import Message
-from moot.types.retention import Keeping, Retention
 from moot.types.run import Run
 from moot.types.store import Submission
 
@@ -31,7 +31,7 @@ async def test_an_engine_resumes_interrupted_purges(stage: Callable[..., Any], t
     home = tmp_path / "home"
     async with stage(script) as on:
         conversation = await lived(on, home / "state")
-        work = works.Work(Forgotten("purge"), {conversation.no: conversation.id})
+        work = jobs.EraseJob(ErasureReceipt("purge"), {conversation.no: conversation.id})
         await on.engine.store._writer.write(partial(_hidden, work))
     assert found_in(home)
     async with open_engine(Settings(home)) as engine:
@@ -48,7 +48,7 @@ async def test_a_server_applies_retention_when_idle(tmp_path: Path) -> None:
     await store.conversations.delete("over")
     await store._writer.write(lambda transaction: transaction.execute("UPDATE conversation SET deleted_at = 1 WHERE id = 'over'"))
     async with anyio.create_task_group() as group:
-        group.start_soon(retain, store, lambda: Retention(trash_days=1), 0.05)
+        group.start_soon(apply_retention, store, lambda: Retention(trash_days=1), 0.05)
         with anyio.fail_after(8):
             while not any(receipt.done_at for receipt in await store.forgetting.receipts()):
                 await anyio.sleep(0.02)
@@ -95,8 +95,8 @@ async def test_retention_rules_apply_only_to_their_projects(tmp_path: Path) -> N
     assert await over(Retention(keep_days=30)) == {("old", "delete"), ("scratched", "delete")}
     assert await over(Retention(keep_days=41)) == set()
     assert await over(Retention(archived_days=365)) == {("shelved", "delete")}
-    assert await over(Retention(keep_days=30, projects={"scratch": Keeping()})) == {("old", "delete")}
-    assert await over(Retention(projects={project.id: Keeping(keep_days=7)})) == {("scratched", "delete")}
+    assert await over(Retention(keep_days=30, projects={"scratch": RetentionRule()})) == {("old", "delete")}
+    assert await over(Retention(projects={project.id: RetentionRule(keep_days=7)})) == {("scratched", "delete")}
     await store.conversations.delete("child")
     await store._writer.write(lambda transaction: transaction.execute("UPDATE conversation SET deleted_at = 1 WHERE id = 'child'"))
     assert await over(Retention()) == {("child", "purge")}

@@ -13,8 +13,7 @@ from e2e.pty_screen import PtyScreen
 from moot.config.settings import Settings
 from moot.store import open_store
 from moot.types.conversation import Conversation
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

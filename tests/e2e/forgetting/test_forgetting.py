@@ -12,11 +12,11 @@ import pytest
 from e2e.conftest import Stage
 from e2e.forgetting.doors import LARGE, WORD, found_in, lived, script, sealed, word
 from moot.errors import Busy, NotFound
-from moot.store.connect import connect
-from moot.testing.scripted import Reply
+from moot.store.database.connection import connect
+from moot.testing.script import Reply
 from moot.types.conversation import Conversation
-from moot.types.forgetting import MARK, Secret
-from moot.types.part import is_tool, text_of
+from moot.types.maintenance import REDACTION_MARK, Secret
+from moot.types.message import is_tool, text_of
 from verified import verify
 
 pytestmark = pytest.mark.anyio
@@ -83,11 +83,11 @@ async def test_a_redacted_word_is_in_no_byte_of_the_home_and_the_rest_is_readabl
         assert gone and all(event.raw is None and event.redacted["reason"] == "redacted" and event.redacted["at"] for event in gone)
         for id in (conversation.id, fork.id):
             user, answer, *_ = await store.conversations.branch(id)
-            assert text_of(user.parts) == f"work {MARK}-prompt"
-            assert text_of(answer.parts) == f"I look for {MARK}-text.It is {MARK}-answer, and that is all of it."
+            assert text_of(user.parts) == f"work {REDACTION_MARK}-prompt"
+            assert text_of(answer.parts) == f"I look for {REDACTION_MARK}-text.It is {REDACTION_MARK}-answer, and that is all of it."
             calls = [part for part in answer.parts if is_tool(part)]
-            assert [call["input"]["command"].split()[-1] for call in calls] == [f"{MARK}-arguments", f"{MARK}-output"]  # type: ignore[index]
-        assert (await store.conversations.get(conversation.id)).title == f"{MARK}-title"
+            assert [call["input"]["command"].split()[-1] for call in calls] == [f"{REDACTION_MARK}-arguments", f"{REDACTION_MARK}-output"]  # type: ignore[index]
+        assert (await store.conversations.get(conversation.id)).title == f"{REDACTION_MARK}-title"
         assert [hit.conversation for hit in (await store.search.search("redacted")).hits]
         again = await store.forgetting.redact(SECRET, dry_run=True)
         assert not again.rows and not again.blobs and not again.conversations

@@ -17,8 +17,8 @@ from e2e.forgetting.doors import WORD, found_in, lived, script
 from moot.config.settings import Models, Permissions, Settings
 from moot.engine import open_engine
 from moot.store import open_store
-from moot.store.backing import restore
-from moot.store.connect import connect
+from moot.store.database.connection import connect
+from moot.store.maintenance.backup import restore
 from moot.testing.scripted import ScriptedServer
 from moot.types.conversation import Conversation
 from verified import verify

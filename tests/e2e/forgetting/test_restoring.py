@@ -19,8 +19,8 @@ import zstandard
 from moot.config.settings import Settings
 from moot.errors import MootError, StoreCorrupt, StoreError, UsageError
 from moot.store import open_store
-from moot.store.backing import read, restore
-from moot.store.backing.restoring import _locked
+from moot.store.maintenance.backup import read, restore
+from moot.store.maintenance.backup.restoration import _locked
 from moot.types.conversation import Conversation
 
 pytestmark = pytest.mark.anyio

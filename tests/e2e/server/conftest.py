@@ -21,12 +21,10 @@ from moot.config.loading import Loader
 from moot.config.settings import Models, Permissions, ServerSettings, Settings
 from moot.engine import Engine, open_engine
 from moot.server.app import create_app
-from moot.server.configuration import Configuration
 from moot.server.credentials import Credentials
-from moot.server.origins import hosts_of
-from moot.server.serving import serve
-from moot.server.sockets import bind
-from moot.server.state import Limits, Server
+from moot.server.hosts import bind, hosts_of
+from moot.server.lifecycle import serve
+from moot.server.state import Configuration, Limits, Server
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 from moot.testing.scripted import ScriptedServer

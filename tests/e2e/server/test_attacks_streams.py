@@ -15,8 +15,8 @@ from e2e.server.conftest import FIXED, LiveServer, ServedHome
 from e2e.server.raw import request, wire
 from e2e.server.streaming import messages, post, say, text
 from e2e.server.test_serving import ask, eventually
-from moot.testing.scripted import Reply
-from moot.types.part import text_part
+from moot.testing.script import Reply
+from moot.types.message import text_part
 from moot.types.run import Prompt
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]

@@ -11,8 +11,8 @@ import pytest
 from conformance.stores import prompt
 from e2e.server.asking import Json, began, ended, got, said, sent
 from e2e.server.conftest import LiveServer
-from moot.testing.scripted import Reply
-from moot.types.part import text_of
+from moot.testing.script import Reply
+from moot.types.message import text_of
 
 pytestmark = pytest.mark.anyio
 

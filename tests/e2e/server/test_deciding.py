@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from e2e.server.conftest import LiveServer
-from moot.agents.known.finding import known_agents, presence_of
+from moot.agents.known import known_agents, presence_of
 from moot.cli.app import main
 from moot.types.agent import Agent
 from moot.types.conversation import Conversation

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import anyio
 import pytest
 
-from moot.testing.scripted import Reply, ToolCall
+from moot.testing.script import Reply, ToolCall
 from style.test_guides import blocks
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from e2e.server.conftest import LiveServer
-from moot.types.idempotency import Kept
+from moot.types.token import StoredResponse
 
 pytestmark = pytest.mark.anyio
 
@@ -34,9 +34,9 @@ async def test_an_answer_is_given_again_to_the_byte(server: LiveServer) -> None:
     assert first.status == 204
     store = server.engine.store.tokens.idempotency
     await store.claim("local", "k-2", request=b"x", worker="w")
-    await store.keep("local", "k-2", Kept(201, [("content-type", "application/json")], b'{"a":1}'))
+    await store.keep("local", "k-2", StoredResponse(201, [("content-type", "application/json")], b'{"a":1}'))
     claim = await store.claim("local", "k-2", request=b"x", worker="w")
-    assert claim.kept == Kept(201, (("content-type", "application/json"),), b'{"a":1}')
+    assert claim.kept == StoredResponse(201, (("content-type", "application/json"),), b'{"a":1}')
 
 
 async def test_the_same_key_with_another_body_is_refused(server: LiveServer) -> None:

@@ -12,9 +12,8 @@ from fastapi.routing import APIRoute
 
 from e2e.server.conftest import LiveServer
 from moot.server.app import routed
-from moot.server.auth import PUBLIC, needed
-from moot.server.openapi import routes_of, specification
-from moot.server.routing import Route
+from moot.server.auth import PUBLIC, Route, needed
+from moot.server.routes.documentation import routes_of, specification
 from moot.types.canonical import JsonObject
 
 PATHS: Any = specification(routed())["paths"]
@@ -42,7 +41,7 @@ def test_every_route_asks_for_exactly_one_scope_or_is_listed_as_public() -> None
 
 
 def test_every_route_reads_bodies_to_the_letter() -> None:
-    # a plain APIRouter would take duplicate keys and NaN: the routers of this room are `moot.server.routing.Router`
+    # a plain APIRouter would take duplicate keys and NaN: the routers of this room are `moot.server.auth.Router`
     assert [context.path for context in routes_of(routed()) if not isinstance(context.original_route, Route)] == []
 
 

@@ -16,9 +16,9 @@ import pytest
 
 from e2e.server.conftest import LiveServer
 from moot.server.app import routed
-from moot.server.openapi import specification
-from moot.store.connect import connect
-from moot.testing.scripted import Reply, ToolCall
+from moot.server.routes.documentation import specification
+from moot.store.database.connection import connect
+from moot.testing.script import Reply, ToolCall
 from moot.types.ids import new_id
 
 pytestmark = pytest.mark.anyio

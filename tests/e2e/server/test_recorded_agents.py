@@ -13,7 +13,7 @@ import pytest
 
 from e2e.server.test_clients import CLIENTS, node
 from moot.convert.fold import fold_parts
-from moot.convert.versions import Version, for_version
+from moot.convert.unfold import Version, for_version
 from moot.types.chunk import Chunk
 
 pytestmark = pytest.mark.timeout(60)

@@ -10,7 +10,7 @@ import pytest
 
 from e2e.server.conftest import LiveServer
 from moot.types.chunk import problems
-from moot.types.part import text_part
+from moot.types.message import text_part
 from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from schemathesis import checks
 from e2e.server.conftest import FIXED, ServedHome
 from e2e.server.test_serving import ask
 from moot.server.app import routed
-from moot.server.openapi import specification
+from moot.server.routes.documentation import specification
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 

@@ -14,8 +14,7 @@ from moot.plugins import FORMATS
 from moot.server.state import Limits
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 

@@ -12,7 +12,7 @@ import pytest
 
 from e2e.server.asking import Json, began, ended, got, said, sent
 from e2e.server.conftest import LiveServer
-from moot.testing.scripted import Reply, ToolCall
+from moot.testing.script import Reply, ToolCall
 from moot.types.limits import Limits
 
 pytestmark = pytest.mark.anyio

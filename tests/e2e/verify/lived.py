@@ -10,15 +10,16 @@ import anyio
 
 from e2e.conftest import Stage
 from moot.config.settings import Models, Permissions, Settings
-from moot.convert.translators import translator_of
+from moot.convert.exchanges import translator_of
 from moot.engine import open_engine
-from moot.runtime.aside import aside
-from moot.store.library import sqlite
-from moot.store.transaction import SEQ_BITS, checksum
-from moot.testing.scripted import Recorded, Reply, ScriptedServer, ToolCall
+from moot.runtime.auxiliary import auxiliary_call
+from moot.store.database.connection import sqlite
+from moot.store.database.transaction import SEQ_BITS, checksum
+from moot.testing._server import Recorded
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
 from moot.types.approval import Answer
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.verify import Receipt
 from verified import verify
 
@@ -67,7 +68,7 @@ async def live_through(home: Path, work: Path, dialect: str) -> None:
             await engine.store.blobs.put(LARGE, "image/png")
             await on.ask("say it", **into)
             question = Message("0", "user", (text_part("what is this?"),))
-            await aside(engine.runtime, first.conversation, "explain", "Explain.", [question], model="main")
+            await auxiliary_call(engine.runtime, first.conversation, "explain", "Explain.", [question], model="main")
 
 
 class Store:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from e2e.verify.lived import LARGE, PIECE, Store
-from moot.store.transaction import SEQ_BITS
+from moot.store.database.transaction import SEQ_BITS
 from moot.types.verify import SHOWN
 from verified import verify
 

@@ -14,10 +14,10 @@ import pytest
 from e2e.cli_process import make
 from e2e.verify.lived import PIECE, Altered, Store, altered
 from moot.config.settings import Settings
-from moot.convert.translators import translator_of
+from moot.convert.exchanges import translator_of
 from moot.store import SqliteStore, open_store
-from moot.testing.scripted import Reply
-from moot.types.part import text_of
+from moot.testing.script import Reply
+from moot.types.message import text_of
 from moot.types.verify import Upgrade
 from verified import verify
 
@@ -157,7 +157,7 @@ async def test_a_changed_translation_is_found(stored: Store) -> None:
 
 
 PACKAGE = """
-from moot.convert.openai_stream import OpenAIStream
+from moot.convert.dialects.openai_chat_stream import OpenAIStream
 
 
 class Loud(OpenAIStream):

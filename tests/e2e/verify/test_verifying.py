@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from e2e.cli_process import MootProcess, make
 from e2e.verify.lived import PIECE, Store, altered
 from moot.errors import StoreCorrupt
-from moot.store.library import sqlite
-from moot.store.transaction import SEQ_BITS
-from moot.testing.scripted import Reply
+from moot.store.database.connection import sqlite
+from moot.store.database.transaction import SEQ_BITS
+from moot.testing.script import Reply
 from verified import verify
 
 pytestmark = pytest.mark.anyio

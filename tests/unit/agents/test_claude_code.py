@@ -13,9 +13,8 @@ import pytest
 from agents.driving import NO, YES, Driven, calls, driven, texts
 from conformance.services import children
 from moot import testing
-from moot.types.agent import Agent
+from moot.types.agent import Agent, McpServer
 from moot.types.approval import Answer
-from moot.types.mcp import McpServer
 
 pytestmark = pytest.mark.anyio
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from moot.agents.bounds import over_limit
+from moot.agents.loop import over_limit
 from moot.agents.position import HANDED, Call, Position, locate, signature
-from moot.convert.totals import totals
+from moot.convert.exchanges import totals
 from moot.types import chunk
 from moot.types.canonical import JsonObject
 from moot.types.event import Event

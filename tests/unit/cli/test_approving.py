@@ -8,23 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.approving.calls import CallPrompt
-from moot.cli.approving.drawing import Viewport, draw
-from moot.cli.approving.prompting import Pending
-from moot.cli.approving.quiet import ALONE, QUIET, KeyGuard
-from moot.cli.approving.rows import Row, render, visible_lines
-from moot.cli.screen.cells import width_of
-from moot.runtime.looking import Looked, look
-from moot.types.approval import Answer, Approval, AskedPart
+from moot.cli.approvals.prompts import ALONE, QUIET, CallPrompt, KeyGuard, Pending
+from moot.cli.approvals.screen import Viewport, draw
+from moot.cli.terminal.prompts.rows import Row, render, visible_lines
+from moot.cli.terminal.text import width_of
+from moot.features.approvals import CallPreview, preview_call
+from moot.types.approval import Answer, Approval, ApprovalPart
 from moot.types.canonical import dumps
 
-PART = AskedPart("git status -s", "ask", "mode ask", ("git status *", "git status -s"), True)
+PART = ApprovalPart("git status -s", "ask", "mode ask", ("git status *", "git status -s"), True)
 
 
-def prompt(*parts: AskedPart, command: str = "git status -s") -> CallPrompt:
+def prompt(*parts: ApprovalPart, command: str = "git status -s") -> CallPrompt:
     arguments = dumps({"command": command})
     approval = Approval("run/tool:1.0", "run", "call", "shell", arguments, b"", 0, parts=parts)
-    return CallPrompt(approval, Looked(arguments, parts), "/work", "default · step 1")
+    return CallPrompt(approval, CallPreview(arguments, parts), "/work", "default · step 1")
 
 
 # ── keys ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -57,8 +55,8 @@ def test_fast_typing_is_never_an_answer_and_never_lost(keys: list[tuple[str, flo
 
 def test_enter_chooses_nothing_and_only_shown_keys_are_answers() -> None:
     assert list(prompt(PART).keys()) == ["y", "s", "a", "n", "b", "?", "e"]
-    assert list(prompt(AskedPart("rm x", "ask", "mode ask", ("rm x",))).keys()) == ["y", "s", "n", "b", "?", "e"]
-    assert list(prompt(AskedPart("a > b", "ask", "writes")).keys()) == ["y", "n", "b", "?", "e"]
+    assert list(prompt(ApprovalPart("rm x", "ask", "mode ask", ("rm x",))).keys()) == ["y", "s", "n", "b", "?", "e"]
+    assert list(prompt(ApprovalPart("a > b", "ask", "writes")).keys()) == ["y", "n", "b", "?", "e"]
     assert not {"", "\r", "\n", " "} & set(prompt(PART).keys())
 
 
@@ -88,7 +86,7 @@ def test_edited_arguments_are_shown_before_they_run() -> None:
     request.choose("e")
     request.submit("ls")
     assert (request.pending, request.text) == (Pending.SHOW, '{"command":"ls"}')
-    request.show(Looked(dumps({"command": "ls"}), ()))
+    request.show(CallPreview(dumps({"command": "ls"}), ()))
     assert list(request.keys()) == ["y", "e", "n", "b"]
     request.choose("y")
     assert request.proposed == Answer(True, arguments=b'{"command":"ls"}')
@@ -117,7 +115,7 @@ def test_a_row_is_wrapped_to_the_width_without_losing_a_character(text: str, wid
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=400), st.integers(10, 80), st.integers(10, 40))
 def test_every_character_of_a_command_can_be_scrolled_to(command: str, width: int, rows: int) -> None:
-    request = prompt(AskedPart(command, "ask", "not understood"), command=command)
+    request = prompt(ApprovalPart(command, "ask", "not understood"), command=command)
     everything, seen, top = plain(render(request.body(), width)), set[str](), 0
     while True:
         lines, at = draw(request, Viewport(width, rows, top, 299, "typed"))
@@ -137,17 +135,17 @@ def test_every_line_fits_every_terminal(width: int, rows: int, typed: str) -> No
 @pytest.mark.anyio
 async def test_a_file_shows_what_it_replaces(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
-    looked = await look(dumps({"path": "a.txt", "content": "one\n2\n"}), (), (tmp_path,), tmp_path)
+    looked = await preview_call(dumps({"path": "a.txt", "content": "one\n2\n"}), (), (tmp_path,), tmp_path)
     texts = [row.text for row in CallPrompt(Approval("r/t", "r", "c", "write_file", looked.arguments, b"", 0), looked, "", "").body()]
     assert {"-two", "+2", " one"} <= set(texts) and looked.fact == "replaces 2 lines, 8 bytes"
-    assert (await look(dumps({"path": "b.txt", "content": ""}), (), (tmp_path,), tmp_path)).fact == "a new file"
+    assert (await preview_call(dumps({"path": "b.txt", "content": ""}), (), (tmp_path,), tmp_path)).fact == "a new file"
 
 
 def test_changed_words_are_marked_and_no_line_is_treated_as_a_file_name() -> None:
     edits = [{"old_text": "-- a", "new_text": "++ b"}, {"old_text": "size = 1\n\x1b[2J", "new_text": "size = 2\n\x1b[2J"}]
     arguments = dumps({"path": "x.py", "edits": edits})
     approval = Approval("run/tool:1.0", "run", "call", "edit_file", arguments, b"", 0)
-    lines, _ = draw(CallPrompt(approval, Looked(arguments), "/work", "default · step 1"), Viewport(60, 60, 0, None, ""))
+    lines, _ = draw(CallPrompt(approval, CallPreview(arguments), "/work", "default · step 1"), Viewport(60, 60, 0, None, ""))
     said = ["".join(text for _, text in line).strip() for line in lines]
     for wanted in ("--- a", "+++ b", "-size = 1", "+size = 2", "-\\x1b[2J"):
         assert wanted in said

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moot.cli.arguments.completion import FILE, build_table, leaves
 from moot.cli.arguments.help import lines_of
 from moot.cli.arguments.parser import command_at, parse, wants_json
 from moot.cli.arguments.signatures import Call, arguments_of
-from moot.cli.command import Command, Group
-from moot.cli.completing.table import FILE, build_table, leaves
-from moot.cli.tree import TREE
+from moot.cli.tree import TREE, Command, Group
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 from moot.types.canonical import loads_object

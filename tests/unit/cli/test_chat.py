@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.chat.drawing import tree_lines
+from moot.cli.commands.chat.show import tree_lines
 from moot.config.settings import Settings
 from moot.store import open_store
 from moot.types.conversation import Conversation

@@ -5,8 +5,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from moot.cli.repl import clipboard
-from moot.cli.repl.clipboard import copy_with_program
+from moot.cli.repl import programs
+from moot.cli.repl.programs import copy_with_program
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,7 @@ async def test_a_program_gets_the_text_and_may_keep_running_to_serve_it(tmp_path
 async def test_a_program_that_fails_is_killed(
     tmp_path: Path, environ: Mapping[str, str], script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clipboard, "COPY_SECONDS", 0.5)
+    monkeypatch.setattr(programs, "COPY_SECONDS", 0.5)
     program(tmp_path, f"echo $$ > pid; {script}")
     assert await copy_with_program(MUCH, environ) == ""
     assert not running(await written(tmp_path / "pid"))

@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from moot.cli.editor import MAX_BYTES, edit_text, find_editor
-from moot.cli.output import Output
+from moot.cli.console.output import Output
+from moot.cli.terminal.prompts.editor import MAX_BYTES, edit_text, find_editor
 from moot.errors import MootError, UsageError
 
 pytestmark = pytest.mark.anyio

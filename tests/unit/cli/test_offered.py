@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from moot.cli.approving.offered import label, options_by_key
-from moot.types.outside import Option, OptionKind
+from moot.cli.approvals.prompts import label, options_by_key
+from moot.types.approval import Option, OptionKind
 
 
 def keys(*kinds: OptionKind) -> str:

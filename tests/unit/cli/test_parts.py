@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.following import exit_code_of
-from moot.cli.lines import screen_json
+from moot.cli.console.format import age
+from moot.cli.console.lines import screen_json
+from moot.cli.follow import exit_code_of
 from moot.cli.options import seconds
-from moot.cli.times import age
 from moot.errors import UsageError
 
 

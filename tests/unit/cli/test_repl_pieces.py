@@ -12,14 +12,13 @@ from prompt_toolkit.completion import DummyCompleter
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.utils import get_cwidth
 
-from moot.cli.repl.composer import Composer
+from moot.cli.repl.composer import Composer, PromptHistory
 from moot.cli.repl.drafts import Draft, Drafts
-from moot.cli.repl.history import PromptHistory
 from moot.cli.repl.mentions import paths_of, read_mentions
-from moot.cli.repl.notices import notification_text
+from moot.cli.repl.programs import notification_text
 from moot.cli.repl.status import Status, branch_of, status_line
 from moot.errors import Refused, UsageError
-from moot.runtime.files import candidates
+from moot.features.folders import candidates
 from moot.types.usage import Usage
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=40)

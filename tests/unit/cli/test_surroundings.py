@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from moot.cli.surroundings import clock, processes
+from moot.cli.commands.maintenance.doctor import clock, processes
 from moot.config.settings import Settings
-from moot.engine.owners import Owner
+from moot.engine.locks import Owner
 
 
 def test_a_clock_behind_existing_files_is_reported(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.config.document import parse
-from moot.config.interpolation import interpolate
-from moot.config.tree import Node, Place, plain
+from moot.config.tree import Node, Place, interpolate, plain
 
 NAMES = st.text(string.ascii_uppercase + "_", min_size=1, max_size=6)
 VALUES = st.text(max_size=20)

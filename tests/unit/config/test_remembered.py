@@ -8,9 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.config.loading import FILE, Loaded, load
+from moot.config.loading import FILE, SECTIONS, Loaded, load
 from moot.config.schema import Configuration
-from moot.config.sections import SECTIONS
 from moot.errors import ConfigError
 
 WHOLE = """

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from moot.config.changes import set_value
 from moot.config.document import parse
-from moot.config.files import write_atomically
+from moot.config.home import write_atomically
 from moot.config.tree import Place, plain
-from moot.config.writing import set_value
 from moot.errors import ConfigError
 
 FILE = """\
@@ -76,8 +76,8 @@ def test_a_linked_file_stays_a_link(tmp_path: Path) -> None:
 SETTER = """
 import os, sys
 from pathlib import Path
-from moot.config.rules import add_rules
-from moot.config.writing import set_value
+from moot.config.changes import add_rules
+from moot.config.changes import set_value
 path, which = Path(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 sys.stdin.readline()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from moot.convert.dialects.openai_responses import OpenAIResponses
 from moot.convert.fold import fold_parts
-from moot.convert.openai_responses import OpenAIResponses
 from moot.types.chunk import Chunk
 from moot.types.exchange import Ended, Ending, ExchangeOptions
-from moot.types.message import Message
+from moot.types.message import Message, Part, text_part
 from moot.types.model import Model, ModelId, ModelSettings
-from moot.types.part import Part, text_part
 from moot.types.provider import ModelPrompt, ToolDefinition
 
 DIALECT = OpenAIResponses()

@@ -9,14 +9,13 @@ import pytest
 
 from acp_messages import ASKED, BEGIN, DONE, INITIALIZED, OPENED, Ours, answer, output, permission, text, update, wire
 from acp_recordings import SILENT, check, chunks_of, expected, fold, lines, paths, silent, translator
-from moot.convert.acp import Acp
-from moot.convert.acpx import Acpx
+from moot.convert.agents.acp import Acp
+from moot.convert.agents.captures import Acpx
+from moot.convert.agents.headless import GeminiStream, OpencodeRun
 from moot.convert.fold import fold_parts
-from moot.convert.gemini_stream import GeminiStream
-from moot.convert.opencode_run import OpencodeRun
 from moot.types.chunk import Chunk
 from moot.types.exchange import Ended, Ending
-from moot.types.part import Part, is_tool
+from moot.types.message import Part, is_tool
 
 RECORDINGS = paths()
 recorded = pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from acp_messages import ASKED, BEGIN, DONE, INITIALIZED, OPENED, Ours, answer, permission, text, update, wire
 from acp_recordings import check, chunks_of, lines, paths
-from moot.convert.acp import Acp
-from moot.convert.acpx import Acpx
-from moot.convert.gemini_stream import GeminiStream
-from moot.convert.opencode_run import OpencodeRun
+from moot.convert.agents.acp import Acp
+from moot.convert.agents.captures import Acpx
+from moot.convert.agents.headless import GeminiStream, OpencodeRun
 from moot.types.exchange import Ended
 
 ENDED: st.SearchStrategy[Ended] = st.sampled_from(["eof", "cut", "cancelled"])

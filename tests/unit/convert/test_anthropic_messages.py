@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from moot.convert.anthropic_messages import AnthropicMessages
-from moot.types.message import Message
+from moot.convert.dialects.anthropic import AnthropicMessages
+from moot.types.message import Message, Part, text_part
 from moot.types.model import Model, ModelId, ModelSettings
-from moot.types.part import Part, text_part
 from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
 
 DIALECT = AnthropicMessages()

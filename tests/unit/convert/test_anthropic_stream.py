@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from moot.convert.anthropic_messages import AnthropicMessages
+from moot.convert.dialects.anthropic import AnthropicMessages
 from moot.convert.fold import fold_parts
 from moot.types.chunk import Chunk
 from moot.types.exchange import Ended, Ending, ExchangeOptions
-from moot.types.message import Message
+from moot.types.message import Message, Part, text_part
 from moot.types.model import Model, ModelId, ModelSettings
-from moot.types.part import Part, text_part
 from moot.types.provider import ModelPrompt, Quirks
 
 DIALECT = AnthropicMessages()

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_recordings import NAMES, RECORDED, TRANSLATOR, expected, lines_of, silent, translate
-from moot.convert.claude_code import ClaudeStreamJson, call_id
+from moot.convert.agents.claude_code import ClaudeStreamJson, call_id
 from moot.convert.fold import fold_parts
 from moot.types.chunk import Chunk, problems
 from moot.types.exchange import Ended, ExchangeOptions
-from moot.types.part import TOOL_DONE, Part, is_tool, text_of
+from moot.types.message import TOOL_DONE, Part, is_tool, text_of
 from moot.types.usage import Usage
 
 OUTPUTS = {"tool-output-available", "tool-output-error", "tool-output-denied", "tool-input-error"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moot.convert.closing import close_open, settle_calls
+from moot.convert.exchanges import close_open, settle_calls
 from moot.convert.fold import fold_parts
 from moot.types.chunk import Chunk
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.convert._codex_calls import unwrapped
-from moot.convert.codex_app_server import CodexAppServer, State, call_id
-from moot.convert.codex_exec import CodexExec
+from moot.convert.agents.codex import CodexAppServer, State, call_id
+from moot.convert.agents.codex_calls import unwrap_shell
+from moot.convert.agents.codex_exec import CodexExec
 from moot.convert.fold import fold_parts
 from moot.types.chunk import Chunk, problems
 from moot.types.exchange import Ended, Ending, ExchangeOptions
-from moot.types.part import TOOL_DONE, Part, is_tool, text_of
+from moot.types.message import TOOL_DONE, Part, is_tool, text_of
 from moot.types.usage import Usage
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "agents" / "codex"
@@ -292,7 +292,7 @@ def test_an_approval_request_for_an_unknown_call_shows_the_call() -> None:
     ],
 )
 def test_the_shell_around_a_command_is_taken_off_and_nothing_else(command: str, line: str) -> None:
-    assert unwrapped(command) == line
+    assert unwrap_shell(command) == line
 
 
 # ── whatever comes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────

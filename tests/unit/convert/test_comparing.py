@@ -5,10 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.convert.comparing import Side, compared, word_diff
+from moot.convert.comparison import Side, compare_conversations, word_diff
 from moot.types.conversation import Conversation
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Run
 from moot.types.usage import Usage
 
@@ -30,7 +29,9 @@ def side(id: str, *said: tuple[str, str], cost: int | None = 5) -> Side:
 
 
 def test_equal_prompts_are_paired_with_their_usage() -> None:
-    found: Any = compared(side("a", ("hi", "Hello there."), ("more", "One.")), side("b", ("hi", "Hello you."), ("more", "One.")))
+    found: Any = compare_conversations(
+        side("a", ("hi", "Hello there."), ("more", "One.")), side("b", ("hi", "Hello you."), ("more", "One."))
+    )
     first, second = found["pairs"]
     assert (first["prompt"], first["same"], second["same"], found["same"]) == ({"a": "hi", "b": "hi"}, False, True, False)
     assert first["diff"] == [[" ", "Hello "], ["-", "there"], ["+", "you"], [" ", "."]]
@@ -39,13 +40,13 @@ def test_equal_prompts_are_paired_with_their_usage() -> None:
 
 
 def test_a_prompt_that_only_one_has_leaves_a_gap() -> None:
-    found: Any = compared(side("a", ("one", "1"), ("two", "2"), ("three", "3")), side("b", ("one", "1"), ("three", "3")))
+    found: Any = compare_conversations(side("a", ("one", "1"), ("two", "2"), ("three", "3")), side("b", ("one", "1"), ("three", "3")))
     assert [(pair["prompt"]["a"], pair["prompt"]["b"]) for pair in found["pairs"]] == [("one", "one"), ("two", None), ("three", "three")]
     assert found["pairs"][1]["b"] is None and not found["pairs"][1]["same"]
 
 
 def test_an_unknown_cost_makes_the_sum_unknown() -> None:
-    found: Any = compared(side("a", ("one", "1"), cost=None), side("b"))
+    found: Any = compare_conversations(side("a", ("one", "1"), cost=None), side("b"))
     assert (found["a"]["cost"], found["b"]["cost"], found["b"]["answers"]) == (None, None, 0)
 
 

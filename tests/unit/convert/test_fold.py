@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.convert.fold import Folder, abandoned, fold_parts, in_history, merge
-from moot.convert.unfold import unfold
-from moot.convert.versions import for_version
+from moot.convert.unfold import for_version, unfold
 from moot.types.chunk import Chunk, problems
 from moot.types.message import Message
 

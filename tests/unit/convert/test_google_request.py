@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.convert._google_schema import subset
+from moot.convert.dialects.google import subset
 from moot.types.canonical import JsonObject
-from moot.types.message import Message
+from moot.types.message import Message, Part, text_part
 from moot.types.model import Model, ModelId
-from moot.types.part import Part, text_part
 from moot.types.provider import ToolDefinition
 from unit.convert.google_wire import GO, MODEL, OLDER, answered, event, parts, request
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.convert.history import FILE_TOKENS, estimate, split_steps, trim
-from moot.types.message import Message
-from moot.types.part import Part, is_tool, text_part
+from moot.types.message import Message, Part, is_tool, text_part
 
 STEP: Part = {"type": "step-start"}
 

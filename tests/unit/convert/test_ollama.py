@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
+from moot.convert.dialects.ollama import OllamaChat
 from moot.convert.fold import fold_parts
-from moot.convert.ollama_chat import OllamaChat
 from moot.types.chunk import Chunk
 from moot.types.exchange import Ended, Ending, ExchangeOptions
-from moot.types.message import Message
+from moot.types.message import Message, Part, text_part
 from moot.types.model import Model, ModelId, ModelSettings
-from moot.types.part import Part, text_part
 from moot.types.provider import ModelPrompt, ToolDefinition
 
 DIALECT = OllamaChat()

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
+from moot.convert.dialects.openai_chat import OpenAIChat
 from moot.convert.fold import fold_parts
-from moot.convert.openai_chat import OpenAIChat
 from moot.types.chunk import Chunk
 from moot.types.exchange import Ended, Ending, ExchangeOptions
-from moot.types.message import Message
+from moot.types.message import Message, Part, text_part
 from moot.types.model import Model, ModelId, ModelSettings
-from moot.types.part import Part, text_part
 from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
 
 DIALECT = OpenAIChat()

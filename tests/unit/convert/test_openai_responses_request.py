@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from moot.types.message import Message
+from moot.types.message import Message, Part, text_part
 from moot.types.model import Model, ModelId
-from moot.types.part import Part, text_part
 from moot.types.provider import ToolDefinition
 from unit.convert.responses_wire import GO, done, end, function, request, sent_back
 

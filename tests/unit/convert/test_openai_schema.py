@@ -4,19 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moot.convert.dialects.small_model import OpenAISchema, Scan, feed, rest
+from moot.convert.dialects.small_model_prompt import (
+    HISTORY_TOKENS,
+    REPLY_LENGTH,
+    STRING_LENGTH,
+    SYSTEM_TOKENS,
+    answer_schema,
+    cut,
+    requested_tool,
+    tokens,
+)
 from moot.convert.fold import fold_parts
-from moot.convert.openai_schema import OpenAISchema
-from moot.convert.schema_arguments import REPLY_LENGTH, STRING_LENGTH, answer_schema
-from moot.convert.schema_prompt import HISTORY_TOKENS, SYSTEM_TOKENS
-from moot.convert.schema_scan import Scan, feed, rest
-from moot.convert.schema_tokens import cut, tokens
-from moot.convert.schema_wishes import wish_of
 from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk, problems
 from moot.types.exchange import Ending, ExchangeOptions
-from moot.types.message import Message
+from moot.types.message import Message, text_part
 from moot.types.model import Model, ModelId, ModelSettings
-from moot.types.part import text_part
 from moot.types.provider import ModelPrompt, ToolDefinition
 
 MODEL = Model(ModelId("tiny", "local"), "tiny", context=8192, tools="schema")
@@ -361,7 +365,7 @@ ALL = (READ, FIND, SHELL, WRITE, EDIT)
     ],
 )
 def test_a_plain_wish_is_offered_its_one_tool_and_a_question_none_that_acts(words: str, wished: str | None):
-    assert wish_of(words) == wished
+    assert requested_tool(words) == wished
     offered = offered_in(request([user(words)], ALL))
     assert offered == ({wished} if wished else {"read_file", "find_files"})
 
@@ -389,4 +393,4 @@ def test_words_that_only_a_tools_output_says_are_no_wish():
 
 @given(st.text(max_size=700))
 def test_no_words_make_the_rules_raise(words: str):
-    assert wish_of(words) in (None, "shell", "write_file", "edit_file")
+    assert requested_tool(words) in (None, "shell", "write_file", "edit_file")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from moot.convert.picture_head import Head, head_of
-from moot.convert.scaling import fitted
+from moot.convert.image_head import Head, head_of
+from moot.convert.image_scaling import fit_image
 from moot.errors import Refused
 from moot.types.model import ImageLimits
 
@@ -60,34 +60,34 @@ def test_a_head_is_read_from_any_bytes_without_a_fault(body: bytes, magic: bytes
 @pytest.mark.parametrize("format", [*FORMATS, "BMP", "TIFF"])
 def test_a_picture_is_made_to_fit_and_always_the_same(limits: ImageLimits, size: tuple[int, int], format: str) -> None:
     data = picture(400, 200, format)
-    made, media_type, *now = fitted(data, limits)
+    made, media_type, *now = fit_image(data, limits)
     assert tuple(now) == size and head_of(made) == Head(media_type, *size)
     assert media_type in limits.formats and len(made) * 4 / 3 <= limits.max_bytes
-    fitted.cache_clear()
-    assert fitted(data, limits)[0] == made
+    fit_image.cache_clear()
+    assert fit_image(data, limits)[0] == made
 
 
 def test_a_picture_of_too_many_bytes_becomes_smaller_until_it_fits() -> None:
     noise = Image.effect_noise((300, 300), 100)
     output = io.BytesIO()
     noise.save(output, "PNG")
-    made, _, width, height = fitted(output.getvalue(), ImageLimits(max_bytes=6_000))
+    made, _, width, height = fit_image(output.getvalue(), ImageLimits(max_bytes=6_000))
     assert len(made) * 4 / 3 <= 6_000 and 20 < width == height < 300
     with pytest.raises(Refused, match="reduced to 10 bytes"):
-        fitted(output.getvalue(), ImageLimits(max_bytes=10))
+        fit_image(output.getvalue(), ImageLimits(max_bytes=10))
 
 
 def test_transparency_is_preserved() -> None:
-    made, media_type, *_ = fitted(picture(200, 200, mode="RGBA", colour=(0, 0, 0, 0)), ImageLimits(max_side=100))
+    made, media_type, *_ = fit_image(picture(200, 200, mode="RGBA", colour=(0, 0, 0, 0)), ImageLimits(max_side=100))
     assert media_type == "image/png" and Image.open(io.BytesIO(made)).getpixel((5, 5)) == (0, 0, 0, 0)
-    made, media_type, *_ = fitted(picture(200, 200, mode="RGBA", colour=(0, 0, 0, 0)), ImageLimits(formats=("image/jpeg",)))
+    made, media_type, *_ = fit_image(picture(200, 200, mode="RGBA", colour=(0, 0, 0, 0)), ImageLimits(formats=("image/jpeg",)))
     assert media_type == "image/jpeg" and Image.open(io.BytesIO(made)).getpixel((5, 5)) == (255, 255, 255)
 
 
 def test_a_picture_that_lies_on_its_side_is_turned() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
-    assert fitted(picture(400, 200, "JPEG", exif=exif), ImageLimits(max_side=100))[2:] == (50, 100)
+    assert fit_image(picture(400, 200, "JPEG", exif=exif), ImageLimits(max_side=100))[2:] == (50, 100)
 
 
 def test_a_bomb_is_refused_before_it_is_decoded() -> None:
@@ -97,7 +97,7 @@ def test_a_bomb_is_refused_before_it_is_decoded() -> None:
     header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
     bomb = b"\x89PNG\r\n\x1a\n" + piece(b"IHDR", header) + piece(b"IDAT", zlib.compress(bytes(100_000))) + piece(b"IEND", b"")
     with pytest.raises(Refused, match="60000 x 60000"):
-        fitted(bomb, ImageLimits())
+        fit_image(bomb, ImageLimits())
 
 
 @given(st.data())
@@ -109,7 +109,7 @@ def test_a_damaged_picture_is_refused_or_made_to_fit(data: st.DataObject) -> Non
     cut = bytes(sound[: data.draw(st.integers(0, len(sound)))])
     head_of(cut)
     try:
-        made, media_type, width, height = fitted(cut, ImageLimits(max_side=30))
+        made, media_type, width, height = fit_image(cut, ImageLimits(max_side=30))
     except Refused:
         return
     assert head_of(made) == Head(media_type, width, height)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.convert._sse import Frames
+from moot.convert.dialects.frames import Frames
 from moot.errors import ProviderError
 
 PIECES = [

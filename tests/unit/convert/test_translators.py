@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.convert.translators import Again, TranslatorFailed, translator_of
+from moot.convert.exchanges import Retranslation, TranslatorFailed, translator_of
 from moot.plugins import DIALECTS, TRANSLATORS
 from moot.types.event import REFUSED, SENT
 from moot.types.exchange import ExchangeOptions, converter_of
@@ -30,7 +30,7 @@ def test_a_converter_is_taken_apart(text: str, name: str, version: int) -> None:
 def test_refusals_and_our_own_lines_are_no_part_of_what_a_vendor_said() -> None:
     translator = translator_of("openai-chat/1")
     assert translator is not None
-    again = Again(translator, ExchangeOptions())
+    again = Retranslation(translator, ExchangeOptions())
     said = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
     assert again.feed(said, REFUSED) == again.feed(said, SENT) == ()
     assert [chunk["type"] for chunk in again.feed(said)] == ["text-start", "text-delta"]
@@ -44,4 +44,4 @@ def test_a_converter_that_raises_is_named() -> None:
             raise ZeroDivisionError
 
     with pytest.raises(TranslatorFailed, match="broken/3 raised ZeroDivisionError"):
-        Again(Broken(), ExchangeOptions())  # type: ignore[arg-type]
+        Retranslation(Broken(), ExchangeOptions())  # type: ignore[arg-type]

@@ -7,11 +7,10 @@ import pytest
 from moot.config.settings import ProviderSettings
 from moot.errors import ConfigError
 from moot.plugins import DIALECTS
-from moot.providers.custom import Custom
-from moot.providers.openai import OpenAI
-from moot.types.message import Message
+from moot.providers.endpoints.custom import Custom
+from moot.providers.endpoints.vendors import OpenAI
+from moot.types.message import Message, text_part
 from moot.types.model import Model, ModelId
-from moot.types.part import text_part
 from moot.types.provider import ModelPrompt, Quirks, ToolDefinition
 
 OWN = ToolDefinition("read", "Reads.", {"type": "object", "properties": {"path": {"type": "string"}}})

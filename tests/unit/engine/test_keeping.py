@@ -8,12 +8,11 @@ import anyio
 import pytest
 
 from moot.config.settings import Settings
-from moot.engine.keeping import index_on, keep, keep_for_a_moment
+from moot.engine.maintenance import index_periodically, seal_briefly, seal_periodically
 from moot.store import SqliteStore, open_store
 from moot.types.conversation import Conversation
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +32,7 @@ async def test_idle_conversations_are_sealed_periodically(tmp_path: Path) -> Non
     store = await filled(tmp_path)
     with anyio.fail_after(9):
         async with anyio.create_task_group() as group:
-            group.start_soon(lambda: keep(store, 600.0, first=0.0, again=0.01))
+            group.start_soon(lambda: seal_periodically(store, 600.0, first=0.0, again=0.01))
             while (await store.upkeep.sizes()).sealed.events < 30:
                 await anyio.sleep(0.01)
             await store.log.append("quiet", [Event("meta", body="more", at=LONG_AGO)])
@@ -48,10 +47,10 @@ async def test_idle_conversations_are_sealed_periodically(tmp_path: Path) -> Non
 
 async def test_an_ending_process_seals_briefly_or_not_at_all(tmp_path: Path) -> None:
     store = await filled(tmp_path)
-    await keep_for_a_moment(store, 0.0)
-    await keep(store, 0.0, first=0.0)
+    await seal_briefly(store, 0.0)
+    await seal_periodically(store, 0.0, first=0.0)
     assert (await store.upkeep.sizes()).sealed.events == 0
-    await keep_for_a_moment(store, 600.0)
+    await seal_briefly(store, 600.0)
     assert (await store.upkeep.sizes()).sealed.events == 30
     await store.close()
 
@@ -60,7 +59,7 @@ async def test_new_messages_are_indexed_periodically(tmp_path: Path) -> None:
     store = await filled(tmp_path)
     with anyio.fail_after(9):
         async with anyio.create_task_group() as group:
-            group.start_soon(lambda: index_on(store, first=0.0, again=0.01))
+            group.start_soon(lambda: index_periodically(store, first=0.0, again=0.01))
             for word in ("soup", "bread"):
                 await store.conversations.add_message(Message(word, "user", (text_part(word),), conversation="busy"))
                 while not (await store.search.search(word, wait=0)).hits:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.engine.titles import cleaned
+from moot.engine.titles import clean_title
 from moot.guard.terminal import clean
-from moot.runtime.naming import first_line
-from moot.types.part import Part, text_part
+from moot.runtime.titles import first_line
+from moot.types.message import Part, text_part
 
 HEADER = "src/moot/app.py:\n\nimport os\nimport sys\n"
 PICTURE: Part = {"type": "file", "mediaType": "image/png", "filename": "cat.png", "url": "data:,"}
@@ -58,10 +58,10 @@ def test_a_picture_alone_gives_its_name() -> None:
     ],
 )
 def test_a_models_title_is_one_short_clean_line(said: str, title: str) -> None:
-    assert cleaned(said) == title
+    assert clean_title(said) == title
 
 
 @given(st.text())
 def test_no_text_makes_a_title_that_is_long_or_acts_on_a_screen(text: str) -> None:
-    for title in (cleaned(text), first_line([text_part(text)])):
+    for title in (clean_title(text), first_line([text_part(text)])):
         assert len(title) <= 80 and "\n" not in title and clean(title) == title

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from moot.errors import UsageError
-from moot.formats.recording import RecordingFormat
-from moot.types.part import text_of
+from moot.formats.recording.format import RecordingFormat
+from moot.types.message import text_of
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "agents"
 FILES = sorted(str(path.relative_to(RECORDED)) for path in RECORDED.glob("*/*.jsonl"))

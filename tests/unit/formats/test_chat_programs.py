@@ -10,12 +10,12 @@ import pytest
 
 from format_samples import samples_of
 from moot.errors import UsageError
-from moot.formats.aichat import Aichat
-from moot.formats.lmstudio import LmStudio
-from moot.formats.ollama import Ollama
-from moot.formats.open_webui import OpenWebUi
+from moot.formats.agents.aichat import Aichat
+from moot.formats.apps.lmstudio import LmStudio
+from moot.formats.apps.ollama import Ollama
+from moot.formats.apps.open_webui import OpenWebUi
 from moot.types.format import ImportedRecord, WholeConversation
-from moot.types.part import is_tool, text_of
+from moot.types.message import is_tool, text_of
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "formats"
 SESSION = """\

@@ -9,7 +9,7 @@ import pytest
 
 from format_samples.cherry import samples
 from moot.errors import UsageError
-from moot.formats.cherry.format import Cherry
+from moot.formats.apps.cherry import Cherry
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 

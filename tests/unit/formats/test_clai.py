@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from format_samples.apps import CLAI as SAMPLE
-from moot.formats.clai.format import Clai
+from moot.formats.apps.clai.format import Clai
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
-from moot.types.message import Message
-from moot.types.part import text_of, text_part
+from moot.types.message import Message, text_of, text_part
 
 CLAI = Clai()
 

@@ -8,10 +8,10 @@ import pytest
 
 from conformance.formats import check_read, read_whole
 from moot.errors import UsageError
-from moot.formats.claude.format import ClaudeFormat
-from moot.formats.recording import RecordingFormat
+from moot.formats.agents.claude.format import ClaudeFormat
+from moot.formats.recording.format import RecordingFormat
 from moot.types.format import ImportedRecord, WholeConversation
-from moot.types.part import Part, text_of
+from moot.types.message import Part, text_of
 from unit.formats.claude_lines import call, line, model, result, text, user
 
 RECORDED = Path(__file__).parents[2] / "recorded"

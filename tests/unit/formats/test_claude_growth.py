@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conformance.formats import check_read, read_whole
 from format_samples.claude import SAMPLES
 from moot.errors import UsageError
-from moot.formats.claude.format import ClaudeFormat
+from moot.formats.agents.claude.format import ClaudeFormat
 from moot.types.format import ImportedMessage
 from unit.formats.claude_lines import call, line, model, result, text, user
 

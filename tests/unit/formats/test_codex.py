@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from conformance.formats import check_read, read_whole
 from format_samples.codex import SAMPLES
 from moot.errors import UsageError
-from moot.formats.claude.format import ClaudeFormat
-from moot.formats.codex.format import CodexFormat
-from moot.formats.recording import RecordingFormat
+from moot.formats.agents.claude.format import ClaudeFormat
+from moot.formats.agents.codex.format import CodexFormat
+from moot.formats.recording.format import RecordingFormat
 from moot.types.format import ImportedRecord, WholeConversation
-from moot.types.part import Part, text_of
+from moot.types.message import Part, text_of
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 SESSIONS = sorted((RECORDED / "formats" / "codex").rglob("*.jsonl"))

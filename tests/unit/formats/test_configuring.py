@@ -16,12 +16,12 @@ from format_samples import samples_of
 from format_samples.apps import CLAI as SAMPLE
 from format_samples.apps import tai_database as sample
 from format_samples.talkcody import sample as talkcody_sample
-from moot.config.writing import check_text
+from moot.config.changes import check_text
 from moot.errors import UsageError
-from moot.formats._source.configuring import Draft
+from moot.formats.kit.configuration import ConfigurationBuilder
+from moot.imports.configuration import configuration_of, refuse_live, to_yaml
+from moot.imports.sources import sources_at
 from moot.plugins import FORMATS
-from moot.runtime.importing.configuring import as_text, configuration_of, refuse_live
-from moot.runtime.importing.sources import sources_at
 from moot.types.format import ForeignConfiguration
 
 CONFIG = """
@@ -57,7 +57,7 @@ def tai(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_file_is_a_configuration_without_active_settings(tai: Path, tmp_path: Path) -> None:
-    text = as_text(found(tai, tmp_path / "data"))
+    text = to_yaml(found(tai, tmp_path / "data"))
     value = loaded(text, {"OPENAI_API_KEY": "x"})
     assert set(value) == {"providers", "models", "agents", "permissions"}
     assert value["agents"]["reader"] == {"instructions": "At $${HOME}", "tools": ["read_file"]}
@@ -70,13 +70,13 @@ def test_the_file_is_a_configuration_without_active_settings(tai: Path, tmp_path
 
 
 def test_secrets_are_left_out_everywhere(tai: Path, tmp_path: Path) -> None:
-    text = as_text(found(tai, tmp_path / "data"))
+    text = to_yaml(found(tai, tmp_path / "data"))
     assert "sk-abcdef" not in text and "hunter2" not in text
     assert "api_key: ${OPENAI_API_KEY}" in text
 
 
 def test_unsupported_settings_are_kept_as_comments(tai: Path, tmp_path: Path) -> None:
-    text = as_text(found(tai, tmp_path / "data"))
+    text = to_yaml(found(tai, tmp_path / "data"))
     comments = [line for line in text.splitlines() if line.startswith("#")]
     for word in ("rm -rf /", "0 3 * * *", "nightly", "conditional"):
         assert any(word in line for line in comments) and all(word not in line for line in text.splitlines() if not line.startswith("#"))
@@ -100,7 +100,7 @@ def test_profiles_servers_and_bans_of_clai(tmp_path: Path) -> None:
     (home / "mcpServers" / "files.json").write_text(
         '{"command": "npx", "args": ["-y", "files"], "env": {"API_KEY": "abc", "MODE": "fast"}}'
     )
-    value = loaded(as_text(found(home, tmp_path / "data")))
+    value = loaded(to_yaml(found(home, tmp_path / "data")))
     assert value["models"] == {"main": "qwen@ollama"} and value["agents"]["default"] == {"instructions": "Be brief."}
     assert value["agents"]["ops"] == {"model": "gpt-5.2", "instructions": "Help.", "tools": ["search_files"]}
     assert value["permissions"]["rules"] == [{"tool": "shell", "match": "git push*", "action": "deny"}]
@@ -119,7 +119,7 @@ def test_agents_and_servers_of_talkcody(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE mcp_servers (id, name, url, protocol, api_key, headers, is_enabled, is_built_in)")
         connection.execute("INSERT INTO mcp_servers VALUES ('m', 'Docs', 'https://example.org/mcp', 'http', 'topsecret1', '{}', 1, 0)")
         connection.commit()
-    value = loaded(as_text(found(file, tmp_path / "data")))
+    value = loaded(to_yaml(found(file, tmp_path / "data")))
     assert value["agents"] == {"My-agent": {"description": "d", "model": "small", "instructions": "Do.", "tools": ["shell"]}}
     headers = {"Authorization": "${DOCS_AUTHORIZATION}"}
     assert value["mcp"] == {"Docs": {"url": "https://example.org/mcp", "protocol": "http", "headers": headers, "enabled": False}}
@@ -139,7 +139,7 @@ def test_hooks_of_talkcody_are_kept_with_their_folder(tmp_path: Path) -> None:
         connection.commit()
     configuration = found(folder, tmp_path / "data")
     assert configuration.unsupported["talkcody"]["hooks"] == {str(tmp_path): {"Stop": [hook]}, str(project): {"PreToolUse": [hook]}}  # type: ignore[index, call-overload]
-    assert "look-at-it" not in str(configuration.pieces) and loaded(as_text(configuration)) is not None
+    assert "look-at-it" not in str(configuration.pieces) and loaded(to_yaml(configuration)) is not None
 
 
 MUTSUMI = """{
@@ -169,7 +169,7 @@ def test_settings_of_mutsumi_are_found_in_the_project_and_in_the_home(tmp_path: 
     (user / "settings.json").write_text(MUTSUMI)
     (project / ".vscode" / "settings.json").write_text('{"mutsumi.defaultModel": {"model": "own", "provider": "mine"}}')
     configuration = found(project / ".mutsumi", tmp_path / "data")
-    text = as_text(configuration)
+    text = to_yaml(configuration)
     value = loaded(text, {"MINE_API_KEY": "x"})
     assert value["providers"] == {
         "mine": {"base_url": "http://127.0.0.1:9/v1", "api_key": "${MINE_API_KEY}", "models": {"big": {}, "small": {}}}
@@ -185,12 +185,12 @@ def test_settings_of_mutsumi_are_found_in_the_project_and_in_the_home(tmp_path: 
 
 @given(st.text(), st.text(), st.lists(st.text(), max_size=3))
 def test_the_file_is_valid_and_comments_stay_comments_for_any_input(name: str, words: str, tools: list[str]) -> None:
-    draft = Draft("hostile")
+    draft = ConfigurationBuilder("hostile")
     draft.agent(name, {"instructions": words}, tools=list(tools), known={"read": "read_file"})
     draft.server(name, {"command": words or "x", "env": {name or "A": words}})
     draft.keep("cron", {name: words, "list": [words]})
     draft.note(words)
-    value = loaded(as_text(draft.found()))
+    value = loaded(to_yaml(draft.found()))
     assert set(value) == {"agents", "mcp"} and all(server["enabled"] is False for server in value["mcp"].values())
 
 

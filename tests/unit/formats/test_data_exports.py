@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from moot.errors import UsageError
-from moot.formats.chatgpt import ChatGPT
-from moot.formats.claude_ai import ClaudeAi
+from moot.formats.apps.chatgpt import ChatGPT
+from moot.formats.apps.claude_ai import ClaudeAi
 from moot.types.format import WholeConversation
-from moot.types.part import is_tool, text_of
+from moot.types.message import is_tool, text_of
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 

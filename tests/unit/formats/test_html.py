@@ -9,8 +9,7 @@ import pytest
 from moot.formats.html.format import Html
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation
-from moot.types.message import Message
-from moot.types.part import Part
+from moot.types.message import Message, Part
 
 
 def page(*parts: Part, **about: Any) -> str:

@@ -14,11 +14,10 @@ from conformance.holding import conversations
 from format_samples.apps import MTM as SAMPLE
 from format_samples.apps import MTM_1 as SAMPLE_ONE
 from moot.errors import UsageError
-from moot.formats.mtm.format import Mtm, MtmOne
+from moot.formats.apps.mtm.format import Mtm, MtmOne
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
-from moot.types.message import Message
-from moot.types.part import text_of, text_part
+from moot.types.message import Message, text_of, text_part
 
 MTM, ONE = Mtm(), MtmOne()
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")

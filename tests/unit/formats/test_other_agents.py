@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from machine_of_agents import opencode_database
 from moot.errors import UsageError
-from moot.formats.gemini import Gemini
-from moot.formats.gptme import Gptme
-from moot.formats.llm import Llm
-from moot.formats.opencode import OpenCode
-from moot.formats.pi import Pi
-from moot.formats.qwen import Qwen
-from moot.formats.vibe import Vibe
+from moot.formats.agents.gemini import Gemini
+from moot.formats.agents.gptme import Gptme
+from moot.formats.agents.llm import Llm
+from moot.formats.agents.opencode import OpenCode
+from moot.formats.agents.pi import Pi
+from moot.formats.agents.qwen import Qwen
+from moot.formats.agents.vibe import Vibe
 from moot.types.format import Resumable, WholeConversation
-from moot.types.part import is_tool, text_of, tool_name
+from moot.types.message import is_tool, text_of, tool_name
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "formats"
 ASKED = ["List the files here and count them.", "Make hello.py and run it", "What does notes.txt say?"]

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.formats._source.fields import iso_of, milliseconds, money
-from moot.formats._source.pieces import LARGEST, along, array, beginning, members, object_in, parsed, value_in
+from moot.formats.kit.fields import iso_of, milliseconds, money
+from moot.formats.kit.json import MAX_ELEMENT, array_items, json_object, json_value, members, members_at, parse_json, parse_prefix
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(1 << 40), 1 << 40) | st.text(max_size=8),
@@ -33,7 +33,7 @@ def test_an_array_is_read_element_by_element_from_any_chunks(
     values: list[Any], indent: int | None, ascii: bool, sizes: random.Random
 ) -> None:
     data = json.dumps(values, indent=indent, ensure_ascii=ascii).encode()
-    found = list(array(cut(data, sizes)))
+    found = list(array_items(cut(data, sizes)))
     assert [one.value for one in found] == values
     assert not any(one.problem for one in found)
     assert all(one.raw in data and json.loads(one.raw) == one.value for one in found)
@@ -43,7 +43,7 @@ def test_an_array_is_read_element_by_element_from_any_chunks(
 @given(values=st.lists(VALUES, min_size=1, max_size=5), sizes=st.randoms(use_true_random=False), data=st.data())
 def test_a_truncated_array_gives_its_complete_elements(values: list[Any], sizes: random.Random, data: st.DataObject) -> None:
     written = json.dumps(values).encode()
-    found = list(array(cut(written[: data.draw(st.integers(0, len(written)))], sizes)))
+    found = list(array_items(cut(written[: data.draw(st.integers(0, len(written)))], sizes)))
     whole = [one.value for one in found if not one.problem]
     assert len(whole) <= len(values)
     assert whole[:-1] == values[: len(whole)][:-1]  # the last may be a number that lost its end
@@ -61,42 +61,42 @@ def test_the_bytes_of_a_member_are_its_value(value: dict[str, Any]) -> None:
 @given(value=st.dictionaries(st.text(max_size=5), st.dictionaries(st.text(max_size=5), VALUES, max_size=3) | VALUES, max_size=4))
 def test_nested_members_are_found_in_one_pass(value: dict[str, Any]) -> None:
     data = json.dumps(value).encode()
-    found = {way: json.loads(data[one.begin : one.end]) for way, one in along(data, ("*", "*"))}
+    found = {way: json.loads(data[one.begin : one.end]) for way, one in members_at(data, ("*", "*"))}
     inner = {(name, key): one for name, within in value.items() if isinstance(within, dict) for key, one in within.items()}
     assert found == {(name,): one for name, one in value.items()} | inner
 
 
 def test_deeply_nested_brackets_are_scanned_quickly() -> None:
     deep = b"[" * 50_000
-    assert [piece.problem for piece in array([b"[" + deep])] == ["element 1 is truncated"]
-    assert [piece.raw for piece in array([b"[" + deep + b"]" * 50_000 + b"]"])] == [deep + b"]" * 50_000]
-    assert [piece.problem for piece in array([b'[{"a": "' + b'\\"{' * 50_000])] == ["element 1 is truncated"]
+    assert [piece.problem for piece in array_items([b"[" + deep])] == ["element 1 is truncated"]
+    assert [piece.raw for piece in array_items([b"[" + deep + b"]" * 50_000 + b"]"])] == [deep + b"]" * 50_000]
+    assert [piece.problem for piece in array_items([b'[{"a": "' + b'\\"{' * 50_000])] == ["element 1 is truncated"]
 
 
 @quick
 @given(value=st.lists(VALUES, max_size=4) | st.dictionaries(st.text(max_size=5), VALUES, max_size=4), data=st.data())
 def test_the_beginning_of_a_document_is_read_wherever_it_is_truncated(value: Any, data: st.DataObject) -> None:
     written = json.dumps(value).encode()
-    assert beginning(written) == value
-    found = beginning(written[: data.draw(st.integers(1, len(written)))])
+    assert parse_prefix(written) == value
+    found = parse_prefix(written[: data.draw(st.integers(1, len(written)))])
     assert found is None or type(found) is type(value)
 
 
 def test_an_oversized_element_is_reported_and_never_loaded() -> None:
     def chunks() -> Iterator[bytes]:
         yield b'[{"id": 1}, {"text": "'
-        for _ in range(LARGEST // (1 << 20) + 3):
+        for _ in range(MAX_ELEMENT // (1 << 20) + 3):
             yield b"x" * (1 << 20)
         yield b'"}, {"id": 2}]'
 
-    first, second, third = array(chunks())
+    first, second, third = array_items(chunks())
     assert (first.value, third.value) == ({"id": 1}, {"id": 2})
     assert second.raw == b""
     assert "larger than 64 MiB" in second.problem
 
 
 def test_half_a_surrogate_pair_costs_one_character() -> None:
-    assert parsed(b'{"a": "cut \\ud83d"}') == {"a": "cut \ufffd"}
+    assert parse_json(b'{"a": "cut \\ud83d"}') == {"a": "cut \ufffd"}
 
 
 def test_time_units_are_distinguished_by_size() -> None:
@@ -114,8 +114,8 @@ def test_a_time_is_the_same_in_every_unit_and_notation(ms: int, unit: int) -> No
 
 
 def test_json_in_texts_is_parsed_and_other_text_is_kept() -> None:
-    assert [value_in(value) for value in ('{"a": 1}', "7", "", "not json", None, 7)] == [{"a": 1}, 7, "", "not json", None, 7]
-    assert [object_in(value) for value in ('{"a": 1}', "[1]", "", "{", None)] == [{"a": 1}, {}, {}, {}, {}]
+    assert [json_value(value) for value in ('{"a": 1}', "7", "", "not json", None, 7)] == [{"a": 1}, 7, "", "not json", None, 7]
+    assert [json_object(value) for value in ('{"a": 1}', "[1]", "", "{", None)] == [{"a": 1}, {}, {}, {}, {}]
 
 
 def test_money_is_whole_nano_dollars_or_unknown() -> None:

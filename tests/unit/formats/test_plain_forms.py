@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from moot.formats.anthropic import Anthropic
-from moot.formats.json_ import JsonDocument
 from moot.formats.md import Markdown
 from moot.formats.openai import OpenAI
+from moot.formats.portable import JsonDocument
 from moot.formats.ui import Ui
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, WholeConversation
-from moot.types.message import Message
-from moot.types.part import Part, text_of, text_part
+from moot.types.message import Message, Part, text_of, text_part
 
 FORMATS = (Anthropic(), Markdown(), OpenAI(), Ui())
 PLAIN = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}]

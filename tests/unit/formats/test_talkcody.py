@@ -10,7 +10,7 @@ import pytest
 
 from format_samples.talkcody import sample
 from moot.errors import UsageError
-from moot.formats.talkcody.format import TalkCody
+from moot.formats.apps.talkcody.format import TalkCody
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 from moot.types.message import Message

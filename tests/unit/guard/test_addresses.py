@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from moot.guard.addresses import literal, refusal
+from moot.guard.urls import blocked_reason, literal_address
 
 PRIVATE = [
     "0.0.0.0",
@@ -62,32 +62,32 @@ def wrapped(pattern: str, address: str) -> IPv6Address:
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_private_addresses_are_rejected(address: str):
-    assert refusal(ip_address(address))
+    assert blocked_reason(ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "100.64.0.1", "192.168.0.1", "224.0.0.1"])
 @pytest.mark.parametrize("pattern", WRAPS)
 def test_no_wrapping_makes_an_address_public(pattern: str, address: str):
-    assert refusal(wrapped(pattern, address))
+    assert blocked_reason(wrapped(pattern, address))
 
 
 def test_teredo_is_judged_by_both_its_ends():
     server, client = int(IPv4Address("8.8.8.8")), int(IPv4Address("127.0.0.1")) ^ 0xFFFFFFFF
-    assert refusal(IPv6Address((0x20010000 << 96) | (server << 64) | client))
-    assert refusal(IPv6Address((0x20010000 << 96) | (int(IPv4Address("10.0.0.1")) << 64) | (server ^ 0xFFFFFFFF)))
+    assert blocked_reason(IPv6Address((0x20010000 << 96) | (server << 64) | client))
+    assert blocked_reason(IPv6Address((0x20010000 << 96) | (int(IPv4Address("10.0.0.1")) << 64) | (server ^ 0xFFFFFFFF)))
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450::1"])
 def test_public_addresses_pass_also_wrapped(address: str):
-    assert refusal(ip_address(address)) == ""
+    assert blocked_reason(ip_address(address)) == ""
     if ":" not in address:
-        assert not any(refusal(wrapped(pattern, address)) for pattern in WRAPS)
+        assert not any(blocked_reason(wrapped(pattern, address)) for pattern in WRAPS)
 
 
 # what the standard library's own word is worth: the reason for the table
 @pytest.mark.parametrize("address", ["64:ff9b::7f00:1", "2002:7f00:1::", "192.0.0.8", "224.0.0.1"])
 def test_the_table_knows_more_than_is_global(address: str):
-    assert refusal(ip_address(address))
+    assert blocked_reason(ip_address(address))
 
 
 @pytest.mark.parametrize(
@@ -109,29 +109,29 @@ def test_the_table_knows_more_than_is_global(address: str):
 def test_every_spelling_in_figures_is_the_address(spelling: str):
     host = URL(f"http://{spelling}/").host
     assert host is not None
-    assert literal(host) == IPv4Address("127.0.0.1")
+    assert literal_address(host) == IPv4Address("127.0.0.1")
 
 
 @pytest.mark.parametrize(
     "host", ["example.com", "deadbeef.example", "a.b", "", "1.2.3.4.5", "300.1.1.1", "0x", "1.1.1.1 x", "abc", "face.de"]
 )
 def test_a_name_is_no_address(host: str):
-    assert literal(host) is None
+    assert literal_address(host) is None
 
 
 def test_a_person_may_open_networks_and_no_more():
     allow = [ip_network("10.0.0.0/8"), ip_network("::1/128")]
-    assert refusal(ip_address("10.1.1.1"), allow) == ""
-    assert refusal(ip_address("::ffff:10.1.1.1"), allow) == ""
-    assert refusal(ip_address("::1"), allow) == ""
-    assert refusal(ip_address("127.0.0.1"), allow)
+    assert blocked_reason(ip_address("10.1.1.1"), allow) == ""
+    assert blocked_reason(ip_address("::ffff:10.1.1.1"), allow) == ""
+    assert blocked_reason(ip_address("::1"), allow) == ""
+    assert blocked_reason(ip_address("127.0.0.1"), allow)
 
 
 @given(st.ip_addresses(v=6))
 def test_every_address_gets_a_verdict(address: IPv6Address):
-    assert isinstance(refusal(address), str)
+    assert isinstance(blocked_reason(address), str)
 
 
 @given(st.text(max_size=40))
 def test_no_host_makes_it_raise(host: str):
-    literal(host)
+    literal_address(host)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.errors import UsageError
-from moot.guard.environment import child_environment, forbidden
+from moot.guard.processes import child_environment, forbidden
 
 HARMLESS = {"PATH": "/usr/bin", "HOME": "/home/me", "LANG": "C.UTF-8", "LC_ALL": "C", "TERM": "xterm", "USER": "me", "TMPDIR": "/tmp"}
 HARMFUL = [

@@ -12,8 +12,7 @@ from moot.errors import OutputContract, UsageError
 from moot.guard import json_schema
 from moot.guard.json_schema import check_answer, check_schema, find_problem
 from moot.types.canonical import Json, JsonObject
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 pytestmark = pytest.mark.anyio
 

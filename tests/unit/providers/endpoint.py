@@ -8,9 +8,10 @@ from contextlib import aclosing, asynccontextmanager
 
 from moot.config.settings import ProviderSettings
 from moot.errors import ProviderError
-from moot.providers.custom import Custom
+from moot.providers.endpoints.custom import Custom
 from moot.providers.http import HttpProvider
-from moot.testing.scripted import Reply, ScriptedServer
+from moot.testing.script import Reply
+from moot.testing.scripted import ScriptedServer
 from moot.types.provider import ModelRequest
 
 REQUEST = ModelRequest(b'{"model": "scripted", "messages": [{"role": "user", "content": "hi"}], "stream": true}', "scripted")

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from moot.providers.custom import Custom
-from moot.testing.scripted import Reply, ScriptedServer
+from moot.providers.endpoints.custom import Custom
+from moot.testing.script import Reply
+from moot.testing.scripted import ScriptedServer
 from unit.providers.endpoint import REQUEST, answered, heard, raw_server
 
 pytestmark = pytest.mark.anyio

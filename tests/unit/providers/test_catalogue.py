@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from moot.config.settings import ProviderSettings
 from moot.errors import ConfigError
 from moot.plugins import PROVIDERS
-from moot.providers.catalogue import describe, known, listed, plain, price, wire_name_of
-from moot.types.facts import Facts
+from moot.providers.catalogue import describe, known_models, normalized_name, parse_list, price, wire_name_of
 from moot.types.model import Model, ModelId, Price
+from moot.types.provider import Facts
 from moot.types.usage import Usage
 
 
@@ -127,7 +127,7 @@ def test_model_proposed_at_first_run_is_one_that_the_snapshot_prices(provider: s
 
 
 def test_spelling_is_the_same_for_the_same_model() -> None:
-    assert plain("anthropic/claude-sonnet-4.5") == plain("Claude-Sonnet-4-5") == "claude-sonnet-4-5"
+    assert normalized_name("anthropic/claude-sonnet-4.5") == normalized_name("Claude-Sonnet-4-5") == "claude-sonnet-4-5"
 
 
 # ── the configuration's word ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,7 +156,7 @@ def test_the_configuration_overrides_the_catalogue() -> None:
         price=Price(1000, 2500, 0),
         note="test",
     )
-    assert known(facts("anthropic"), settings)[0] == "claude-sonnet-4-5"
+    assert known_models(facts("anthropic"), settings)[0] == "claude-sonnet-4-5"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_field_of_the_wrong_kind_is_a_config_error_that_names_it(overlay: dict[s
 
 def test_endpoints_list_gets_the_catalogues_facts() -> None:
     body = json.dumps({"data": [{"id": "claude-sonnet-4-5"}, {"id": "brand-new"}, {"id": 7}, "x", {"id": "brand-new"}]}).encode()
-    found = listed("anthropic", facts("anthropic"), ProviderSettings("anthropic"), body)
+    found = parse_list("anthropic", facts("anthropic"), ProviderSettings("anthropic"), body)
     assert [one.id.model for one in found] == ["claude-sonnet-4-5", "brand-new"]
     assert found[0].context == 200_000
     assert found[1].context is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from moot.config.settings import ProviderSettings
 from moot.errors import UsageError
 from moot.plugins import DIALECTS
-from moot.providers.demo import Demo
+from moot.providers.endpoints.demo import Demo
 from moot.types.chunk import Chunk
 from moot.types.exchange import Ending, ExchangeOptions
 from moot.types.provider import ModelRequest

@@ -6,9 +6,9 @@ import pytest
 
 from moot.config.settings import ProviderSettings
 from moot.errors import ConfigError, ProviderError
-from moot.providers.custom import Custom
-from moot.providers.ollama import Ollama
-from moot.providers.zhipu import Zhipu
+from moot.providers.endpoints.custom import Custom
+from moot.providers.endpoints.local_servers import Ollama
+from moot.providers.endpoints.vendors import Zhipu
 from moot.testing.scripted import ScriptedServer
 from unit.providers.endpoint import heard, raw_server
 

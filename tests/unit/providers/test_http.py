@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from moot.config.settings import ProviderSettings
-from moot.providers.custom import Custom
-from moot.testing.scripted import Reply, ScriptedServer
+from moot.providers.endpoints.custom import Custom
+from moot.testing.script import Reply
+from moot.testing.scripted import ScriptedServer
 from moot.types.provider import ModelRequest
 from unit.providers.endpoint import KEY, REQUEST, answered, heard, raw_server
 

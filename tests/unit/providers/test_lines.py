@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.errors import ProviderError
-from moot.providers._lines import Lines
+from moot.providers.shapes import Lines
 
 BODIES = st.lists(st.sampled_from([b'{"a":1}', b"", b"\r", b"\xff{", b"x" * 40]) | st.binary(max_size=9), max_size=8).map(b"\n".join)
 

@@ -14,18 +14,16 @@ import aiohttp
 import pytest
 
 from moot.config.settings import ProviderSettings
-from moot.convert.openai_schema import OpenAISchema
+from moot.convert.dialects.small_model import OpenAISchema
 from moot.errors import ProviderError, UsageError
-from moot.guard.environment import child_environment
-from moot.guard.processes import output, spawn
-from moot.providers import _local_server
-from moot.providers._local_machine import _loads, check_machine, import_failed
-from moot.providers.local import Local
+from moot.guard.processes import child_environment, output, spawn
+from moot.providers.endpoints import local as _local_server
+from moot.providers.endpoints.local import Local
+from moot.providers.machine import _loads, check_machine, import_failed
 from moot.types.chunk import Chunk, problems
 from moot.types.exchange import Ending, ExchangeOptions
-from moot.types.message import Message
+from moot.types.message import Message, text_part
 from moot.types.model import ModelSettings
-from moot.types.part import text_part
 from moot.types.provider import ModelPrompt, ModelRequest, ToolDefinition
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -167,7 +165,7 @@ async def test_the_server_dies_with_a_parent_that_is_killed(home: Path) -> None:
 import asyncio, sys
 from pathlib import Path
 from moot.config.settings import ProviderSettings
-from moot.providers.local import Local
+from moot.providers.endpoints.local import Local
 
 async def main():
     provider = Local(ProviderSettings("local", home=Path(sys.argv[1])))

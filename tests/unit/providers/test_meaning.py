@@ -13,12 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from moot.errors import ProviderError, UsageError
-from moot.providers.meaning.e5 import E5
-from moot.providers.meaning.having import can_mean, load
-from moot.providers.meaning.packed import Packed, unpacked
-from moot.providers.meaning.pieces import Pieces
-from moot.providers.weights.here import installed, path_of
-from moot.providers.weights.manifest import MEANING, find, find_any
+from moot.providers.embedding.e5 import E5, Packed, Pieces, unpacked
+from moot.providers.embedding.loader import is_available, load_embedder
+from moot.providers.weights.files import installed_weights, weights_path
+from moot.providers.weights.manifest import EMBEDDING, find, find_any
 from small_weights import PIECES, REAL, REPLACED, SCORES, WIDTH, needs_real, packed, write
 
 UNKNOWN = 3
@@ -135,9 +133,9 @@ def test_damaged_weights_are_reported(tmp_path: Path, weights: Path, keep: int) 
 
 
 def test_without_weights_the_download_command_is_shown(tmp_path: Path) -> None:
-    assert not can_mean(tmp_path)
+    assert not is_available(tmp_path)
     with pytest.raises(UsageError, match="72 MB") as caught:
-        load(tmp_path)
+        load_embedder(tmp_path)
     assert caught.value.fix == "moot models pull e5-small"
 
 
@@ -145,7 +143,7 @@ def test_without_the_extra_its_name_is_shown(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "sys.path[:] = [one for one in sys.path if 'site-packages' not in one]\n"
-        "from moot.providers.meaning.having import load\n"
+        "from moot.providers.embedding.loader import load\n"
         "try: load(Path('.'))\n"
         "except Exception as error: print(error.fix)"
     )
@@ -155,14 +153,14 @@ def test_without_the_extra_its_name_is_shown(tmp_path: Path) -> None:
 
 
 def test_embedding_weights_are_not_a_chat_model(tmp_path: Path) -> None:
-    kept = tmp_path / "data" / "models" / find_any(MEANING).file
+    kept = tmp_path / "data" / "models" / find_any(EMBEDDING).file
     kept.parent.mkdir(parents=True)
     with kept.open("wb") as file:
-        file.truncate(find_any(MEANING).size)
-    assert path_of(MEANING, tmp_path) == kept
-    assert installed(tmp_path) == []
+        file.truncate(find_any(EMBEDDING).size)
+    assert weights_path(EMBEDDING, tmp_path) == kept
+    assert installed_weights(tmp_path) == []
     with pytest.raises(UsageError, match="no weights named 'e5-small'"):
-        find(MEANING)
+        find(EMBEDDING)
 
 
 @needs_real

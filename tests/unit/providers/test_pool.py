@@ -10,7 +10,8 @@ import pytest
 from moot.config.settings import Models, ProviderSettings, Settings
 from moot.errors import ConfigError, UsageError
 from moot.providers.pool import Providers
-from moot.testing.scripted import Reply, ScriptedServer
+from moot.testing.script import Reply
+from moot.testing.scripted import ScriptedServer
 from moot.types.provider import ModelRequest
 
 pytestmark = pytest.mark.anyio

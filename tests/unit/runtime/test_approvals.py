@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from moot.config.settings import Permissions, Rule
 from moot.guard.commands import spelled
 from moot.runtime.approvals import decide
-from moot.tools.edit_file import EditFile
-from moot.tools.fetch_url import FetchUrl
-from moot.tools.read_file import ReadFile
-from moot.tools.shell import Shell
-from moot.tools.web_search import WebSearch
+from moot.tools.builtin.edit_file import EditFile
+from moot.tools.builtin.fetch_url import FetchUrl
+from moot.tools.builtin.read_file import ReadFile
+from moot.tools.builtin.shell import Shell
+from moot.tools.builtin.web_search import WebSearch
 from moot.types.agent import Mode
 from moot.types.approval import Grant
 

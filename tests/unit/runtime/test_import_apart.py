@@ -14,13 +14,14 @@ import anyio.to_thread
 import pytest
 
 from import_stage import HEAD, ONE, USER, source, stored
-from moot.formats.claude.format import ClaudeFormat
-from moot.runtime.importing import Report, Wanted, bring
-from moot.runtime.importing.apart import PROGRAM, Apart, reading_of
-from moot.runtime.importing.reader import READY
-from moot.runtime.importing.reading import Here, Piece, Reading, pieces_of
-from moot.runtime.importing.sources import Source
-from moot.types.part import text_of
+from moot.formats.agents.claude.format import ClaudeFormat
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.process import PROGRAM, READY, ProcessReader, reader_for
+from moot.imports.reader import Piece, SourceReader, ThreadReader, pieces_of
+from moot.imports.report import Report
+from moot.imports.sources import Source
+from moot.types.message import text_of
 from moot.types.store import Store
 from talk_format import Talk
 
@@ -46,12 +47,12 @@ def children() -> set[int]:
     found = set[int]()
     for task in Path("/proc/self/task").iterdir():
         for child in map(int, (task / "children").read_text().split()):
-            if b"moot.runtime.importing.reader" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if b"moot.imports.process" in Path(f"/proc/{child}/cmdline").read_bytes():
                 found.add(child)
     return found
 
 
-async def read(reading: Reading, source: Source) -> tuple[list[Piece], str]:
+async def read(reading: SourceReader, source: Source) -> tuple[list[Piece], str]:
     async with pieces_of(source, reading) as pieces:
         found = [piece async for piece in pieces]
     return found, pieces.problem
@@ -62,8 +63,8 @@ async def test_a_reader_process_gives_the_same_result_as_a_thread_and_ends(tmp_p
     with path.open("ab") as file:
         file.write(b'{"type":"mode"}\n{"deep":' + b"[" * 900 + b"]" * 900 + b"}\nno json\n")
     whole = source(path, ClaudeFormat())
-    here, problem = await read(Here(), whole)
-    async with reading_of([whole], worth=0) as apart:
+    here, problem = await read(ThreadReader(), whole)
+    async with reader_for([whole], worth=0) as apart:
         for _ in range(2):  # one process reads one source after the other
             told, its_problem = await read(apart, whole)
             assert [piece.arrivals for piece in told] == [piece.arrivals for piece in here]
@@ -79,15 +80,15 @@ async def test_a_reader_process_reports_the_same_errors(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"nothing of the kind\n")
     nothing = source(path, ClaudeFormat())
-    async with reading_of([nothing], worth=0) as apart:
-        assert await read(apart, nothing) == await read(Here(), nothing)
+    async with reader_for([nothing], worth=0) as apart:
+        assert await read(apart, nothing) == await read(ThreadReader(), nothing)
         path.unlink()
-        assert await read(apart, nothing) == await read(Here(), nothing)
+        assert await read(apart, nothing) == await read(ThreadReader(), nothing)
 
 
 async def test_a_dying_reader_fails_only_its_current_source(tmp_path: Path) -> None:
     long = source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat())
-    apart = Apart()
+    apart = ProcessReader()
     async with pieces_of(long, apart) as pieces:
         async for _ in pieces:
             for child in children():
@@ -114,7 +115,7 @@ async def test_a_reader_ends_when_its_output_is_closed(tmp_path: Path) -> None:
 
 async def test_sources_are_read_in_this_process_if_no_reader_can_start(tmp_path: Path) -> None:
     short = source(session(tmp_path, "hello"), ClaudeFormat())
-    apart = Apart(("-c", "raise SystemExit(1)"))
+    apart = ProcessReader(("-c", "raise SystemExit(1)"))
     for _ in range(2):
         told, problem = await read(apart, short)
         assert (sum(len(piece.arrivals) for piece in told), problem) == (1, "")
@@ -123,7 +124,7 @@ async def test_sources_are_read_in_this_process_if_no_reader_can_start(tmp_path:
 
 async def test_stopping_early_leaves_no_process(tmp_path: Path) -> None:
     long = source(session(tmp_path, *["x" * 100_000] * 40), ClaudeFormat())
-    apart = Apart()
+    apart = ProcessReader()
     with anyio.fail_after(10):
         async with pieces_of(long, apart) as pieces:
             await anext(aiter(pieces))
@@ -144,7 +145,7 @@ async def test_a_format_that_cannot_be_pickled_is_read_in_this_process(tmp_path:
     path.write_bytes(HEAD + USER + ONE)
     for format in (Own(), Talk()):  # one that can't be named, and one whose file the other process does not find
         here = source(path, format)
-        async with reading_of([here], worth=0) as apart:
+        async with reader_for([here], worth=0) as apart:
             told, problem = await read(apart, here)
         assert (sum(len(piece.arrivals) for piece in told), problem) == (3, "")
 
@@ -156,7 +157,7 @@ async def test_imports_through_the_reader_process_are_stored_and_updated(tmp_pat
 
     async def brought(store: Store) -> Report:
         report = Report(heard=lambda: seen.update(children()))
-        await bring(store, [source(file, ClaudeFormat())], Wanted(), report, worth=0)
+        await import_sources(store, [source(file, ClaudeFormat())], ImportOptions(), report, worth=0)
         return report
 
     async with stored(tmp_path / "home") as store:

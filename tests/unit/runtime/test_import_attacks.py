@@ -24,9 +24,12 @@ import pytest
 from conformance.formats import source as place_sample
 from format_samples import samples_of
 from import_stage import source, stored
-from moot.formats.claude.format import ClaudeFormat
+from moot.formats.agents.claude.format import ClaudeFormat
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
+from moot.imports.sources import Source, local_sources, sources_at
 from moot.plugins import FORMATS
-from moot.runtime.importing import Report, Source, Wanted, bring, sources_at, sources_here
 from moot.types.format import Entry, ImportedConversation
 from moot.types.store import Store
 
@@ -70,7 +73,7 @@ def old(path: Path) -> Path:
 
 async def take(store: Store, sources: Iterator[Source] | list[Source]) -> Report:
     report = Report()
-    await bring(store, sources, Wanted(), report)
+    await import_sources(store, sources, ImportOptions(), report)
     return report
 
 
@@ -203,7 +206,7 @@ async def test_links_pipes_sockets_and_devices_among_sources_are_never_opened(tm
             os.chdir(here)
         async with stored(tmp_path / "home") as store:
             with soon(pipe):
-                report = await take(store, sources_here(home, {}, tmp_path / "home" / "data", "claude"))
+                report = await take(store, local_sources(home, {}, tmp_path / "home" / "data", "claude"))
             assert ((report.sources, report.conversations["added"]), report.failed) == ((1, 1), [])
             with soon(pipe):
                 report = await take(store, sources_at(home, "", tmp_path / "home" / "data"))
@@ -241,7 +244,7 @@ async def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path, format: 
     os.mkfifo(pipe)
     async with stored(tmp_path / "home") as store:
         with soon(pipe):
-            report = await take(store, sources_here(tmp_path / "user", {}, tmp_path / "home" / "data", format))
+            report = await take(store, local_sources(tmp_path / "user", {}, tmp_path / "home" / "data", format))
         assert (report.sources, report.taken.added, report.failed) == (1, 1, [])
 
 

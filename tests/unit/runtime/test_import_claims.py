@@ -11,7 +11,10 @@ import pytest
 
 from import_stage import stored
 from machine_of_agents import COMING, GIVEN, RECORDED, assemble
-from moot.runtime.importing import Report, Source, Wanted, bring, sources_at
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
+from moot.imports.sources import Source, sources_at
 
 NOTEBOOKS = {"mtm": 1, "mtm-1": 1}
 """Formats whose folder only an editor knows; in a copy they are recognized by content."""
@@ -104,7 +107,7 @@ async def test_a_database_behind_a_link_is_read_only_if_the_user_named_the_link(
     assert (source.format.name, source.mark.size >= away.stat().st_size) == ("opencode", True)
     async with stored(tmp_path / "home") as store:
         report = Report()
-        await bring(store, [source], Wanted(), report)
+        await import_sources(store, [source], ImportOptions(), report)
     assert (report.conversations["added"], report.failed) == (COMING["opencode"], [])
     owner.close()
     assert found(folder)[0] == []

@@ -10,9 +10,11 @@ import anyio
 import pytest
 
 from import_stage import HEAD, NEXT, ONE, TWO, USER, source, stored
-from moot.runtime.importing import Places, Report, Wanted
-from moot.runtime.importing.watching import Watcher
-from moot.types.part import text_of
+from moot.imports.conversations import ImportOptions
+from moot.imports.report import Report
+from moot.imports.sources import Places
+from moot.imports.watcher import Watcher
+from moot.types.message import text_of
 from moot.types.store import Store
 from talk_format import line
 
@@ -24,7 +26,7 @@ async def watched(store: Store, place: Path) -> AsyncGenerator[list[Report], Non
     reports: list[Report] = []
     places = Places(lambda: [place], lambda: [source(file) for file in sorted(place.rglob("*.talk"))])
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(Watcher(store, places, Wanted(), reports.append).run)
+        tasks.start_soon(Watcher(store, places, ImportOptions(), reports.append).run)
         yield reports
         tasks.cancel_scope.cancel()
 

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from import_stage import HEAD, NEXT, ONE, TWO, USER, only, source, stored, take
-from moot.runtime.importing import Report, Wanted, bring
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
 from moot.types.canonical import JsonObject
 from moot.types.format import Fidelity
-from moot.types.message import Message
-from moot.types.part import text_of
+from moot.types.message import Message, text_of
 from moot.types.store import Store
 from talk_format import line
 
@@ -280,10 +281,10 @@ async def test_only_sources_in_their_own_location_set_the_directory(tmp_path: Pa
         await take(store, file, directory="/elsewhere")
         assert (await only(store)).directory == "/elsewhere"
     async with stored(tmp_path / "other") as store:
-        await bring(store, [replace(source(file), placed=True)], Wanted("/elsewhere"), Report())
+        await import_sources(store, [replace(source(file), placed=True)], ImportOptions("/elsewhere"), Report())
         assert (await only(store)).directory == str(work)
     async with stored(tmp_path / "third") as store:
-        await bring(store, [replace(source(file), placed=True)], Wanted("/elsewhere", home=work), Report())
+        await import_sources(store, [replace(source(file), placed=True)], ImportOptions("/elsewhere", home=work), Report())
         assert (await only(store)).directory == "/elsewhere"
 
 
@@ -307,7 +308,7 @@ async def test_a_long_conversation_is_stored_in_pieces_that_survive_a_cancellati
         report = Report()
         with anyio.CancelScope() as scope:
             report.heard = lambda: scope.cancel() if report.messages > 500 else None
-            await bring(store, [source(file)], Wanted(), report)
+            await import_sources(store, [source(file)], ImportOptions(), report)
         count = (await only(store)).message_count
         assert 0 < count < 2000
         report = await take(store, file)
@@ -324,14 +325,14 @@ async def test_an_empty_session_is_imported_after_its_first_prompt(tmp_path: Pat
     file.write_bytes(HEAD + context)
     async with stored(tmp_path / "home") as store:
         reports = [Report() for _ in range(3)]
-        await bring(store, [replace(source(file), placed=True)], Wanted(), reports[0])
+        await import_sources(store, [replace(source(file), placed=True)], ImportOptions(), reports[0])
         assert reports[0].conversations == {"empty": 1} and not (await store.conversations.list()).items
         assert reports[0].by_format() == {"talk": Fidelity()}, "nothing of it is said to be kept"
         file.write_bytes(HEAD + context + line(id="u1", parent="s1", role="user", text="hello", at=1_700_000_001_000))
-        await bring(store, [replace(source(file), placed=True)], Wanted(), reports[1])
+        await import_sources(store, [replace(source(file), placed=True)], ImportOptions(), reports[1])
         assert reports[1].conversations == {"added": 1}
         assert [message.role for message in await store.conversations.branch((await only(store)).id)] == ["system", "user"]
     async with stored(tmp_path / "other") as store:  # what a person names is wanted as it is
         file.write_bytes(HEAD + context)
-        await bring(store, [source(file)], Wanted(), reports[2])
+        await import_sources(store, [source(file)], ImportOptions(), reports[2])
         assert reports[2].conversations == {"added": 1}

@@ -10,8 +10,10 @@ import pytest
 
 from import_stage import HEAD, ONE, USER, only, source, stored, take
 from moot.errors import UsageError
-from moot.runtime.importing import Report, Wanted, bring
-from moot.runtime.importing.sources import sources_at
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
+from moot.imports.sources import sources_at
 from talk_format import Talk
 
 
@@ -53,7 +55,7 @@ async def test_a_bad_source_does_not_affect_others(tmp_path: Path) -> None:
 
     async with stored(tmp_path / "home") as store:
         report = Report()
-        await bring(store, [source(bad), source(bad, Broken()), source(good)], Wanted(), report)
+        await import_sources(store, [source(bad), source(bad, Broken()), source(good)], ImportOptions(), report)
         assert [failed.problem for failed in report.failed] == [
             f"{str(bad)!r} holds no talk",
             "the format 'talk' failed: Mistake: in a format",

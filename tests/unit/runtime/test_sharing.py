@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from PIL import Image, PngImagePlugin
 
 from moot.errors import UsageError
-from moot.formats.recording import RecordingFormat
-from moot.guard.sharing import Finder
+from moot.features.shares import RedactedConversation, kinds_of, redact_conversation, refuse_whole
+from moot.formats.recording.format import RecordingFormat
+from moot.guard.private_data import Finder
 from moot.plugins import FORMATS
-from moot.runtime.sharing import Shareable, kinds_of, refuse_whole, shareable
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation
 from moot.types.message import Message
@@ -40,12 +40,12 @@ def finder(**more: Any) -> Finder:
     return Finder(secrets=[CONFIGURED], homes=["/srv/people/quentin"], names=["quentin"], **more)
 
 
-def shared(*parts: Any, title: str = "", metadata: Any = None, **more: Any) -> Shareable:
+def shared(*parts: Any, title: str = "", metadata: Any = None, **more: Any) -> RedactedConversation:
     message = Message("m1", "assistant", parts, metadata or {})
-    return shareable(ExportedConversation(Conversation("c1", title=title), (message,)), finder(**more))
+    return redact_conversation(ExportedConversation(Conversation("c1", title=title), (message,)), finder(**more))
 
 
-def every_form(one: Shareable) -> bytes:
+def every_form(one: RedactedConversation) -> bytes:
     """All that a format could write of it, with what base64 holds."""
     written = [FORMATS.make(name).write(one.exported).data for name in ("html", "ipynb", "json", "jsonl")]
     files = [str(part.get("url", "")).partition(",")[2] for message in one.exported.messages for part in message.parts]

@@ -9,7 +9,7 @@ import pytest
 
 from moot.config.settings import Permissions, Rule
 from moot.runtime.approvals import decide
-from moot.tools.shell import Shell
+from moot.tools.builtin.shell import Shell
 from moot.types.approval import Action
 
 TABLE = Path(__file__).with_name("shell_lines.txt").read_text(encoding="utf-8").splitlines()

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.convert.fold import Folder, fold_parts
-from moot.convert.unfold import unfold
-from moot.convert.versions import Version
-from moot.server.streams.excerpt import BYTES, excerpt, excerpt_text
+from moot.convert.unfold import Version, unfold
+from moot.server.streams.excerpts import BYTES, excerpt, excerpt_text
 from moot.server.streams.frames import ChunkFrames, position_of
 from moot.server.streams.view import message_view, view
 from moot.types.canonical import dumps

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from moot.server.credentials import ADDRESSES, SECONDS, Tries
 from moot.server.problems import Problem
-from moot.server.tries import ADDRESSES, SECONDS, Tries
 
 
 class Clock:

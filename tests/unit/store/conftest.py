@@ -16,8 +16,7 @@ from moot.store import SqliteStore, open_store
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.run import Run
 from moot.types.store import Accepted, Submission
 

@@ -9,11 +9,12 @@ import pytest
 
 from moot.config.settings import Settings
 from moot.errors import MootError
-from moot.store import SqliteStore, library, open_store
+from moot.store import SqliteStore, open_store
+from moot.store.database import connection
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 
-pytestmark = pytest.mark.skipif(library.NAME != "pysqlite3", reason="wraps the system calls of pysqlite3")
+pytestmark = pytest.mark.skipif(connection.NAME != "pysqlite3", reason="wraps the system calls of pysqlite3")
 
 
 @pytest.mark.slow

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from moot.store import SqliteStore
-from moot.store.counting.taken import RunFacts, tool_calls, usage_of
+from moot.store.stats import RunFacts, tool_calls, usage_of
 from moot.types.conversation import Conversation
+from moot.types.imports import Recording
 from moot.types.message import Message
-from moot.types.recording import Recording
 from moot.types.usage import Usage
 
 STEPS: Any = [

@@ -13,13 +13,11 @@ import pytest
 from moot.config.settings import Settings
 from moot.errors import MootError, StoreCorrupt, StoreError
 from moot.store import SqliteStore, open_store
-from moot.store.connect import connect
-from moot.store.faults import translated
-from moot.store.library import sqlite
+from moot.store.database.connection import connect, sqlite
+from moot.store.database.errors import translate_error
 from moot.types.conversation import Conversation
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 from moot.types.store import End, Fold
 
 pytestmark = pytest.mark.anyio
@@ -165,7 +163,7 @@ def test_a_permanent_lock_is_reported(settings: Settings, tmp_path: Path) -> Non
     first.execute("BEGIN IMMEDIATE")
     with pytest.raises(sqlite.OperationalError) as caught:
         second.execute("BEGIN IMMEDIATE")
-    said = translated(caught.value, path)
+    said = translate_error(caught.value, path)
     assert isinstance(said, StoreError) and "locked" in said.message and said.fix
     first.close()
     second.close()

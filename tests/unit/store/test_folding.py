@@ -10,9 +10,10 @@ import anyio
 import pytest
 
 from moot.config.settings import Settings
-from moot.store import SqliteStore, library, open_store
-from moot.store.connect import connect
-from moot.store.folding import LIMIT, fold
+from moot.store import SqliteStore, open_store
+from moot.store.database import connection as library
+from moot.store.database.checkpoint import LIMIT, run_checkpoint
+from moot.store.database.connection import connect
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 
@@ -88,7 +89,7 @@ async def test_exclusive_work_is_not_disturbed_by_checkpoints(store: SqliteStore
         busy, *_ = await store._writer.alone(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone())
         assert (busy, length(tmp_path), folders()) == (0, 0, [])
     await store.log.append("c", [SMALL])
-    assert 0 < await store._writer.alone(fold) <= length(tmp_path)
+    assert 0 < await store._writer.alone(run_checkpoint) <= length(tmp_path)
 
 
 async def test_the_log_stays_short_under_continuous_writes(store: SqliteStore, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as some
 
-from moot.store import frames
-from moot.store.segments import packed, whole
-from moot.store.stored import Row, checked
-from moot.store.transaction import SEQ_BITS
-from moot.store.zstd import COLUMNS
+from moot.store.database.transaction import SEQ_BITS
+from moot.store.log import frames
+from moot.store.log.frames import COLUMNS
+from moot.store.log.rows import Row, checked
+from moot.store.log.segments import pack_segment, with_check
 
 BASE = 7 << SEQ_BITS
 
@@ -27,7 +27,7 @@ def dense(rows: list[Row], first: int = 1) -> list[Row]:
 
 
 def back(rows: list[Row]) -> list[Row]:
-    return [whole(row) for row in frames.unpack(frames.pack(rows), BASE, rows[0].seq)]
+    return [with_check(row) for row in frames.unpack(frames.pack(rows), BASE, rows[0].seq)]
 
 
 words = some.sampled_from([b"", b"the", b" end", b"%b", b"%%", b"\0", b"\n", b'"', b"\\", b'\\"', b"\xff", b"12", b"007", b"-1", b"9" * 30])
@@ -100,4 +100,4 @@ def test_hostile_bytes_are_packed_fast() -> None:
 
 def test_a_large_event_has_a_frame_of_its_own() -> None:
     rows = stream(3, lambda number: b"x" * (700_000 if number == 1 else 10))
-    assert [entry[:2] for entry in json.loads(packed(rows).frames)] == [[1, 1], [2, 2], [3, 3]]
+    assert [entry[:2] for entry in json.loads(pack_segment(rows).frames)] == [[1, 1], [2, 2], [3, 3]]

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from moot.config.settings import Settings
-from moot.store import SqliteStore, library
-from moot.store.locks import FileLock
-from moot.store.migrate import prepare
+from moot.store import SqliteStore
+from moot.store.database import connection
+from moot.store.database.locks import FileLock
+from moot.store.database.schema import prepare
 from moot.store.sqlite import SqliteStore as Opened
 from moot.types.conversation import Conversation
 from moot.types.event import Event
@@ -32,7 +33,7 @@ TOUCHING = {"open", "read_bytes", "read_text", "write_bytes", "write_text", "cop
     [((3, 6, 23), False), ((3, 7, 0), True), ((3, 40, 1), True), ((3, 51, 2), True), ((3, 51, 3), False), ((3, 53, 4), False)],
 )
 def test_versions_with_the_bug_are_known(version: tuple[int, ...], bad: bool) -> None:
-    assert library.has_wal_reset_bug(version) is bad
+    assert connection.has_wal_reset_bug(version) is bad
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -62,7 +63,10 @@ def test_one_file_imports_a_library() -> None:
         for path in SOURCE.rglob("*.py")
         if LIBRARIES & {name.partition(".")[0] for name in imports(ast.parse(path.read_text(encoding="utf-8")))}
     }
-    assert importers == {"store/library.py", "formats/_source/database.py"}  # the latter reads private copies of other programs' files
+    assert importers == {
+        "store/database/connection.py",
+        "formats/kit/database.py",
+    }  # the latter reads private copies of other programs' files
 
 
 def test_the_database_file_is_opened_only_by_sqlite() -> None:
@@ -96,27 +100,27 @@ def test_the_stores_own_files_touch_only_locks_folders_and_blobs() -> None:
         and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in TOUCHING
     }
     assert calls == {
-        "beside.py: os.open",  # text files of the home, for a redaction
-        "beside.py: path.read_bytes",
-        "manifest.py: path.open",  # backups, whose database SQLite has copied
-        "manifest.py: tarfile.open",
-        "restoring.py: os.open",
-        "restoring.py: path.open",
-        "scrubbing.py: Path('/proc/meminfo').read_text",
-        "writing.py: config.read_bytes",
-        "writing.py: history.read_bytes",
-        "writing.py: path.read_bytes",
-        "writing.py: source.path.open",
-        "writing.py: tarfile.open",
-        "writing.py: to.open",
+        "files.py: os.open",  # text files of the home, for a redaction
+        "files.py: path.read_bytes",
+        "archive.py: path.open",  # backups, whose database SQLite has copied
+        "archive.py: tarfile.open",
+        "restoration.py: os.open",
+        "restoration.py: path.open",
+        "vacuum.py: Path('/proc/meminfo').read_text",
+        "creation.py: config.read_bytes",
+        "creation.py: history.read_bytes",
+        "creation.py: path.read_bytes",
+        "creation.py: source.path.open",
+        "creation.py: tarfile.open",
+        "creation.py: to.open",
         "blobs.py: path.open",
         "blobs.py: self._path.open",
         "blobs.py: unfinished.open",
-        "faults.py: os.open",  # the null device, to check for free file descriptors
-        "faults.py: probe.open",
+        "errors.py: os.open",  # the null device, to check for free file descriptors
+        "errors.py: probe.open",
         "locks.py: os.open",
         "migrations/__init__.py: file.read_text".rpartition("/")[2],
-        "zstd.py: path.read_bytes",
+        "frames.py: path.read_bytes",
     }
 
 
@@ -126,7 +130,7 @@ def test_closing_any_handle_on_the_file_would_drop_the_locks(tmp_path: Path) -> 
     prepare(path, FileLock(tmp_path / "lock"))
     script = f"""
 import sys
-from moot.store.connect import connect
+from moot.store.database.connection import connect
 from pathlib import Path
 connection = connect(Path({str(path)!r}), writing=True, wait=0.01)
 connection.execute("PRAGMA journal_mode = DELETE")
@@ -139,10 +143,10 @@ sys.stdin.readline()
     for how, refused in (("alone", True), ("beside", False)):
         holder = subprocess.Popen([sys.executable, "-c", script, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
-        other = library.sqlite.connect(str(path), timeout=0.01, isolation_level=None)
+        other = connection.sqlite.connect(str(path), timeout=0.01, isolation_level=None)
         try:
             if refused:
-                with pytest.raises(library.sqlite.OperationalError, match="locked"):
+                with pytest.raises(connection.sqlite.OperationalError, match="locked"):
                     other.execute("BEGIN EXCLUSIVE")
             else:
                 other.execute("BEGIN EXCLUSIVE")
@@ -193,7 +197,7 @@ async def test_a_protected_store_checkpoints_by_itself_under_the_lock(settings: 
 
 @pytest.mark.anyio
 async def test_an_unaffected_store_takes_no_lock(store: SqliteStore, settings: Settings) -> None:
-    if library.has_wal_reset_bug(library.VERSION):
+    if connection.has_wal_reset_bug(connection.VERSION):
         pytest.skip("this machine's library has the bug")
     lock = FileLock(settings.home / "state" / "commit.lock")
     assert lock.take(wait=False)
@@ -207,7 +211,7 @@ import sys; sys.modules["pysqlite3"] = None
 import asyncio, sqlite3
 from pathlib import Path
 from moot.config.settings import Settings
-import moot.store.library as library
+import moot.store.database.connection as library
 from moot.store import open_store
 from moot.types.conversation import Conversation
 from moot.types.event import Event

@@ -13,16 +13,14 @@ import pytest
 
 from moot.config.settings import Settings
 from moot.errors import UsageError
-from moot.providers.meaning.e5 import E5
+from moot.providers.embedding.e5 import E5
 from moot.store import SqliteStore, open_store
-from moot.store.connect import connect
-from moot.store.locks import FileLock
+from moot.store.database.connection import connect
+from moot.store.database.locks import FileLock
 from moot.types.conversation import Conversation, Project
-from moot.types.forgetting import Secret
-from moot.types.meaning import Embedder, Meant
-from moot.types.message import Message
-from moot.types.part import text_part
-from moot.types.search import SearchPage
+from moot.types.maintenance import Secret
+from moot.types.message import Message, text_part
+from moot.types.search import Embedder, SearchPage, SemanticQuery
 from small_weights import write
 
 pytestmark = pytest.mark.anyio
@@ -56,7 +54,7 @@ async def fill(store: SqliteStore) -> None:
 
 
 async def ask(store: SqliteStore, model: Embedder, query: str, **options: object) -> SearchPage:
-    return await store.meaning.search(replace(Meant(query), **options), embedder=model, wait=20)
+    return await store.meaning.search(replace(SemanticQuery(query), **options), embedder=model, wait=20)
 
 
 def vectors(settings: Settings) -> list[tuple[str, bytes]]:
@@ -115,16 +113,16 @@ async def test_an_owner_finds_only_what_is_theirs(store: SqliteStore, model: E5)
     await other.conversations.create(Conversation("theirs"))
     await other.conversations.add_message(Message("t0", "user", (text_part("the cat"),), conversation="theirs"))
     await other.conversations.add_message(Message("t1", "assistant", (text_part("cats"),), conversation="theirs", parent="t0"))
-    page = await other.meaning.search(Meant("the cat"), embedder=model, wait=20)
+    page = await other.meaning.search(SemanticQuery("the cat"), embedder=model, wait=20)
     assert ([hit.conversation for hit in page.hits], page.done, page.total) == (["theirs"], 1, 1)
-    mine = await store.of("local").meaning.search(Meant("the cat"), embedder=model, wait=20)
+    mine = await store.of("local").meaning.search(SemanticQuery("the cat"), embedder=model, wait=20)
     assert (sorted(hit.conversation for hit in mine.hits), mine.done, mine.total) == (["a", "b", "c"], 3, 3)
 
 
 async def test_unembedded_answers_are_counted_and_the_newest_come_first(store: SqliteStore, settings: Settings, model: E5) -> None:
     await fill(store)
     await store.search.index()
-    page = await store.meaning.search(Meant("bike"), embedder=model, wait=0)
+    page = await store.meaning.search(SemanticQuery("bike"), embedder=model, wait=0)
     assert (page.done, page.total, page.hits) == (0, 3, ())
 
     class Slow:
@@ -151,7 +149,7 @@ async def test_vectors_of_another_model_are_replaced(store: SqliteStore, setting
     before = vectors(settings)
     newer = E5(write(tmp_path / "newer.bin", seed=2))
     newer.model = "newer@2"
-    assert (await store.meaning.search(Meant("bike"), embedder=newer, wait=0)).hits == ()
+    assert (await store.meaning.search(SemanticQuery("bike"), embedder=newer, wait=0)).hits == ()
     question, answer = SAID["b"]
     assert (await ask(store, newer, f"{question}\n{answer}")).hits[0].conversation == "b"
     assert [id for id, _ in vectors(settings)] == [id for id, _ in before]

@@ -13,10 +13,9 @@ import pytest
 from moot.config.settings import Settings
 from moot.errors import StoreCorrupt, StoreError, StoreTooNew
 from moot.store import open_store
-from moot.store.connect import connect
-from moot.store.library import sqlite
-from moot.store.locks import FileLock
-from moot.store.migrate import prepare, version_of
+from moot.store.database.connection import connect, sqlite
+from moot.store.database.locks import FileLock
+from moot.store.database.schema import prepare, version_of
 from moot.store.migrations import Migration, released
 from moot.types.conversation import Conversation
 

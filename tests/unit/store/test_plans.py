@@ -8,10 +8,10 @@ import pytest
 
 from moot.config.settings import Settings
 from moot.store import SqliteStore
-from moot.store.connect import Connection
+from moot.store.database.connection import Connection
+from moot.store.database.reader import Reader
 from moot.store.lookup import conversation_by
-from moot.store.reader import Reader
-from moot.store.records import RunReader
+from moot.store.runs import SqliteRunReader
 from moot.types.run import OPEN, STARTED, RunStatus
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +44,7 @@ async def test_finding_open_runs_does_not_scan_ended_runs(store: SqliteStore, se
     reader, statements = Reader(settings.database), list[str]()
     await reader.read(lambda connection: connection.set_trace_callback(statements.append))
     for statuses in (OPEN, STARTED, QUEUED):
-        assert await RunReader(reader, owner).runs(statuses=statuses) == []
+        assert await SqliteRunReader(reader, owner).runs(statuses=statuses) == []
     found = await reader.read(lambda connection: plans(connection, statements))
     assert [plan for plan in found if " r " in plan or plan.endswith(" r")] == ["SEARCH r USING INDEX run_open (status=?)"] * 3
     await reader.close()

@@ -13,9 +13,9 @@ import pytest
 
 from moot.config.settings import Settings
 from moot.store import SqliteStore, open_store
-from moot.store.connect import connect
-from moot.store.locks import FileLock
-from moot.store.migrate import prepare, version_of
+from moot.store.database.connection import connect
+from moot.store.database.locks import FileLock
+from moot.store.database.schema import prepare, version_of
 from moot.store.migrations import released
 from moot.types.conversation import Conversation
 from moot.types.event import Event

@@ -10,8 +10,8 @@ import pytest
 from moot.config.settings import Settings
 from moot.errors import StoreError
 from moot.store import open_store
-from moot.store.connect import connect
-from moot.store.scrubbing import empty_log, rewrite_database
+from moot.store.database.connection import connect
+from moot.store.maintenance.vacuum import empty_log, rewrite_database
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 

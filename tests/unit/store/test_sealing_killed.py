@@ -11,7 +11,7 @@ import pytest
 
 from moot.config.settings import Settings
 from moot.store import SqliteStore, open_store
-from moot.store.connect import Connection
+from moot.store.database.connection import Connection
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 

@@ -12,15 +12,14 @@ import pytest
 from moot.config.settings import Settings
 from moot.errors import UsageError
 from moot.store import SqliteStore, open_store
-from moot.store.events import Events
-from moot.store.locks import FileLock
-from moot.store.searching.documents import OUTPUT_BYTES
-from moot.store.searching.filling import Filler, pending, take_out
-from moot.store.transaction import Transaction
+from moot.store.database.locks import FileLock
+from moot.store.database.transaction import Transaction
+from moot.store.log.events import Events
+from moot.store.search.documents import OUTPUT_BYTES
+from moot.store.search.indexer import Filler, pending, take_out
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation, Project
-from moot.types.message import Message, Role
-from moot.types.part import Part, text_part
+from moot.types.message import Message, Part, Role, text_part
 
 DAY = 24 * 3_600_000
 """ms"""

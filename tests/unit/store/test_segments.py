@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from moot.config.settings import Settings
-from moot.convert.translators import translator_of
+from moot.convert.exchanges import translator_of
 from moot.errors import NotFound, StoreError
-from moot.store import SqliteStore, open_store, segments
-from moot.store.connect import Connection
-from moot.store.sealing import due, put, stretch
-from moot.store.segments import FrameCache, packed, rewrite
-from moot.store.transaction import Transaction
-from moot.store.verify.rows import log_rows
+from moot.store import SqliteStore, open_store
+from moot.store.database.connection import Connection
+from moot.store.database.transaction import Transaction
+from moot.store.log import segments
+from moot.store.log.segments import FrameCache, log_rows, pack_segment, rewrite
+from moot.store.maintenance.upkeep import conversations_to_seal, plan_segment, replace_rows
 from moot.types.conversation import Conversation
 from moot.types.event import Event
+from moot.types.maintenance import Sealed
 from moot.types.store import End, Fold
-from moot.types.upkeep import Sealed
 
 pytestmark = pytest.mark.anyio
 
@@ -132,15 +132,15 @@ async def test_two_processes_do_not_seal_at_once(store: SqliteStore, settings: S
 
 async def test_concurrent_changes_are_not_lost_by_sealing(store: SqliteStore, make: Any) -> None:
     accepted = await ended(store, make, 9)
-    (what,) = await store._reader.read(lambda connection: due(connection, NOW))
-    made = await store._reader.read(lambda connection: stretch(connection, what))
+    (what,) = await store._reader.read(lambda connection: conversations_to_seal(connection, NOW))
+    made = await store._reader.read(lambda connection: plan_segment(connection, what))
     assert made is not None
     await store._writer.write(lambda transaction: rewrite(transaction, 1, {3: made.rows[2]._replace(body=b'"gone"')}))
-    assert not await store._writer.write(lambda transaction: put(made, packed(made.rows), transaction))
-    again = await store._reader.read(lambda connection: stretch(connection, what))
+    assert not await store._writer.write(lambda transaction: replace_rows(made, pack_segment(made.rows), transaction))
+    again = await store._reader.read(lambda connection: plan_segment(connection, what))
     assert again is not None
-    assert await store._writer.write(lambda transaction: put(again, packed(again.rows), transaction))
-    assert not await store._writer.write(lambda transaction: put(again, packed(again.rows), transaction))
+    assert await store._writer.write(lambda transaction: replace_rows(again, pack_segment(again.rows), transaction))
+    assert not await store._writer.write(lambda transaction: replace_rows(again, pack_segment(again.rows), transaction))
     assert (await store.log.read(accepted.conversation.id, after=2, limit=1))[0].body == "gone"
 
 

@@ -18,13 +18,12 @@ from import_stage import take
 from moot.config.settings import Settings
 from moot.errors import Busy, NotFound
 from moot.store import SqliteStore, open_store
-from moot.store.backing import restore
+from moot.store.maintenance.backup import restore
 from moot.types.chunk import finish, start
 from moot.types.conversation import Conversation, Project
 from moot.types.event import Event
-from moot.types.forgetting import MARK, Secret
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.maintenance import REDACTION_MARK, Secret
+from moot.types.message import Message, text_part
 from moot.types.run import Run
 from moot.types.store import End, Fold, Submission
 from moot.types.usage import Usage
@@ -207,7 +206,7 @@ def test_times_of_tools_and_redacted_names_are_counted_again_from_a_sealed_log()
             await life.act(("seal",))
             await life.act(("redact", "amber"))
             found = await life.store.stats.usage()
-            assert found.tools == {f"{MARK}-tool": before} and set(found.models) == {f"{MARK}@ours"}
+            assert found.tools == {f"{REDACTION_MARK}-tool": before} and set(found.models) == {f"{REDACTION_MARK}@ours"}
             await life.store.close()
 
     asyncio.run(lived())

@@ -21,8 +21,7 @@ from moot.store import SqliteStore, open_store
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import new_id
-from moot.types.message import Message
-from moot.types.part import Part
+from moot.types.message import Message, Part
 from unit.store.processes.gardener import DEEDS, Gardener
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.store.words import distinct, folded, tokens
+from moot.store.search.text import distinct, folded, tokens
 
 WORDS = st.text("abcXYZ019_-.`\t\n\x00\x1c\x7f éİßΣK日本語ー한글𠮷\u0301\u2028\u00a0²", max_size=40)
 

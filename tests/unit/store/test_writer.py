@@ -14,10 +14,10 @@ import pytest
 from moot.config.settings import Settings, Storage
 from moot.errors import FenceLost, NotFound, StoreError
 from moot.store import SqliteStore, open_store
-from moot.store.connect import connect
-from moot.store.locks import Presence
-from moot.store.transaction import Transaction
-from moot.store.writer import PAUSE, Writer
+from moot.store.database.connection import connect
+from moot.store.database.locks import Presence
+from moot.store.database.transaction import Transaction
+from moot.store.database.writer import PAUSE, Writer
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import SystemClock

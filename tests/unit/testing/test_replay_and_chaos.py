@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.errors import ProviderError
-from moot.providers.custom import Custom
-from moot.testing._serve import Server
+from moot.providers.endpoints.custom import Custom
+from moot.testing._server import Server
 from moot.testing.chaos import ChaosServer, Fault
 from moot.testing.replay import ReplayServer, split
-from moot.testing.scripted import Reply
+from moot.testing.script import Reply
 from moot.types.provider import ModelRequest
 
 pytestmark = pytest.mark.anyio

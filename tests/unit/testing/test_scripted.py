@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from moot.errors import ProviderError
 from moot.plugins import DIALECTS
-from moot.providers.custom import Custom
+from moot.providers.endpoints.custom import Custom
+from moot.testing._server import Recorded
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall, replies_from_json, replies_to_json
-from moot.testing.scripted import Recorded, ScriptedServer, main
+from moot.testing.scripted import ScriptedServer, main
 from moot.types.canonical import dumps
 from moot.types.chunk import Chunk
 from moot.types.exchange import Ending, ExchangeOptions
-from moot.types.message import Message
+from moot.types.message import Message, Part, text_part
 from moot.types.model import Model, ModelId
-from moot.types.part import Part, text_part
 from moot.types.provider import ModelPrompt, ModelRequest
 
 pytestmark = pytest.mark.anyio

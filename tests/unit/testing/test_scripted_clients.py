@@ -8,7 +8,8 @@ import json
 import pytest
 from openai import AsyncOpenAI
 
-from moot.testing.scripted import Reply, ScriptedServer, ToolCall
+from moot.testing.script import Reply, ToolCall
+from moot.testing.scripted import ScriptedServer
 
 pytestmark = pytest.mark.anyio
 

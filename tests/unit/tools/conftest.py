@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from moot.errors import NotFound
-from moot.types.blob import Blob
 from moot.types.canonical import Json, JsonObject
+from moot.types.store import Blob
 from moot.types.tool import Question
 
 

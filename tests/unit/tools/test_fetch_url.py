@@ -10,7 +10,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.tools.fetch_url import FetchUrl, FetchUrlArguments
+from moot.tools.builtin.fetch_url import FetchUrl, FetchUrlArguments
 from moot.tools.html import MAX_CHARACTERS, plain, to_markdown
 from moot.types.tool import ToolOutput
 

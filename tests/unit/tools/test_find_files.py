@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from moot.guard.paths import Paths
-from moot.tools.find_files import FILES, FindFiles, FindFilesArguments
-from moot.tools.globs import Glob
-from moot.tools.ignores import walk
+from moot.tools.builtin.find_files import FILES, FindFiles, FindFilesArguments
+from moot.tools.walk import Glob, walk
 from moot.types.tool import ToolOutput
 
 

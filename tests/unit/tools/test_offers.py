@@ -5,14 +5,14 @@ import pytest
 from moot.config.settings import Models, Settings
 from moot.errors import UsageError
 from moot.plugins import TOOLS
-from moot.tools.offers import offered, tool
+from moot.tools.catalogue import find_tool, tools_for
 from moot.types.agent import Agent
 
 SEARCHING = {"web_search": {"provider": "searxng", "base_url": "http://127.0.0.1:1"}}
 
 
 def names(agent: Agent, **settings: object) -> list[str]:
-    return [one.name for one in offered(Settings(home=Path("/nowhere"), **settings), agent)]  # type: ignore[arg-type]
+    return [one.name for one in tools_for(Settings(home=Path("/nowhere"), **settings), agent)]  # type: ignore[arg-type]
 
 
 NEEDY = ("generate_image", "transcribe_audio", "web_search")
@@ -48,6 +48,6 @@ def test_unconfigured_tools_are_absent_even_if_listed():
 
 
 def test_a_tool_is_found_by_name():
-    assert tool("shell").name == "shell"
+    assert find_tool("shell").name == "shell"
     with pytest.raises(UsageError):
-        tool("shel")
+        find_tool("shel")

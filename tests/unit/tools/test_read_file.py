@@ -5,8 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.tools import pages
-from moot.tools.read_file import PICTURE_BYTES, ReadFile, ReadFileArguments
+from moot.tools.builtin import read_file
+from moot.tools.builtin.read_file import PICTURE_BYTES, ReadFile, ReadFileArguments
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
 from moot.types.tool import ToolOutput
 
@@ -130,7 +130,7 @@ async def test_a_file_without_end_is_counted_only_so_far(context: Any, folder: P
     output = await read(context, "big.txt")
     assert output.error
     with (folder / "big.txt").open("wb") as stream:
-        stream.write((b"y" * 99 + b"\n") * (pages.SCANNED_CHARACTERS // 100 + 10))
+        stream.write((b"y" * 99 + b"\n") * (read_file.SCANNED_CHARACTERS // 100 + 10))
     output = await read(context, "big.txt", line_count=3)
     assert "of more than 200000" in output.text
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moot.tools import search_files
-from moot.tools.search_files import MATCHES, SearchFiles, SearchFilesArguments
+from moot.tools.builtin import search_files
+from moot.tools.builtin.search_files import MATCHES, SearchFiles, SearchFilesArguments
 from moot.types.tool import ToolOutput
 
 pytestmark = pytest.mark.anyio

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from moot.config.settings import Settings
-from moot.runtime.past import OwnPast
+from moot.runtime.context import OwnSearch
 from moot.store import SqliteStore, open_store
-from moot.tools.search_history import SearchHistory, SearchHistoryArguments
+from moot.tools.builtin.search_history import SearchHistory, SearchHistoryArguments
 from moot.types.conversation import Conversation
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +27,7 @@ class Surroundings:
     """A ToolContext as far as this tool asks for it."""
 
     def __init__(self, store: SqliteStore, owner: str, conversation: str) -> None:
-        self.past = OwnPast(store.of(owner).search, conversation)
+        self.past = OwnSearch(store.of(owner).search, conversation)
 
 
 async def said(store: SqliteStore, owner: str, id: str, text: str, title: str = "") -> None:

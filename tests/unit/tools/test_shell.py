@@ -12,10 +12,10 @@ import pytest
 
 from moot.guard.processes import process_started
 from moot.tools import jobs as room
-from moot.tools.shell import Shell, ShellArguments
-from moot.tools.spool import TAIL_BYTES, Spool
-from moot.types.blob import Blob
+from moot.tools.builtin.shell import Shell, ShellArguments
+from moot.tools.jobs import TAIL_BYTES, Spool
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
+from moot.types.store import Blob
 from moot.types.tool import ToolOutput
 
 pytestmark = pytest.mark.anyio

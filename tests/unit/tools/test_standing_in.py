@@ -3,9 +3,8 @@ from typing import Any
 import pytest
 
 from moot.plugins import TOOLS
-from moot.tools.offers import tool
+from moot.tools.catalogue import FILE, Placeholder, find_tool, generated_table, placeholders
 from moot.tools.schema import definition, definition_digest, parse
-from moot.tools.standing_in import FILE, StandIn, generated_table, stand_ins
 from moot.types.canonical import dumps, loads_object
 
 TOLD = ("name", "description", "concurrent", "idempotent", "effects", "hidden", "beta", "badge", "examples", "arguments")
@@ -22,15 +21,15 @@ def test_the_table_matches_the_tools() -> None:
 @pytest.mark.parametrize("name", built_in())
 def test_a_placeholder_has_the_definition_of_its_tool(name: str) -> None:
     real: Any = TOOLS.make(name)
-    told = tool(name)
-    assert isinstance(told, StandIn)
+    told = find_tool(name)
+    assert isinstance(told, Placeholder)
     assert {one: getattr(told, one) for one in TOLD} == {one: getattr(real, one) for one in TOLD}
     assert definition(told) == definition(real)
     assert definition_digest(told) == definition_digest(real)  # an approval outlives the version that asked for it
 
 
 def test_a_placeholder_loads_its_tool_when_called() -> None:
-    told = stand_ins()["read_file"]
+    told = placeholders()["read_file"]
     assert "tool" not in vars(told)
     arguments = parse(told, {"path": "a.txt"})
     assert told.doing(arguments).title == "Read a.txt"
@@ -38,7 +37,7 @@ def test_a_placeholder_loads_its_tool_when_called() -> None:
 
 
 def test_a_configurable_tool_is_unavailable_without_settings() -> None:
-    search: Any = stand_ins()["web_search"]
+    search: Any = placeholders()["web_search"]
     assert not search.available({})
     assert "tool" not in vars(search)
     assert not search.available({"provider": "nobody"})

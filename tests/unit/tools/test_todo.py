@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from moot.tools.todo import Item, Todo, TodoArguments
+from moot.tools.builtin.todo import Item, Todo, TodoArguments
 from moot.types.tool import ToolOutput
 
 pytestmark = pytest.mark.anyio

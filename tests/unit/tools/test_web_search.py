@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from moot.tools.web_search import WebSearch, WebSearchArguments
+from moot.tools.builtin.web_search import WebSearch, WebSearchArguments
 from moot.types.tool import Available, ToolOutput
 
 pytestmark = pytest.mark.anyio

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from moot.tools.diffs import DIFF_CHARACTERS
-from moot.tools.write_file import WriteFile, WriteFileArguments
+from moot.tools.builtin.write_file import WriteFile, WriteFileArguments
+from moot.tools.texts import DIFF_CHARACTERS
 from moot.types.tool import ToolOutput
 
 pytestmark = pytest.mark.anyio

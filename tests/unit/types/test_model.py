@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.types.exchange import Ending, Failure
+from moot.types.message import is_tool, text_of, text_part, tool_name
 from moot.types.model import ModelId
-from moot.types.part import is_tool, text_of, text_part, tool_name
 from moot.types.usage import Usage
 
 

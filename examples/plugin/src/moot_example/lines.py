@@ -21,8 +21,7 @@ from moot.guard.terminal import clean
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import JsonObject
 from moot.types.channel import ChannelRuntime
-from moot.types.message import Message
-from moot.types.part import text_of, text_part
+from moot.types.message import Message, text_of, text_part
 
 LINE = 64 * 1024
 """Bytes of a line at most; who says more at once is hung up on."""

@@ -22,7 +22,7 @@ from moot.types.context import Result, RunContext, Unknown
 from moot.types.event import Event, Raw
 from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure
 from moot.types.ids import exchange_id, llm_key
-from moot.types.part import text_of
+from moot.types.message import text_of
 from moot.types.run import RunOutcome, RunRequest
 from moot.types.store import CloseExchange, OpenExchange
 

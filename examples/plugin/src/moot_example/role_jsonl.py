@@ -16,15 +16,14 @@ from moot.types.canonical import JsonObject, dumps, loads_object
 from moot.types.format import (
     Entry,
     ExportedConversation,
+    ExportFile,
     Fidelity,
     ImportedConversation,
     ImportedFacts,
     ImportedMessage,
     ImportedRecord,
-    Written,
 )
-from moot.types.message import Role
-from moot.types.part import Part, is_tool, text_of, text_part
+from moot.types.message import Part, Role, is_tool, text_of, text_part
 
 MARK = "role-jsonl"
 ROLES = ("system", "user", "assistant")
@@ -57,7 +56,7 @@ class RoleJsonl:
             raise UsageError(f"{str(path)!r} is empty")
         yield _conversation(head, raws)
 
-    def write(self, exported: ExportedConversation) -> Written:
+    def write(self, exported: ExportedConversation) -> ExportFile:
         kept, approximated, lost = Counter[str](), Counter[str](), Counter[str]()
         lines = [dumps({"format": MARK, "id": exported.conversation.id, "title": exported.conversation.title})]
         for message in exported.messages:
@@ -69,7 +68,7 @@ class RoleJsonl:
                 approximated["tool calls"] += len(calls)
             lost.update(_lost(part) for part in message.parts if not is_tool(part) and part.get("type") not in ("text", "step-start"))
             lines.append(dumps(line))
-        return Written(b"".join(line + b"\n" for line in lines), Fidelity(kept, approximated, lost))
+        return ExportFile(b"".join(line + b"\n" for line in lines), Fidelity(kept, approximated, lost))
 
 
 def _conversation(head: JsonObject, raws: list[bytes]) -> ImportedConversation:

@@ -14,9 +14,8 @@ from moot.config.settings import ProviderSettings
 from moot.errors import ConfigError, UsageError
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
 from moot.types.event import Raw
-from moot.types.facts import Facts
 from moot.types.model import Model, ModelId, Price
-from moot.types.provider import ModelRequest
+from moot.types.provider import Facts, ModelRequest
 
 NOTHING_FITS = "No rule fits that."
 

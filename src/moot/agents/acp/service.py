@@ -1,35 +1,98 @@
-"""The agent service `acp:NAME`: runs any agent that speaks the Agent Client Protocol."""
+"""The agent service `acp:NAME`: runs any agent that speaks the Agent Client Protocol, with prompts and MCP servers in its form."""
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 
 import anyio
 
-from moot.agents.acp.link import Link
-from moot.agents.acp.opening import Wanted, prepare
-from moot.agents.acp.prompts import content_of
-from moot.agents.acp.servers import handed
-from moot.agents.acp.serving import Serving
-from moot.agents.acp.terminals import Terminals
-from moot.agents.acp.words import refused
-from moot.agents.known.acp import AcpAgent, facts_of
-from moot.agents.outside.leg import Said, note_child, outcome_of, run_leg
+from moot.agents.acp.connection import Link, SessionOptions, prepare, refusal_error
+from moot.agents.acp.requests import RequestHandler, Terminals
+from moot.agents.known import AcpAgent, facts_of
+from moot.agents.outside.leg import TurnInput, outcome_of, record_child, run_leg
 from moot.agents.outside.options import directory_of, launch_of, text_of
 from moot.agents.outside.process import Program
+from moot.agents.outside.prompts import with_history
 from moot.agents.outside.rpc import RpcRefused
-from moot.agents.outside.told import told
 from moot.agents.outside.turn import Turn
-from moot.convert.acp import Acp as Translator
+from moot.convert.agents.acp import Acp as Translator
 from moot.errors import ConfigError, FenceLost, MootError
-from moot.types.canonical import JsonObject
+from moot.types.agent import McpServer
+from moot.types.canonical import Json, JsonObject
 from moot.types.context import RunContext
 from moot.types.exchange import Ended, Failure
-from moot.types.message import Message
+from moot.types.message import Message, Part
 from moot.types.run import RunOutcome, RunRequest
+
+_TEXTS = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
+
+
+async def content_of(context: RunContext, text: str, parts: Sequence[Part], takes: JsonObject) -> list[Json]:
+    """Return the content blocks. `takes` are the agent's `promptCapabilities`; a file that it can't accept is described in text."""
+    made: list[Json] = [{"type": "text", "text": text}]
+    for part in parts:
+        if part.get("type") == "file":
+            made.append(await _file(context, part, takes))
+    return made
+
+
+async def _file(context: RunContext, part: Part, takes: JsonObject) -> Json:
+    url, media_type = str(part.get("url", "")), str(part.get("mediaType", "application/octet-stream"))
+    name = str(part.get("filename") or "file")
+    if url.startswith(("http://", "https://")):
+        return {"type": "resource_link", "uri": url, "name": name, "mimeType": media_type}
+    data = await _data(context, url)
+    if data is None:
+        return {"type": "text", "text": f"[{name}: {media_type}, is not available any more]"}
+    kind = media_type.partition("/")[0]
+    if kind in ("image", "audio") and takes.get(kind) is True:
+        return {"type": kind, "mimeType": media_type, "data": b64encode(data).decode()}
+    if media_type.startswith(_TEXTS):
+        words = data.decode("utf-8", "replace")
+        if takes.get("embeddedContext") is True:
+            return {"type": "resource", "resource": {"uri": f"file:///{name}", "mimeType": media_type, "text": words}}
+        return {"type": "text", "text": f"{name}:\n{words}"}
+    if takes.get("embeddedContext") is True and kind not in ("image", "audio"):
+        return {"type": "resource", "resource": {"uri": f"file:///{name}", "mimeType": media_type, "blob": b64encode(data).decode()}}
+    return {"type": "text", "text": f"[{name}: {media_type}, not shown: this agent does not take it]"}
+
+
+async def _data(context: RunContext, url: str) -> bytes | None:
+    """Return the bytes of a `blob:` or `data:` URL, or None for a broken one."""
+    if url.startswith("blob:"):
+        try:
+            return await context.ports.blobs.get(url.removeprefix("blob:"))
+        except MootError:
+            return None
+    head, comma, body = url.partition(",")
+    if not head.startswith("data:") or not comma:
+        return None
+    if not head.endswith(";base64"):
+        return unquote_to_bytes(body)
+    try:
+        return b64decode(body)
+    except (NotBase64, ValueError):
+        return None
+
+
+def mcp_entry(server: McpServer) -> JsonObject:
+    """Return one entry of `mcpServers`."""
+    if server.command:
+        command = shutil.which(server.command) or server.command  # the protocol requires an absolute path
+        return {"name": server.name, "command": command, "args": list(server.args), "env": _pairs(server.env)}
+    return {"type": server.protocol, "name": server.name, "url": server.url, "headers": _pairs(server.headers)}
+
+
+def _pairs(values: Mapping[str, str]) -> list[Json]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
 
 OPTIONS = ("mode", "model", "patience")
 WAY_OUT = (
@@ -61,7 +124,7 @@ class Acp:
         last = ""
         """The session of the previous turn, which the next one continues."""
 
-        async def talk(said: Said) -> RunOutcome:
+        async def talk(said: TurnInput) -> RunOutcome:
             nonlocal last
             leg = _Leg(self._agent, request, context, said, last)
             outcome = await leg.run()
@@ -74,7 +137,7 @@ class Acp:
 class _Leg:
     """One turn: a process from start to end."""
 
-    def __init__(self, agent: AcpAgent, request: RunRequest, context: RunContext, said: Said, session: str) -> None:
+    def __init__(self, agent: AcpAgent, request: RunRequest, context: RunContext, said: TurnInput, session: str) -> None:
         self._agent = agent
         self._request = request
         self._context = context
@@ -99,7 +162,7 @@ class _Leg:
         try:
             argv, cwd, keeps = self._launch.command, directory_of(self._request), (*self._agent.keeps, *WAY_OUT)
             async with Program(argv, cwd=cwd, env=self._launch.env, hint=self._agent.install, keeps=keeps) as program:
-                await note_child(self._context, self._said.number, program.child)
+                await record_child(self._context, self._said.number, program.child)
                 failure = await self._converse(program, turn, wanted)
             ended = "eof" if failure is None else "cut"
         except MootError as error:
@@ -109,7 +172,7 @@ class _Leg:
             ending = await turn.close(ended, failure)
         return outcome_of(ending)
 
-    async def _session_options(self) -> Wanted:
+    async def _session_options(self) -> SessionOptions:
         """Return the requested session. From here on it is known which messages it lacks."""
         known_session = None if self.session else await self._context.session()
         if known_session is not None and not known_session.moved:
@@ -117,13 +180,13 @@ class _Leg:
         patience = self._request.agent.options.get("patience", 120)
         if isinstance(patience, bool) or not isinstance(patience, int | float) or patience <= 0:
             raise ConfigError(f"agents.{self._request.agent.name}.options.patience is {patience!r}; expected seconds, as in 120")
-        return Wanted(
+        return SessionOptions(
             str(directory_of(self._request)),
             self.session,
             planning=self._context.mode == "plan",
             mode=text_of(self._request, "mode"),
             model=self._model(),
-            servers=tuple(map(handed, self._request.servers)),
+            servers=tuple(map(mcp_entry, self._request.servers)),
             patience=float(patience),
         )
 
@@ -132,11 +195,11 @@ class _Leg:
         wanted = self._request.run.model or text_of(self._request, "model") or self._request.agent.model
         return "" if wanted in _TYPES else wanted.rpartition("@")[0] or wanted
 
-    async def _converse(self, program: Program, turn: Turn, wanted: Wanted) -> Failure | None:
+    async def _converse(self, program: Program, turn: Turn, wanted: SessionOptions) -> Failure | None:
         """Send the prompt and serve requests until the answer is complete. Return why it is not, or None."""
         async with anyio.create_task_group() as group:
             terminals = Terminals(group)
-            serving = Serving(turn, self._request.conversation, directory_of(self._request), terminals)
+            serving = RequestHandler(turn, self._request.conversation, directory_of(self._request), terminals)
             link = Link(program, turn, serving)
             group.start_soon(link.pump, group)
             try:
@@ -149,20 +212,20 @@ class _Leg:
                 await terminals.close()
                 group.cancel_scope.cancel()
 
-    async def _ask(self, link: Link, wanted: Wanted) -> Failure | None:
+    async def _ask(self, link: Link, wanted: SessionOptions) -> Failure | None:
         try:
             opened = await prepare(link, self._agent, wanted)
             self.session = opened.session
             await self._context.set_session(opened.session)
             unseen = await self._earlier_messages() if opened.fresh else self._unseen
-            words = told(unseen, self._said.text)
+            words = with_history(unseen, self._said.text)
             if opened.fresh:  # the protocol has no field for instructions
                 agent = self._request.agent
                 words = "\n\n".join(filter(None, (agent.instructions, agent.rules, words)))
             prompt = await content_of(self._context, words, self._said.parts, opened.takes)
             await link.request("session/prompt", {"sessionId": opened.session, "prompt": prompt})
         except RpcRefused as error:
-            return Failure.of(refused(error, "answer", self._agent, None))
+            return Failure.of(refusal_error(error, "answer", self._agent, None))
         except FenceLost:
             raise
         except MootError as error:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from moot.agents.outside.options import Launch
 from moot.errors import ConfigError
-from moot.types.agent import Mode
+from moot.types.agent import McpServer, Mode
 from moot.types.canonical import JsonObject, dumps
-from moot.types.mcp import McpServer
 from moot.types.run import RunRequest
 
 INSTALL = "pip install 'moot[claude]'"
@@ -34,7 +33,7 @@ _EFFORTS = frozenset({"low", "medium", "high", "max"})
 
 
 @dataclass(frozen=True, slots=True)
-class Begins:
+class SessionStart:
     """The start of a turn: a new session, an existing one, or a fork of one."""
 
     session: str = ""
@@ -57,7 +56,7 @@ def program() -> str:
     return other
 
 
-def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: Begins, *, serves: bool) -> tuple[str, ...]:
+def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: SessionStart, *, serves: bool) -> tuple[str, ...]:
     """Return the whole command line. `serves` means that moot provides tools."""
     words = [*launch.command, *_SPOKEN, "--permission-mode", MODES[mode]]
     if model := model_of(request):
@@ -82,7 +81,7 @@ def arguments_of(request: RunRequest, launch: Launch, mode: Mode, begins: Begins
     return tuple(words)
 
 
-def handed(servers: Sequence[McpServer]) -> JsonObject:
+def mcp_config(servers: Sequence[McpServer]) -> JsonObject:
     """Return MCP servers in Claude Code's form."""
     return {
         server.name: {"type": "stdio", "command": server.command, "args": list(server.args), "env": dict(server.env)}

@@ -1,15 +1,49 @@
-"""Permission requests of Claude Code as calls for moot's policy and the user, and the responses in its form."""
+"""Permission requests and questions of Claude Code as calls for moot's policy and the user, and the responses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from moot.tools.schema import subject_of
+from moot.types.approval import Effect, Option, OutsideAnswer, OutsideCall
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
-from moot.types.effect import Effect
-from moot.types.outside import Option, OutsideAnswer, OutsideCall
 from moot.types.tool import Tool
+
+
+def with_questions(call: OutsideCall, request: JsonObject) -> OutsideCall:
+    """Return the call with its questions in moot's form."""
+    questions: list[Json] = []
+    for question in _questions(request):
+        offered = question.get("options")
+        options: list[Json] = [
+            {"label": str(option.get("label", "")), "description": str(option.get("description", ""))}
+            for option in (offered if isinstance(offered, list) else [])
+            if isinstance(option, dict)
+        ]
+        header, text = str(question.get("header") or "Question"), str(question.get("question", ""))
+        questions.append({"header": header, "text": text, "options": options, "multiple": question.get("multiSelect") is True})
+    return replace(call, questions=questions, editable=False)
+
+
+def answers_to(request: JsonObject, answer: OutsideAnswer) -> JsonObject:
+    """Return the answers, keyed by the questions' texts."""
+    if not answer.approved:
+        return {"behavior": "deny", "message": answer.reason or "The user did not answer."}
+    replies = answer.value if isinstance(answer.value, list) else []
+    answers: JsonObject = {}
+    for question, reply in zip(_questions(request), replies, strict=False):
+        texts = [str(text) for text in reply] if isinstance(reply, list) else [str(reply)]
+        answers[str(question.get("question", ""))] = ", ".join(texts) or "(no answer)"
+    arguments = request.get("input")
+    return {"behavior": "allow", "updatedInput": {**(arguments if isinstance(arguments, dict) else {}), "answers": answers}}
+
+
+def _questions(request: JsonObject) -> list[JsonObject]:
+    arguments = request.get("input")
+    questions = arguments.get("questions") if isinstance(arguments, dict) else None
+    return [question for question in questions if isinstance(question, dict)] if isinstance(questions, list) else []
+
 
 QUESTION = "AskUserQuestion"
 _YES, _NO = Option("yes", "Yes", "allow_once"), Option("no", "No", "reject_once")

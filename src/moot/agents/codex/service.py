@@ -1,20 +1,299 @@
-"""The agent service `codex`."""
+"""The agent service `codex`: one turn from the handshake and its session to its end."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from moot.agents.codex.talking import Plan, Talk
-from moot.agents.outside.leg import Said, run_leg
+import anyio
+from anyio.abc import TaskGroup
+
+from moot import __version__
+from moot.agents.codex.approvals import approval_request, item_asked
+from moot.agents.outside.leg import TurnInput, outcome_of, record_child, run_leg
 from moot.agents.outside.options import Launch, choice_of, directory_of, launch_of
 from moot.agents.outside.process import Program
-from moot.types.agent import Mode
-from moot.types.canonical import JsonObject
+from moot.agents.outside.prompts import LIMIT, PromptContent, prompt_content, with_history
+from moot.agents.outside.rpc import METHOD_NOT_FOUND, Incoming, Rpc, RpcRefused
+from moot.agents.outside.turn import Turn, unavailable_note
+from moot.convert.agents.codex import CodexAppServer, call_id
+from moot.convert.vendor import as_list, as_object, as_text
+from moot.errors import MootError, ProviderError
+from moot.types.agent import McpServer, Mode
+from moot.types.approval import Session
+from moot.types.canonical import Json, JsonObject
 from moot.types.context import RunContext
+from moot.types.exchange import Ended, Failure
+from moot.types.message import Message
 from moot.types.run import RunOutcome, RunRequest
+
+HANDSHAKE = 60.0
+"""Seconds for a response to our requests: Codex responds at once and works afterwards."""
+_CONNECTING = 30.0
+"""Seconds to wait for MCP servers."""
+INTERRUPT = 1.0
+"""Seconds that Codex has to stop after an interrupt."""
+
+_ANSWERS: dict[str, Json] = {
+    "mcpServer/elicitation/request": {"action": "decline", "content": None},
+    "item/tool/requestUserInput": {"answers": {}},
+    "execCommandApproval": {"decision": "denied"},
+    "applyPatchApproval": {"decision": "denied"},
+}
+"""Requests that moot can't show to a user, and the refusal in each one's form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The parameters of a run."""
+
+    directory: str
+    model: str
+    """Empty for Codex's default."""
+    effort: str
+    sandbox: str
+    approval: str
+    instructions: str
+    schema: JsonObject | None = None
+    servers: tuple[McpServer, ...] = ()
+
+    def session(self) -> JsonObject:
+        """Return the parameters for starting, resuming and forking a session."""
+        facts: JsonObject = {"cwd": self.directory, "sandbox": self.sandbox, "approvalPolicy": self.approval}
+        if self.model:
+            facts["model"] = self.model
+        if self.instructions:
+            facts["developerInstructions"] = self.instructions
+        if self.servers:
+            facts["config"] = {"mcp_servers": {server.name: _server_config(server) for server in self.servers}}
+        return facts
+
+    def asked(self) -> JsonObject:
+        """Return the parameters of each turn, except its input."""
+        facts: JsonObject = {}
+        if self.effort:
+            facts["effort"] = self.effort
+        if self.schema is not None:
+            facts["outputSchema"] = self.schema
+        return facts
+
+
+class CodexTurn:
+    """One turn; use it once. Every line is recorded in the log, whatever happens to it."""
+
+    def __init__(self, request: RunRequest, context: RunContext, program: Program, plan: Plan, said: TurnInput) -> None:
+        self._request = request
+        self._context = context
+        self._program = program
+        self._plan = plan
+        self._said = said
+        self._rpc = Rpc(self._send, envelope={})
+        self._items: dict[str, JsonObject] = {}
+        self._pending: dict[str, anyio.CancelScope] = {}
+        """Pending decisions by the id of the request: Codex may continue without an answer."""
+        self._servers: dict[str, str] = {}
+        """MCP server → its startup status."""
+        self._news = anyio.Event()
+        """Set and replaced with each change of a status."""
+        self._over = anyio.Event()
+        self._cut: ProviderError | None = None
+        self._ids = ("", "")
+        """Ids of its session and turn, once they have started."""
+        self._turn: Turn
+
+    async def hold(self) -> RunOutcome:
+        """Run the turn and return its outcome. If cancelled, ask Codex to stop first."""
+        prompt = await prompt_content(self._context, self._said.parts)
+        self._turn = await Turn.begin(
+            self._request, self._context, CodexAppServer(), number=self._said.number, prompt=prompt.text.encode(), model=self._plan.model
+        )
+        ended: Ended = "cancelled"
+        failure: Failure | None = None
+        try:
+            await record_child(self._context, self._said.number, self._program.child)
+            await self._work(prompt)
+            ended = "eof"
+        except ProviderError as error:
+            ended, failure = "cut", Failure.of(error)
+        except anyio.get_cancelled_exc_class():
+            await self._interrupt()
+            raise
+        finally:
+            await self._turn.close(ended, failure)
+        assert self._turn.ending is not None
+        return outcome_of(self._turn.ending)
+
+    async def _work(self, prompt: PromptContent) -> None:
+        """Run the turn. Raise ProviderError if it did not reach its end, and exception groups with errors of the store."""
+        failed: ProviderError | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._listen, group)
+            try:
+                await self._speak(prompt)
+            except ProviderError as error:
+                failed = error
+            group.cancel_scope.cancel()
+        if failed is not None:
+            raise failed
+
+    # ── what we say ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _send(self, line: bytes) -> None:
+        await self._turn.record_sent(line)
+        await self._program.write(line)
+
+    async def _speak(self, prompt: PromptContent) -> None:
+        about: JsonObject = {"name": "moot", "title": "moot", "version": __version__}
+        await self._rpc.request("initialize", {"clientInfo": about, "capabilities": None}, seconds=HANDSHAKE)
+        await self._rpc.notify("initialized")
+        session, unseen = await self._open_session()
+        await self._context.set_session(session)
+        text = with_history(unseen, prompt.text)
+        pictures: list[Json] = [{"type": "image", "url": url} for url in prompt.pictures]
+        pieces: list[Json] = [{"type": "text", "text": text, "text_elements": []}, *pictures]
+        self._ids = (session, "")
+        await self._connected()
+        started = await self._rpc.request("turn/start", {"threadId": session, "input": pieces, **self._plan.asked()}, seconds=HANDSHAKE)
+        self._ids = (session, as_text(as_object(as_object(started).get("turn")).get("id")))
+        await self._over.wait()
+        if self._cut is not None:
+            raise self._cut
+
+    async def _open_session(self) -> tuple[str, Sequence[Message]]:
+        """Return the session to continue, and the messages that it lacks."""
+        known = await self._context.session()
+        if known is not None:
+            try:
+                return await self._known(known), known.unseen
+            except RpcRefused:
+                pass  # it no longer exists or can't be forked: start a new one with the whole history
+        started = await self._rpc.request("thread/start", self._plan.session(), seconds=HANDSHAKE)
+        before = list(await self._context.history(LIMIT // 4))
+        if before and before[-1].role == "user":
+            before.pop()
+        return _id_of(started), before if self._said.number == 1 else ()
+
+    async def _known(self, session: Session) -> str:
+        facts: JsonObject = {"threadId": session.id, "excludeTurns": True, **self._plan.session()}
+        if not session.moved:
+            return _id_of(await self._rpc.request("thread/resume", facts, seconds=HANDSHAKE))
+        steps = as_list(session.last.metadata.get("steps"))
+        turn = as_text(as_object(steps[-1]).get("turn_id")) if steps else ""
+        return _id_of(await self._rpc.request("thread/fork", {**facts, "lastTurnId": turn or None}, seconds=HANDSHAKE))
+
+    # ── what it says ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _listen(self, group: TaskGroup) -> None:
+        """Record and handle every line until the end."""
+        try:
+            await self._read(group)
+            raise self._program.died("exited before its answer was complete", await self._program.ended())
+        except ProviderError as error:
+            self._cut = error
+            self._rpc.fail(error)
+            self._over.set()
+            self._news.set()
+
+    async def _read(self, group: TaskGroup | None) -> None:
+        async with aclosing(self._program.reads()) as reads:
+            async for lines in reads:
+                await self._turn.record_received(*lines)
+                for line in lines:
+                    if (incoming := self._rpc.take(line)) is not None:
+                        self._heed(incoming, group)
+                if self._over.is_set():
+                    return
+
+    def _heed(self, incoming: Incoming, group: TaskGroup | None) -> None:
+        params = incoming.params
+        if incoming.asks:
+            if group is not None:
+                group.start_soon(self._answer, incoming)
+        elif incoming.method == "item/started":
+            item = as_object(params.get("item"))
+            self._items[as_text(item.get("id"))] = item
+        elif incoming.method == "item/completed":
+            self._items.pop(as_text(as_object(params.get("item")).get("id")), None)
+        elif incoming.method == "mcpServer/startupStatus/updated":
+            self._server(as_text(params.get("name")), params, group)
+        elif incoming.method == "serverRequest/resolved":
+            scope = self._pending.get(str(params.get("requestId")))
+            if scope is not None:
+                scope.cancel()
+        elif incoming.method == "turn/completed" and params.get("threadId") == self._ids[0]:
+            self._over.set()
+
+    def _server(self, name: str, params: JsonObject, group: TaskGroup | None) -> None:
+        self._servers[name] = as_text(params.get("status"))
+        if self._servers[name] == "failed" and group is not None:
+            group.start_soon(self._context.append, unavailable_note(name, as_text(params.get("error"))))
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def _connected(self) -> None:
+        """Wait for the provided servers: one that is not ready before the model call is missing in this turn."""
+        names = [server.name for server in self._plan.servers]
+        with anyio.move_on_after(_CONNECTING):
+            while any(self._servers.get(name, "starting") == "starting" for name in names) and not self._over.is_set():
+                await self._news.wait()
+
+    async def _answer(self, incoming: Incoming) -> None:
+        item = item_asked(incoming.params, self._items)
+        request = approval_request(incoming.method, incoming.params, self._items.get(item, {}), call_id(self._turn.state, item))
+        if request is None:
+            await self._answer_alone(incoming)
+            return
+        with anyio.CancelScope() as scope:
+            self._pending[str(incoming.id)] = scope
+            answer = await self._context.decide(request.call)
+            del self._pending[str(incoming.id)]
+            await self._reply(incoming, request.reply(answer))
+
+    async def _reply(self, incoming: Incoming, result: Json) -> None:
+        try:
+            await self._rpc.reply(incoming, result)
+        except ProviderError:
+            return  # it has exited, which the reader reports
+
+    async def _answer_alone(self, incoming: Incoming) -> None:
+        if incoming.method in _ANSWERS:
+            await self._reply(incoming, _ANSWERS[incoming.method])
+        else:
+            await self._rpc.refuse(incoming, METHOD_NOT_FOUND, f"unknown method {incoming.method}")
+
+    async def _interrupt(self) -> None:
+        """Ask it to stop by itself; what it still sends is recorded."""
+        session, turn = self._ids
+        with anyio.CancelScope(shield=True), anyio.move_on_after(INTERRUPT):
+            try:
+                if turn and not self._over.is_set():
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(self._read, None)
+                        await self._rpc.request("turn/interrupt", {"threadId": session, "turnId": turn})
+            except BaseExceptionGroup as errors:
+                if errors.split(MootError)[1] is not None:
+                    raise
+                # it has exited
+
+
+def _id_of(begun: Json) -> str:
+    """Return the session's id. Raise ProviderError if the response has none."""
+    id = as_text(as_object(as_object(begun).get("thread")).get("id"))
+    if not id:
+        raise ProviderError("Codex did not start a session, or its response has an unknown form", kind="protocol")
+    return id
+
+
+def _server_config(server: McpServer) -> JsonObject:
+    """Return an MCP server in the form of Codex's configuration."""
+    if server.command:
+        return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
+    return {"url": server.url, "http_headers": dict(server.headers)}
+
 
 HINT = "npm install --global @openai/codex"
 NEEDS = (
@@ -47,9 +326,9 @@ class Codex:
         launch = launch_of(request, ("codex",), known=("sandbox", "approval"))
         plan = await _plan(request, context)
 
-        async def talk(said: Said) -> RunOutcome:
+        async def talk(said: TurnInput) -> RunOutcome:
             async with _program(launch, request) as program:
-                return await Talk(request, context, program, plan, said).hold()
+                return await CodexTurn(request, context, program, plan, said).hold()
 
         return await run_leg(request, context, talk)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from moot.types.approval import Option, OptionKind, OutsideAnswer
 from moot.types.canonical import Json
-from moot.types.outside import Option, OptionKind, OutsideAnswer
 
 YES_NO = (Option("yes", "Yes", "allow_once"), Option("no", "No", "reject_once"))
 """For an agent that offers no options."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from moot.convert.cutting import Cut
+from moot.convert.exchanges import InterruptedExchange
 from moot.guard.processes import Child, kill_leftover
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
@@ -18,15 +18,15 @@ from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Ending, ExchangeOptions, Failure
 from moot.types.ids import exchange_id
-from moot.types.part import Part, text_of
+from moot.types.message import Part, text_of
 from moot.types.run import RunOutcome, RunRequest
-from moot.types.store import CloseExchange, Took
+from moot.types.store import CloseExchange, HandleInbox
 
 CUT_OFF = "the agent was interrupted and is not run again automatically, because what it has done is unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TurnInput:
     """The input of a turn."""
 
     parts: tuple[Part, ...]
@@ -39,7 +39,7 @@ class Said:
         return text_of(self.parts)
 
 
-Talk = Callable[[Said], Awaitable[RunOutcome]]
+RunTurn = Callable[[TurnInput], Awaitable[RunOutcome]]
 """Callback that runs one turn to its end, with exchange and process. A MootError or a failed outcome ends the run."""
 
 
@@ -48,21 +48,21 @@ def key_of(number: int) -> str:
     return f"agent:{number}"
 
 
-async def run_leg(request: RunRequest, context: RunContext, talk: Talk) -> RunOutcome:
+async def run_leg(request: RunRequest, context: RunContext, talk: RunTurn) -> RunOutcome:
     """Run all turns that are needed, from the journal's position on."""
     number = 0
     outcome = RunOutcome("finished")
     while True:
         number += 1
         standing = context.standing(key_of(number))
-        parts = await _said(context, first=number == 1)
+        parts = await _turn_parts(context, first=number == 1)
         if standing == "new" and not parts and number > 1:
             return outcome
         if standing == "begun":
             await _close_what_was_cut(request, context, number)
-        said = Said(parts, number)
+        said = TurnInput(parts, number)
 
-        async def work(said: Said = said) -> Result:
+        async def work(said: TurnInput = said) -> Result:
             return Result(_json_of(await talk(said)))
 
         result = await context.once(key_of(number), idempotent=False, work=work, body={"turn": number})
@@ -75,7 +75,7 @@ async def run_leg(request: RunRequest, context: RunContext, talk: Talk) -> RunOu
             return outcome
 
 
-async def note_child(context: RunContext, number: int, child: Child) -> None:
+async def record_child(context: RunContext, number: int, child: Child) -> None:
     """Record the turn's process in the journal, so that it can be killed after a crash of moot."""
     await context.append(Event("journal", key=f"{key_of(number)}.0", body={"pgid": child.group, "started": child.started}), sync=True)
     point("agent.noted")
@@ -88,7 +88,7 @@ def outcome_of(ending: Ending) -> RunOutcome:
     return RunOutcome("finished", ending.finish_reason)
 
 
-async def _said(context: RunContext, *, first: bool) -> tuple[Part, ...]:
+async def _turn_parts(context: RunContext, *, first: bool) -> tuple[Part, ...]:
     """Return the turn's input: the prompt, or unanswered messages since the last step."""
     if first:
         prompts = [message for message in await context.history(1) if message.role == "user"]
@@ -117,7 +117,7 @@ async def _take_steers(context: RunContext) -> None:
     for item in items:
         body = item.body if isinstance(item.body, dict) else {}
         chunks.append({"type": "steering-message", "id": str(body.get("id", f"steer-{item.no}")), "parts": body.get("parts", [])})
-    await context.append(Event("chunks", tuple(chunks)), changes=(Took(max(item.no for item in items)),), sync=True, fold=True)
+    await context.append(Event("chunks", tuple(chunks)), changes=(HandleInbox(max(item.no for item in items)),), sync=True, fold=True)
 
 
 def _json_of(outcome: RunOutcome) -> JsonObject:
@@ -146,7 +146,7 @@ async def _close_what_was_cut(request: RunRequest, context: RunContext, number: 
     started = next((event.body for event in events if event.phase == "start" and isinstance(event.body, dict)), None)
     if started is None:
         return
-    cut = Cut(exchange, str(started.get("converter")), _options(number, started.get("options")))
+    cut = InterruptedExchange(exchange, str(started.get("converter")), _options(number, started.get("options")))
     for event in events:
         cut.take(event)
     if cut.is_open:

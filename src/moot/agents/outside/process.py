@@ -12,8 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from moot.errors import ConfigError, ProviderError
-from moot.guard.environment import child_environment
-from moot.guard.processes import Child, spawn
+from moot.guard.processes import Child, child_environment, spawn
 from moot.guard.terminal import clean
 
 READ = 256 * 1024

@@ -1,13 +1,68 @@
-"""Prompts for agents: text, and images as `data:` URLs."""
+"""Prompts for agents: text, images as `data:` URLs, and earlier messages for a session that lacks them."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from moot.convert.fold import in_history
 from moot.errors import MootError
+from moot.types.canonical import dumps
 from moot.types.context import RunContext
-from moot.types.part import Part
+from moot.types.message import Message, Part, is_tool, text_of, tool_name
+
+LIMIT = 60_000
+"""Maximum number of characters of earlier messages; the oldest are omitted first."""
+PIECE = 2_000
+"""Maximum number of characters of a call's arguments or output."""
+
+_BEFORE = "Earlier messages of this conversation, which you have not seen yet:"
+_NOW = "End of the earlier messages. The new message:"
+_LEFT_OUT = "[earlier messages omitted]"
+
+
+def with_history(messages: Sequence[Message], prompt: str, *, limit: int = LIMIT) -> str:
+    """Return the prompt with the earlier messages as text; the prompt alone if there are none."""
+    texts: list[str] = []
+    left = limit
+    for message in reversed(messages):
+        text = _message(message)
+        if len(text) > left:
+            texts.append(_LEFT_OUT if texts else f"{_LEFT_OUT}\n{text[-left:]}")
+            break
+        if text:
+            texts.append(text)
+            left -= len(text)
+    return "\n\n".join([_BEFORE, *reversed(texts), _NOW, prompt]) if texts else prompt
+
+
+def _message(message: Message) -> str:
+    if message.role == "user":
+        body, who = text_of(message.parts), "User"
+    else:
+        body = "\n".join(text for part in in_history(message.parts) if (text := _part(part)))
+        agent = message.metadata.get("agent")
+        who = "System" if message.role == "system" else f"Assistant ({agent})" if isinstance(agent, str) else "Assistant"
+    return f"{who}: {body}" if body else ""
+
+
+def _part(part: Part) -> str:
+    if part.get("type") == "text":
+        return str(part.get("text", ""))
+    if not is_tool(part):
+        return ""
+    output = part.get("errorText") or part.get("output") or part.get("state")
+    return f"[called {tool_name(part)} with {_short(part.get('input'))}: {_short(output)}]"
+
+
+def _short(value: object) -> str:
+    try:
+        text = value if isinstance(value, str) else dumps(value).decode()
+    except ValueError:
+        text = "?"
+    return text if len(text) <= PIECE else f"{text[: PIECE // 2]} […] {text[-PIECE // 2 :]}"
+
 
 _TEXT = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
 _LONGEST = 200_000
@@ -15,14 +70,14 @@ _LONGEST = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PromptContent:
     """The text, and the images in order."""
 
     text: str
     pictures: tuple[str, ...] = ()
 
 
-async def told_parts(context: RunContext, parts: tuple[Part, ...]) -> Told:
+async def prompt_content(context: RunContext, parts: tuple[Part, ...]) -> PromptContent:
     """Convert the parts of a prompt: text files are included, files other than images are only named."""
     words: list[str] = []
     pictures: list[str] = []
@@ -31,7 +86,7 @@ async def told_parts(context: RunContext, parts: tuple[Part, ...]) -> Told:
             words.append(str(part.get("text", "")))
         elif part.get("type") == "file":
             await _file(context, part, words, pictures)
-    return Told("\n\n".join(word for word in words if word), tuple(pictures))
+    return PromptContent("\n\n".join(word for word in words if word), tuple(pictures))
 
 
 async def _file(context: RunContext, part: Part, words: list[str], pictures: list[str]) -> None:

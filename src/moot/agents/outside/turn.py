@@ -3,23 +3,45 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
 
-from moot.agents.outside.servers import hiding
+from moot.guard.secrets import HIDDEN, SHORTEST
 from moot.types import chunk
-from moot.types.canonical import Json, JsonObject
+from moot.types.agent import McpServer
+from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.context import RunContext
 from moot.types.crash import point
 from moot.types.event import SENT, Event, Raw
 from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, end_body, start_body
 from moot.types.ids import exchange_id, llm_key
-from moot.types.part import is_tool
-from moot.types.provider import Hears, Translator
+from moot.types.message import is_tool
+from moot.types.provider import ReadsSentLines, Translator
 from moot.types.run import RunRequest
 from moot.types.store import CloseExchange, OpenExchange
+
+
+def unavailable_note(name: str, why: str) -> Event:
+    """Return a note in the answer that an MCP server is not available."""
+    text = f"The MCP server {name!r} can't be reached: {why}" if why else f"The MCP server {name!r} can't be reached"
+    return Event("chunks", (chunk.data("note", {"text": text}, id=f"mcp:{name}"),))
+
+
+def redactor(servers: Sequence[McpServer]) -> Callable[[bytes], bytes]:
+    """Return a function that removes the values of variables and headers from our lines, for the log."""
+    values = {value for server in servers for value in (*server.env.values(), *server.headers.values()) if len(value) >= SHORTEST}
+    secrets = [dumps(value)[1:-1] for value in sorted(values, key=len, reverse=True)]
+
+    def hidden(line: bytes) -> bytes:
+        for secret in secrets:
+            line = line.replace(secret, HIDDEN.encode())
+        return line
+
+    return hidden
+
 
 _PATIENCE = 2.0
 """Seconds that closing may take while everything else is being cancelled."""
@@ -37,10 +59,10 @@ class Turn:
         self.ending: Ending | None = None
         """Set when it is closed."""
         self._translator = translator
-        self._hears = translator if isinstance(translator, Hears) else None
+        self._hears = translator if isinstance(translator, ReadsSentLines) else None
         self._state = translator.open(exchange.options)
         self._order = anyio.Lock()
-        self._hidden = hiding(request.servers)
+        self._hidden = redactor(request.servers)
         self._began = context.ports.now()
         self._first = 0
         """Time of its first visible output; 0 if there is none yet."""

@@ -8,11 +8,10 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
-from moot.cli.arguments.parameters import Plain
 from moot.cli.arguments.parser import command_at
-from moot.cli.arguments.signatures import Argument, arguments_of
-from moot.cli.command import Command, Group
-from moot.cli.lines import Lines
+from moot.cli.arguments.signatures import Argument, Plain, arguments_of
+from moot.cli.console.lines import Lines
+from moot.cli.tree import Command, Group
 from moot.plugins.registry import attribute
 
 WIDEST = 100

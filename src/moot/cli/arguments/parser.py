@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from moot.cli.arguments.signatures import Argument, Call, arguments_of, call_arguments
-from moot.cli.command import Command, Group
-from moot.cli.tree import TREE
+from moot.cli.tree import TREE, Command, Group
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
 

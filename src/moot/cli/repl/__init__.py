@@ -1,7 +1,7 @@
 """The REPL: `moot` without a command.
 
-`conversing` opens the engine and chooses the screen (`desk`) or plain lines (`plain`). Both share the conversation (`talk`), which knows
-no terminal, and the handling of typed lines (`doing`).
+`loop` opens the engine and chooses the screen (`screen`) or plain lines (`plain`). Both share the conversation (`conversation`), which
+knows no terminal, and the handling of typed lines (`input`).
 """
 
 __all__: list[str] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, cast
 
-from moot.types.part import Part
+from moot.types.message import Part
 
 __all__ = ["Draft", "Drafts"]
 

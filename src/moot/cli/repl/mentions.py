@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moot.errors import NotFound, UsageError
+from moot.features.attachments import MAX_MEDIA, as_text, attach, read_whole
 from moot.guard.paths import Paths
 from moot.guard.roots import folders
-from moot.runtime.attaching import MAX_MEDIA, as_text, attach, read_whole
-from moot.types.part import Part, text_part
+from moot.types.message import Part, text_part
 
 __all__ = ["Mentions", "paths_of", "read_mentions"]
 

@@ -14,25 +14,22 @@ import anyio.lowlevel
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from moot.cli.output import Output
-from moot.cli.repl.answering import RunDisplay
-from moot.cli.repl.deciding import decide
-from moot.cli.repl.doing import InputHandler
+from moot.cli.console.output import Output
+from moot.cli.repl.conversation import InteractiveConversation, decide
 from moot.cli.repl.drafts import Draft, Drafts
-from moot.cli.repl.paper import Scrollback
-from moot.cli.repl.talk import InteractiveConversation
-from moot.cli.screen.terminal import look_of
+from moot.cli.repl.input import InputHandler
+from moot.cli.repl.scrollback import RunDisplay, Scrollback
+from moot.cli.terminal.look import look_of
 from moot.commands import CommandContext
 from moot.errors import MootError
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.part import Part
+from moot.types.message import Message, Part
 from moot.types.run import Run
 
 if TYPE_CHECKING:
-    from moot.cli.approving.situations import Decision
+    from moot.cli.approvals.decide import Decision
 
 __all__ = ["PlainRepl"]
 

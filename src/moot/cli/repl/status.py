@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moot.cli.screen.cells import width_of
+from moot.cli.terminal.text import width_of
 from moot.commands import CommandContext
 from moot.guard.terminal import clean
 from moot.types.agent import Mode

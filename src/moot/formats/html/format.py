@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
-from moot.formats._writing import fidelity_of
+from moot.formats.kit.fidelity import fidelity_of
 from moot.plugins import Registry
-from moot.types.format import ExportedConversation, ImportedConversation, Keeping, Written
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation
 
 __all__ = ["Html"]
 
@@ -23,7 +23,7 @@ class Html:
     version = 1
     suffix = ".html"
     words = "a self-contained page to read, print and share"
-    holds: Mapping[str, Keeping] = {
+    holds: Mapping[str, FidelityLevel] = {
         **dict.fromkeys(("messages", "reasoning", "tool calls", "pictures", "times", "models", "costs", "titles", "branches"), "kept"),
         **dict.fromkeys(("files", "other parts", "usage"), "approximated"),
         "sub-agents": "kept",
@@ -36,6 +36,6 @@ class Html:
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         raise UsageError("HTML pages can't be imported.", fix="Export with `-f json` to move a conversation to another installation.")
 
-    def write(self, exported: ExportedConversation) -> Written:
+    def write(self, exported: ExportedConversation) -> ExportFile:
         page: Callable[[ExportedConversation], str] = _PAGES.load("page")
-        return Written(page(exported).encode("utf-8", "replace"), fidelity_of(exported, self.holds))
+        return ExportFile(page(exported).encode("utf-8", "replace"), fidelity_of(exported, self.holds))

@@ -1,18 +1,188 @@
-"""A message: author, time, parts, usage and cost."""
+"""A message: author, time, parts, tool calls, usage and cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from moot.formats._writing import steps_of
-from moot.formats.html.elements import Safe, element, joined, text
-from moot.formats.html.parts import part_of
-from moot.types.canonical import JsonObject
-from moot.types.message import Message
+from moot.formats.html.markup import Safe, address, block, element, joined, rendered, text
+from moot.formats.kit.fidelity import pretty, steps_of
+from moot.formats.kit.steps import decode_data_url, file_text, output_text
+from moot.types.canonical import Json, JsonObject
+from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name
 from moot.types.usage import Usage
 
-__all__ = ["first_line", "message_of", "moment", "money", "tokens"]
+__all__ = ["call", "first_line", "message_of", "moment", "money", "part_of", "tokens", "values"]
+
+
+_STATES = {
+    "output-available": ("done", "ok"),
+    "output-error": ("failed", "bad"),
+    "output-denied": ("denied", "bad"),
+    "approval-requested": ("waiting for approval", ""),
+}
+_SUMMARY_LENGTH = 200
+"""Maximum characters of a summary; the line shows as many as fit."""
+_LANGUAGES = {"command": "bash"}
+
+
+def call(part: Part, *below: Safe) -> Safe:
+    """Return the call, collapsed. `below` holds the conversations of sub-agents that it started."""
+    state, klass = _STATES.get(str(part.get("state")), ("no output", ""))
+    title = joined(
+        element("span", text(tool_name(part) or "tool"), klass="tool"),
+        element("span", text(_summary(part.get("input"))), klass="brief"),
+        element("span", text(state), klass=f"state {klass}".strip()),
+    )
+    details = [element("h3", text("Input")), *values(part.get("input"))]
+    if "output" in part:
+        details += [element("h3", text("Output")), *values(part["output"])]
+    if part.get("errorText"):
+        details += [element("h3", text("Error")), *values(part["errorText"])]
+    if part.get("state") == "output-denied":
+        details += [element("h3", text("Denied")), element("p", text(output_text(part)), dir="auto")]
+    return element("details", element("summary", title), element("div", *details, *below, klass="inside"), klass="call")
+
+
+def values(value: Json) -> list[Safe]:
+    """Return a value for people: texts under their names, everything else as JSON."""
+    if isinstance(value, str):
+        return [block(value)]
+    if isinstance(value, list) and value and all(_is_text(one) for one in value):
+        return [block(str(one["text"])) for one in value if isinstance(one, dict)]
+    texts = {name: one for name, one in value.items() if _reads_as_text(name, one)} if isinstance(value, dict) else {}
+    if not isinstance(value, dict) or not texts:
+        return [block(pretty(value), "json")]
+    rest = {name: one for name, one in value.items() if name not in texts}
+    named = len(value) > 1 or "command" not in value
+    shown = [
+        piece for name, one in texts.items() for piece in (_name(name) if named else Safe(""), block(str(one), _LANGUAGES.get(name, "")))
+    ]
+    return [*shown, block(pretty(rest), "json")] if rest else shown
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, dict) and value.get("type") == "text" and isinstance(value.get("text"), str)
+
+
+def _reads_as_text(name: str, value: Json) -> bool:
+    """Return whether JSON would hide the lines of a value."""
+    return isinstance(value, str) and (name in _LANGUAGES or "\n" in value)
+
+
+def _name(name: str) -> Safe:
+    return element("p", text(name), klass="name")
+
+
+def _summary(value: Json) -> str:
+    """Return the start of the input, which is mostly a path, a command or a question."""
+    if isinstance(value, dict):
+        value = next((one for one in value.values() if isinstance(one, str) and one.strip()), "")
+    line = " ".join(str(value or "").split())
+    return line if len(line) <= _SUMMARY_LENGTH else f"{line[: _SUMMARY_LENGTH - 1]}…"
+
+
+_BRIEF = 200
+_SIGNS = {"completed": "✓", "in_progress": "▸"}
+
+
+def part_of(part: Part, children: Mapping[str, Safe]) -> Safe:
+    """Return a part as HTML. `children` maps tool calls to the conversations of their sub-agents."""
+    kind = str(part.get("type", ""))
+    if is_tool(part):
+        below = children.get(str(part.get("toolCallId")))
+        return call(part, below) if below is not None else call(part)
+    match kind:
+        case "text":
+            content = str(part.get("text", ""))
+            return element("div", rendered(content), klass="text", dir="auto") if content.strip() else Safe("")
+        case "reasoning":
+            return _reasoning(str(part.get("text", "")), "Reasoning")
+        case "file" | "reasoning-file":
+            return _file(part)
+        case "source-url" | "source-document":
+            return _source(part)
+        case "steering-message":
+            return _steering(part, children)
+        case _:
+            return _BY_TYPE.get(kind, _other)(part)
+
+
+def _reasoning(content: str, name: str) -> Safe:
+    if not content.strip():
+        return Safe("")
+    line = " ".join(content.split())
+    brief = line if len(line) <= _BRIEF else f"{line[: _BRIEF - 1]}…"
+    title = joined(element("span", text(name), klass="tool"), element("span", text(brief), klass="brief"))
+    inside = element("div", rendered(content), klass="inside text", dir="auto")
+    return element("details", element("summary", title), inside, klass="reasoning")
+
+
+def _file(part: Part) -> Safe:
+    """Return an embedded picture or text, or the name of any other file."""
+    url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
+    name = str(part.get("filename") or media_type or "file")
+    if url.startswith("data:image/"):
+        return element("figure", element("img", src=url, alt=name, loading="lazy"), element("figcaption", text(name)))
+    if (link := address(url)) is not None:
+        return element("p", element("a", text(name), href=link, rel="noopener noreferrer nofollow", target="_blank"), klass="file")
+    data = decode_data_url(part)
+    about = text(f"{name} · {media_type} · {len(data):,} bytes" if data is not None else f"{name} · {media_type}")
+    if (content := file_text(part)) is not None:
+        inside = element("div", block(content), klass="inside")
+        return element("details", element("summary", element("span", about, klass="tool")), inside, klass="call")
+    return element("p", about, klass="file")
+
+
+def _source(part: Part) -> Safe:
+    url = str(part.get("url", ""))
+    content = text(part.get("title") or url or part.get("filename") or "a document")
+    link = address(url)
+    inside = content if link is None else element("a", content, href=link, rel="noopener noreferrer nofollow", target="_blank")
+    return element("p", text("Source: "), inside, klass="source")
+
+
+def _steering(part: Part, children: Mapping[str, Safe]) -> Safe:
+    """Return messages that the user sent during the answer."""
+    content = part.get("parts")
+    pieces = [part_of(piece, children) for piece in content if isinstance(piece, dict)] if isinstance(content, list) else []
+    return element("div", element("h3", text("Sent during the answer")), *pieces, klass="steering")
+
+
+def _note(content: str) -> Safe:
+    return element("p", text(content), klass="note", dir="auto")
+
+
+def _plan(part: Part) -> Safe:
+    """Return the entries of a plan with their status."""
+    lines = [element("li", text(f"{_SIGNS.get(entry.status, '·')} {entry.content}"), dir="auto") for entry in plan_of(part)]
+    return element("ul", *lines, klass="plan") if lines else Safe("")
+
+
+def _sub_agent(part: Part) -> Safe:
+    """Return text or reasoning of a sub-agent."""
+    words = sub_agent_words(part)
+    if words.thought:
+        return _reasoning(words.text, f"Reasoning of {words.agent}")
+    inside = element("div", rendered(words.text), klass="text", dir="auto")
+    return element("div", element("h3", text(words.agent)), inside, klass="steering") if words.text.strip() else Safe("")
+
+
+def _other(part: Part) -> Safe:
+    inside = element("div", *values(dict(part)), klass="inside")
+    return element("details", element("summary", element("span", text(part.get("type", "")), klass="tool")), inside, klass="call")
+
+
+_BY_TYPE: Mapping[str, Callable[[Part], Safe]] = {
+    "step-start": lambda _: Safe(""),
+    "data-title": lambda _: Safe(""),
+    "data-note": lambda part: _note(note_of(part)),
+    "data-attempt": lambda _: _note("The answer was interrupted here and started again."),
+    "data-plan": _plan,
+    "data-subagent": _sub_agent,
+}
+"""Parts other than text, files and tool calls, by type."""
+
 
 _AUTHORS = {"user": "You", "assistant": "Assistant", "system": "System"}
 _NANO = 1_000_000_000

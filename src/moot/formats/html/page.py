@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from moot.formats.html.elements import Safe, element, joined, text
+from moot.formats.html.markup import Safe, element, joined, text
 from moot.formats.html.messages import first_line, message_of, moment, money, tokens
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation

@@ -12,8 +12,8 @@ import aiohttp
 from anyio import to_thread
 
 from moot.errors import ProviderError
+from moot.providers.weights.files import Progress
 from moot.providers.weights.manifest import HubFile, Weights
-from moot.providers.weights.partial import Progress
 
 REACH_SECONDS = 5.0
 """Time limit for name lookup, connection and first response: an unreachable hub must not delay the next source."""

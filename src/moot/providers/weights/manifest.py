@@ -67,7 +67,7 @@ class Weights:
 
 
 DEFAULT = "qwen2.5-coder-0.5b"
-MEANING = "e5-small"
+EMBEDDING = "e5-small"
 """The model for semantic search."""
 
 _QWEN_PIECE = 89_128_960
@@ -151,7 +151,7 @@ _SMOL = Weights(
 )
 
 _E5 = Weights(
-    name=MEANING,
+    name=EMBEDDING,
     title="multilingual-e5-small (4-bit), for moot search --meaning",
     size=71_622_400,
     sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",

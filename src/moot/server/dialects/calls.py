@@ -1,29 +1,120 @@
-"""A caller's request as a run: which model or agent it means, what its history is, and where it lands."""
+"""A caller's request as a run: model or agent, history, and conversation."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from moot.convert.callers.asked import OUTPUT, Asked
-from moot.convert.callers.digests import Digests, answer_digest, digests
-from moot.convert.callers.telling import Piece
+from moot.convert.callers.pieces import Digests, Piece, answer_digest, digests
+from moot.convert.callers.request import OUTPUT, CallerRequest
 from moot.errors import Busy, ConfigError, NotFound, UsageError
 from moot.runtime.setup import find_agent, mode_of
-from moot.server.caller import Caller
-from moot.server.dialects.histories import after_run, entries_of, kept_files, stored
-from moot.server.given import Given, Place
+from moot.server.caches import Given, Place
+from moot.server.credentials import Caller
 from moot.server.state import Server
-from moot.types.canonical import JsonObject, loads_object
+from moot.types.canonical import Json, JsonObject, dumps, loads_object
 from moot.types.canonical import dumps as to_json
-from moot.types.message import Message
-from moot.types.part import Part, is_tool
-from moot.types.run import Prompt, Submitted
+from moot.types.message import Message, Part, is_tool
+from moot.types.run import Prompt, Run, Submitted
 from moot.types.served import Served
+from moot.types.store import OwnerStore
 from moot.types.token import LOCAL_USER
 
-__all__ = ["AGENT", "Call", "place", "previous"]
+__all__ = ["AGENT", "Call", "after_run", "entries_of", "kept_files", "place", "previous", "stored"]
+
+
+GROUP = 32
+"""Messages of a piece that will not change any more; what is behind the last full piece lies in pieces of one."""
+
+
+async def stored(store: OwnerStore, entries: Sequence[JsonObject]) -> tuple[str, ...]:
+    """The blobs of these entries, for `Served.history`."""
+    full = len(entries) - len(entries) % GROUP
+    groups = [entries[at : at + GROUP] for at in range(0, full, GROUP)] + [[entry] for entry in entries[full:]]
+    blobs = await store.blobs.put_all([dumps([*group]) for group in groups], "application/json")
+    return tuple(blob.sha256 for blob in blobs)
+
+
+def entries_of(messages: Sequence[Message], places: Sequence[Place | None], provider: str) -> list[JsonObject]:
+    """The entries of what the caller sent; an answer that we gave is named, so that nothing of it is lost that the caller does not see."""
+    entries: list[JsonObject] = []
+    for message, place in zip(messages, places, strict=True):
+        if place is not None:
+            entries.append(_blob_names(place.message, _outputs_of(message.parts)))
+            continue
+        entry: JsonObject = {"role": message.role, "parts": [*message.parts]}
+        if message.role == "assistant" and provider:
+            entry["metadata"] = {"provider": provider}  # whose signatures they are, as the caller says by sending them there
+        entries.append(entry)
+    return entries
+
+
+async def after_run(store: OwnerStore, run: Run, messages: Sequence[Message]) -> tuple[tuple[str, ...], list[JsonObject]]:
+    """What goes before `messages` that come behind that run's answer: blobs as they are, and the entries behind them."""
+    outputs: JsonObject = {}
+    for message in messages:
+        outputs |= _given_outputs(message.parts)
+    own: list[JsonObject] = [
+        {"role": message.role, "parts": [*parts]}
+        for message in messages
+        if (parts := [part for part in message.parts if part.get("type") != OUTPUT])
+    ]
+    last = _blob_names(run.message, outputs)
+    served = Served.of(run.settings)
+    if served is not None and served.history:
+        return served.history, [last, *own]
+    branch = await store.conversations.branch(run.conversation, head=run.message)
+    return (), [*(_blob_names(message.id, {}) for message in branch if message.id != run.message), last, *own]
+
+
+async def kept_files(store: OwnerStore, messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages with the bytes of their files in blobs. Raises UsageError for base64 that is none."""
+    return tuple([dataclasses.replace(message, parts=tuple([await _kept(store, part) for part in message.parts])) for message in messages])
+
+
+async def _kept(store: OwnerStore, part: Part) -> Part:
+    output = part.get("output")
+    if is_tool(part) and isinstance(output, dict) and isinstance(pieces := output.get("value"), list):
+        kept: list[Json] = [await _kept(store, piece) if isinstance(piece, dict) else piece for piece in pieces]
+        return {**part, "output": {**output, "value": kept}}
+    url = part.get("url")
+    if part.get("type") != "file" or not isinstance(url, str) or not url.startswith("data:"):
+        return part
+    try:
+        data = base64.b64decode(url.partition(",")[2], validate=True)
+    except binascii.Error as error:
+        raise UsageError(f"the {part.get('mediaType')} that was sent is no base64: {error}") from error
+    blob = await store.blobs.put(data, str(part.get("mediaType")))
+    return {**part, "url": f"blob:{blob.sha256}"}
+
+
+def _blob_names(message: str, outputs: JsonObject) -> JsonObject:
+    return {"message": message, "outputs": outputs} if outputs else {"message": message}
+
+
+def _outputs_of(parts: Sequence[Part]) -> JsonObject:
+    """What came of the calls of an answer that was sent back."""
+    found: JsonObject = {}
+    for part in parts:
+        for name in ("output", "errorText"):
+            if is_tool(part) and name in part:
+                found[str(part.get("toolCallId"))] = {name: part[name]}
+    return found
+
+
+def _given_outputs(parts: Sequence[Part]) -> JsonObject:
+    """The same for outputs that came alone."""
+    found: JsonObject = {}
+    for part in parts:
+        data = part.get("data")
+        if part.get("type") == OUTPUT and isinstance(data, dict):
+            found[str(data.get("toolCallId"))] = {name: value for name, value in data.items() if name != "toolCallId"}
+    return found
+
 
 AGENT = "agent:"
 """Before the name of an agent, where a model is named."""
@@ -40,7 +131,7 @@ class Call:
 
     server: Server
     caller: Caller
-    asked: Asked
+    asked: CallerRequest
     served: Served
     submitted: Submitted
     given: Given
@@ -85,7 +176,7 @@ class _Where:
     digest: str = ""
 
 
-async def place(server: Server, caller: Caller, asked: Asked, given: Given) -> Call:
+async def place(server: Server, caller: Caller, asked: CallerRequest, given: Given) -> Call:
     """Submits the call. Raises UsageError, NotFound (no such model, no such earlier answer), Busy, StoreError."""
     meant = await _meant(server, asked.model)
     known = digests(asked.messages)
@@ -133,7 +224,7 @@ async def _meant(server: Server, name: str) -> _Meant:
     return _Meant(model=str(choice.model.id), provider=choice.provider.name)
 
 
-async def _behind(caller: Caller, asked: Asked, total: str) -> _Where:
+async def _behind(caller: Caller, asked: CallerRequest, total: str) -> _Where:
     """A call that names what it goes on from: moot has the history, the caller sends what is new."""
     new = _new(asked.messages, 0)
     if asked.after:
@@ -153,7 +244,7 @@ async def _behind(caller: Caller, asked: Asked, total: str) -> _Where:
     return _Where((*blobs, *await stored(caller.store, entries)), new, conversation.id)
 
 
-async def _by_content(caller: Caller, asked: Asked, given: Given, known: Digests, provider: str) -> _Where:
+async def _by_content(caller: Caller, asked: CallerRequest, given: Given, known: Digests, provider: str) -> _Where:
     """A call that sends all there is: it goes on from the last answer in it that we gave, where that was said."""
     total = known.total
     places = [
@@ -201,7 +292,7 @@ def _output(part: Part) -> Part:
     return {"type": OUTPUT, "data": kept}
 
 
-def _served(asked: Asked, where: _Where, *, plain: bool) -> Served:
+def _served(asked: CallerRequest, where: _Where, *, plain: bool) -> Served:
     settings = asked.settings
     return Served(
         plain=plain,
@@ -218,7 +309,7 @@ def _served(asked: Asked, where: _Where, *, plain: bool) -> Served:
     )
 
 
-def _prompt(server: Server, caller: Caller, asked: Asked, meant: _Meant, served: Served, where: _Where) -> Prompt:
+def _prompt(server: Server, caller: Caller, asked: CallerRequest, meant: _Meant, served: Served, where: _Where) -> Prompt:
     settings: JsonObject = {"unattended": "deny", **served.to_settings()}
     told: JsonObject = {"effort": asked.settings.effort, "temperature": asked.settings.temperature}
     settings |= {name: value for name, value in told.items() if value is not None}

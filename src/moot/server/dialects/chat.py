@@ -8,13 +8,12 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from moot.convert.callers.chat_answer import ChatAnswer, chat_completion
-from moot.convert.callers.chat_request import read_chat
-from moot.convert.callers.telling import Change, Outcome, Piece
+from moot.convert.callers.chat import ChatAnswer, chat_completion, read_chat
+from moot.convert.callers.pieces import Change, Outcome, Piece
 from moot.server.auth import Chatter
-from moot.server.dialects.answering import Answering
+from moot.server.dialects.answers import Answering
 from moot.server.dialects.calls import Call, place
-from moot.server.dialects.routing import ANSWER, BODY, Tongue, body_of, router_of
+from moot.server.dialects.router import ANSWER, BODY, Tongue, body_of, router_of
 from moot.server.state import Here
 from moot.types.canonical import JsonObject, dumps
 

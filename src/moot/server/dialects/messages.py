@@ -8,17 +8,16 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from moot.convert.callers.messages_answer import MessagesAnswer, message_answer
-from moot.convert.callers.messages_request import read_messages
-from moot.convert.callers.telling import Change, Outcome, Piece
+from moot.convert.callers.messages import MessagesAnswer, message_answer, read_messages
+from moot.convert.callers.pieces import Change, Outcome, Piece
 from moot.convert.history import estimate
 from moot.server.auth import Chatter, Reader
-from moot.server.dialects.answering import Answering
+from moot.server.dialects.answers import Answering
 from moot.server.dialects.calls import Call, place
-from moot.server.dialects.routing import ANSWER, BODY, OBJECT, Tongue, body_of, router_of
+from moot.server.dialects.router import ANSWER, BODY, OBJECT, Tongue, body_of, router_of
 from moot.server.state import Here
 from moot.types.canonical import JsonObject, dumps
-from moot.types.part import text_part
+from moot.types.message import text_part
 
 router = router_of("message")
 

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import Query
 from starlette.responses import Response
 
-from moot.agents.known.finding import agents_here
+from moot.agents.known import available_agents
 from moot.errors import NotFound
 from moot.runtime.setup import find_agent
 from moot.server.auth import Reader
 from moot.server.dialects.calls import AGENT
-from moot.server.dialects.routing import OBJECT, router_of
+from moot.server.dialects.router import OBJECT, router_of
 from moot.server.state import Here, Server
 from moot.types.canonical import JsonObject, dumps
 
@@ -55,7 +55,7 @@ async def model(here: Here, _: Reader, model_id: str) -> Response:
 
 
 def _agents(server: Server) -> list[str]:
-    return sorted(agents_here(server.engine.runtime.settings))
+    return sorted(available_agents(server.engine.runtime.settings))
 
 
 def _model(id: str, owner: str, name: str) -> JsonObject:

@@ -8,15 +8,13 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from moot.convert.callers.responses_answer import Head, ResponsesAnswer, response_answer, response_begun
-from moot.convert.callers.responses_request import read_responses
-from moot.convert.callers.telling import Change, Outcome, Piece, pieces_of
+from moot.convert.callers.pieces import Change, Outcome, Piece, pieces_of
+from moot.convert.callers.responses import Head, ResponsesAnswer, read_responses, response_answer, response_begun
 from moot.server.auth import Chatter, Reader
-from moot.server.caller import Caller
-from moot.server.dialects.answering import Answering
+from moot.server.credentials import Caller
+from moot.server.dialects.answers import Answering, ending
 from moot.server.dialects.calls import AGENT, Call, place, previous
-from moot.server.dialects.following import ending
-from moot.server.dialects.routing import ANSWER, BODY, OBJECT, Tongue, body_of, router_of
+from moot.server.dialects.router import ANSWER, BODY, OBJECT, Tongue, body_of, router_of
 from moot.server.state import Here, Server
 from moot.types.canonical import JsonObject, dumps
 from moot.types.run import TERMINAL

@@ -1,4 +1,4 @@
-"""Bytes by their hash. What is stored must never act as our page: it comes as a file to save, in no type but its own, and sandboxed."""
+"""Blobs by hash, always served as sandboxed attachments."""
 
 from __future__ import annotations
 
@@ -10,13 +10,28 @@ from fastapi import Header, Request
 from starlette.responses import Response, StreamingResponse
 
 from moot.errors import UsageError
-from moot.server.auth import Chatter, Reader
-from moot.server.caller import Caller
+from moot.server.auth import Chatter, Reader, Router
+from moot.server.credentials import Caller
+from moot.server.models import Out
 from moot.server.problems import Problem
-from moot.server.routing import Router
 from moot.server.state import Here
-from moot.server.wire.blobs import BlobOut, blob_out
-from moot.types.blob import Blob
+from moot.types.store import Blob
+
+
+class BlobOut(Out):
+    """Bytes that are kept under their hash."""
+
+    sha256: str
+    size: int
+    media_type: str
+    url: str
+    """Where they are; also what a file part names them by."""
+
+
+def blob_out(blob: Blob) -> BlobOut:
+    """A blob as it is sent."""
+    return BlobOut(sha256=blob.sha256, size=blob.size, media_type=blob.media_type, url=f"/api/blobs/{blob.sha256}")
+
 
 router = Router(prefix="/api/blobs", tags=["blobs"])
 

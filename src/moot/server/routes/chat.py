@@ -7,18 +7,17 @@ from typing import Annotated, Any
 from fastapi import Header
 from starlette.responses import Response
 
+from moot.convert.unfold import Version
 from moot.errors import NotFound
-from moot.server.auth import Chatter, Reader
-from moot.server.caller import Caller
-from moot.server.routing import Router
+from moot.server.auth import Chatter, Reader, Router
+from moot.server.credentials import Caller
 from moot.server.state import Here, Server
-from moot.server.streams.chat import gone_on_with, open_turn
+from moot.server.streams.chat import ChatIn, Stopped, gone_on_with, open_turn
 from moot.server.streams.frames import DONE, WHOLE, ChunkFrames
+from moot.server.streams.positions import Opening, shown, waits
 from moot.server.streams.response import CHUNKS, EventStream
-from moot.server.streams.resume import Opening, shown, waits
-from moot.server.streams.scribes import MessageScribe, keep
-from moot.server.streams.view import Blobs, Version, message_view, version_of
-from moot.server.wire.chat import ChatIn, Stopped
+from moot.server.streams.view import Blobs, message_view, version_of
+from moot.server.streams.writers import MessageScribe, keep
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
 from moot.types.run import OPEN, TERMINAL

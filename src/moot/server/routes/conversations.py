@@ -1,26 +1,20 @@
-"""Conversations: the list, one of them, and what is changed about it as a whole."""
+"""Conversations: list, read, create, change, delete and fork."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from moot.convert.given import conversation_json
+from moot.convert.serialization import conversation_json
 from moot.errors import Refused, UsageError
 from moot.plugins import AGENTS
 from moot.runtime.setup import find_agent
-from moot.server.auth import Chatter, Reader
-from moot.server.caller import Caller
-from moot.server.etags import IfMatch, check_match, etag_of, tagged
-from moot.server.finding import conversation_of, live_of
-from moot.server.paging import Cursor, Limit, listed
-from moot.server.routing import Router
-from moot.server.state import Here, Server
-from moot.server.wire.base import ListOut
-from moot.server.wire.conversations import (
+from moot.server.auth import Chatter, Reader, Router
+from moot.server.credentials import Caller
+from moot.server.models import (
     ContinueIn,
     ConversationChange,
     ConversationIn,
@@ -28,12 +22,47 @@ from moot.server.wire.conversations import (
     ForkIn,
     GoingOut,
     HeadIn,
+    ListOut,
+    Out,
     conversation_out,
 )
-from moot.server.wire.forgetting import ForgottenOut
+from moot.server.resources import Cursor, IfMatch, Limit, check_match, conversation_of, etag_of, listed, live_of, tagged
+from moot.server.state import Here, Server
 from moot.types.canonical import JsonObject
 from moot.types.conversation import DEFAULT_PROJECT, Conversation
 from moot.types.ids import new_id
+
+
+class FileOut(Out):
+    """What became of a file beside the database."""
+
+    path: str
+    what: Literal["deleted", "rewritten", "left", "not reached"]
+    why: str | None
+
+
+class ForgottenOut(Out):
+    """The receipt of a purge. Times are milliseconds."""
+
+    no: int
+    kind: Literal["purge", "redact"]
+    begun_at: int
+    done_at: int | None
+    """Null while something is still to be done; the server goes on with it by itself."""
+    conversations: list[str]
+    rows: dict[str, int]
+    """By table."""
+    blobs: int
+    blob_bytes: int
+    files: list[FileOut]
+    left: list[str]
+    """What was not reached, and why."""
+    not_looked_into: list[str]
+    """Where a redaction did not look, in words."""
+    bytes_before: int
+    """Of the database."""
+    bytes_after: int
+
 
 router = Router(prefix="/api/conversations", tags=["conversations"])
 

@@ -1,27 +1,92 @@
-"""Projects: folders of conversations, what lies in their root, and where that stands in its repository."""
+"""Projects, their files and their git status."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import anyio.to_thread
 from fastapi import Query
+from pydantic import Field
 
+from moot.features.folders import GitState, candidates, files_below, git_state
 from moot.guard.paths import Paths
-from moot.runtime.files import candidates, files_below
-from moot.runtime.repository import Standing, standing
-from moot.server.auth import Chatter, Reader
-from moot.server.etags import IfMatch, check_match, etag_of
-from moot.server.paging import Cursor, Limit, listed
+from moot.server.auth import Chatter, Reader, Router
+from moot.server.models import In, ListOut, Out, shown_path
+from moot.server.resources import Cursor, IfMatch, Limit, check_match, etag_of, listed
 from moot.server.routes.conversations import check_directory
-from moot.server.routing import Router
 from moot.server.state import Here
-from moot.server.wire.base import ListOut, shown_path
-from moot.server.wire.projects import FileOut, GitOut, ProjectChange, ProjectIn, ProjectOut, project_out
 from moot.types.conversation import Project
 from moot.types.ids import new_id
+
+Text = Annotated[str, Field(max_length=100_000)]
+
+
+class ProjectOut(Out):
+    """A folder of conversations."""
+
+    id: str
+    name: str
+    description: str
+    root_path: str | None
+    """Absolute; null = none."""
+    context: str
+    rules: str
+    created_at: int
+
+
+class ProjectIn(In):
+    """A project to make."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    description: Text = ""
+    root_path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    """Absolute; needs the scope `tools`."""
+    context: Text = ""
+    rules: Text = ""
+
+
+class ProjectChange(In):
+    """What is to be changed; what is left out stays."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    description: Text | None = None
+    root_path: Annotated[str, Field(max_length=4096)] | None = None
+    """Needs the scope `tools`; empty = none any more."""
+    context: Text | None = None
+    rules: Text | None = None
+
+
+class FileOut(Out):
+    """A file of a project that could be meant."""
+
+    path: str
+    """From the project's root; a folder's ends with `/`."""
+    type: Literal["file", "folder"]
+
+
+class GitOut(Out):
+    """Where a project stands in its repository; all null outside one."""
+
+    branch: str | None
+    """Null while it is on no branch."""
+    commit: str | None
+    """Null before the first one."""
+
+
+def project_out(project: Project) -> ProjectOut:
+    """A project as it is sent."""
+    return ProjectOut(
+        id=project.id,
+        name=project.name,
+        description=project.description,
+        root_path=None if project.root_path is None else shown_path(project.root_path),
+        context=project.context,
+        rules=project.rules,
+        created_at=project.created_at,
+    )
+
 
 router = Router(prefix="/api/projects", tags=["projects"])
 
@@ -82,7 +147,7 @@ async def list_files(
 async def get_git(caller: Reader, project_id: str) -> GitOut:
     """Says which branch and commit the project's root is at. No program is run: a repository's own configuration may name some."""
     found = await caller.store.projects.get(project_id)
-    at = Standing() if found.root_path is None else await anyio.to_thread.run_sync(standing, Path(found.root_path))
+    at = GitState() if found.root_path is None else await anyio.to_thread.run_sync(git_state, Path(found.root_path))
     return GitOut(branch=at.branch, commit=at.commit)
 
 

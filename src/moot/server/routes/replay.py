@@ -1,33 +1,100 @@
-"""What was said, once more: a run's stream with its own timing."""
+"""Replays of runs, and comparisons of conversations."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from fastapi import Query
 from starlette.responses import Response
 
-from moot.convert.comparing import compared
+from moot.convert.comparison import compare_conversations
 from moot.errors import NotFound
-from moot.runtime.sides import side_of
-from moot.server.auth import Reader
-from moot.server.caller import Caller
-from moot.server.finding import conversation_of
+from moot.features.replay import side_of
+from moot.server.auth import Reader, Router
+from moot.server.credentials import Caller
+from moot.server.models import Out, UsageOut
+from moot.server.resources import conversation_of
 from moot.server.routes.chat import STREAM, Sdk
-from moot.server.routing import Router
 from moot.server.state import Here
 from moot.server.streams.frames import DONE, ChunkFrames
-from moot.server.streams.paced import ReplayStream
-from moot.server.streams.replay import ended_chunks
+from moot.server.streams.positions import ended_chunks
+from moot.server.streams.replay import ReplayStream
 from moot.server.streams.response import CHUNKS
-from moot.server.streams.scribes import keep
 from moot.server.streams.view import Blobs, version_of
-from moot.server.wire.comparing import ComparisonOut
+from moot.server.streams.writers import keep
 from moot.types import chunk
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
 from moot.types.message import Message
+
+
+class CallOut(Out):
+    """A tool call."""
+
+    name: str
+    input: str
+    """The arguments as JSON, the beginning of them."""
+    state: str
+
+
+class TookOut(Out):
+    """What something took; null = not known. Money is nano-dollars."""
+
+    usage: UsageOut
+    cost: int | None
+    ms: int | None
+
+
+class AnswerOut(TookOut):
+    """What a prompt was answered with."""
+
+    message: str
+    status: Literal["streaming", "finished", "failed", "cancelled", "interrupted"]
+    agent: str
+    model: str
+    text: str
+    tools: list[CallOut]
+
+
+class PromptsOut(Out):
+    """What was asked on either side; null = nothing."""
+
+    a: str | None
+    b: str | None
+
+
+class PairOut(Out):
+    """Prompts that belong together, with their answers."""
+
+    prompt: PromptsOut
+    a: AnswerOut | None
+    b: AnswerOut | None
+    same: bool
+    diff: list[tuple[Literal[" ", "-", "+"], str]]
+    """The texts in pieces: both have it, only a, only b."""
+
+
+class SideOut(TookOut):
+    """One of the two conversations, with its sums."""
+
+    id: str
+    title: str
+    agent: str
+    model: str
+    forked_from: str | None
+    answers: int
+    tools: int
+
+
+class ComparisonOut(Out):
+    """Two conversations side by side."""
+
+    a: SideOut
+    b: SideOut
+    same: bool
+    pairs: list[PairOut]
+
 
 router = Router(prefix="/api/conversations/{conversation_id}", tags=["replay"])
 
@@ -70,7 +137,9 @@ async def compare(
     if not other and found.forked_from is None:
         raise NotFound(f"the conversation {found.id!r} was made from no other", fix="say which with `with`")
     second = await conversation_of(caller, other or found.forked_from or "")
-    comparison = await anyio.to_thread.run_sync(compared, await side_of(caller.store, found), await side_of(caller.store, second))
+    comparison = await anyio.to_thread.run_sync(
+        compare_conversations, await side_of(caller.store, found), await side_of(caller.store, second)
+    )
     return Response(dumps(comparison), media_type="application/json")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from moot.server.streams.view import Blobs, Version, view
+from moot.convert.unfold import Version
+from moot.server.streams.view import Blobs, view
 from moot.types.canonical import JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event

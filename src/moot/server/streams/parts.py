@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from moot.errors import UsageError
-from moot.server.streams.excerpt import LINK
+from moot.server.streams.excerpts import LINK
 from moot.types.canonical import JsonObject
-from moot.types.part import Part, text_part
+from moot.types.message import Part, text_part
 from moot.types.store import Blobs
 
 __all__ = ["stored_parts"]

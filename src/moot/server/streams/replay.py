@@ -1,38 +1,85 @@
-"""A message from its beginning, for a client that joins in the middle or comes back without knowing where it was."""
+"""A run's stream replayed with its original timing."""
 
 from __future__ import annotations
 
-from moot.convert.unfold import unfold
-from moot.types.chunk import Chunk
-from moot.types.event import Event
-from moot.types.message import Message
+from contextlib import aclosing
 
-__all__ = ["ended_chunks", "is_end", "is_parked", "rest_of", "whole"]
+import anyio
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from moot.convert.unfold import Version
+from moot.features.replay import timed_events
+from moot.server.credentials import Caller
+from moot.server.state import Server
+from moot.server.streams.frames import DONE, KEEP_ALIVE, ChunkFrames, comment
+from moot.server.streams.response import CHUNKS, until_gone
+from moot.server.streams.view import Blobs
+from moot.server.streams.writers import keep
+from moot.types.run import Run
 
-def whole(message: Message) -> tuple[Chunk, ...]:
-    """The message as it stands: one `start`, each part in as few chunks as reach its state, open ones left open."""
-    return unfold(message)
-
-
-def ended_chunks(message: Message, end: Event | None) -> tuple[Chunk, ...]:
-    """A message that has ended: the same, then the end as its run's last event has it, a failed run's `error` last of all."""
-    last = end.chunks if end is not None else ()
-    closing = [chunk for chunk in last if chunk.get("type") in ("finish", "abort")]
-    errors = [chunk for chunk in last if chunk.get("type") == "error"]
-    return (*whole(message), *closing[-1:], *errors)
+__all__ = ["ReplayStream"]
 
 
-def rest_of(event: Event) -> tuple[int, int]:
-    """The position of the last chunk of an event."""
-    return (event.seq, max(len(event.chunks) - 1, 0))
+class ReplayStream(Response):
+    """Streams the events of a run from a seq on, at some speed. It ends for a client that is gone or reads nothing, and with the server."""
 
+    def __init__(self, server: Server, caller: Caller, run: Run, version: Version, *, begin: int, speed: float) -> None:
+        self.status_code = 200
+        self.background = None
+        self.init_headers(CHUNKS)
+        self._server = server
+        self._caller = caller
+        self._run = run
+        self._frames = ChunkFrames(version)
+        self._begin = begin
+        self._speed = speed
+        self._playing = anyio.CancelScope()
 
-def is_end(event: Event) -> bool:
-    """Whether this event ends its run."""
-    return event.phase == "end" and event.key == "run"
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        self._server.metrics.streams.inc()
+        try:
+            with self._server.streams.opened(self._must_end):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(until_gone, receive, group.cancel_scope)
+                    with self._playing:
+                        await self._play(send)
+                    if self._playing.cancelled_caught:
+                        await send({"type": "http.response.body", "body": comment("cut: the server stops, or the token was revoked")})
+                    group.cancel_scope.cancel()
+        finally:
+            self._server.metrics.streams.dec()
 
+    async def _play(self, send: Send) -> None:
+        async with aclosing(timed_events(self._caller.store.log, self._run, begin=self._begin, speed=self._speed)) as played:
+            async for beat in played:
+                if not await self._waited(send, beat.wait):
+                    return
+                blobs: Blobs = []
+                data = self._frames.write([beat.event], (0, 0), blobs)
+                await keep(self._caller.store.blobs, blobs)
+                if data and not await self._sent(send, data):
+                    return
+        await send({"type": "http.response.body", "body": DONE, "more_body": False})
 
-def is_parked(event: Event) -> bool:
-    """Whether the run waits behind this event."""
-    return event.kind == "meta" and isinstance(event.body, dict) and event.body.get("parked") is True
+    async def _waited(self, send: Send, seconds: float) -> bool:
+        """Whether it may go on behind the pause; in a long one the connection is kept alive."""
+        pace = self._server.streams.pace
+        while seconds > 0:
+            stretch = min(seconds, pace.beat)
+            await anyio.sleep(stretch)
+            seconds -= stretch
+            if seconds > 0 and not await self._sent(send, KEEP_ALIVE):
+                return False
+        return True
+
+    def _must_end(self) -> None:
+        if self._caller.revoked.is_set() or self._server.stopping.is_set():
+            self._playing.cancel()
+
+    async def _sent(self, send: Send, data: bytes) -> bool:
+        """False for a client that took nothing for too long."""
+        with anyio.move_on_after(self._server.streams.pace.slow) as patience:
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+        return not patience.cancelled_caught

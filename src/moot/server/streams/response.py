@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from moot.errors import MootError
 from moot.runtime.hub import Watch
-from moot.server.caller import Caller
+from moot.server.credentials import Caller
 from moot.server.state import Server
 from moot.server.streams.frames import DONE, KEEP_ALIVE, comment
 from moot.types.event import Event

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias, cast
 
-from moot.convert.versions import Version, fit
-from moot.server.streams.excerpt import Excerpt, excerpt, excerpt_text, link_of
+from moot.convert.unfold import Version, fit
+from moot.server.streams.excerpts import Excerpt, excerpt, excerpt_text, link_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import KINDS, OURS, Chunk
-from moot.types.message import Message
-from moot.types.part import Part, is_tool
+from moot.types.message import Message, Part, is_tool
 
 __all__ = ["DELTAS", "Blobs", "Version", "message_view", "part_view", "slim", "version_of", "view"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from moot.agents.outside.told import told
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.agents.outside.prompts import with_history
+from moot.types.message import Message, text_part
 
 USER = Message("1", "user", (text_part("How many files?"),))
 CALL = {"type": "tool-shell", "toolCallId": "c", "state": "output-available", "input": {"command": "ls"}, "output": "a\nb"}
@@ -12,12 +11,12 @@ ANSWER = Message("2", "assistant", (CALL, text_part("Two.")), {"agent": "codex"}
 
 
 def test_nothing_before_leaves_the_prompt_alone() -> None:
-    assert told([], "go on") == "go on"
-    assert told([Message("1", "user", ())], "go on") == "go on"
+    assert with_history([], "go on") == "go on"
+    assert with_history([Message("1", "user", ())], "go on") == "go on"
 
 
 def test_earlier_messages_and_calls_become_text() -> None:
-    assert told([USER, ANSWER], "And now?").splitlines() == [
+    assert with_history([USER, ANSWER], "And now?").splitlines() == [
         "Earlier messages of this conversation, which you have not seen yet:",
         "",
         "User: How many files?",
@@ -33,7 +32,7 @@ def test_earlier_messages_and_calls_become_text() -> None:
 
 
 def test_the_oldest_goes_first_when_it_is_too_long() -> None:
-    text = told([Message("0", "user", (text_part("old " * 100),)), USER], "now", limit=100)
+    text = with_history([Message("0", "user", (text_part("old " * 100),)), USER], "now", limit=100)
     assert "old" not in text and "[earlier messages omitted]" in text and "How many files?" in text
-    text = told([Message("0", "user", (text_part("x" * 500 + "the end"),))], "now", limit=100)
+    text = with_history([Message("0", "user", (text_part("x" * 500 + "the end"),))], "now", limit=100)
     assert "the end" in text and len(text) < 400

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from moot.cli.picking.drawing import Canvas, Line, View, column_widths, draw, truncate
-from moot.cli.picking.items import Action, Choice, Column, Item, Scope
-from moot.cli.picking.listing import Listing
+from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Scope
+from moot.cli.terminal.prompts.layout import Canvas, Line, View, column_widths, draw, truncate
+from moot.cli.terminal.prompts.listing import Listing
 
 COLUMNS = (
     Column("AGE", 6, right=True),

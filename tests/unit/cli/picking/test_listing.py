@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.picking.feeding import PageLoader
-from moot.cli.picking.items import Item
-from moot.cli.picking.listing import Listing
-from moot.cli.picking.matching import fold, matcher
+from moot.cli.terminal.prompts.items import Item
+from moot.cli.terminal.prompts.listing import Listing, PageLoader, fold, matcher
 
 
 def items(*titles: str) -> list[Item]:

@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.revising.blocks import entry_of, parts_of
-from moot.cli.revising.whole import Revision, render_conversation, revision
+from moot.cli.editing.document import entry_of, parts_of
+from moot.cli.editing.edit import Revision, render_conversation, revision
 from moot.errors import UsageError
-from moot.types.message import Message
-from moot.types.part import Part, text_of, text_part
+from moot.types.message import Message, Part, text_of, text_part
 
 TOOL: Part = {
     "type": "tool-read_file",

@@ -13,9 +13,9 @@ from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.tasklists import tasklists_plugin
 
-from moot.cli.screen.cells import width_of
-from moot.cli.screen.look import Look
-from moot.cli.screen.markdown import Markdown, draw_markdown
+from moot.cli.terminal.look import Look
+from moot.cli.terminal.text import width_of
+from moot.cli.transcript.markdown import Markdown, draw_markdown
 from moot.markup.markdown import Block, new_parser
 from moot.markup.stream import MarkdownStream, Piece
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from moot.cli.screen.cells import width_of
-from moot.cli.screen.look import Look
-from moot.cli.screen.markdown import Markdown, draw_markdown
+from moot.cli.terminal.look import Look
+from moot.cli.terminal.text import width_of
+from moot.cli.transcript.markdown import Markdown, draw_markdown
 from moot.guard.terminal import clean
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")

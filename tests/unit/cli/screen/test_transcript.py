@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from moot.cli.screen import Look, Transcript
+from moot.cli.terminal.look import Look
+from moot.cli.transcript.run import Transcript
 from moot.types.chunk import Chunk
 from moot.types.event import Event
 

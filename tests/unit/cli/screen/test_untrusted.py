@@ -5,12 +5,12 @@ import unicodedata
 
 import pytest
 
-from moot.cli.screen import Look, Transcript
+from moot.cli.terminal.look import Look
+from moot.cli.transcript.run import Transcript
 from moot.types.canonical import Json
 from moot.types.chunk import Chunk
 from moot.types.event import Event
-from moot.types.message import Message
-from moot.types.part import Part
+from moot.types.message import Message, Part
 
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 EVIL = (

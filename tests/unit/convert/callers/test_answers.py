@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.convert.callers.chat_answer import ChatAnswer, chat_completion
-from moot.convert.callers.messages_answer import MessagesAnswer, message_answer
-from moot.convert.callers.responses_answer import Head, ResponsesAnswer, response_answer
-from moot.convert.callers.telling import Outcome, Teller, joined, pieces_of
+from moot.convert.callers.chat import ChatAnswer, chat_completion
+from moot.convert.callers.messages import MessagesAnswer, message_answer
+from moot.convert.callers.pieces import Outcome, PieceReader, join_changes, pieces_of
+from moot.convert.callers.responses import Head, ResponsesAnswer, response_answer
 from moot.convert.fold import fold_parts
 from moot.types.canonical import dumps
 from moot.types.chunk import Chunk
@@ -80,23 +80,23 @@ def answers(draw: st.DrawFn) -> list[Chunk]:
 
 
 def told(chunks: list[Chunk]) -> list[Any]:
-    teller = Teller(theirs)
+    teller = PieceReader(theirs)
     return [change for chunk in chunks for change in teller.feed(chunk)] + teller.close()
 
 
 @given(answers())
 def test_the_streamed_pieces_equal_the_stored_answer(chunks: list[Chunk]) -> None:
     whole = pieces_of(fold_parts((), chunks), theirs)
-    streamed = joined(told(chunks))
+    streamed = join_changes(told(chunks))
     key = [(piece.kind, piece.text, piece.id, piece.name, piece.proof) for piece in whole]
     assert sorted((piece.kind, piece.text, piece.id, piece.name, piece.proof) for piece in streamed) == sorted(key)
 
 
 @given(answers())
 def test_a_piece_reader_returns_all_pieces_so_far(chunks: list[Chunk]) -> None:
-    teller = Teller(theirs)
+    teller = PieceReader(theirs)
     changes = [change for chunk in chunks for change in teller.feed(chunk)] + teller.close()
-    assert teller.pieces() == joined(changes)
+    assert teller.pieces() == join_changes(changes)
 
 
 @given(answers(), st.sampled_from(["stop", "length", "tool-calls", "content-filter", "other"]))
@@ -104,7 +104,7 @@ def test_chat_completions_streamed_are_the_whole_answer(chunks: list[Chunk], rea
     outcome = Outcome(reason, USAGE)
     answer = ChatAnswer("r", "m", 1, usage=True)
     frames = [*answer.begin(), *answer.tell(told(chunks)), *answer.end(outcome)]
-    whole = chat_completion("r", "m", 1, joined(told(chunks)), outcome)
+    whole = chat_completion("r", "m", 1, join_changes(told(chunks)), outcome)
     text, reasoning, calls, finish = "", "", dict[int, dict[str, str]](), None
     for frame in frames:
         for choice in frame["choices"]:
@@ -130,7 +130,7 @@ def test_messages_streamed_are_the_whole_answer(chunks: list[Chunk], thinking: b
     outcome = Outcome("stop", USAGE)
     answer = MessagesAnswer("r", "m", thinking=thinking)
     frames = [*answer.begin(), *answer.tell(told(chunks)), *answer.end(outcome)]
-    whole = message_answer("r", "m", joined(told(chunks)), outcome, thinking=thinking)
+    whole = message_answer("r", "m", join_changes(told(chunks)), outcome, thinking=thinking)
     content: list[dict[str, Any]] = []
     open_block: int | None = None
     for frame in frames:
@@ -165,7 +165,7 @@ def test_responses_streamed_are_the_whole_answer(chunks: list[Chunk]) -> None:
     head = Head("r", "m", 1)
     answer = ResponsesAnswer(head)
     frames = [*answer.begin(), *answer.tell(told(chunks)), *answer.end(Outcome("stop", USAGE))]
-    whole = response_answer(head, joined(told(chunks)), Outcome("stop", USAGE))
+    whole = response_answer(head, join_changes(told(chunks)), Outcome("stop", USAGE))
     assert [frame["sequence_number"] for frame in frames] == list(range(len(frames)))
     assert frames[-1]["type"] == "response.completed" and frames[-1]["response"] == whole
     items: dict[int, Any] = {}
@@ -205,7 +205,7 @@ def test_an_agents_own_calls_are_hidden_and_its_steps_are_separated() -> None:
         {"type": "start-step"},
         *spoken("text", "2", ["Do", "ne."]),
     ]
-    whole = chat_completion("r", "m", 1, joined(told(chunks)), Outcome())
+    whole = chat_completion("r", "m", 1, join_changes(told(chunks)), Outcome())
     assert whole["choices"][0]["message"] == {"role": "assistant", "content": "Looking.\n\nDone.", "refusal": None}
 
 
@@ -222,7 +222,7 @@ def test_an_agents_own_calls_are_hidden_and_its_steps_are_separated() -> None:
     ],
 )
 def test_finish_reasons_are_those_of_the_dialect(reason: str, calls: bool, chat: str, anthropic: str) -> None:
-    pieces = joined(told(called("a", "weather", {}, 0))) if calls else ()
+    pieces = join_changes(told(called("a", "weather", {}, 0))) if calls else ()
     assert chat_completion("r", "m", 1, pieces, Outcome(reason))["choices"][0]["finish_reason"] == chat
     assert message_answer("r", "m", pieces, Outcome(reason), thinking=False)["stop_reason"] == anthropic
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.convert.callers.chat_request import read_chat
-from moot.convert.callers.digests import answer_digest, digests
-from moot.convert.callers.messages_request import read_messages
-from moot.convert.callers.telling import Piece
+from moot.convert.callers.chat import read_chat
+from moot.convert.callers.messages import read_messages
+from moot.convert.callers.pieces import Piece, answer_digest, digests
 from moot.types.message import Message
 
 

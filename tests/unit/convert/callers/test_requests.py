@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.convert.callers.asked import OUTPUT, Asked
-from moot.convert.callers.chat_request import read_chat
-from moot.convert.callers.messages_request import read_messages
-from moot.convert.callers.responses_request import read_responses
+from moot.convert.callers.chat import read_chat
+from moot.convert.callers.messages import read_messages
+from moot.convert.callers.request import OUTPUT, CallerRequest
+from moot.convert.callers.responses import read_responses
 from moot.errors import UsageError
 from moot.types.message import Message
 
@@ -20,15 +20,15 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 READERS = {"chat": read_chat, "responses": read_responses, "messages": read_messages}
 
 
-def chat(*messages: dict[str, Any], **more: Any) -> Asked:
+def chat(*messages: dict[str, Any], **more: Any) -> CallerRequest:
     return read_chat({"model": "m", "messages": list(messages), **more})
 
 
-def responses(*items: dict[str, Any], **more: Any) -> Asked:
+def responses(*items: dict[str, Any], **more: Any) -> CallerRequest:
     return read_responses({"model": "m", "input": list(items), **more})
 
 
-def anthropic(*messages: dict[str, Any], **more: Any) -> Asked:
+def anthropic(*messages: dict[str, Any], **more: Any) -> CallerRequest:
     return read_messages({"model": "m", "max_tokens": 100, "messages": list(messages), **more})
 
 

@@ -14,10 +14,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from moot.errors import UsageError
-from moot.store.forgetting.needles import SHORTEST, Needles
-from moot.store.forgetting.patterns import bounded
+from moot.store.maintenance.purge.patterns import bounded
+from moot.store.maintenance.purge.redactor import SHORTEST, Redactor
 from moot.types.canonical import dumps, loads
-from moot.types.forgetting import MARK, Secret
+from moot.types.maintenance import REDACTION_MARK, Secret
 
 WORDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=SHORTEST, max_size=30)
 AROUND = st.text(" ,.()XYZ", max_size=20)
@@ -29,17 +29,17 @@ def test_strings_are_found_at_any_escaping_depth(secret: str, before: str, behin
     text = before + secret + behind
     for _ in range(depth):
         text = json.dumps(text, ensure_ascii=ascii)
-    found = Needles(Secret((secret,))).text(text)
+    found = Redactor(Secret((secret,))).text(text)
     for _ in range(depth):
         found = json.loads(found)
-    assert MARK in found
-    if not set(secret) & set(MARK + before + behind):
-        assert found == before + MARK + behind
+    assert REDACTION_MARK in found
+    if not set(secret) & set(REDACTION_MARK + before + behind):
+        assert found == before + REDACTION_MARK + behind
 
 
 @given(WORDS)
 def test_strings_are_found_in_urls(secret: str) -> None:
-    assert MARK in Needles(Secret((secret,))).text(f"https://host/?q={urllib.parse.quote(secret, safe='')}&x=1")
+    assert REDACTION_MARK in Redactor(Secret((secret,))).text(f"https://host/?q={urllib.parse.quote(secret, safe='')}&x=1")
 
 
 @given(st.binary(max_size=40), st.text(string.ascii_letters + "äöü €", min_size=8, max_size=30), st.binary(max_size=40), st.booleans())
@@ -47,10 +47,10 @@ def test_strings_are_found_in_base64_and_the_rest_stays(before: bytes, secret: s
     assume(secret.encode() not in before + behind)
     data = before + secret.encode() + behind
     encoded = (base64.urlsafe_b64encode(data) if url else base64.b64encode(data)).decode()
-    found = Needles(Secret((secret,))).text(f'{{"url":"data:text/plain;base64,{encoded}"}}')
+    found = Redactor(Secret((secret,))).text(f'{{"url":"data:text/plain;base64,{encoded}"}}')
     left = json.loads(found)["url"].removeprefix("data:text/plain;base64,")
     assert encoded not in found
-    assert left == MARK or secret.encode() not in base64.b64decode(left)
+    assert left == REDACTION_MARK or secret.encode() not in base64.b64decode(left)
 
 
 def wrapped(data: bytes, width: int, end: str) -> str:
@@ -74,7 +74,7 @@ LINES = st.sampled_from(["\n", "\r\n", "\n    "])
 def test_strings_are_found_in_multiline_base64(before: bytes, secret: str, behind: bytes, width: int, end: str, depth: int) -> None:
     assume(secret.encode() not in before + behind)
     text = f"Look:\n{wrapped(before + secret.encode() + behind, width, end)}\nthat is all"
-    needles = Needles(Secret((secret,)))
+    needles = Redactor(Secret((secret,)))
     for _ in range(depth):
         text = json.dumps(text)
     assert needles.spans(text)
@@ -84,7 +84,7 @@ def test_strings_are_found_in_multiline_base64(before: bytes, secret: str, behin
         found = json.loads(found)
     head, middle, tail = found.partition("Look:\n")[2].partition("\nthat is all")
     assert (tail, middle) == ("", "\nthat is all")
-    assert MARK in head or secret.encode() not in base64.b64decode(head)
+    assert REDACTION_MARK in head or secret.encode() not in base64.b64decode(head)
 
 
 @pytest.mark.parametrize("width", [0, 64])
@@ -94,16 +94,16 @@ def test_patterns_are_found_in_base64(width: int, depth: int) -> None:
     text = wrapped(data, width or 1000, "\n")
     for _ in range(depth):
         text = json.dumps(text)
-    needles = Needles(Secret(patterns=("sk-[a-z]{8,20}",)))
+    needles = Redactor(Secret(patterns=("sk-[a-z]{8,20}",)))
     found = needles.text(text)
     for _ in range(depth):
         found = json.loads(found)
-    assert base64.b64decode(found) == data.replace(b"sk-abcdefghij", MARK.encode())
+    assert base64.b64decode(found) == data.replace(b"sk-abcdefghij", REDACTION_MARK.encode())
     assert needles.spans(text)
 
 
 def test_patterns_ignore_ids_and_long_words() -> None:
-    needles = Needles(Secret(patterns=("[^A-Za-z0-9_-]{2,9}",)))
+    needles = Redactor(Secret(patterns=("[^A-Za-z0-9_-]{2,9}",)))
     text = "toolu_01A09q90qw90lq917835lq9-0193a4c5-1111-7222-8333-0123456789ab-internationalization"
     assert needles.text(text) == text
 
@@ -120,32 +120,40 @@ def test_strings_are_found_in_html(secret: str, how: str, in_json: bool) -> None
         "hexadecimal": "".join(f"&#x{ord(letter):X};" for letter in secret),
     }[how]
     text = json.dumps(text).replace("&", "\\u0026") if in_json else text
-    found = Needles(Secret((secret,))).text(text)
-    assert (json.loads(found) if in_json else found) == MARK
+    found = Redactor(Secret((secret,))).text(text)
+    assert (json.loads(found) if in_json else found) == REDACTION_MARK
 
 
 @given(WORDS, st.text(st.characters(exclude_categories=("Cs",)), max_size=200))
 def test_text_without_a_match_is_unchanged(secret: str, text: str) -> None:
-    assume(secret not in text and not Needles(Secret((secret,))).spans(text))
-    assert Needles(Secret((secret,))).text(text) == text
+    assume(secret not in text and not Redactor(Secret((secret,))).spans(text))
+    assert Redactor(Secret((secret,))).text(text) == text
 
 
 def test_json_stays_json_and_numbers_are_found_too() -> None:
-    needles = Needles(Secret(("4242424242", 'say "please"')))
+    needles = Redactor(Secret(("4242424242", 'say "please"')))
     value = {"card": 4242424242, 'say "please"': ["now", 'say "please", now'], "n": 42.5, "yes": True, "no": None}
-    assert loads(needles.json(dumps(value))) == {"card": MARK, MARK: ["now", f"{MARK}, now"], "n": 42.5, "yes": True, "no": None}
+    assert loads(needles.json(dumps(value))) == {
+        "card": REDACTION_MARK,
+        REDACTION_MARK: ["now", f"{REDACTION_MARK}, now"],
+        "n": 42.5,
+        "yes": True,
+        "no": None,
+    }
 
 
 def test_a_part_keeps_its_type() -> None:
-    needles = Needles(Secret(("text", "done")))
+    needles = Redactor(Secret(("text", "done")))
     parts = [{"type": "text", "text": "some text, done", "state": "done"}]
-    assert loads(needles.json(dumps(parts), structured=True)) == [{"type": "text", "text": f"some {MARK}, {MARK}", "state": "done"}]
+    assert loads(needles.json(dumps(parts), structured=True)) == [
+        {"type": "text", "text": f"some {REDACTION_MARK}, {REDACTION_MARK}", "state": "done"}
+    ]
 
 
 @pytest.mark.parametrize("secret", ["", "abc"])
 def test_too_short_strings_are_refused(secret: str) -> None:
     with pytest.raises(UsageError, match="would match everywhere"):
-        Needles(Secret((secret,)))
+        Redactor(Secret((secret,)))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +188,7 @@ def test_unbounded_patterns_are_refused(pattern: str, why: str) -> None:
 
 @pytest.mark.parametrize("piece", ["A" * 40 + "\n", "A", "\\", "\\u002b", "%2B", "A" * 31 + "\n", "&amp;", "Zmlu\n"])
 def test_text_like_base64_takes_linear_time(piece: str) -> None:
-    needles = Needles(Secret(("a secret of some length",), ("b[a-z]{1,9}z",)))
+    needles = Redactor(Secret(("a secret of some length",), ("b[a-z]{1,9}z",)))
 
     def took(size: int) -> float:
         began = time.process_time()
@@ -192,7 +200,7 @@ def test_text_like_base64_takes_linear_time(piece: str) -> None:
 
 
 def test_the_worst_accepted_pattern_takes_linear_time() -> None:
-    needles = Needles(Secret(patterns=("a{0,99}a{0,99}b",)))
+    needles = Redactor(Secret(patterns=("a{0,99}a{0,99}b",)))
 
     def took(size: int) -> float:
         began = time.process_time()
@@ -204,7 +212,7 @@ def test_the_worst_accepted_pattern_takes_linear_time() -> None:
 
 
 def test_long_runs_of_backslashes_are_searched_fast() -> None:
-    needles = Needles(Secret(("\\" * 30 + "x",)))
+    needles = Redactor(Secret(("\\" * 30 + "x",)))
     began = time.process_time()
     assert needles.text("\\" * 20_000) == "\\" * 20_000
     assert time.process_time() - began < 20

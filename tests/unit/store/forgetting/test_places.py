@@ -6,9 +6,9 @@ import pytest
 
 from moot.config.settings import Settings
 from moot.store import SqliteStore
-from moot.store.connect import Connection
-from moot.store.forgetting.places import INDEXES, PLACES
-from moot.store.reader import Reader
+from moot.store.database.connection import Connection
+from moot.store.database.reader import Reader
+from moot.store.maintenance.purge.tables import INDEXES, PLACES
 
 pytestmark = pytest.mark.anyio
 
@@ -26,11 +26,11 @@ async def test_every_table_and_text_column_is_listed(store: SqliteStore, setting
     reader = Reader(settings.database)
     found = await reader.read(tables)
     await reader.close()
-    assert set(found) - set(INDEXES) == set(PLACES), "say in store/forgetting/places.py what lies in a new table"
+    assert set(found) - set(INDEXES) == set(PLACES), "say in store/maintenance/purge/tables.py what lies in a new table"
     for table, place in PLACES.items():
         wordy = {name for name, kind in found[table].items() if kind in ("TEXT", "BLOB")}
         listed = {*place.words, *place.facts}
-        assert wordy <= listed, f"{table}: say in store/forgetting/places.py what lies in {sorted(wordy - listed)}"
+        assert wordy <= listed, f"{table}: say in store/maintenance/purge/tables.py what lies in {sorted(wordy - listed)}"
         assert listed <= set(found[table]), f"{table} has no {sorted(listed - set(found[table]))}"
 
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.convert.fold import Folder
-from moot.store.forgetting.needles import Needles
-from moot.store.forgetting.scanning import Scan
-from moot.store.stored import Row, checked, former
+from moot.store.log.rows import Row, before_redaction, checked
+from moot.store.maintenance.purge.events import Scan
+from moot.store.maintenance.purge.redactor import Redactor
 from moot.types.canonical import dumps, loads
-from moot.types.forgetting import MARK, Secret
+from moot.types.maintenance import REDACTION_MARK, Secret
 
 SECRET = 'Zq7"xK\\w9é'
-NEEDLES = Needles(Secret((SECRET,)))
+NEEDLES = Redactor(Secret((SECRET,)))
 AROUND = st.text("abc dé.", max_size=12)
 
 
@@ -45,7 +45,7 @@ def shown(stored: Sequence[Row]) -> str:
     folder = Folder()
     folder.feed_all(({"type": "text-start", "id": "0"},))
     for row in stored:
-        folder.feed_all(tuple(loads(former(row).chunks)))  # type: ignore[arg-type]
+        folder.feed_all(tuple(loads(before_redaction(row).chunks)))  # type: ignore[arg-type]
     return "".join(str(part.get("text", "")) for part in folder.parts())
 
 
@@ -63,7 +63,7 @@ def test_a_string_split_over_deltas_is_redacted_in_chunks_and_raw(before: str, b
     stored = rows(frames)
     left = redacted(stored)
     assert [row.seq for row in left] == [row.seq for row in stored] and all(row.is_sound() for row in left)
-    assert shown(left) == before + MARK + behind + (MARK if twice else "")
+    assert shown(left) == before + REDACTION_MARK + behind + (REDACTION_MARK if twice else "")
     said = "".join(loads(row.raw.removeprefix(b"data: "))["choices"][0]["delta"]["content"] for row in left if row.raw)  # type: ignore[index,call-overload]
     assert SECRET not in said and not set(SECRET) - set("é") & set(said)
     for row, was in zip(left, stored, strict=True):
@@ -85,10 +85,10 @@ def test_a_string_split_over_tool_arguments_is_redacted(before: str, behind: str
         arguments = json.dumps({"inner": arguments})
     chunks = [{"type": "tool-input-delta", "toolCallId": "c", "inputTextDelta": piece} for piece in split(arguments, cuts)]
     left = redacted(rows([(None, [chunk]) for chunk in chunks]))
-    said: Any = "".join(loads(former(row).chunks)[0]["inputTextDelta"] for row in left)  # type: ignore[index,call-overload]
+    said: Any = "".join(loads(before_redaction(row).chunks)[0]["inputTextDelta"] for row in left)  # type: ignore[index,call-overload]
     for _ in range(depth):
         said = json.loads(said)["inner"]
-    assert json.loads(said)["command"] == before + MARK + behind
+    assert json.loads(said)["command"] == before + REDACTION_MARK + behind
 
 
 @given(st.integers(1, 40), st.data())
@@ -98,15 +98,15 @@ def test_text_buffered_by_the_translator_is_redacted_in_frames_too(size: int, da
         (json.dumps({"delta": {"text": piece}}).encode() + b"\n", []) for piece in pieces
     ]
     left = redacted(rows([*frames, (b'{"stop": true}\n', [{"type": "text-delta", "id": "0", "delta": SECRET}])]))
-    assert not any(row.raw for row in left[:-1]) and shown(left) == MARK
+    assert not any(row.raw for row in left[:-1]) and shown(left) == REDACTION_MARK
 
 
 def test_repeated_redaction_keeps_earlier_redactions() -> None:
     first = redacted(rows([(b"data: x", [{"type": "text-delta", "id": "0", "delta": f"{SECRET} and other words"}])]))
-    other = Needles(Secret(("other",)))
+    other = Redactor(Secret(("other",)))
     scan = Scan(other)
     scan.row(first[0])
     scan.end()
     assert scan.hits == {1}
     again = scan.changed(first[0], 8)
-    assert shown([again]) == f"{MARK} and {MARK} words" and former(again).kind == "raw"
+    assert shown([again]) == f"{REDACTION_MARK} and {REDACTION_MARK} words" and before_redaction(again).kind == "raw"

@@ -8,8 +8,7 @@ from pathlib import Path
 from moot.config.settings import Settings
 from moot.store import open_store
 from moot.types.conversation import Conversation
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 
 def peak() -> int:

@@ -9,8 +9,7 @@ import pytest
 
 from moot.store import SqliteStore
 from moot.types.conversation import Conversation
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 
 @pytest.mark.anyio

@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 
 from moot.store import SqliteStore
-from moot.store.searching import finding
+from moot.store.search import matches
 from moot.types.conversation import Conversation
-from moot.types.message import Message
-from moot.types.part import text_part
+from moot.types.message import Message, text_part
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +58,7 @@ async def test_full_matches_exclude_partial_matches(filled: SqliteStore) -> None
 
 
 async def test_common_words_do_not_push_old_messages_out_of_the_ranking(filled: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finding, "RANKED", 3)
+    monkeypatch.setattr(matches, "RANKED", 3)
     page = await filled.search.search("the quantum container")
     assert [hit.message for hit in page.hits] == ["m0"]
     assert page.hits[0].snippet.count("\x02") == 1

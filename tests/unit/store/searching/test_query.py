@@ -10,13 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from moot.errors import UsageError
-from moot.store.connect import Connection
-from moot.store.library import sqlite
-from moot.store.searching.expression import expression
-from moot.store.searching.moments import parse_moment
-from moot.store.searching.query import OPERATORS, Condition, Cost, Query, parse
-from moot.store.searching.snippets import Marker
-from moot.store.words import phrase
+from moot.store.database.connection import Connection, sqlite
+from moot.store.search.matches import Marker
+from moot.store.search.query import OPERATORS, Condition, Cost, Query, expression, parse, parse_moment
+from moot.store.search.text import phrase
 
 NOW = int(datetime(2026, 11, 22, 12, 0).timestamp() * 1000)
 HOUR = 3_600_000

@@ -1,0 +1,452 @@
+"""The agent's requests during a turn: permissions, files, terminals. Everything is subject to moot's policy."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from moot.agents.acp.connection import Refuse, unknown
+from moot.agents.outside.approvals import chosen, options_of
+from moot.agents.outside.rpc import INTERNAL, INVALID_PARAMS, Incoming
+from moot.agents.outside.turn import Turn
+from moot.convert.agents.acp import State, call_of
+from moot.errors import FenceLost, MootError, NotFound
+from moot.guard.paths import Paths
+from moot.guard.processes import Child, child_environment, forbidden, spawn
+from moot.guard.roots import folders
+from moot.types.approval import Effect, Option, OutsideCall
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.message import is_tool
+
+NOT_FOUND = -32002
+LARGEST = 10_000_000
+"""Maximum number of bytes of a file that is read."""
+
+
+def read_text(paths: Paths, path: str, line: int, limit: int | None) -> str:
+    """Return the text, or `limit` lines of it starting at line `line`, from 1. Raise Refuse."""
+    try:
+        with paths.open_read(path) as stream:
+            data = stream.read(LARGEST + 1)
+    except NotFound as error:
+        raise Refuse(NOT_FOUND, f"Resource not found: {path}") from error
+    except MootError as error:
+        raise Refuse(INVALID_PARAMS, error.message) from error
+    except OSError as error:
+        raise Refuse(INTERNAL, f"{path}: {error.strerror or error}") from error
+    if len(data) > LARGEST:
+        raise Refuse(INVALID_PARAMS, f"{path} has more than {LARGEST} bytes")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refuse(INVALID_PARAMS, f"{path} is not UTF-8 text") from error
+    if line <= 1 and limit is None:
+        return text
+    first = max(line, 1) - 1
+    return "".join(islice(text.splitlines(keepends=True), first, None if limit is None else first + limit))
+
+
+def write_text(paths: Paths, path: str, content: str) -> None:
+    """Replace the file's content atomically; missing folders are created. Raise Refuse."""
+    try:
+        with paths.open_write(path) as stream:
+            stream.write(content.encode("utf-8", "replace"))
+    except MootError as error:
+        raise Refuse(INVALID_PARAMS, error.message) from error
+    except OSError as error:
+        raise Refuse(INTERNAL, f"{path}: {error.strerror or error}") from error
+
+
+KEPT, MOST_KEPT = 1_000_000, 8_000_000
+"""Bytes of output kept by default, and at most. The last bytes are kept."""
+_READ = 1 << 16
+
+
+class _Terminal:
+    """One command."""
+
+    def __init__(self, child: Child, keep: int) -> None:
+        self.child = child
+        self.ended = anyio.Event()
+        self.code: int | None = None
+        self._keep = keep
+        self._output = bytearray()
+        self._dropped = False
+
+    async def read(self) -> None:
+        """Read until it has ended and its pipe is closed, or reading is cancelled."""
+        stdout = self.child.stdout
+        assert stdout is not None
+        while data := await stdout.read(_READ):
+            self._output += data
+            if len(self._output) > self._keep:
+                self._dropped = True
+                del self._output[: len(self._output) - self._keep]
+        self.code = await self.child.wait()
+        self.ended.set()
+
+    def told(self) -> JsonObject:
+        """Return its output so far, without incomplete characters."""
+        data = bytes(self._output)
+        while self._dropped and data and data[0] & 0xC0 == 0x80:
+            data = data[1:]
+        result: JsonObject = {"output": data.decode("utf-8", "replace"), "truncated": self._dropped}
+        return {**result, "exitStatus": self.status()} if self.ended.is_set() else result
+
+    def status(self) -> JsonObject:
+        if self.code is None or self.code >= 0:
+            return {"exitCode": self.code, "signal": None}
+        return {"exitCode": None, "signal": str(-self.code)}
+
+
+class Terminals:
+    """The terminals of one process."""
+
+    def __init__(self, group: TaskGroup) -> None:
+        self._group = group
+        self._terminals: dict[str, _Terminal] = {}
+        self._made = 0
+
+    async def create(self, command: str, words: Sequence[str], *, cwd: Path, env: Mapping[str, str], keep: int | None) -> str:
+        """Run a command and return its terminal's id. Raise Refused if it can't be started."""
+        argv = [command, *words]
+        variables = {**child_environment(), **{name: value for name, value in env.items() if not forbidden(name)}}
+        if not words and shutil.which(command, path=variables["PATH"]) is None:
+            argv = ["/bin/sh", "-c", command]  # some agents send a whole command line
+        child = await spawn(argv, cwd=cwd, env=variables, stderr="stdout")
+        terminal = _Terminal(child, min(KEPT if keep is None else keep, MOST_KEPT))
+        self._made += 1
+        id = f"terminal-{self._made}"
+        self._terminals[id] = terminal
+        self._group.start_soon(terminal.read)
+        return id
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._terminals
+
+    def output(self, id: str) -> JsonObject:
+        return self._terminals[id].told()
+
+    async def wait(self, id: str) -> JsonObject:
+        """Wait for the end and return how it ended."""
+        terminal = self._terminals[id]
+        await terminal.ended.wait()
+        return terminal.status()
+
+    async def kill(self, id: str) -> None:
+        """Kill it; its output stays available."""
+        terminal = self._terminals[id]
+        await terminal.child.kill(0)
+        terminal.code = terminal.child.process.returncode
+        terminal.ended.set()
+
+    async def release(self, id: str) -> None:
+        """Kill it and forget it."""
+        await self.kill(id)
+        del self._terminals[id]
+
+    async def close(self) -> None:
+        """Kill all of them. Shielded from cancellation."""
+        with anyio.CancelScope(shield=True):
+            for id in tuple(self._terminals):
+                await self.release(id)
+
+
+_EFFECTS: dict[str, frozenset[Effect]] = {
+    "read": frozenset({"read"}),
+    "search": frozenset({"read"}),
+    "think": frozenset({"read"}),
+    "edit": frozenset({"write"}),
+    "delete": frozenset({"write"}),
+    "move": frozenset({"write"}),
+    "execute": frozenset({"execute"}),
+    "fetch": frozenset({"network"}),
+}
+"""Kind of call → effects. A call of any other kind may have every effect."""
+_ANYTHING: frozenset[Effect] = frozenset({"execute", "write", "network"})
+_LIKE = {"read": "read_file", "search": "search_files", "edit": "edit_file", "execute": "shell", "fetch": "fetch_url"}
+_COMMANDS = ("command", "cmd", "script")
+_PATHS = ("path", "file_path", "filePath", "filepath", "absolute_path", "filename", "file")
+_ADDRESSES = ("url", "uri")
+
+
+@dataclass(slots=True)
+class Grants:
+    """Permissions granted with a call for its later requests: the file of an edit, the command of a terminal."""
+
+    paths: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Call and absolute path."""
+    commands: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Call and command line."""
+
+    def add(self, call: OutsideCall, kind: str, places: list[str]) -> None:
+        """Remember an allowed call until it has its output."""
+        if kind in ("edit", "delete", "move"):
+            self.paths += [(call.tool_call, os.path.normpath(place)) for place in places]
+        elif kind == "execute":
+            self.commands.append((call.tool_call, call.subject))
+
+    def has_path(self, state: State, path: str) -> bool:
+        """Return True if an allowed, running call is about that file."""
+        return any(place == os.path.normpath(path) and _runs(state, call) for call, place in self.paths)
+
+    def has_command(self, state: State, line: str) -> bool:
+        return any(command == line and _runs(state, call) for call, command in self.commands)
+
+
+def _runs(state: State, call: str) -> bool:
+    return any(known.id == call and not known.settled for known in state.calls)
+
+
+def permission(
+    state: State, asked: JsonObject, given: Json, options: tuple[Option, ...], directory: Path
+) -> tuple[OutsideCall, str, list[str]] | None:
+    """Return the call that an agent asks about, its kind and the files it names, or None if the message has no such call.
+
+    `given` is the call's input as the message shows it, which is what is authorized.
+    """
+    call = call_of(state, str(asked.get("toolCallId", "")))
+    if call is None:
+        return None
+    kind = call.kind or str(asked.get("kind") or "")
+    places = _places(given, asked)
+    arguments: JsonObject = dict(given) if isinstance(given, dict) else {"input": given}
+    if asked.get("rawInput") in (None, {}) and call.diff:
+        arguments["diff"] = call.diff  # gemini shows what it would write only here
+    subject = _subject(kind, arguments, call.title, places, directory)
+    outside = OutsideCall(
+        call.id,
+        call.name,
+        call.title or call.name,
+        dumps(arguments),
+        _EFFECTS.get(kind, _ANYTHING),
+        subject,
+        options,
+        like=_LIKE.get(kind, ""),
+    )
+    return outside, kind, places
+
+
+def _places(arguments: Json, asked: JsonObject) -> list[str]:
+    """Return the files that a call names, in its input, locations and changes."""
+    fields = arguments if isinstance(arguments, dict) else {}
+    found = [str(fields[name]) for name in _PATHS if isinstance(fields.get(name), str)]
+    for name in ("locations", "content"):
+        items = asked.get(name)
+        for item in items if isinstance(items, list) else []:
+            if isinstance(item, dict) and isinstance(item.get("path"), str):
+                found.append(str(item["path"]))
+    return list(dict.fromkeys(found))
+
+
+def _subject(kind: str, arguments: JsonObject, title: str, places: list[str], directory: Path) -> str:
+    """Return what rules match: a command line, a path or a URL."""
+    for name in _COMMANDS if kind == "execute" else ():
+        value = arguments.get(name)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list):
+            return shlex.join(str(word) for word in value)
+    if places and kind != "execute":
+        return shown_path(places[0], directory)
+    address = next((str(arguments[name]) for name in _ADDRESSES if isinstance(arguments.get(name), str)), "")
+    return address or title
+
+
+def shown_path(path: str, directory: Path) -> str:
+    """Return a path in the form that rules for moot's own tools use: relative if it is below the directory."""
+    whole = Path(os.path.normpath(directory / path))
+    return str(whole.relative_to(directory)) if whole.is_relative_to(directory) else str(whole)
+
+
+def line_of(command: str, words: list[str]) -> str:
+    """Return a command with its arguments, quoted for a shell. A command without arguments counts as a command line."""
+    return shlex.join([command, *words]) if words else command
+
+
+Handler = Callable[[JsonObject], Awaitable[Json]]
+
+
+class RequestHandler:
+    """Handler of the requests of one process."""
+
+    def __init__(self, turn: Turn, conversation: Conversation, directory: Path, terminals: Terminals) -> None:
+        self._turn = turn
+        self._directory = directory
+        self._paths = Paths(folders(conversation.allowed_uris) or (directory,), directory)
+        self._terminals = terminals
+        self._grants = Grants()
+        self._own = 0
+        self._handlers: dict[str, Handler] = {
+            "session/request_permission": self._permission,
+            "fs/read_text_file": self._read,
+            "fs/write_text_file": self._write,
+            "terminal/create": self._create,
+            "terminal/output": self._output,
+            "terminal/wait_for_exit": self._wait,
+            "terminal/kill": self._kill,
+            "terminal/release": self._release,
+        }
+
+    async def __call__(self, incoming: Incoming) -> Json:
+        """Return the response to a request. Raise Refuse."""
+        handler = self._handlers.get(incoming.method)
+        if handler is None:
+            raise unknown(incoming)
+        try:
+            return await handler(incoming.params)
+        except FenceLost:
+            raise
+        except MootError as error:
+            raise Refuse(INTERNAL, error.message) from error
+
+    @property
+    def _state(self) -> State:
+        state = self._turn.state
+        assert isinstance(state, State)
+        return state
+
+    async def _permission(self, params: JsonObject) -> Json:
+        request, options = params.get("toolCall"), options_of(params.get("options"))
+        fields: JsonObject = request if isinstance(request, dict) else {}
+        found = permission(self._state, fields, self._input(str(fields.get("toolCallId", ""))), options, self._directory)
+        if found is None:  # another session's, or before the prompt
+            return {"outcome": {"outcome": "cancelled"}}
+        call, kind, places = found
+        answer = await self._turn.context.decide(call)
+        option = chosen(answer, options)
+        if option is None:
+            return {"outcome": {"outcome": "cancelled"}}
+        if answer.approved:
+            self._grants.add(call, kind, [str(self._directory / place) for place in places])
+        return {"outcome": {"outcome": "selected", "optionId": option}}
+
+    def _input(self, vendor_id: str) -> Json:
+        """Return the call's input as the message shows it."""
+        ids = [call.id for call in self._state.calls if call.vendor_id == vendor_id]
+        parts = [part for part in self._turn.context.message().parts if is_tool(part) and part.get("toolCallId") in ids[-1:]]
+        return parts[-1].get("input") if parts else None
+
+    # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _read(self, params: JsonObject) -> Json:
+        path, line, limit = _text(params, "path"), _count(params, "line"), _count(params, "limit")
+        own = await self._allowed("read_text_file", "read_file", frozenset({"read"}), shown_path(path, self._directory), {"path": path})
+        text = await self._done(own, partial(read_text, self._paths, path, line or 1, limit))
+        return {"content": text}
+
+    async def _write(self, params: JsonObject) -> Json:
+        path, content = _text(params, "path"), _text(params, "content")
+        own = ""
+        if not self._grants.has_path(self._state, str(self._directory / path)):
+            subject = shown_path(path, self._directory)
+            arguments: JsonObject = {"path": path, "content": content}
+            own = await self._allowed("write_text_file", "write_file", frozenset({"write"}), subject, arguments)
+        await self._done(own, partial(write_text, self._paths, path, content), f"Wrote {path}.")
+        return {}
+
+    async def _done(self, own: str, work: Callable[[], str | None], words: str = "") -> str | None:
+        """Do the work in a thread and wait for it. Add the output if moot made the call."""
+        try:
+            result = await to_thread.run_sync(work)
+        except Refuse as refusal:
+            if own:
+                await self._emit(tool_error(own, refusal.message))
+            raise
+        if own:
+            await self._emit(tool_output(own, words or result or ""))
+        return result
+
+    # ── terminals ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _create(self, params: JsonObject) -> Json:
+        command = _text(params, "command")
+        args, variables = params.get("args"), params.get("env")
+        words = [str(word) for word in args] if isinstance(args, list) else []
+        env = (
+            {str(item.get("name")): str(item.get("value")) for item in variables if isinstance(item, dict)}
+            if isinstance(variables, list)
+            else {}
+        )
+        line = line_of(command, words)
+        own = ""
+        if not self._grants.has_command(self._state, line):
+            own = await self._allowed("terminal", "shell", frozenset({"execute"}), line, {"command": line})
+        cwd = self._paths.resolve(str(params.get("cwd") or self._directory))
+        id = await self._terminals.create(command, words, cwd=cwd, env=env, keep=_count(params, "outputByteLimit"))
+        if own:
+            await self._emit(tool_output(own, f"Runs as {id}."))
+        return {"terminalId": id}
+
+    async def _output(self, params: JsonObject) -> Json:
+        return self._terminals.output(self._known(params))
+
+    async def _wait(self, params: JsonObject) -> Json:
+        return await self._terminals.wait(self._known(params))
+
+    async def _kill(self, params: JsonObject) -> Json:
+        await self._terminals.kill(self._known(params))
+        return {}
+
+    async def _release(self, params: JsonObject) -> Json:
+        await self._terminals.release(self._known(params))
+        return {}
+
+    def _known(self, params: JsonObject) -> str:
+        id = _text(params, "terminalId")
+        if id not in self._terminals:
+            raise Refuse(INVALID_PARAMS, f"terminal {id!r} not found")
+        return id
+
+    # ── what no permission was asked for ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _allowed(self, name: str, like: str, effects: frozenset[Effect], subject: str, arguments: JsonObject) -> str:
+        """Authorize a request that belongs to no allowed call. Return the id of a call created to show it, or an empty string.
+
+        It is shown at the running call, or else at a call of its own. Raise Refuse.
+        """
+        running = [call.id for call in self._state.calls if call.shown and not call.settled]
+        own = "" if running else await self._start_call(name, arguments)
+        answer = await self._turn.context.decide(
+            OutsideCall(running[-1] if running else own, name, subject, dumps(arguments), effects, subject, like=like)
+        )
+        if answer.approved:
+            return own
+        if own:
+            await self._emit(tool_denied(own))
+        raise Refuse(INTERNAL, answer.reason or "the user denied it")
+
+    async def _start_call(self, name: str, arguments: JsonObject) -> str:
+        self._own += 1
+        id = f"moot.{self._turn.number}.{self._own}"
+        head: JsonObject = {"toolCallId": id, "toolName": name, "providerExecuted": True, "dynamic": True}
+        await self._emit({"type": "tool-input-available", **head, "input": arguments})
+        return id
+
+    async def _emit(self, *chunks: Chunk) -> None:
+        await self._turn.context.append(Event("chunks", chunks))
+
+
+def _text(params: JsonObject, name: str) -> str:
+    value = params.get(name)
+    if not isinstance(value, str) or (not value and name != "content"):
+        raise Refuse(INVALID_PARAMS, f"{name} is missing")
+    return value
+
+
+def _count(params: JsonObject, name: str) -> int | None:
+    value = params.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,256 @@
+"""The control protocol of Claude Code for one turn: lines in and out, requests, interrupts, the end.
+
+Reading continues during a cancel: the program is interrupted by a request of its own protocol, and has a second to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+import anyio
+from anyio.abc import TaskGroup
+
+from moot.agents.claude_code.permissions import QUESTION, answers_to, call_of, reply_to, with_questions
+from moot.agents.claude_code.tools import ToolServer
+from moot.agents.outside.process import Program
+from moot.agents.outside.turn import Turn, unavailable_note
+from moot.convert.agents.claude_code import call_id
+from moot.convert.vendor import as_object
+from moot.errors import MootError
+from moot.types.canonical import Json, JsonObject, dumps, loads, loads_exact
+from moot.types.context import RunContext
+
+_GRACE = 1.0
+"""Seconds that the program has to exit after its end or an interrupt."""
+_CONNECTING = 60.0
+"""Seconds to wait for MCP servers; the others keep connecting during the answer."""
+_TASKS = frozenset({"local_agent", "local_workflow"})
+_TASK_OVER = frozenset({"completed", "failed", "killed", "stopped"})
+_LOST = ("No conversation found with session ID", "No message found with message.uuid")
+
+
+class Dialogue:
+    """One process and one prompt. `run` returns at the end, and raises errors on moot's side."""
+
+    def __init__(self, context: RunContext, turn: Turn, program: Program, served: ToolServer) -> None:
+        self.results = 0
+        """Number of results received."""
+        self.session = ""
+        self.lost = False
+        """The session to continue is unknown to the program."""
+        self._context = context
+        self._turn = turn
+        self._program = program
+        self._served = served
+        self._state: Json = None
+        self._tasks: set[str] = set()
+        self._open: dict[str, tuple[anyio.CancelScope, anyio.Event]] = {}
+        """Its requests without a response."""
+        self._requests = 0
+        self._over = anyio.Event()
+        self._answered = anyio.Event()
+        """Set by the next result, and by the end."""
+        self._awaited_id = ""
+        """The request whose response is awaited."""
+        self._server_names: tuple[str, ...] = ()
+        """The MCP servers that moot provides."""
+        self._response_event = anyio.Event()
+        """The awaited response arrived, or the connection has ended."""
+        self._reading = anyio.CancelScope(shield=True)
+        self._failure: MootError | None = None
+
+    async def run(self, prompt: JsonObject, servers: JsonObject) -> None:
+        """Provide the MCP servers, send the prompt and serve requests until the end. If cancelled, interrupt the program first."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._guard, self._read, group)
+            try:
+                await self._guard(self._begin, prompt, servers)
+                await self._over.wait()
+            except anyio.get_cancelled_exc_class():
+                with anyio.CancelScope(shield=True):
+                    await self._interrupt()
+                raise
+            finally:
+                self._over.set()
+                group.cancel_scope.cancel()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _begin(self, prompt: JsonObject, servers: JsonObject) -> None:
+        await self._send_line(self.request(subtype="initialize", hooks=None, forwardSubagentText=True))
+        if servers:  # before the prompt, so that it starts with these tools
+            request = self.request(subtype="mcp_set_servers", servers=servers)
+            self._awaited_id, self._server_names = str(request["request_id"]), tuple(servers)
+            await self._send_line(request)
+            with anyio.move_on_after(_CONNECTING):
+                await self._response_event.wait()
+        await self._send_line(prompt)
+
+    async def _connected(self, message: JsonObject) -> None:
+        """Handle the response about the servers: report those that are not connected."""
+        response = as_object(message.get("response"))
+        if not self._awaited_id or response.get("request_id") != self._awaited_id:
+            return
+        self._awaited_id = ""
+        missing = as_object(as_object(response.get("response")).get("errors"))
+        if response.get("subtype") == "error":  # a version that does not accept servers this way
+            missing = dict.fromkeys(self._server_names, response.get("error"))
+        for name, why in missing.items():
+            await self._context.append(unavailable_note(name, str(why or "")))
+        self._response_event.set()
+
+    def request(self, **fields: Json) -> JsonObject:
+        """Create a request of moot's."""
+        self._requests += 1
+        return {"type": "control_request", "request_id": f"moot-{self._requests}", "request": fields}
+
+    async def _guard(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Store an error on moot's side, so that it is raised once and unwrapped; it ends the dialogue."""
+        try:
+            await work(*arguments)
+        except MootError as error:
+            self._failure = self._failure or error
+            self._over.set()
+            self._answered.set()
+
+    async def _read(self, group: TaskGroup) -> None:
+        with self._reading:
+            async for lines in self._program.reads():
+                for batch in _batches(lines):
+                    await self._turn.record_received(*batch)
+                    for line in batch:
+                        await self._act(line, group)
+                self._close_when_done()
+        self._over.set()
+        self._answered.set()
+        self._response_event.set()
+
+    def _close_when_done(self) -> None:
+        """Close stdin if nothing more will come: a result ends a turn, but a sub-agent in the background starts another."""
+        if self.results and self._state in (None, "idle") and not self._tasks and not self._open:
+            self._program.close_stdin()
+            self._reading.deadline = min(self._reading.deadline, anyio.current_time() + _GRACE)
+
+    async def _act(self, line: bytes, group: TaskGroup) -> None:
+        try:
+            message = loads(line)
+        except ValueError:
+            return  # noise
+        if not isinstance(message, dict):
+            return
+        match message.get("type"):
+            case "control_request":
+                scope, over = self._open[str(message.get("request_id", ""))] = anyio.CancelScope(), anyio.Event()
+                group.start_soon(self._guard, self._answer, _exactly(line, message), scope, over)
+            case "control_response":
+                await self._connected(message)
+            case "control_cancel_request":
+                await self._withdraw(str(message.get("request_id", "")))
+            case "system":
+                await self._system(message)
+            case "result":
+                self.results += 1
+                self._answered.set()
+                errors = message.get("errors")
+                self.lost = isinstance(errors, list) and any(lost in str(error) for error in errors for lost in _LOST)
+            case _:
+                pass
+
+    async def _system(self, message: JsonObject) -> None:
+        id, subtype = str(message.get("task_id", "")), message.get("subtype")
+        if subtype == "session_state_changed":
+            self._state = message.get("state")
+        elif subtype == "init" and isinstance(session := message.get("session_id"), str) and session != self.session:
+            self.session = session
+            await self._context.set_session(session)
+        elif subtype == "task_started" and message.get("task_type") in _TASKS:
+            self._tasks.add(id)
+        elif subtype == "task_notification":
+            self._tasks.discard(id)
+        elif subtype == "task_updated":
+            patch = message.get("patch")
+            if isinstance(patch, dict) and patch.get("status") in _TASK_OVER:
+                self._tasks.discard(id)
+
+    async def _answer(self, message: JsonObject, scope: anyio.CancelScope, over: anyio.Event) -> None:
+        id, wanted = str(message.get("request_id", "")), message.get("request")
+        request: JsonObject = wanted if isinstance(wanted, dict) else {}
+        with scope:
+            try:
+                match request.get("subtype"):
+                    case "can_use_tool":
+                        response = _success(id, await self._decide(request))
+                    case "mcp_message" if isinstance(inner := request.get("message"), dict):
+                        answer = await self._served.answer(inner, call_id(self._turn.state, _call_meant(inner)))
+                        response = _success(id, {"mcp_response": answer})
+                    case other:
+                        response = _failure(id, f"unknown request {other!r}")
+            finally:
+                self._open.pop(id, None)
+                over.set()
+            await self._send_line(response)
+        self._close_when_done()
+
+    async def _withdraw(self, id: str) -> None:
+        """Handle a withdrawn request. Return once that is in the log, because the call's output may be next."""
+        if (request := self._open.get(id)) is not None:
+            scope, over = request
+            scope.cancel()
+            await over.wait()
+
+    async def _decide(self, request: JsonObject) -> JsonObject:
+        id = call_id(self._turn.state, str(request.get("tool_use_id", "")))
+        call = call_of(request, id, self._served.tools)
+        if request.get("tool_name") == QUESTION:
+            answer = await self._context.decide(with_questions(call, request))
+            return answers_to(request, answer)
+        answer = await self._context.decide(call)
+        if answer.approved:
+            self._served.decided(id)
+        return reply_to(request, answer)
+
+    async def _send_line(self, *messages: JsonObject) -> None:
+        lines = [dumps(message) + b"\n" for message in messages]
+        await self._turn.record_sent(*lines)
+        for line in lines:
+            await self._program.write(line)
+
+    async def _interrupt(self) -> None:
+        with anyio.move_on_after(_GRACE):
+            await self._guard(self._send_line, self.request(subtype="interrupt"))
+            self._answered = anyio.Event()
+            await self._answered.wait()
+        self._reading.cancel()
+
+
+def _batches(lines: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
+    """Split the lines of one read after each withdrawal of a question, because the next lines may contain its outcome."""
+    begin = 0
+    for at, line in enumerate(lines, 1):
+        if b'"control_cancel_request"' in line or at == len(lines):
+            yield tuple(lines[begin:at])
+            begin = at
+
+
+def _exactly(line: bytes, message: JsonObject) -> JsonObject:
+    """Return the message with exact integers: arguments are sent back unchanged."""
+    try:
+        exact = loads_exact(line)
+    except ValueError:
+        return message
+    return exact if isinstance(exact, dict) else message
+
+
+def _success(id: str, response: JsonObject) -> JsonObject:
+    return {"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}}
+
+
+def _failure(id: str, words: str) -> JsonObject:
+    return {"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": words}}
+
+
+def _call_meant(message: JsonObject) -> str:
+    """Return the id of the call that an MCP message is for."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return str(meta.get("claudecode/toolUseId", "")) if isinstance(meta, dict) else ""

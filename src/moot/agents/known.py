@@ -1,0 +1,233 @@
+"""Outside agents that run without configuration, and lookup of agents by name.
+
+Each agent service has a tuple of plain data (`KnownAgent`), named in the table `KNOWN_AGENTS` of `plugins/`. Listing agents imports this
+module, so it imports nothing that drives an agent. Agents marked *seen* are covered by moot's own tests; the others follow their
+documentation.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from moot.config.settings import Settings
+from moot.plugins import KNOWN_AGENTS
+from moot.types.agent import Agent, KnownAgent
+from moot.types.canonical import JsonObject
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class AcpAgent:
+    """One row."""
+
+    name: str
+    """The name in `acp:NAME` and for `-a`."""
+    description: str = ""
+    command: tuple[str, ...] = ()
+    install: str = ""
+    login: str = ""
+    """The agent's own login command."""
+    keeps: tuple[str, ...] = ()
+    """Our environment variables that it gets: its keys and URLs."""
+    method: str = ""
+    """The `authenticate` method to call before a session is opened; empty for none."""
+    files: bool = True
+    """Offer the agent to read and write files through moot."""
+    asking: tuple[str, ...] = ("default", "ask", "build")
+    """Its modes in which it asks before it acts, in order of preference. In any other mode it is left unchanged."""
+    planning: tuple[str, ...] = ("plan", "read-only", "architect")
+    """Its modes in which it only reads and plans."""
+
+    def known(self) -> KnownAgent:
+        """Return the row for lists of agents."""
+        return KnownAgent(self.name, f"acp:{self.name}", self.description, self.install, programs=self.command[:1])
+
+
+_MODEL_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY")
+_PLACES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+
+ACP_AGENTS = (
+    AcpAgent(  # seen
+        "opencode",
+        "OpenCode, over ACP",
+        ("opencode", "acp"),
+        "npm install --global opencode-ai",
+        "opencode auth login",
+        keeps=(*_MODEL_KEYS, *_PLACES, "OPENCODE_CONFIG"),
+    ),
+    AcpAgent(  # seen; with file access it can't create a file: it reads it first, and treats "not found" as a failure
+        "gemini",
+        "Gemini CLI, over ACP",
+        ("gemini", "--acp"),
+        "npm install --global @google/gemini-cli",
+        "gemini",
+        keeps=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_APPLICATION_CREDENTIALS"),
+        files=False,
+    ),
+    AcpAgent(  # seen
+        "qwen",
+        "Qwen Code, over ACP",
+        ("qwen", "--acp"),
+        "npm install --global @qwen-code/qwen-code",
+        "qwen",
+        keeps=("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"),
+    ),
+    AcpAgent(  # seen
+        "claude-agent-acp",
+        "Claude Code, over ACP",
+        ("claude-agent-acp",),
+        "npm install --global @agentclientprotocol/claude-agent-acp",
+        "claude auth login",
+        keeps=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"),
+    ),
+    AcpAgent(  # seen
+        "codex-acp",
+        "Codex, over ACP",
+        ("codex-acp",),
+        "npm install --global @agentclientprotocol/codex-acp",
+        "codex login",
+        keeps=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
+        asking=("read-only",),
+    ),
+    AcpAgent(
+        "vibe",
+        "Mistral Vibe, over ACP",
+        ("vibe-acp",),
+        "uv tool install mistral-vibe",
+        "vibe --setup",
+        keeps=("MISTRAL_API_KEY", "VIBE_HOME"),
+    ),
+    AcpAgent(
+        "goose",
+        "goose, over ACP",
+        ("goose", "acp"),
+        "brew install block-goose-cli",
+        "goose configure",
+        keeps=(*_MODEL_KEYS, *_PLACES, "GOOSE_PROVIDER", "GOOSE_MODEL"),
+        asking=("approve", "smart_approve"),
+        planning=("chat",),
+    ),
+    AcpAgent(
+        "kimi", "Kimi Code, over ACP", ("kimi", "acp"), "uv tool install kimi-cli", "kimi login", keeps=("KIMI_API_KEY", "KIMI_BASE_URL")
+    ),
+    AcpAgent(
+        "junie",
+        "JetBrains Junie, over ACP",
+        ("junie", "--acp=true"),
+        "npm install --global @jetbrains/junie-cli",
+        "junie",
+        keeps=("JUNIE_API_KEY",),
+    ),
+    AcpAgent(
+        "cursor-agent",
+        "Cursor, over ACP",
+        ("cursor-agent", "acp"),
+        "curl https://cursor.com/install -fsS | bash",
+        "cursor-agent login",
+        keeps=("CURSOR_API_KEY", "CURSOR_AUTH_TOKEN"),
+        method="cursor_login",
+        asking=("agent",),
+    ),
+    AcpAgent(
+        "copilot",
+        "GitHub Copilot, over ACP",
+        ("copilot", "--acp", "--stdio"),
+        "npm install --global @github/copilot",
+        "copilot login",
+        keeps=("GH_TOKEN", "GITHUB_TOKEN", "COPILOT_GITHUB_TOKEN"),
+    ),
+    AcpAgent(
+        "auggie",
+        "Augment's Auggie, over ACP",
+        ("auggie", "--acp"),
+        "npm install --global @augmentcode/auggie",
+        "auggie login",
+        keeps=("AUGMENT_SESSION_AUTH", "AUGMENT_API_TOKEN"),
+    ),
+    AcpAgent("kiro", "Kiro, over ACP", ("kiro-cli", "acp"), "curl -fsSL https://cli.kiro.dev/install | bash", "kiro-cli login"),
+)
+
+ACP = tuple(agent.known() for agent in ACP_AGENTS)
+
+
+def facts_of(name: str) -> AcpAgent:
+    """Return the row of that name, or defaults without a command for any other agent."""
+    return next((agent for agent in ACP_AGENTS if agent.name == name), AcpAgent(name))
+
+
+CLAUDE_CODE = (KnownAgent("claude-code", "claude-code", "Claude Code, as it is", "pip install 'moot[claude]'", package="claude_agent_sdk"),)
+
+
+CODEX = (KnownAgent("codex", "codex", "Codex, as it is", "npm install --global @openai/codex", programs=("codex",)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The availability of an agent's program on this machine."""
+
+    ready: bool
+    program: str = ""
+    """Path of the program; empty for moot's own agents and for Python packages."""
+    missing: str = ""
+    """A description of what is missing."""
+    install: str = ""
+    """The command that installs it."""
+
+    def to_json(self) -> JsonObject:
+        return {"ready": self.ready, "program": self.program, "missing": self.missing, "install": self.install}
+
+
+def known_agents() -> dict[str, KnownAgent]:
+    """Return every outside agent that runs without configuration, installed or not."""
+    tables: list[tuple[KnownAgent, ...]] = [KNOWN_AGENTS.load(name) for name in KNOWN_AGENTS.names()]
+    return {known.name: known for table in tables for known in table}
+
+
+def agent_named(settings: Settings, name: str) -> Agent | None:
+    """Return the agent of that name, or None. The configuration takes precedence."""
+    if (agent := settings.agents.get(name)) is not None:
+        return agent
+    if name == "default":
+        return Agent()
+    known = known_agents()
+    found = known.get(name) or next((entry for entry in known.values() if entry.agent_type == name), None)
+    return found.agent() if found is not None else None
+
+
+def available_agents(settings: Settings) -> dict[str, Agent]:
+    """Return the agents to choose from: those of the configuration, and known ones whose program is installed."""
+    known = {name: entry.agent() for name, entry in known_agents().items() if _presence(entry, ()).ready}
+    return {"default": Agent(), **settings.agents, **{name: agent for name, agent in known.items() if name not in settings.agents}}
+
+
+def presence_of(agent: Agent, environ: Mapping[str, str] = os.environ) -> Presence:
+    """Return the availability of the agent's program. An unknown agent counts as available; its run reports errors."""
+    known = next((entry for entry in known_agents().values() if entry.agent_type == agent.agent_type), None)
+    command = agent.options.get("command")
+    words = tuple(str(word) for word in command) if isinstance(command, list) else ()
+    if known is not None:
+        return _presence(known, words, environ)
+    program = _found(words[:1], environ)
+    if words and not program:
+        return Presence(False, missing=f"{words[0]!r} is not on the PATH", install=f"Set agents.{agent.name}.options.command.")
+    return Presence(True, program)
+
+
+def _presence(known: KnownAgent, command: tuple[str, ...], environ: Mapping[str, str] = os.environ) -> Presence:
+    programs = command[:1] or known.programs
+    program = _found(programs, environ)
+    if known.package and find_spec(known.package) is None:
+        return Presence(False, program, f"the Python package {known.package!r} is not installed", known.install)
+    if programs and not program:
+        return Presence(False, "", f"{' or '.join(repr(name) for name in programs)} is not on the PATH", known.install)
+    return Presence(True, program)
+
+
+def _found(programs: tuple[str, ...], environ: Mapping[str, str]) -> str:
+    paths = (shutil.which(program, path=environ.get("PATH", "")) for program in programs)
+    return next((path for path in paths if path), "")

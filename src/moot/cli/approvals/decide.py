@@ -1,0 +1,321 @@
+"""`decide`: ask the user at the terminal about one approval or set of questions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import anyio
+
+from moot.cli.approvals.preview import call_rows
+from moot.cli.approvals.prompts import QUIET, CallPrompt, Pending, Prompt, QuestionPrompt, label, options_by_key, parse_reply, patterns_text
+from moot.cli.console.output import Output
+from moot.cli.terminal.prompts.editor import edit_text
+from moot.cli.terminal.prompts.layout import moves_cursor
+from moot.cli.terminal.prompts.plain import ask_line
+from moot.cli.terminal.prompts.rows import visible_line
+from moot.engine import Engine
+from moot.errors import MootError
+from moot.features.approvals import CallPreview, explain, preview_call
+from moot.guard.roots import folders
+from moot.plugins.registry import attribute
+from moot.runtime.answers import check_answer, rule_on_edited
+from moot.types.approval import Answer, Approval
+from moot.types.canonical import Json, JsonObject, loads_exact
+from moot.types.conversation import Conversation
+
+__all__ = ["ApprovalContext", "Decision", "Outcome", "approval_context", "ask", "decide", "resolved", "seconds_left"]
+
+
+Outcome: TypeAlias = Literal["answered", "elsewhere", "expired", "later", "stop"]
+
+_STEP = re.compile(r"/tool:(\d+)\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The result of asking the user."""
+
+    answer: Answer | None
+    """The answer for `Runs.answer`; None unless `outcome` is answered."""
+    draft: str = ""
+    """Typed text that is not an answer; it belongs into the composer."""
+    outcome: Outcome = "answered"
+    """elsewhere: answered by someone else; later: the approval stays open; stop: cancel the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalContext:
+    """The engine as the prompt of one approval needs it."""
+
+    directory: str
+    """Working directory of the call; untrusted."""
+    requested_by: str
+    """Agent and step."""
+    resume: str
+    """Instruction for answering later."""
+    now: Callable[[], int]
+    """Return the wall clock time in milliseconds."""
+    answered: Callable[[], Awaitable[Answer | None]]
+    """Return the stored answer, if there is one."""
+    check: Callable[[Answer], Awaitable[str]]
+    """Return why an answer is not valid; empty if it is."""
+    explain: Callable[[bytes], Awaitable[str]]
+    """Return a model's explanation of the call with these arguments. Raise MootError if that fails."""
+    look: Callable[[bytes], Awaitable[CallPreview]]
+    """Return a preview of the call with these arguments."""
+
+
+def approval_context(engine: Engine, approval: Approval, conversation: Conversation) -> ApprovalContext:
+    """Return the context of an approval in this engine's store."""
+    step = _STEP.search(approval.id)
+    return ApprovalContext(
+        directory=conversation.directory,
+        requested_by=" · ".join(filter(None, (conversation.agent, f"step {step[1]}" if step else ""))),
+        resume=f"moot chat resume {conversation.id[:13]}" if approval.outside is None else "the agent keeps waiting",
+        now=lambda: engine.runtime.now() // 1000,
+        answered=partial(_answered, engine, approval.id),
+        check=partial(_problem, engine, approval.id),
+        explain=partial(explain, engine.runtime, approval),
+        look=partial(_look, engine, approval, conversation),
+    )
+
+
+async def _look(engine: Engine, approval: Approval, conversation: Conversation, arguments: bytes) -> CallPreview:
+    same = arguments == approval.arguments
+    parts = approval.parts if same else (await rule_on_edited(engine.runtime, approval, arguments)).parts
+    directory = Path(conversation.directory)
+    return await preview_call(arguments, parts, folders(conversation.allowed_uris) or (directory,), directory)
+
+
+async def resolved(approval: Approval, context: ApprovalContext) -> Decision | None:
+    """Return the decision if the approval expired or was answered elsewhere; None if it is still open."""
+    if seconds_left(approval, context) == 0:
+        return Decision(None, outcome="expired")
+    return Decision(None, outcome="elsewhere") if await context.answered() is not None else None
+
+
+def seconds_left(approval: Approval, context: ApprovalContext) -> int | None:
+    """Return the seconds until the approval expires; None if it never does."""
+    return None if approval.expires_at is None else max(0, -(-(approval.expires_at - context.now()) // 1000))
+
+
+async def _answered(engine: Engine, approval: str) -> Answer | None:
+    stored = await engine.store.records.approval(approval)
+    return stored.answer if stored is not None else None
+
+
+async def _problem(engine: Engine, approval: str, answer: Answer) -> str:
+    try:
+        await check_answer(engine.runtime, approval, answer)
+    except MootError as error:
+        return f"{error.message} {error.fix}".rstrip()
+    return ""
+
+
+_YES = frozenset({"y", "yes"})
+_NO = frozenset({"n", "no"})
+_SCOPES = {"s": "conversation", "a": "always"}
+_POLL_SECONDS = 0.5
+
+
+async def ask(approval: Approval, context: ApprovalContext, output: Output) -> Decision:
+    """Ask the user, like `deciding.decide`."""
+    decision: Decision | None = None
+
+    async def watch(scope: anyio.CancelScope) -> None:
+        nonlocal decision
+        while decision is None:
+            await anyio.sleep(_POLL_SECONDS)
+            decision = await resolved(approval, context)
+        scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch, group.cancel_scope)
+        decision = Decision(await _answer_to(approval, context, output))
+        group.cancel_scope.cancel()
+    if decision is not None and decision.outcome == "elsewhere":
+        output.say("")
+    return decision or Decision(None, outcome="later")
+
+
+async def _answer_to(approval: Approval, context: ApprovalContext, output: Output) -> Answer:
+    if isinstance(approval.questions, list):
+        return await _questions([question for question in approval.questions if isinstance(question, dict)], output)
+    prompt = CallPrompt(approval, await context.look(approval.arguments), context.directory, context.requested_by)
+    output.say(f"\n{prompt.title.text}", "bold", exact=True)
+    for row in [*call_rows(prompt.preview), *prompt.body()[-1:]]:
+        output.say(f"  {row.text}" + (f"  [{row.right}]" if row.right else ""), exact=True)
+    await anyio.sleep(QUIET)
+    while True:
+        line = await ask_line(f"Allow? {_choices(approval)}: ", output)
+        if line is None:
+            return Answer(approved=False, reason="the user left without answering")
+        answer = _answer(approval, line)
+        if answer is None:
+            continue
+        if problem := await context.check(answer):
+            output.say(problem, "yellow")
+            continue
+        return answer
+
+
+def _choices(approval: Approval) -> str:
+    if approval.options:
+        words = [f"[{key}] {label(option)}" for key, option in options_by_key(approval.options).items()]
+        return f"{', '.join(words)}, or no because …"
+    lasting = f", [s] yes in this conversation: {patterns_text(approval)}" if approval.lasting else ""
+    always = ", [a]lways" if approval.always else ""
+    return f"[y]es, once{lasting}{always}, [n]o, or no because …"
+
+
+def _answer(approval: Approval, line: str) -> Answer | None:
+    verdict, _, reason = line.strip().partition(" ")
+    verdict = verdict.lower().rstrip(",:.")
+    option = options_by_key(approval.options).get(verdict)
+    if option is not None and not reason:
+        return Answer(option.allows, option.id, "" if option.allows else "denied by the user")
+    if verdict in _YES and not reason:
+        return Answer(approved=True)
+    if verdict in _NO:
+        return Answer(approved=False, reason=reason.strip().removeprefix("because").strip() or "denied by the user")
+    if approval.options:
+        return None
+    offered = {"s": bool(approval.lasting), "a": approval.always}
+    if not reason and offered.get(verdict):
+        return Answer(approved=True, option=_SCOPES[verdict])
+    return None
+
+
+async def _questions(questions: Sequence[JsonObject], output: Output) -> Answer:
+    replies: list[Json] = []
+    for question in questions:
+        reply = await _reply(question, output)
+        if reply is None:
+            return Answer(approved=False, reason="the user did not answer")
+        replies.append(list[Json](reply))
+    return Answer(approved=True, value=replies)
+
+
+async def _reply(question: JsonObject, output: Output) -> Sequence[str] | None:
+    words = ": ".join(str(word) for word in (question.get("header"), question.get("text")) if word)
+    output.say(f"\n{words}", "bold")
+    listed = question.get("options")
+    options = [option for option in listed if isinstance(option, dict)] if isinstance(listed, list) else []
+    labels = [str(option.get("label", "")) for option in options]
+    for number, option in enumerate(options, 1):
+        description = f" · {option['description']}" if option.get("description") else ""
+        output.say(f"  {number} {option.get('label', '')}{description}")
+    multiple = question.get("multiple") is True
+    hint = ("numbers separated by spaces" if multiple else "a number") + " or text" if labels else "text"
+    await anyio.sleep(QUIET)
+    while True:
+        line = await ask_line(f"Answer ({hint}): ", output)
+        if line is None:
+            return None
+        if line.strip():
+            return parse_reply(line.strip(), labels, multiple=multiple)
+
+
+_APPLICATION = "moot.cli.approvals.screen:run"
+"""Loaded by path, so that a run in a pipe never imports prompt-toolkit."""
+
+
+async def decide(approval: Approval, context: ApprovalContext, output: Output, *, draft: str = "") -> Decision:
+    """Ask the user and return their decision without storing it. End early if the approval expires or is answered elsewhere.
+
+    `draft` is the text in the composer, which must not be running. Text typed here that is not an answer is appended to it.
+    """
+    if moves_cursor():
+        decision = await _on_screen(approval, context, output)
+    else:
+        decision = await ask(approval, context, output)
+    output.say(_outcome_text(approval, context, decision), "dim")
+    return Decision(decision.answer, draft + decision.draft, decision.outcome)
+
+
+async def _on_screen(approval: Approval, context: ApprovalContext, output: Output) -> Decision:
+    prompt = await _prompt(approval, context)
+    return await attribute(_APPLICATION)(
+        prompt,
+        output,
+        resolved=partial(resolved, approval, context),
+        perform=_performer(prompt, context, output),
+        expires=lambda: seconds_left(approval, context),
+    )
+
+
+async def _prompt(approval: Approval, context: ApprovalContext) -> Prompt:
+    if isinstance(approval.questions, list):
+        questions = [question for question in approval.questions if isinstance(question, dict)]
+        return QuestionPrompt(questions, context.requested_by)
+    return CallPrompt(approval, await context.look(approval.arguments), context.directory, context.requested_by)
+
+
+def _performer(prompt: Prompt, context: ApprovalContext, output: Output) -> Callable[[], Awaitable[Decision | None]]:
+    async def perform() -> Decision | None:
+        pending, prompt.pending = prompt.pending, None
+        if pending is Pending.ANSWER and prompt.proposed is not None:
+            prompt.message = await context.check(prompt.proposed)
+            return None if prompt.message else Decision(prompt.proposed)
+        if isinstance(prompt, CallPrompt):
+            try:
+                await _perform(prompt, pending, context, output)
+            except MootError as error:
+                prompt.message = f"{error.message} {error.fix}".rstrip()
+        return None
+
+    return perform
+
+
+async def _perform(prompt: CallPrompt, pending: Pending | None, context: ApprovalContext, output: Output) -> None:
+    """Raise MootError if the action fails; the approval stays open."""
+    if pending is Pending.EXPLAIN:
+        prompt.explanation, prompt.message = await context.explain(prompt.arguments) or "(no explanation)", ""
+        return
+    text: str | None = prompt.text
+    if pending is Pending.EDITOR:
+        text = await edit_text(_pretty(prompt.arguments), suffix=".json", output=output)
+    if text is None:
+        prompt.message = "Nothing was changed."
+    elif (arguments := prompt.take_edited(text)) is not None:
+        problem = await context.check(Answer(True, arguments=arguments))
+        if problem:
+            prompt.message = problem
+        else:
+            prompt.show(await context.look(arguments))
+
+
+def _pretty(arguments: bytes) -> str:
+    return json.dumps(loads_exact(arguments), indent=2, ensure_ascii=False) + "\n"
+
+
+def _outcome_text(approval: Approval, context: ApprovalContext, decision: Decision) -> str:
+    name = visible_line(approval.tool)
+    match decision.outcome:
+        case "elsewhere":
+            return f"{name}: answered elsewhere"
+        case "expired":
+            return f"{name}: expired, so it was denied"
+        case "later":
+            return f"{name}: still waiting for approval; {context.resume}"
+        case "stop":
+            return f"{name}: stopping the run"
+        case "answered":
+            return f"{name}: {_answer_text(approval, decision.answer)}" if approval.questions is None else f"{name}: answered"
+
+
+def _answer_text(approval: Approval, answer: Answer | None) -> str:
+    option = next((option for option in approval.options if answer is not None and option.id == answer.option), None)
+    if option is not None and option.kind not in ("allow_once", "reject_once"):
+        return label(option)
+    if answer is None or not answer.approved:
+        return "denied"
+    if answer.arguments is not None:
+        return "allowed once, with changes"
+    return {"conversation": "allowed in this conversation", "always": "always allowed"}.get(answer.option, "allowed once")

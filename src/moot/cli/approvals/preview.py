@@ -1,0 +1,109 @@
+"""Preview of a call: a command with its parts, a file change as a diff, anything else with its arguments. Nothing is hidden."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+
+from moot.cli.terminal.prompts.rows import Row, visible_line, visible_lines
+from moot.cli.terminal.styles import ADDED, DIM, REMOVED, REVERSE, Style
+from moot.cli.transcript.diffs import diff_lines
+from moot.features.approvals import CallPreview, object_of
+from moot.types.approval import ApprovalPart
+from moot.types.canonical import Json, JsonObject
+
+__all__ = ["call_rows"]
+
+_VERDICTS = {"allow": ("allowed", "good"), "ask": ("needs approval", "warn"), "deny": ("denied", "bad")}
+
+
+def call_rows(preview: CallPreview) -> list[Row]:
+    """Return everything that the approval is about."""
+    value = object_of(preview.arguments)
+    if not value:
+        return [Row(line) for line in visible_lines(preview.arguments.decode("utf-8", "replace"))]
+    if isinstance(command := value.get("command"), str) and command:
+        return [*_command(command, preview.parts), *_arguments(value, "command")]
+    if isinstance(path := value.get("path"), str) and isinstance(content := value.get("content"), str):
+        return [*_file(path, preview), *_diff(preview.before or "", content), *_arguments(value, "path", "content")]
+    if isinstance(path, str) and isinstance(edits := value.get("edits"), list):
+        return [*_file(path, preview), *_edits(edits), *_arguments(value, "path", "edits")]
+    return [*_arguments(value), *_why(preview.parts)]
+
+
+# ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _command(command: str, parts: Sequence[ApprovalPart]) -> Iterator[Row]:
+    lines = visible_lines(command)
+    if len(parts) == 1 and parts[0].text.strip() == command.strip() and len(lines) == 1:
+        yield _part(parts[0], lines[0], indent=2)
+        return
+    for line in lines:
+        yield Row(line, "bold")
+    for part in parts:
+        for at, line in enumerate(pieces := visible_lines(part.text)):
+            indent = 6 if part.within else 4
+            yield _part(part, line, indent=indent) if at == len(pieces) - 1 else Row(line, indent=indent)
+
+
+def _part(part: ApprovalPart, text: str, *, indent: int) -> Row:
+    word, style = _VERDICTS[part.action]
+    return Row(text, "", f"{word}: {visible_line(part.why)}", style, indent)
+
+
+def _why(parts: Sequence[ApprovalPart]) -> Iterator[Row]:
+    for part in parts:
+        yield Row(f"needs approval: {visible_line(part.why)}", "warn")
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _file(path: str, preview: CallPreview) -> Iterator[Row]:
+    yield Row(visible_line(path), "bold", preview.fact)
+
+
+def _diff(before: str, after: str) -> Iterator[Row]:
+    old, new = before.splitlines(), after.splitlines()
+    yield from _diff_rows(list(difflib.unified_diff(old, new, lineterm=""))[2:] if old else [f"+{line}" for line in new])
+    if after and not after.endswith("\n"):
+        yield Row("(no newline at end of file)", "dim")
+
+
+def _edits(edits: Sequence[Json]) -> Iterator[Row]:
+    for number, edit in enumerate(edits, 1):
+        known = edit if isinstance(edit, dict) else {}
+        scope = ", all occurrences" if known.get("replace_all") is True else ""
+        yield Row(f"edit {number} of {len(edits)}{scope}", "dim")
+        removed = [f"-{line}" for line in str(known.get("old_text", "")).split("\n")]
+        added = [f"+{line}" for line in str(known.get("new_text", "")).split("\n")]
+        yield from _diff_rows([*removed, *added])
+
+
+def _diff_rows(lines: Sequence[str]) -> Iterator[Row]:
+    """Render the lines of a diff like everywhere else, with control characters visible and no line treated as a file name."""
+    if not lines:
+        return
+    for line in diff_lines("\n".join(visible_line(line) for line in lines), headed=False):
+        yield Row("".join(text for text, _ in line), spans=tuple((_style_name(style), text) for text, style in line))
+
+
+def _style_name(style: Style) -> str:
+    """Return our name of a screen style."""
+    name = next((name for part, name in ((ADDED, "good"), (REMOVED, "bad"), (DIM, "dim")) if style & part == part), "")
+    return f"{name},marked" if style & REVERSE else name
+
+
+# ── anything ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _arguments(value: JsonObject, *shown: str) -> Iterator[Row]:
+    for key, item in value.items():
+        if key in shown:
+            continue
+        text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, indent=2)
+        first, *more = visible_lines(text)
+        yield Row(f"{visible_line(key)}: {first}")
+        yield from (Row(line, indent=4) for line in more)

@@ -1,3 +1,0 @@
-"""The commands of `moot chat`."""
-
-__all__: list[str] = []

@@ -1,0 +1,312 @@
+"""The commands of `moot agents`, `moot models` and `moot providers`."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import anyio
+
+from moot.agents.known import agent_named, available_agents, known_agents, presence_of
+from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter
+from moot.cli.console.format import Paged, paged, print_fields, print_table
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import configured
+from moot.cli.download import fetch, try_model
+from moot.cli.options import Out
+from moot.cli.welcome.screen import choose as choose_model
+from moot.config.changes import set_value
+from moot.config.home import home_of
+from moot.config.loading import FILE
+from moot.config.settings import Settings
+from moot.convert.serialization import agent_json, model_json
+from moot.engine import open_engine
+from moot.errors import ConfigError, ProviderError, UsageError
+from moot.plugins import AGENTS
+from moot.plugins.registry import attribute
+from moot.providers.pool import Providers
+from moot.providers.status import QUESTION, providers_json
+from moot.providers.weights.manifest import DEFAULT
+from moot.types.agent import Agent
+from moot.types.canonical import Json, JsonObject
+from moot.types.exchange import Failure
+from moot.types.message import text_of, text_part
+from moot.types.model import Model
+from moot.types.run import Prompt
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
+
+
+def list_agents(
+    *,
+    every: Annotated[bool, Parameter(name="--all", help="Include known agents that are not installed.")] = False,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Print the configured agents and the outside agents whose program is installed."""
+    settings = configured(output).settings
+    here = available_agents(settings)
+    absent = {name: entry.agent() for name, entry in known_agents().items() if name not in here}
+    page: Paged = paged([_agent_fields(agent) for agent in (here | absent if every else here).values()], limit, cursor, "name")
+    if json:
+        output.json(page.to_json())
+        return
+    rows = [[str(item["name"]), str(item["model"] or "its own"), str(item["agent_type"]), *_agent_state(item)] for item in page.items]
+    print_table(output, ["NAME", "MODEL", "TYPE", "STATE", "DESCRIPTION"], rows)
+    for item in page.items:
+        if item["missing"]:
+            output.say(f"moot: {item['name']}: {item['missing']}; {item['install']}", "yellow")
+    if absent and not every:
+        output.say(f"moot: {len(absent)} more agents are not installed; 'moot agents list --all' shows them", "dim")
+    page.say_more(output)
+
+
+def show_agent(name: Annotated[str, Parameter(kind="agent", help="Name of the agent.")], /, *, json: AsJson = False, output: Out) -> None:
+    """Print the settings of an agent and whether its program is installed."""
+    facts = _agent_fields(agent_of(configured(output).settings, name))
+    if json:
+        output.json(facts)
+        return
+    print_fields(output, facts)
+
+
+def add_agent(
+    name: Annotated[str, Parameter(help="Name of the agent: letters, digits, - and _.")],
+    /,
+    *command: Annotated[str, Parameter(help="Command that starts an outside agent, after --.")],
+    type_: Annotated[str, Parameter(name="--type", metavar="TYPE", help="Agent type: moot, or the type of an outside agent.")] = "",
+    model: Annotated[
+        str, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent. Outside agents have a default model of their own.")
+    ] = "",
+    description: Annotated[str, Parameter(metavar="TEXT", help="Short description.")] = "",
+    instructions: Annotated[str, Parameter(metavar="TEXT", help="System prompt.")] = "",
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Add an agent to the user's configuration file after checking it."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"Invalid agent name {name!r}: use letters, digits, - and _.")
+    if name in configured(output).settings.agents:
+        raise UsageError(
+            f"Agent {name!r} already exists.", fix=f"Show it with 'moot agents show {name}', or change it with 'moot config edit'."
+        )
+    kind = type_ or (f"acp:{name}" if command else "moot")
+    if kind.partition(":")[0] not in AGENTS:
+        raise UsageError(AGENTS.unknown(kind), fix="moot agents list --all")
+    path = home_of(os.environ) / FILE
+    set_value(path, f"agents.{name}", _agent_entry(kind, command, model, description, instructions), os.environ)
+    agent = agent_of(configured(output).settings, name)
+    if json:
+        output.json(_agent_fields(agent))
+        return
+    output.say(f"moot: added agents.{name} to {path}", "green")
+    found = presence_of(agent)
+    if found.missing:
+        output.say(f"moot: {name}: {found.missing}; {found.install}", "yellow")
+    output.say(f"moot: test it with 'moot agents test {name}'", "dim")
+
+
+def _agent_entry(kind: str, command: tuple[str, ...], model: str, description: str, instructions: str) -> JsonObject:
+    wanted: JsonObject = {"description": description, "agent_type": kind, "model": model, "instructions": instructions}
+    options: JsonObject = {"options": {"command": list[Json](command)}} if command else {}
+    return {key: value for key, value in wanted.items() if value or (key == "model" and kind != "moot")} | options
+
+
+def agent_of(settings: Settings, name: str) -> Agent:
+    """Return the agent with this name. Raise UsageError if it does not exist."""
+    agent = agent_named(settings, name)
+    if agent is None:
+        known = list(available_agents(settings))
+        nearest = attribute("difflib:get_close_matches")(name, [*known, *known_agents()], n=1)
+        suggestion = f" Did you mean {nearest[0]!r}?" if nearest else ""
+        raise UsageError(f"Agent {name!r} not found.{suggestion} Available agents: {', '.join(known)}.", fix="moot agents list --all")
+    return agent
+
+
+def _agent_fields(agent: Agent) -> JsonObject:
+    return agent_json(agent) | presence_of(agent).to_json()
+
+
+def _agent_state(item: JsonObject) -> tuple[str, str]:
+    return "ready" if item["ready"] else "missing", str(item["description"])
+
+
+async def test_agent(
+    name: Annotated[str, Parameter(kind="agent", help="Name of the agent.")],
+    /,
+    *,
+    timeout: Annotated[float, Parameter(metavar="SECONDS", above=0, help="Maximum time for the answer.")] = 120.0,
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Run a short prompt with an agent in an empty directory, with every permission denied. Nothing is stored."""
+    settings = configured(output).settings
+    agent = agent_of(settings, name)
+    if agent.agent_type == "moot":
+        return await try_model(settings, agent.model, output, as_json=json)
+    if not (found := presence_of(agent)).ready:
+        raise ConfigError(f"Agent {name!r} is not available: {found.missing}.", fix=found.install)
+    return await _try_agent(settings, agent, output, seconds=timeout, as_json=json)
+
+
+async def _try_agent(settings: Settings, agent: Agent, output: Output, *, seconds: float, as_json: bool) -> int:
+    """Run an outside agent once in a temporary home and directory. Raise ProviderError if the run fails."""
+    with TemporaryDirectory(prefix="moot-") as folder:
+        work = Path(folder) / "work"
+        work.mkdir()
+        temporary = replace(settings, home=Path(folder) / "home", agents={**settings.agents, agent.name: agent})
+        async with open_engine(temporary) as engine:
+            prompt = Prompt(
+                (text_part(QUESTION),), directory=str(work), agent=agent.name, settings={"unattended": "deny", "timeout": seconds}
+            )
+            started = anyio.current_time()
+            run = (await engine.runs.submit(prompt)).run
+            ended = await engine.runs.wait(run.id)
+            duration = anyio.current_time() - started
+            message = await engine.store.conversations.message(ended.message)
+    if ended.status != "finished":
+        failure = ended.error or Failure(f"the run ended with status {ended.status}")
+        raise ProviderError(f"{agent.name}: {failure.message}", fix=failure.fix)
+    text = " ".join(text_of(message.parts).split())
+    if as_json:
+        facts: JsonObject = {
+            "agent": agent.name,
+            "text": text,
+            "seconds": round(duration, 3),
+            "usage": ended.usage.to_json(),
+            "cost": ended.cost,
+        }
+        output.json(facts)
+    else:
+        output.line(f"{agent.name}: {text or '(no text)'}")
+        output.say(f"moot: answered in {duration:.1f} s", "green")
+    return 0
+
+
+async def list_models(
+    provider: Annotated[str | None, Parameter(kind="provider", help="Provider whose models to list. Defaults to all.")] = None,
+    /,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Print the models of all available providers."""
+    providers = Providers(configured(output).settings)
+    try:
+        listing = await providers.models(provider or "")
+    finally:
+        await providers.close()
+    for name, problem in listing.problems.items():
+        output.say(f"moot: {name}: {problem}", "yellow")
+    page = paged([model_json(model) for model in listing.models], limit, cursor, "id")
+    if json:
+        output.json(page.to_json())
+        return
+    shown = {str(item["id"]) for item in page.items}
+    rows = [_model_row(model) for model in listing.models if str(model.id) in shown]
+    print_table(output, ["MODEL", "CONTEXT", "INPUT", "$/M IN", "$/M OUT", "NOTE"], rows)
+    page.say_more(output)
+
+
+async def pull_model(
+    name: Annotated[str, Parameter(help="Name of the embedded model.")] = DEFAULT,
+    /,
+    *,
+    from_: Annotated[Path | None, Parameter(name="--from", help="Local file to use instead of a download.")] = None,
+    yes_download: Annotated[bool, Parameter(help="Download without prompting.")] = False,
+    json: AsJson = False,
+    verbose: Annotated[bool, Parameter(help="Also show the license, the source, and sources that failed.")] = False,
+    output: Out,
+) -> None:
+    """Download the weights of an embedded model, after showing what it is and how large."""
+    path = await fetch(name, configured(output).settings.home, output, consent=yes_download, source=from_, verbose=verbose)
+    if json:
+        output.json({"name": name, "path": str(path)})
+    else:
+        output.line(str(path))
+
+
+async def test_model(
+    model: Annotated[str, Parameter(kind="model", help="Model as MODEL@PROVIDER, a model name, or a type.")] = "main",
+    /,
+    *,
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Send a short prompt to a model and print the answer."""
+    return await try_model(configured(output).settings, model, output, as_json=json)
+
+
+async def choose_main_model(
+    *,
+    yes: Annotated[
+        bool, Parameter(name=("--yes", "-y"), help="Don't prompt: use the first available model, downloading it if needed.")
+    ] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Show the available models and ask which one to use. Raise UsageError if the user cannot be asked."""
+    if not yes and not (output.attended and output.stderr_terminal):
+        raise UsageError(
+            "Choosing a model requires a terminal.", fix="Run 'moot config set models.main MODEL@PROVIDER' or 'moot models choose --yes'."
+        )
+    loaded = await choose_model(configured(output), output, yes=yes)
+    if json:
+        output.json({"main": loaded.settings.models.main or None})
+
+
+def _model_row(model: Model) -> list[str]:
+    price = model.price
+    return [
+        str(model.id),
+        f"{model.context:,}" if model.context else "?",
+        ",".join(model.modalities),
+        _dollars(price.input if price else None),
+        _dollars(price.output if price else None),
+        model.note,
+    ]
+
+
+def _dollars(nano_per_token: float | None) -> str:
+    return "?" if nano_per_token is None else f"{nano_per_token / 1000:g}"
+
+
+async def list_providers(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False, output: Out) -> None:
+    """Print the providers in lookup order, and what each one is missing."""
+    providers = Providers(configured(output).settings)
+    try:
+        found = await providers_json(providers)
+    finally:
+        await providers.close()
+    page = paged(found, limit, cursor, "name")
+    if json:
+        output.json(page.to_json())
+        return
+    rows = [[str(item["name"]), str(item["state"]), str(item["dialect"]), str(item["base_url"] or "-")] for item in page.items]
+    print_table(output, ["NAME", "STATE", "DIALECT", "URL"], rows)
+    for item in page.items:
+        if item["missing"]:
+            output.say(f"moot: {item['name']}: {item['missing']}", "yellow")
+    page.say_more(output)
+
+
+async def test_provider(
+    provider: Annotated[str, Parameter(kind="provider", help="Name of the provider.")],
+    /,
+    *,
+    model: Annotated[
+        str, Parameter(name=("--model", "-m"), kind="model", help="Model of this provider. Defaults to the provider's choice.")
+    ] = "",
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Send a short prompt to a model of the provider and print the answer."""
+    return await try_model(configured(output).settings, f"{model}@{provider}", output, as_json=json)

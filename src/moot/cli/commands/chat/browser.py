@@ -1,0 +1,207 @@
+"""Start of the interactive browser of `moot chat list`: the first frame is drawn before the modules for actions are imported."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from moot.cli.arguments.signatures import Call
+from moot.cli.console.format import age
+from moot.cli.console.lines import Lines
+from moot.cli.context.configuration import configured, here
+from moot.cli.terminal.prompts.first_frame import Frame, Keyboard
+from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Items, Scope
+from moot.cli.terminal.prompts.layout import View, moves_cursor
+from moot.cli.terminal.prompts.listing import Listing
+from moot.config.loading import Loaded
+from moot.convert.serialization import status_of
+from moot.plugins.registry import attribute
+from moot.store.database.connection import Connection
+from moot.store.database.snapshot import open_snapshot
+from moot.store.tree.listing import ListFilter, live, page
+from moot.types.conversation import Conversation, Page
+from moot.types.run import RunStatus
+
+__all__: list[str] = []
+
+
+COLUMNS = (
+    Column("AGE", 6, right=True),
+    Column("TITLE", 34, grows=True),
+    Column("STATUS", 11, rank=1),
+    Column("FROM", 10, rank=2),
+    Column("COST", 8, rank=3, right=True),
+    Column("MSGS", 4, rank=4, right=True),
+    Column("MODEL", 20, rank=5),
+    Column("IN", 14, rank=6),
+)
+KEYS: Mapping[str, Action] = {
+    "s": Action("show", "c-o"),
+    "e": Action("edit a message", "c-e"),
+    "w": Action("edit the whole"),
+    "m": Action("delete messages"),
+    "r": Action("rename", "c-r"),
+    "f": Action("fork", "c-f"),
+    "a": Action("archive or unarchive", "c-a"),
+    "d": Action("delete or restore", "delete"),
+    "c": Action("copy id", "c-y"),
+    "p": Action("use for --reply"),
+}
+RETITLES = frozenset({"r"})
+"""Actions after which the conversation may no longer match the filter."""
+FIRST, _PAGE = 40, 200
+"""Rows of the first page, enough for a screen, and of later pages."""
+_NANO = 1_000_000_000
+
+
+Read: TypeAlias = Callable[[ListFilter], Awaitable[Page[Conversation]]]
+"""Function that reads a page."""
+
+
+def items_of(page: Page[Conversation], live: Mapping[str, RunStatus], now: float) -> list[Item]:
+    """Convert a page to rows. `now` is in seconds since the epoch."""
+    return [_item(conversation, live, now) for conversation in page.items]
+
+
+def pages_of(read: Read, wanted: ListFilter, live: Mapping[str, RunStatus], now: float, first: Page[Conversation] | None = None) -> Items:
+    """Return the conversations as rows, most recent activity first. `first` is a page that was already read."""
+    if first is not None and first.next_cursor is None:
+        return items_of(first, live, now)
+
+    async def pages() -> AsyncGenerator[Sequence[Item], None]:
+        page = first or await read(replace(wanted, limit=FIRST))
+        yield items_of(page, live, now)
+        while page.next_cursor is not None:
+            page = await read(replace(wanted, limit=_PAGE, cursor=page.next_cursor))
+            yield items_of(page, live, now)
+
+    return pages
+
+
+def money(conversation: Conversation) -> str:
+    """Format the cost, with a + if some runs have no known price."""
+    if conversation.cost is None:
+        return "-"
+    amount = conversation.cost / _NANO
+    return f"${amount:.2f}{'+' if conversation.unpriced_runs else ''}" if amount >= 0.01 or not amount else "<$0.01"
+
+
+def _item(conversation: Conversation, live: Mapping[str, RunStatus], now: float) -> Item:
+    title = conversation.title or "untitled"
+    status = status_of(conversation, live)
+    cells = (
+        age(conversation.updated_at, now),
+        title,
+        "" if status == "standby" else status,
+        conversation.came_from,
+        money(conversation),
+        str(conversation.message_count),
+        conversation.model.rpartition("@")[0] or conversation.model or "-",
+        Path(conversation.directory).name,
+    )
+    words = (
+        f"{title} {conversation.model} {conversation.agent} {conversation.came_from} {status} {conversation.directory} {conversation.id}"
+    )
+    return Item(conversation.id, cells, words)
+
+
+Start: TypeAlias = Literal["", "here", "archived", "deleted"]
+"""List to show first. Empty means this directory, or all directories if it has no conversations."""
+_HERE, _ALL, _ARCHIVED, _DELETED = range(4)
+_TITLES = ("all directories", "archived", "deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The initial snapshot, read without an engine."""
+
+    loaded: Loaded
+    directory: Path
+    filter: str
+    start: Start
+    scope: int = _HERE
+    page: Page[Conversation] | None = None
+    """None if an engine is needed to read it."""
+    live: Mapping[str, RunStatus] = field(default_factory=dict[str, RunStatus])
+    """Status of live runs by conversation."""
+    at: float = 0.0
+    """Time of reading, in seconds since the epoch."""
+
+    @property
+    def settled(self) -> bool:
+        """True if the snapshot is reliable. Only an engine can tell whether a running run's process is alive."""
+        return self.page is not None and "running" not in self.live.values()
+
+
+def read_snapshot(loaded: Loaded, directory: Path, filter: str, start: Start) -> Snapshot:
+    """Read the initial snapshot. Raise StoreError on failure."""
+    snapshot = Snapshot(loaded, directory, filter, start)
+    with open_snapshot(loaded.settings.database) as connection:
+        return snapshot if connection is None else _read(connection, snapshot)
+
+
+def _read(connection: Connection, snapshot: Snapshot) -> Snapshot:
+    scope = first_scope(
+        snapshot.start, empty=not snapshot.start and not page(connection, ListFilter(limit=1, directory=str(snapshot.directory))).items
+    )
+    wanted = replace(lists(snapshot.directory)[scope], limit=FIRST, query=snapshot.filter)
+    return replace(snapshot, scope=scope, page=page(connection, wanted), live=live(connection), at=time.time())
+
+
+def first_scope(start: Start, *, empty: bool) -> int:
+    """Return the index of the list to show first. `empty` says that this directory has no conversations."""
+    return {"": _ALL if empty else _HERE, "here": _HERE, "archived": _ARCHIVED, "deleted": _DELETED}[start]
+
+
+def lists(directory: Path) -> tuple[ListFilter, ...]:
+    """Return the queries of the lists, in the order of Tab."""
+    return (ListFilter(directory=str(directory)), ListFilter(), ListFilter(archived=True), ListFilter(deleted=True, archived=None))
+
+
+def choice_of(directory: Path, items: Sequence[Items], *, filter: str = "", at: str = "", scope: int = 0) -> Choice:
+    """Build the picker. `items` are the rows of each list."""
+    titles = (f"Conversations in {directory.name or directory}", *_TITLES)
+    scopes = tuple(Scope(title, of) for title, of in zip(titles, items, strict=True))
+    return Choice(scopes, COLUMNS, KEYS, "continue", "none yet", filter, at, scope)
+
+
+_PERFORM = "moot.cli.execution:perform"
+_LOOP = "moot.cli.commands.chat.browser_loop:loop"
+"""Loaded by path: the event loop, prompt-toolkit and the engine take several times as long as the first frame."""
+
+
+def browse(output: Lines, filter: str, start: Start) -> int:
+    """Browse the conversations of this directory, or all if it has none. Return the exit code of the continued conversation, or 0.
+
+    Raise ConfigError or StoreError on failure.
+    """
+    if not moves_cursor():
+        return _loop(read_snapshot(configured(output), here(), filter, start), None, None)
+    with Keyboard() as keyboard:
+        snapshot = read_snapshot(configured(output), here(), filter, start)
+        frame = _frame(snapshot, keyboard, output)
+        try:
+            return _loop(snapshot, keyboard, frame)
+        finally:
+            if frame is not None:
+                frame.hide()
+
+
+def _frame(snapshot: Snapshot, keyboard: Keyboard, output: Lines) -> Frame | None:
+    if snapshot.page is None:
+        return None
+    listing = Listing(snapshot.filter)
+    listing.add(items_of(snapshot.page, snapshot.live, snapshot.at))
+    choice = choice_of(snapshot.directory, ((),) * 4, filter=snapshot.filter, scope=snapshot.scope)
+    ended = snapshot.page.next_cursor is None and not snapshot.filter  # the store's filter matches only exact spellings
+    frame = Frame(View(choice, snapshot.scope, listing, ended), keyboard, output)
+    frame.show()
+    return frame
+
+
+def _loop(snapshot: Snapshot, keyboard: Keyboard | None, frame: Frame | None) -> int:
+    code: int = attribute(_PERFORM)(Call(attribute(_LOOP), (snapshot, keyboard, frame), {}, bare=False))
+    return code

@@ -1,0 +1,133 @@
+"""The commands `moot chat delete`, `restore`, `rename`, `archive`, `fork` and `switch`, which never lose data."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.output import Output
+from moot.cli.context.references import find_message, opened_at
+from moot.cli.options import Out, Which
+from moot.engine import Engine
+from moot.errors import UsageError
+from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
+
+Messages = Annotated[
+    list[str],
+    Parameter(name="--message", help="Message instead of the conversation: its number in 'moot chat tree' or id. May be repeated."),
+]
+Place = Annotated[str, Parameter(help="Message number in 'moot chat tree', or message id.")]
+
+
+async def delete(conversation: Which, /, *, message: Messages | None = None, json: AsJson = False, output: Out) -> None:
+    """Delete a conversation or messages of it. They are hidden and can be restored."""
+    async with opened_at(conversation, output) as (engine, found):
+        if message:
+            await _messages(engine, found, message, output, restore=False, json=json)
+            return
+        await engine.store.conversations.delete(found.id)
+    _done(output, json, found, f"deleted {_name(found)}; restore it with: moot chat restore {found.id[:13]}")
+
+
+async def restore(conversation: Which, /, *, message: Messages | None = None, json: AsJson = False, output: Out) -> None:
+    """Restore a deleted conversation or messages of it."""
+    async with opened_at(conversation, output) as (engine, found):
+        if message:
+            await _messages(engine, found, message, output, restore=True, json=json)
+            return
+        if found.deleted_at is None:
+            raise UsageError(f"Conversation {conversation!r} is not deleted.", fix=f"moot chat show {found.id[:13]}")
+        await engine.store.conversations.delete(found.id, restore=True)
+    _done(output, json, found, f"restored {_name(found)}")
+
+
+async def rename(conversation: Which, /, *title: Annotated[str, Parameter(help="New title.")], json: AsJson = False, output: Out) -> None:
+    """Set the title of a conversation. Models don't replace it."""
+    words = " ".join(" ".join(title).split())
+    if not words:
+        raise UsageError("The title is empty.", fix=f"moot chat rename {conversation} TITLE")
+    async with opened_at(conversation, output) as (engine, found):
+        renamed = await engine.store.conversations.rename(found.id, words, "user")
+    _done(output, json, renamed, f"renamed {found.id[:13]} to {renamed.title}", title=renamed.title)
+
+
+async def archive(
+    conversation: Which,
+    /,
+    *,
+    undo: Annotated[bool, Parameter(name="--undo", help="Show the conversation in the list again.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Hide a conversation from the list. It can still be searched, shown and continued."""
+    async with opened_at(conversation, output) as (engine, found):
+        await engine.store.conversations.update(found.id, archived=not undo)
+    words = f"unarchived {_name(found)}" if undo else f"archived {_name(found)}; list it with: moot chat list --archived"
+    _done(output, json, found, words, archived=not undo)
+
+
+async def fork(
+    conversation: Which,
+    message: Place | None = None,
+    /,
+    *,
+    title: Annotated[str, Parameter(name="--title", help="Title of the new conversation.")] = "",
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Copy a conversation up to a message into a new one. Without a message, copy the whole shown branch."""
+    async with opened_at(conversation, output) as (engine, found):
+        at = None if message is None else find_message(await engine.store.tree.nodes(found.id), message).id
+        created = await engine.store.tree.fork(found.id, message=at, title=title)
+    _done(
+        output,
+        json,
+        created,
+        f"forked {_name(found)} as {created.id[:13]} ({created.title}); continue it with: moot chat continue {created.id[:13]}",
+        source=found.id,
+    )
+
+
+async def switch(
+    conversation: Which,
+    message: Place,
+    /,
+    *,
+    exactly: Annotated[bool, Parameter(name="--exactly", help="End the branch with this message and hide the ones after it.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Switch to the branch through a message."""
+    async with opened_at(conversation, output) as (engine, found):
+        nodes = await engine.store.tree.nodes(found.id)
+        switched = await engine.store.tree.switch(found.id, find_message(nodes, message).id, exactly=exactly)
+    number = next(node.no for node in nodes if node.id == switched.head)
+    _done(output, json, switched, f"{_name(found)} now ends with message {number}", head=switched.head)
+
+
+async def _messages(engine: Engine, found: Conversation, named: list[str], output: Output, *, restore: bool, json: bool) -> None:
+    nodes = await engine.store.tree.nodes(found.id)
+    chosen = [find_message(nodes, name) for name in named]
+    changed = await engine.store.tree.delete(found.id, [node.id for node in chosen], restore=restore)
+    numbers = ", ".join(str(node.no) for node in chosen)
+    back = "" if restore else f"; restore it with: moot chat restore {found.id[:13]} --message {chosen[0].no}"
+    _done(
+        output,
+        json,
+        found,
+        f"{'restored' if restore else 'deleted'} message {numbers} of {_name(found)}{back}",
+        messages=list[Json](changed),
+    )
+
+
+def _name(conversation: Conversation) -> str:
+    return conversation.title or conversation.id
+
+
+def _done(output: Output, as_json: bool, conversation: Conversation, words: str, **facts: Json) -> None:
+    if as_json:
+        document: JsonObject = {"ok": True, "conversation": conversation.id, **facts}
+        output.json(document)
+    else:
+        output.say(f"moot: {words}")

@@ -1,0 +1,97 @@
+"""The command `moot chat list`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter, Plain
+from moot.cli.console.format import age, print_table
+from moot.cli.console.lines import Lines
+from moot.cli.context.configuration import configured, here
+from moot.cli.context.numbers import keep_numbers
+from moot.config.settings import Settings
+from moot.convert.serialization import conversation_json, status_of
+from moot.plugins.registry import attribute
+from moot.store.database.snapshot import open_snapshot
+from moot.store.tree.listing import ListFilter, live, page
+from moot.types.conversation import Conversation, Page
+from moot.types.run import RunStatus
+
+LIMIT = 50
+HEAD = ("NO", "ID", "MODEL", "AGE", "MESSAGES", "STATUS", "TITLE")
+
+ListPage = tuple[Page[Conversation], dict[str, RunStatus]]
+
+
+def list_(
+    *words: Annotated[
+        str, Parameter(metavar="WORD", help="Only conversations whose title, model, agent, origin or directory contains every word.")
+    ],
+    limit: Limit | None = None,
+    cursor: Cursor = None,
+    here_only: Annotated[bool, Parameter(name="--here", help="Only conversations of this directory.")] = False,
+    archived: Annotated[bool, Parameter(name="--archived", help="Only archived conversations.")] = False,
+    deleted: Annotated[bool, Parameter(name="--deleted", help="Only deleted conversations.")] = False,
+    plain: Annotated[bool, Parameter(name="--plain", help="Print the list without the interactive browser.")] = False,
+    json: AsJson = False,
+    output: Annotated[Lines, Plain],
+) -> int:
+    """List conversations by last activity. On a terminal, browse, continue and change them."""
+    if output.attended and not (plain or json or cursor or limit):
+        scope = "deleted" if deleted else "archived" if archived else "here" if here_only else ""
+        status: int = attribute("moot.cli.commands.chat.browser:browse")(output, " ".join(words), scope)
+        return status
+    wanted = ListFilter(
+        limit=limit or LIMIT,
+        cursor=cursor,
+        directory=str(here()) if here_only else None,
+        query=" ".join(words),
+        deleted=deleted,
+        archived=None if deleted else archived,
+    )
+    settings = configured(output).settings
+    shown, states = read_page(settings, wanted)
+    if json:
+        output.json({"data": [conversation_json(item, states) for item in shown.items], "next_cursor": shown.next_cursor})
+    else:
+        print_list(settings.home / "state", shown, states, output)
+    return 0
+
+
+def read_page(settings: Settings, wanted: ListFilter) -> ListPage:
+    """Return a page of conversations and the status of live runs by conversation. Raise UsageError for an invalid cursor, or StoreError."""
+    with open_snapshot(settings.database) as connection:
+        if connection is not None:
+            shown, states = page(connection, wanted), live(connection)
+            if "running" not in states.values():
+                return shown, states
+    # there is no database yet, it has an older schema, or only an engine can tell whether a running run's process is alive
+    return attribute("moot.cli.context.references:list_with_engine")(settings, wanted)
+
+
+def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStatus], output: Lines) -> None:
+    """Print a page as a table and store its list numbers."""
+    rows = [_row(item, live, number) for number, item in enumerate(page.items, 1)]
+    head = HEAD
+    if any(item.came_from for item in page.items):
+        head = (*HEAD[:-1], "FROM", HEAD[-1])
+        rows = [[*row[:-1], item.came_from or "-", row[-1]] for row, item in zip(rows, page.items, strict=True)]
+    print_table(output, head, rows)
+    keep_numbers(state, [item.id for item in page.items])
+    if page.next_cursor:
+        output.say(f"moot: next page: --cursor {page.next_cursor}", "dim")
+
+
+def _row(conversation: Conversation, live: Mapping[str, RunStatus], number: int) -> list[str]:
+    return [
+        str(number),
+        conversation.id[:13],
+        conversation.model or "-",
+        age(conversation.updated_at, time.time()),
+        str(conversation.message_count),
+        status_of(conversation, live),
+        conversation.title or "untitled",
+    ]

@@ -1,0 +1,233 @@
+"""The commands `moot chat new`, `continue`, `resume`, `attach` and `stop`, and `moot ps`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import anyio
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.format import age, print_table
+from moot.cli.console.output import Output
+from moot.cli.console.results import brief
+from moot.cli.context.configuration import here
+from moot.cli.context.references import find_conversation, live_run, opened, opened_at
+from moot.cli.follow import Follower
+from moot.cli.options import Files, Out, RunFlags, ShowFlags, Which, run_settings
+from moot.cli.run import Request, gather, make_show, perform
+from moot.commands import RunOverrides
+from moot.engine import Engine
+from moot.engine.locks import Place, owner_place
+from moot.errors import NotFound, UsageError
+from moot.plugins.registry import Registry
+from moot.types.approval import Approval
+from moot.types.canonical import Json, JsonObject, loads
+from moot.types.conversation import Conversation
+from moot.types.message import Part
+from moot.types.run import STARTED, Run, RunStatus
+
+_LOOPS = Registry("moot.loops", {"terminal": "moot.cli.repl.loop:run_repl"})
+"""Loaded by name: the REPL is not needed in a pipe."""
+
+
+def stays(flags: RunFlags, shown: ShowFlags, output: Output) -> bool:
+    """Return whether to keep the conversation open: on a terminal, and without options that apply to a single answer."""
+    about_one = (flags.schema, flags.max_steps, flags.max_cost, flags.timeout)
+    return output.attended and shown.form() == "text" and flags.on_busy == "reject" and all(flag is None for flag in about_one)
+
+
+async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags, output: Output) -> int:
+    """Print the conversation, send the prompt and continue until the user leaves. Return the exit code."""
+    tools = run_settings(flags, None, attended=True).get("tools")
+    named = [str(name) for name in tools] if isinstance(tools, list) else [] if tools is False else None
+    overrides = RunOverrides(agent=flags.agent, model=flags.model, mode=flags.mode, effort=flags.effort, tools=named)
+    return await _LOOPS.load("terminal")(conversation, output, prompt=parts, overrides=overrides, yes=flags.yes)
+
+
+_NO_FLAGS = RunFlags()
+_NO_SHOW = ShowFlags()
+
+Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Words are joined, and standard input is appended.")]
+
+
+async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = _NO_FLAGS, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
+    """Start a conversation. On a terminal, keep it open."""
+    staying = stays(flags, shown, output)
+    parts = gather(" ".join(prompt) or None, file or [], output, needed=not staying)
+    return await stay(None, parts, flags, output) if staying else await perform(Request(parts, flags, shown), output)
+
+
+async def continue_(
+    conversation: Which,
+    /,
+    *prompt: Words,
+    again: Annotated[bool, Parameter(name="--again", help="Generate the last answer again on a new branch.")] = False,
+    file: Files | None = None,
+    flags: RunFlags = _NO_FLAGS,
+    shown: ShowFlags = _NO_SHOW,
+    output: Out,
+) -> int:
+    """Continue a conversation, or answer its last message. On a terminal, keep the conversation open."""
+    parts = gather(" ".join(prompt) or None, file or [], output, needed=False)
+    if parts and again:
+        raise UsageError("--again does not take a prompt.", fix=f"moot chat continue {conversation} --again")
+    if stays(flags, shown, output) and not again:
+        async with opened(output) as engine:
+            found = await find_conversation(engine, conversation, str(here()))
+        if found.deleted_at is not None:
+            raise NotFound(f"Conversation {found.title or found.id!r} is deleted.", fix=f"moot chat restore {found.id[:13]}")
+        return await stay(found.id, parts, flags, output)
+    return await perform(Request(parts, flags, shown, conversation, again=again, show_history=True), output)
+
+
+async def resume(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
+    """Resume an interrupted or waiting run and show its whole output."""
+    display = make_show(shown, output)
+    async with opened_at(conversation, output) as (engine, found):
+        run = await live_run(engine.store, found)
+        if run is None:
+            raise UsageError(f"Conversation {found.id!r} has no waiting or interrupted run.", fix=f"moot chat continue {found.id[:13]}")
+        message = await engine.store.conversations.message(run.message)
+        to_ask = run.status == "waiting" and output.attended and await engine.store.records.approvals(run=run.id)
+        taken = run if to_ask else await engine.runs.resume(run.id)
+        return await Follower(engine, output, display).follow(taken, found, max(message.first_seq - 1, 0))
+
+
+async def attach(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
+    """Follow a live run from the start of its answer to its end. Detaching does not stop it."""
+    display = make_show(shown, output)
+    async with opened_at(conversation, output) as (engine, found):
+        run = await live_run(engine.store, found)
+        if run is None:
+            raise UsageError(f"Conversation {found.title or found.id!r} has no live run.", fix="moot ps")
+        if run.status == "interrupted":
+            raise UsageError("The run is interrupted.", fix=f"moot chat resume {found.id[:13]}")
+        message = await engine.store.conversations.message(run.message)
+        return await Follower(engine, output, display, stops=False).follow(run, found, max(message.first_seq - 1, 0))
+
+
+async def stop(conversation: Which, /, *, json: AsJson = False, output: Out) -> None:
+    """Stop a conversation's run in any process. The output so far is kept."""
+    async with opened_at(conversation, output) as (engine, found):
+        run = await live_run(engine.store, found)
+        if run is not None:
+            await engine.runs.cancel(run.id)
+            run = await engine.runs.wait(run.id)
+    if json:
+        output.json({"ok": True, "conversation": found.id, "run": run.id if run else None, "status": run.status if run else None})
+    else:
+        output.say(f"moot: {run.status}" if run else "moot: no live run")
+
+
+_INTERVAL = 0.5
+"""Seconds between two queries with --watch."""
+_LIVE: frozenset[RunStatus] = STARTED | frozenset[RunStatus]({"queued"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    run: Run
+    conversation: Conversation
+    place: Place | None
+    waits_for: str
+
+    def to_json(self) -> JsonObject:
+        run = self.run
+        return {
+            "id": run.id,
+            "conversation": run.conversation,
+            "title": self.conversation.title,
+            "agent": run.agent,
+            "model": self.model,
+            "status": run.status,
+            "owner": run.owner,
+            "pid": self.place.pid if self.place else None,
+            "host": self.place.host if self.place else None,
+            "since": self.since,
+            "waits_for": self.waits_for or None,
+        }
+
+    @property
+    def model(self) -> str:
+        return self.run.model or self.conversation.model
+
+    @property
+    def since(self) -> int:
+        return self.run.started_at or self.run.created_at
+
+
+Watch = Annotated[bool, Parameter(name="--watch", help="Print the list again after every change, until Ctrl+C.")]
+
+
+async def ps(*, watch: Watch = False, json: AsJson = False, output: Out) -> None:
+    """Print running, waiting, interrupted and queued runs, oldest first."""
+    async with opened(output) as engine:
+        if watch:
+            await _watch(engine, output, json=json)
+            return
+        lines = await _live(engine)
+    _show(lines, output, json=json)
+
+
+async def _watch(engine: Engine, output: Output, *, json: bool) -> None:
+    """Print the list whenever it has changed: a table, or a line of JSON."""
+    shown: list[JsonObject] | None = None
+    while True:
+        lines = await _live(engine)
+        found = [line.to_json() for line in lines]
+        if found != shown:
+            shown = found
+            if not json and output.stdout_terminal:
+                output.say(time.strftime("── %H:%M:%S"), "dim")
+            _show(lines, output, json=json)
+        await anyio.sleep(_INTERVAL)
+
+
+async def _live(engine: Engine) -> list[_Line]:
+    runs = await engine.store.records.runs(statuses=_LIVE)
+    return [await _line(engine, run) for run in reversed(runs)]
+
+
+def _show(lines: Sequence[_Line], output: Output, *, json: bool) -> None:
+    if json:
+        output.json({"data": list[Json]([line.to_json() for line in lines]), "next_cursor": None})
+        return
+    if not lines:
+        output.say("moot: no live runs", "dim")
+        return
+    now = time.time()
+    head = ["ID", "STATUS", "SINCE", "PROCESS", "AGENT", "MODEL", "WAITS FOR", "TITLE"]
+    print_table(output, head, [_row(line, now) for line in lines])
+
+
+async def _line(engine: Engine, run: Run) -> _Line:
+    conversation = await engine.store.conversations.get(run.conversation)
+    place = owner_place(engine.settings.owners, run.owner) if run.owner is not None else None
+    return _Line(run, conversation, place, await _waits_for(engine, run))
+
+
+async def _waits_for(engine: Engine, run: Run) -> str:
+    """Describe what the run waits for. Empty if it is not waiting."""
+    if run.status == "queued":
+        return "another run"
+    if run.status == "interrupted":
+        return f"moot chat resume {run.conversation[:13]}"
+    asked = await engine.store.records.approvals(run=run.id) if run.status == "waiting" else []
+    return ", ".join(_wants(approval) for approval in asked)
+
+
+def _wants(approval: Approval) -> str:
+    if approval.by_client:
+        return f"client to run {approval.tool}"
+    return "answer" if approval.questions else f"approval of {approval.tool} {brief(loads(approval.arguments))}"
+
+
+def _row(line: _Line, now: float) -> list[str]:
+    place = f"{line.place.pid} on {line.place.host}" if line.place else "-"
+    run = line.run
+    title = line.conversation.title or "untitled"
+    waits_for = line.waits_for or "-"
+    return [run.conversation[:13], run.status, age(line.since, now), place, run.agent, line.model or "-", waits_for, title]

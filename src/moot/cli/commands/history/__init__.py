@@ -1,0 +1,1 @@
+"""The commands for stored conversations: search, statistics, import, export and sharing."""

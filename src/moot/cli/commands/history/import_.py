@@ -1,0 +1,377 @@
+"""The command `moot import`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import anyio.to_thread
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.format import format_bytes, format_counts, parse_since, plural
+from moot.cli.console.lines import Progress
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import here
+from moot.cli.context.references import opened
+from moot.cli.options import Out
+from moot.config.home import write_atomically
+from moot.convert.serialization import conversation_json
+from moot.engine import Engine
+from moot.engine.locks import find_server
+from moot.errors import UsageError
+from moot.guard.terminal import clean
+from moot.imports.configuration import configuration_of, count_items, refuse_live, to_yaml
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import ImportResult, Report
+from moot.imports.sources import Places, Source, local_places, local_sources, sources_at
+from moot.plugins import Registry
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ForeignConfiguration
+
+__all__ = ["ImportProgress", "configuration_json", "outcome_of", "print_configuration", "print_report", "report_json"]
+
+
+_NOTES = 20
+
+
+def configuration_json(found: ForeignConfiguration) -> JsonObject:
+    return {"pieces": found.pieces, "unsupported": found.unsupported, "notes": list[Json](found.notes)}
+
+
+def print_configuration(found: ForeignConfiguration, file: Path | None, output: Output) -> None:
+    """Print counts and notes, and where the configuration was or can be written."""
+    counts = ", ".join(f"{count:,} {name}" for name, count in count_items(found).items())
+    if not counts and not found.unsupported:
+        return
+    where = (
+        f"written to {str(file)!r} for reference; moot does not read this file"
+        if file is not None
+        else "write it to a file with --configuration FILE"
+    )
+    output.say(f"moot: configuration found: {counts or 'nothing that moot supports'}; {where}")
+    for note in found.notes[:_NOTES]:
+        output.say(f"  {clean(note)}", "dim")
+    if len(found.notes) > _NOTES:
+        output.say(
+            f"  and {len(found.notes) - _NOTES:,} more, in the file" if file is not None else f"  and {len(found.notes) - _NOTES:,} more"
+        )
+
+
+_FEW = 10
+"""Maximum number of conversations listed one by one. More are summarized in a table."""
+_FAILED = 20
+_NAMED = 3
+"""Maximum number of unrecognized files to name."""
+_BAR = 16
+_OUTCOMES = {"known": "already imported", "empty": "empty"}
+_ESTIMATE_AFTER = 3.0
+"""Seconds after which the rate is good enough to estimate the remaining time."""
+
+
+class ImportProgress:
+    """Progress line on stderr."""
+
+    def __init__(self, output: Output, report: Report) -> None:
+        self._line = Progress(output)
+        self._report = report
+        self._started = time.monotonic()
+        self._is_terminal = output.stderr_terminal
+
+    def show(self) -> None:
+        """Update the line. May be called often."""
+        report = self._report
+        passed = max(time.monotonic() - self._started, 0.001)
+        rate = report.bytes_done / passed
+        share = min(report.bytes_done / report.bytes, 1.0) if report.bytes else 0.0
+        facts = [
+            f"{format_bytes(report.bytes_done)} of {format_bytes(report.bytes)}",
+            f"{sum(report.conversations.values()):,} conversations",
+            f"{report.messages:,} messages",
+            f"{format_bytes(rate)}/s",
+        ]
+        if rate and passed > _ESTIMATE_AFTER:
+            facts.append(f"{_duration((report.bytes - report.bytes_done) / rate)} left")
+        self._line.show(f"{_bar(share)} {share:.0%}  {' · '.join(facts)}" if self._is_terminal else f"{share:.0%}: {', '.join(facts)}")
+
+    def indexing(self, done: int, total: int) -> None:
+        share = done / total if total else 1.0
+        self._line.show(f"{_bar(share)} indexing {share:.0%}" if self._is_terminal else f"indexing {share:.0%}")
+
+    def close(self) -> None:
+        """Erase the line."""
+        self._line.close()
+
+
+def report_json(report: Report, indexed: tuple[int, int], seconds: tuple[float, float]) -> JsonObject:
+    """Return the report as JSON. `seconds` are the durations of storing and of indexing."""
+    done, total = indexed
+    return {
+        **report.to_json(),
+        "index": {"done": done, "total": total},
+        "seconds": {"stored": round(seconds[0], 3), "indexed": round(seconds[1], 3)},
+        "data": [
+            {**one.to_json(), "conversation": conversation_json(one.conversation, {}) if one.conversation is not None else None}
+            for one in report.brought
+        ],
+    }
+
+
+def print_report(report: Report, indexed: tuple[int, int], output: Output, *, verbose: bool) -> None:
+    """Print the ids of new conversations to stdout and everything else to stderr."""
+    notable = [one for one in report.brought if one.outcome != "known" or one.problems or len(report.brought) <= _FEW]
+    for one in report.brought:
+        if one.outcome == "added" and one.conversation is not None and not (output.stdout_terminal and len(report.brought) > 1):
+            output.line(one.conversation.id)
+    if verbose or len(notable) <= _FEW:
+        for one in report.brought if verbose else notable:
+            _say(one, output)
+    if len(notable) > _FEW:
+        _say_by_format(report, output)
+        _say_problems(report, output)
+    _say_totals(report, output)
+    for one in report.failed[:_FAILED]:
+        output.say(f"moot: {one.path}: {one.problem}", "yellow")
+    if len(report.failed) > _FAILED:
+        output.say(f"moot: {len(report.failed) - _FAILED:,} more sources could not be read", "yellow")
+    if report.unclaimed:
+        some = report.strangers if verbose else report.strangers[:_NAMED]
+        more = f" and {report.unclaimed - len(some):,} more" if report.unclaimed > len(some) else ""
+        output.say(f"moot: {plural(report.unclaimed, 'file')} of unknown format: {clean(', '.join(some))}{more}", "dim")
+    done, total = indexed
+    if done < total:
+        output.say(f"moot: the search index is {done / total:.0%} complete; searching or 'moot serve' continues it")
+
+
+def _say(one: ImportResult, output: Output) -> None:
+    output.say(f"moot: {outcome_of(one)}")
+    if one.outcome == "known":
+        return
+    fidelity = one.fidelity
+    for word, counts in (("kept", fidelity.kept), ("approximated", fidelity.approximated), ("lost", fidelity.lost)):
+        if text := _counts(counts):
+            output.say(f"  {word}: {text}", "yellow" if word == "lost" else "dim")
+    for note in one.notes[:_FAILED]:
+        output.say(f"  {note}", "yellow")
+    if (more := max(len(one.notes), one.problems) - min(len(one.notes), _FAILED)) > 0:
+        output.say(f"  and {more:,} more", "yellow")
+
+
+def outcome_of(one: ImportResult) -> str:
+    """Describe the outcome for one conversation in one line."""
+    conversation = one.conversation
+    id = conversation.id[:13] if conversation is not None else ""
+    name = one.title or id or one.source_id
+    match one.outcome:
+        case "known":
+            more = f"; {one.grown:,} new events in the file were not added" if one.grown else "; nothing new"
+            return f"{name} is already imported as {id}{more}"
+        case "added":
+            return f"added {name}; show it with: moot chat show {id}"
+        case "grown":
+            return f"updated {name}: {_changes(one)}; show it with: moot chat show {id}"
+        case "empty":
+            return f"skipped {name} ({one.path}): it has no messages"
+        case "would be added":
+            return f"would add {name}"
+        case "would grow":
+            return f"would update {name}: {_changes(one)}"
+
+
+def _changes(one: ImportResult) -> str:
+    taken = one.taken
+    counts = {"new messages": taken.added, "longer": taken.grown, "rewritten": taken.rewritten, "records": taken.records}
+    return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+
+
+def _say_by_format(report: Report, output: Output) -> None:
+    rows: list[list[str]] = []
+    for format, fidelity in sorted(report.by_format().items()):
+        some = [one for one in report.brought if one.format == format]
+        rows.append(
+            [format, f"{len(some):,}", f"{sum(one.messages for one in some):,}", _short(fidelity.lost), _short(fidelity.approximated)]
+        )
+    head = ["format", "conversations", "messages", "lost", "approximated"]
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    for row in (head, *rows):
+        output.say("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip(), "dim" if row is head else "")
+
+
+def _say_problems(report: Report, output: Output) -> None:
+    """Print unreadable records of the first conversations that have any."""
+    bad = [one for one in report.brought if one.problems]
+    for one in bad[:_FEW]:
+        more = f" and {one.problems - 1:,} more" if one.problems > 1 else ""
+        output.say(f"moot: {one.path}: {one.notes[0] if one.notes else 'a record could not be read'}{more}", "yellow")
+    if len(bad) > _FEW:
+        output.say(f"moot: unreadable records in {len(bad) - _FEW:,} more conversations; use --verbose to list them", "yellow")
+
+
+def _short(counts: Mapping[str, int]) -> str:
+    return _counts(counts) or "-"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(format_counts(counts))
+
+
+def _say_totals(report: Report, output: Output) -> None:
+    taken, outcomes = report.taken, report.conversations
+    words = [
+        f"{outcomes[outcome]:,} {_OUTCOMES.get(outcome, outcome)}"
+        for outcome in ("added", "grown", "would be added", "would grow", "known", "empty")
+        if outcomes[outcome]
+    ]
+    sources = [f"{plural(report.unchanged, 'source')} unchanged"] if report.unchanged else []
+    sources += [f"{report.older:,} older"] if report.older else []
+    if sum(outcomes.values()) + report.unchanged <= 1 and not report.older and not report.failed:
+        if not outcomes and not report.unchanged:
+            output.say("moot: nothing to import", "yellow")
+        elif report.unchanged:
+            output.say("moot: the source is unchanged; nothing was added")
+        return
+    output.say(f"moot: {'conversations: ' if words else ''}{', '.join([*words, *sources]) or 'nothing to import'}")
+    if not taken.changed and not report.problems:
+        return
+    longer = f", {taken.grown:,} longer" if taken.grown else ""
+    output.say(f"moot: {plural(taken.added + taken.rewritten, 'new message')}{longer}", "dim")
+    if report.problems:
+        output.say(
+            f"moot: {plural(report.problems, 'unreadable record')} kept unchanged",
+            "yellow",
+        )
+    if report.unpriced:
+        output.say(f"moot: {plural(report.unpriced, 'answer')} from models without a known price", "dim")
+
+
+def _bar(share: float) -> str:
+    full = round(share * _BAR)
+    return "█" * full + "░" * (_BAR - full)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+FOLLOWING = Registry("moot.cli.following_imports", {"follow": "moot.cli.commands.history.import_watch:follow"})
+"""Loaded by name: the file watcher is imported only with --watch."""
+_INDEXING = 30.0
+"""Maximum seconds to spend on the search index before the command ends. Later commands continue it."""
+
+
+async def import_(
+    *source: Annotated[Path, Parameter(kind="file", help="Files or directories of other programs.")],
+    all: Annotated[bool, Parameter(name="--all", help="Import from all agents found on this machine.")] = False,
+    format: Annotated[str, Parameter(name=("--format", "-f"), kind="format", help="Format of the files. Detected by default.")] = "",
+    agent_type: Annotated[
+        str,
+        Parameter(name="--agent-type", metavar="TYPE", help="Agent type of a captured stream. Detected by default."),
+    ] = "",
+    since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")] = "",
+    watch: Annotated[bool, Parameter(name="--watch", help="Keep importing new messages until Ctrl+C.")] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Show what would be imported without storing anything.")] = False,
+    configuration: Annotated[
+        Path | None,
+        Parameter(kind="file", help="New file for the programs' agents, MCP servers and permissions. moot does not read it."),
+    ] = None,
+    verbose: Annotated[
+        bool, Parameter(name="--verbose", help="Report every conversation and what was kept, approximated and lost.")
+    ] = False,
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Import conversations. Of conversations that are already imported, add only what is new."""
+    if not source and not all:
+        raise UsageError(
+            "Nothing to import was given.", fix="Run 'moot import FILE', or 'moot import --all' for the agents on this machine."
+        )
+    if watch and dry_run:
+        raise UsageError("--watch and --dry-run cannot be used together.")
+    begin = parse_since(since)
+    async with opened(output) as engine:
+        if configuration is not None:
+            refuse_live(configuration, engine.settings.home / "config.yaml")
+        report = Report()
+        wanted = ImportOptions(str(here()), Path.home(), begin, dry_run, agent_type)
+        if watch and all and (server := find_server(engine.settings.home)) is not None and server.follows:
+            output.say(f"moot: the server at {server.url} already imports from the agents on this machine (imports.watch)", "yellow")
+            watch, all = bool(source), not source
+        if watch:
+            places = Places(partial(_roots, source, format, all=all), lambda: _sources(source, Report(), engine, format, all=all))
+            return await FOLLOWING.load("follow")(engine, places, wanted, output, json=json, verbose=verbose)
+        progress = ImportProgress(output, report)
+        report.heard = progress.show
+        found = _sources(source, report, engine, format, all=all)
+        found_configuration = (
+            await _configuration(source, engine, format, configuration, all=all) if dry_run or configuration is not None else None
+        )
+        started = time.monotonic()
+        await import_sources(engine.store, found, wanted, report)
+        stored = time.monotonic()
+        done, total = await _indexed(engine, progress) if report.taken.changed and not dry_run else (0, 0)
+        progress.close()
+        seconds = stored - started, time.monotonic() - stored
+    _raise_for_single_source(report, list(source), all=all)
+    if json:
+        more: JsonObject = {"configuration": configuration_json(found_configuration)} if found_configuration is not None else {}
+        output.json(report_json(report, (done, total), seconds) | more)
+    else:
+        print_report(report, (done, total), output, verbose=verbose)
+        if found_configuration is not None:
+            print_configuration(found_configuration, configuration, output)
+    return 1 if report.faulty else 0
+
+
+def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: str, *, all: bool) -> Iterator[Source]:
+    """Yield the sources to read, each once. Raise UsageError if the only path cannot be read."""
+    seen: set[Path] = set()
+    for source in _each(paths, report, engine.settings.database.parent, format, all=all):
+        if source.path not in seen:  # a directory and one inside it may both be given
+            seen.add(source.path)
+            yield source
+
+
+def _each(paths: tuple[Path, ...], report: Report, data: Path, format: str, *, all: bool) -> Iterator[Source]:
+    if all:
+        yield from local_sources(Path.home(), os.environ, data, format)
+    for path in paths:
+        try:
+            yield from sources_at(path, format, data, report)
+        except UsageError as error:
+            if len(paths) == 1 and not all:
+                raise
+            report.fail(str(path), format, error.advice())
+
+
+async def _configuration(paths: tuple[Path, ...], engine: Engine, format: str, file: Path | None, *, all: bool) -> ForeignConfiguration:
+    """Collect the programs' configuration, and write it to the file if one is given."""
+    sources = _sources(paths, Report(), engine, format, all=all)
+    found = await anyio.to_thread.run_sync(configuration_of, sources)
+    if file is not None:
+        await anyio.to_thread.run_sync(write_atomically, file, to_yaml(found).encode())
+    return found
+
+
+def _roots(paths: tuple[Path, ...], format: str, *, all: bool) -> list[Path]:
+    places = [place for _, place in local_places(Path.home(), os.environ, format)] if all else []
+    return [*places, *(path.absolute() for path in paths)]
+
+
+def _raise_for_single_source(report: Report, paths: list[Path], *, all: bool) -> None:
+    """Raise UsageError if the only source could not be read."""
+    if len(report.failed) == 1 and report.sources <= 1 and not all and not report.brought and not report.messages:
+        failed = report.failed[0]
+        raise UsageError(failed.problem if failed.path in failed.problem else f"{failed.path!r} {failed.problem}")
+    if not report.sources and not all and len(paths) == 1 and not report.failed:
+        raise UsageError(f"No conversation of a known format found in {str(paths[0])!r}.", fix="Specify the format with -f.")
+
+
+async def _indexed(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
+    """Fill the search index for up to half a minute. Return how much is done of the total."""
+    return await engine.store.search.index(seconds=_INDEXING, bulk=True, progress=progress.indexing)

@@ -1,0 +1,383 @@
+"""The commands `moot replay` and `moot chat compare`."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Annotated, Any, cast
+
+import anyio
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.messages import print_messages
+from moot.cli.console.output import Output
+from moot.cli.console.results import OnScreen, Show, ShowEvents, ShowText
+from moot.cli.context.configuration import here
+from moot.cli.context.references import find_conversation, opened, opened_at
+from moot.cli.follow import Follower
+from moot.cli.options import Out, ShowFlags, Which
+from moot.cli.run import make_show
+from moot.cli.transcript.screen import ShowScreen
+from moot.convert.comparison import compare_conversations
+from moot.convert.unfold import unfold
+from moot.engine import Engine
+from moot.errors import UsageError
+from moot.features.replay import INSTANT, side_of, timed_events
+from moot.features.rerun import Rerun, rerun
+from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.ids import new_id
+from moot.types.message import Message, is_tool
+from moot.types.run import TERMINAL, Prompt, Run
+
+__all__ = ["compare", "print_comparison", "run_again", "run_with"]
+
+
+_MARKS = {"-": ("[-", "-]", "red"), "+": ("{+", "+}", "green")}
+
+
+async def compare(conversation: Which, other: Which, /, *, json: AsJson = False, output: Out) -> None:
+    """Compare two conversations: matching prompts, both answers, and their usage."""
+    async with opened(output) as engine:
+        one = await find_conversation(engine, conversation, str(here()))
+        two = await find_conversation(engine, other, str(here()))
+        comparison = compare_conversations(await side_of(engine.store, one), await side_of(engine.store, two))
+    if json:
+        output.json(comparison)
+    else:
+        print_comparison(comparison, output)
+
+
+def print_comparison(comparison: JsonObject, output: Output) -> None:
+    """Print a word-by-word comparison. Marks show the differences where there is no colour."""
+    values = cast("dict[str, Any]", comparison)
+    a, b = values["a"], values["b"]
+    output.data(output.styled("A", "red") + f"  {output.fit(_title(a))}\n")
+    output.data(output.styled("B", "green") + f"  {output.fit(_title(b))}\n")
+    for pair in values["pairs"]:
+        _pair(pair, output)
+    output.data("\n")
+    for name, unit in (("cost", _money), ("ms", _time), ("tools", str)):
+        output.line(f"{_NAMES[name]:<12} A {unit(a[name]):>12}   B {unit(b[name]):>12}")
+    for name in ("input", "output"):
+        output.line(f"{name + ' tokens':<12} A {_count(a, name):>12}   B {_count(b, name):>12}")
+    if values["same"]:
+        output.say("moot: the answers are identical")
+
+
+_NAMES = {"cost": "cost", "ms": "time", "tools": "tool calls"}
+
+
+def _pair(pair: dict[str, Any], output: Output) -> None:
+    prompt = pair["prompt"]["a"] if pair["prompt"]["a"] is not None else pair["prompt"]["b"]
+    output.data("\n")
+    output.data(output.styled(f"› {output.fit(_short(str(prompt or '(no prompt)')))}", "bold") + "\n")
+    for name in ("a", "b"):
+        answer = pair[name]
+        output.line(f"{name.upper()}: {_facts(answer)}" if answer is not None else f"{name.upper()}: no answer")
+    if pair["a"] is None or pair["b"] is None:
+        return
+    if pair["same"]:
+        output.line("  identical")
+        return
+    output.data("".join(_piece(str(op), str(text), output) for op, text in pair["diff"]) + "\n")
+
+
+def _piece(op: str, text: str, output: Output) -> str:
+    text = output.fit(text)
+    if op == " ":
+        return text
+    begin, end, style = _MARKS[op]
+    return output.styled(f"{begin}{text}{end}", style)
+
+
+def _facts(answer: dict[str, Any]) -> str:
+    tools = ", ".join(call["name"] for call in answer["tools"])
+    facts = [
+        answer["agent"],
+        answer["model"],
+        answer["status"] if answer["status"] != "finished" else "",
+        _money(answer["cost"]),
+        _time(answer["ms"]),
+    ]
+    facts.append(f"{answer['usage'].get('input', 0):,} in, {answer['usage'].get('output', 0):,} out" if answer["usage"] else "")
+    return " · ".join(fact for fact in [*facts, f"tools: {tools}" if tools else ""] if fact and fact != "unknown")
+
+
+def _title(side: dict[str, Any]) -> str:
+    return f"{side['id'][:13]} · {side['title'] or 'untitled'} · {side['model'] or side['agent']}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else f"{line[:99]}…"
+
+
+def _money(cost: int | None) -> str:
+    return "unknown" if cost is None else f"${cost / 1e9:.4f}"
+
+
+def _time(ms: int | None) -> str:
+    return "unknown" if ms is None else f"{ms / 1000:.1f} s"
+
+
+def _count(side: dict[str, Any], name: str) -> str:
+    count = side["usage"].get(name)
+    return "unknown" if count is None else f"{count:,}"
+
+
+_ORIGINAL_SETTINGS = frozenset({"recorded", "unattended"})
+"""Settings that only apply to the original run."""
+
+
+async def run_again(engine: Engine, conversation: Conversation, output: Output, *, json: bool) -> int:
+    """Run every run of the shown branch again offline. Return 1 if anything differs."""
+    found: list[Rerun] = []
+    for message in await engine.store.conversations.branch(conversation.id):
+        if message.run is None:
+            continue
+        run = await engine.store.records.run(message.run)
+        if run.status in TERMINAL:
+            found.append(await rerun(engine.runtime, engine.store, conversation, run))
+            if not json:
+                _print_result(found[-1], len(found), output)
+    differs = any(one.differences for one in found)
+    if json:
+        data = list[Json]([one.to_json() for one in found])
+        output.json({"ok": not differs, "conversation": conversation.id, "data": data})
+    elif not found:
+        output.say("moot: the conversation has no finished run", "yellow")
+    return 1 if differs else 0
+
+
+def _print_result(one: Rerun, number: int, output: Output) -> None:
+    name = f"run {number} · {one.run.model or one.run.agent}"
+    if not one.ran:
+        output.line(f"{name}: skipped: {one.why}")
+        return
+    counts = f"{one.requests} request{'' if one.requests == 1 else 's'}, {one.calls} tool call{'' if one.calls == 1 else 's'}"
+    verdict = "identical" if not one.differences else f"{len(one.differences)} difference{'' if len(one.differences) == 1 else 's'}"
+    output.line(f"{name} · {counts}: {verdict}")
+    for words in one.differences:
+        output.line(f"  {words}")
+
+
+async def run_with(engine: Engine, source: Conversation, model: str, output: Output, *, json: bool) -> int:
+    """Send the prompts of the shown branch to another model in a new conversation, and compare the two."""
+    branch = await engine.store.conversations.branch(source.id)
+    prompts = [message for message in branch if message.role == "user"]
+    if not prompts:
+        raise UsageError(f"{source.title or source.id!r} has no prompts.", fix="moot chat show ID")
+    choice = await engine.providers.choice(model)
+    name = str(choice.model.id)
+    created = await engine.store.conversations.create(
+        replace(
+            Conversation(new_id()),
+            title=f"{source.title or 'untitled'} ({name})",
+            title_source="model",
+            agent=source.agent if source.agent_type == "moot" else "default",
+            model=name,
+            project=source.project,
+            directory=source.directory,
+            allowed_uris=source.allowed_uris,
+            forked_from=source.id,
+            owner=source.owner,
+        )
+    )
+    for message in prompts:
+        code = await _send(engine, created, message.parts, await _settings(engine, source, message.id), name, output, json=json)
+        if code:
+            output.say(f"moot: stopped; compare the answers so far with: moot chat compare {source.id[:13]} {created.id[:13]}", "yellow")
+            return code
+    created = await engine.store.conversations.get(created.id)
+    comparison = compare_conversations(await side_of(engine.store, source), await side_of(engine.store, created))
+    if json:
+        output.json(comparison)
+    else:
+        print_comparison(comparison, output)
+        output.say(f"moot: show this again with: moot chat compare {source.id[:13]} {created.id[:13]}", "dim")
+    return 0
+
+
+async def _settings(engine: Engine, source: Conversation, message: str) -> dict[str, Json]:
+    """Return the settings of the run that answered the message."""
+    run = await engine.store.records.last_answer(message)
+    return {name: value for name, value in run.settings.items() if name not in _ORIGINAL_SETTINGS} if run is not None else {}
+
+
+async def _send(
+    engine: Engine,
+    created: Conversation,
+    parts: tuple[dict[str, Json], ...],
+    settings: dict[str, Json],
+    model: str,
+    output: Output,
+    *,
+    json: bool,
+) -> int:
+    if not output.attended:
+        settings = {**settings, "unattended": "deny"}
+    submitted = await engine.runs.submit(
+        Prompt(parts, conversation=created.id, directory=created.directory, model=model, settings=settings)
+    )
+    if json:
+        run = await engine.runs.wait(submitted.run.id)
+        return 0 if run.status == "finished" else 1
+    last = await engine.store.conversations.branch(created.id, limit=2)
+    print_messages([one for one in last if one.role == "user"], output)
+    return await Follower(engine, output, make_show(ShowFlags(), output)).follow(submitted.run, submitted.conversation, submitted.seq)
+
+
+INTERRUPTED = 130
+
+
+async def replay(
+    conversation: Which,
+    /,
+    *,
+    speed: Annotated[
+        float | None, Parameter(above=0, help="Playback speed. Defaults to 1 on a terminal; in a pipe there are no pauses.")
+    ] = None,
+    instant: Annotated[bool, Parameter(help="No pauses.")] = False,
+    from_: Annotated[int, Parameter(name="--from", minimum=1, help="First event to play, by its sequence number.")] = 1,
+    jsonl: Annotated[bool, Parameter(name="--jsonl", help="Print each event as a line of JSON.")] = False,
+    rerun: Annotated[
+        bool,
+        Parameter(name="--rerun", help="Run the conversation again offline against its recording and report differences (exit code 1)."),
+    ] = False,
+    model: Annotated[
+        str | None,
+        Parameter(name=("--model", "-m"), kind="model", help="With --rerun: send the prompts to this model and compare the answers."),
+    ] = None,
+    json: Annotated[bool, Parameter(name="--json", help="With --rerun: print one JSON document to stdout.")] = False,
+    output: Out,
+) -> int:
+    """Replay the conversation with its original timing. Long pauses are shortened. Ctrl+C stops it."""
+    if rerun:
+        async with opened_at(conversation, output) as (engine, found):
+            return await (
+                run_again(engine, found, output, json=json) if model is None else run_with(engine, found, model, output, json=json)
+            )
+    if model is not None or json:
+        raise UsageError("--model and --json require --rerun.", fix="moot replay ID --rerun")
+    if instant and speed is not None:
+        raise UsageError("--instant and --speed cannot be used together.")
+    drawn = output.stdout_terminal and not jsonl
+    pace = INSTANT if instant or (speed is None and not drawn) else (speed or 1.0)
+    async with opened_at(conversation, output) as (engine, found):
+        branch = await engine.store.conversations.branch(found.id)
+        last = branch[-1].last_seq if branch else 0
+        if from_ > max(last, 1):
+            raise UsageError(f"No event {from_}: the last one is {last}.", fix="Run 'moot chat show ID --raw' to see the numbers.")
+        player = _Player(engine, found, output, pace, drawn=drawn, jsonl=jsonl)
+        return INTERRUPTED if await _interrupted(player, branch, from_) else 0
+
+
+async def _interrupted(player: _Player, branch: Sequence[Message], begin: int) -> bool:
+    """Play until the end or Ctrl+C. Return whether it was Ctrl+C."""
+    stopped = False
+    async with anyio.create_task_group() as group:
+
+        async def handle_interrupt() -> None:
+            nonlocal stopped
+            with anyio.open_signal_receiver(signal.SIGINT) as signals:
+                async for _ in signals:
+                    stopped = True
+                    group.cancel_scope.cancel()
+                    return
+
+        group.start_soon(handle_interrupt)
+        await player.play(branch, begin)
+        group.cancel_scope.cancel()
+    return stopped
+
+
+class _Player:
+    """Playback of the messages of a branch."""
+
+    def __init__(self, engine: Engine, conversation: Conversation, output: Output, speed: float, *, drawn: bool, jsonl: bool) -> None:
+        self._engine = engine
+        self._conversation = conversation
+        self._output = output
+        self._speed = speed
+        self._drawn = drawn
+        self._jsonl = jsonl
+        self._calls = 0
+        self._at = 0
+        """Original time of the last event in microseconds."""
+        self._shown_at = 0.0
+
+    async def play(self, branch: Sequence[Message], begin: int) -> None:
+        """Play the messages from the event `begin` on."""
+        for message in branch:
+            if message.last_seq >= begin:
+                await self._message(message, begin)
+            self._calls += sum(is_tool(part) for part in message.parts)
+
+    async def _message(self, message: Message, begin: int) -> None:
+        if self._jsonl:
+            await self._lines(message, begin)
+        elif message.run is None:
+            print_messages([message], self._output)
+        else:
+            run = await self._engine.store.records.run(message.run)
+            await self._run(run, message, begin)
+
+    async def _lines(self, message: Message, begin: int) -> None:
+        show = ShowEvents(self._output)
+        if message.run is None:
+            event = Event("message", unfold(message), at=message.created_at * 1000, seq=message.first_seq)
+            found = await self._engine.store.log.read(self._conversation.id, after=message.first_seq - 1, limit=1)
+            await show.event(found[0] if found else event)
+            return
+        await self._feed(show, await self._engine.store.records.run(message.run), begin)
+
+    async def _run(self, run: Run, message: Message, begin: int) -> None:
+        if not self._drawn:
+            self._output.data("── assistant\n")
+            show = ShowText(self._output)
+            await self._feed(show, run, begin)
+            await show.end(run, message)
+            self._output.data("\n")
+            return
+        screen = ShowScreen(self._output, clock=self._now)
+        screen.begin(self._conversation.id, self._calls)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(screen.keep)
+                await self._feed(screen, run, begin)
+                group.cancel_scope.cancel()
+        except BaseException:
+            screen.leave()
+            raise
+        await screen.end(run, message)
+
+    async def _feed(self, show: Show, run: Run, begin: int) -> None:
+        async with aclosing(timed_events(self._engine.store.log, run, begin=begin, speed=self._speed)) as played:
+            async for beat in played:
+                if beat.left_out:
+                    await self._skip(show, beat.left_out)
+                if beat.wait:
+                    await anyio.sleep(beat.wait)
+                self._at, self._shown_at = beat.event.at, time.monotonic()
+                await show.event(beat.event)
+
+    async def _skip(self, show: Show, seconds: float) -> None:
+        if isinstance(show, OnScreen):
+            await show.pause()
+        self._output.say(f"moot: skipped a pause of {_span(seconds)}", "dim")
+
+    def _now(self) -> float:
+        """Return the time in the recording, so that durations are shown as they were."""
+        return self._at / 1_000_000 + (time.monotonic() - self._shown_at) * (self._speed or 1.0)
+
+
+def _span(seconds: float) -> str:
+    for size, name in ((86_400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -1,0 +1,146 @@
+"""The command `moot search`."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import textwrap
+import time
+from typing import Annotated
+
+from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter, Plain
+from moot.cli.console.format import moment
+from moot.cli.console.lines import Lines
+from moot.cli.context.configuration import configured, here
+from moot.cli.context.numbers import keep_numbers
+from moot.config.settings import Settings
+from moot.convert.hits import found_json
+from moot.errors import UsageError
+from moot.plugins.registry import attribute
+from moot.store.database.snapshot import open_snapshot
+from moot.store.search.matches import SearchOptions, find
+from moot.store.search.query import parse
+from moot.types.search import Hit, SearchPage
+
+_ROLES = {"user": "you", "assistant": "agent"}
+_PLACES = {"text": "", "tools": " · in a tool call", "reasoning": " · in the reasoning"}
+_INDENT = "    "
+_READING = 5.0
+"""Default seconds for embedding new answers."""
+_ID = 18
+"""Length of an id prefix that is unique in practice: timestamp and sequence."""
+
+
+def search(
+    *query: Annotated[str, Parameter(help="Search query.")],
+    best: Annotated[bool, Parameter(name="--best", help="Sort by relevance instead of date.")] = False,
+    meaning: Annotated[bool, Parameter(help="Search answers by meaning instead of words. Requires an embedding model.")] = False,
+    wait: Annotated[
+        float | None, Parameter(metavar="SECONDS", help="With --meaning: maximum time to embed new answers first. Defaults to 5.")
+    ] = None,
+    conversation: Annotated[
+        str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Search only this conversation.")
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    json: AsJson = False,
+    output: Annotated[Lines, Plain],
+) -> None:
+    """Print matching messages, newest first."""
+    words = " ".join(query)
+    if not words.strip():
+        raise UsageError("The query is empty.", fix="Give at least one word.")
+    settings = configured(output).settings
+    if meaning and (best or cursor):
+        raise UsageError("--meaning cannot be combined with --best or --cursor.", fix="Use --limit for more results.")
+    asked = SearchOptions(limit, cursor, conversation, best=best)
+    if wait is not None and not meaning:
+        raise UsageError("--wait requires --meaning.")
+    page = (
+        find_by_meaning(settings, words, asked, _READING if wait is None else wait, output)
+        if meaning
+        else find_messages(settings, words, asked)
+    )
+    if json:
+        output.json(found_json(page))
+        return
+    _print(page, settings, output)
+    if not page.hits:
+        output.say("moot: no results" + ("" if meaning or "in:" in words else "; add in:reasoning to search reasoning"))
+    if page.done < page.total:
+        share = page.done * 100 // page.total
+        embedded = f"{share} % of the answers are embedded; use --wait 600 to continue for ten minutes, or run 'moot serve'"
+        output.say(f"moot: {embedded if meaning else f'{share} % is indexed; search again for complete results'}", "yellow")
+
+
+def find_messages(settings: Settings, query: str, asked: SearchOptions) -> SearchPage:
+    """Return a page of results. The conversation in `asked` is a reference, not an id. Raise UsageError, NotFound or StoreError."""
+    parsed = parse(query, now=int(time.time() * 1000))
+    if asked.conversation is None:
+        with open_snapshot(settings.database) as connection:
+            if connection is not None:
+                page = find(connection, parsed, asked)
+                if page.done >= page.total:
+                    return page
+    # there is no database yet, it has an older schema, the index is incomplete, or a conversation reference must be resolved
+    found: SearchPage = attribute("moot.cli.commands.history.search_store:find_messages")(settings, query, asked, str(here()))
+    return found
+
+
+def find_by_meaning(settings: Settings, query: str, asked: SearchOptions, wait: float, output: Lines) -> SearchPage:
+    """Return the answers closest in meaning. Raise like `find_messages`, and UsageError if the embedding model is not installed."""
+    found: SearchPage = attribute("moot.cli.commands.history.search_store:find_by_meaning")(
+        settings, query, asked, str(here()), wait, output
+    )
+    return found
+
+
+def _print(page: SearchPage, settings: Settings, output: Lines) -> None:
+    if page.loose:
+        output.say("moot: no message has all of these words; showing partial matches by relevance", "yellow")
+    width = max(40, shutil.get_terminal_size().columns) if output.stdout_terminal else 0
+    for number, hit in enumerate(page.hits, 1):
+        _print_hit(number, hit, width, output)
+    if page.hits:
+        keep_numbers(settings.home / "state", [hit.conversation for hit in page.hits])
+    if page.ranked is not None:
+        output.say(f"moot: ranked the newest {page.ranked:,} matches; use before: for older ones", "dim")
+    if page.cut:
+        output.say("moot: too many words contain this fragment; only the most common ones were searched", "dim")
+    if page.next_cursor:
+        output.say(f"moot: next page: --cursor {page.next_cursor}", "dim")
+
+
+def _print_hit(number: int, hit: Hit, width: int, output: Lines) -> None:
+    who = _ROLES.get(hit.role, hit.role)
+    about = output.styled(f"  {who} · {moment(hit.at)}{_PLACES[hit.column]}", "dim")
+    title = " ".join(output.fit(hit.title or "untitled").split())
+    if width:
+        title = textwrap.shorten(title, max(20, width - 48), placeholder=" …")
+    output.data(f"{number:>2}  {output.styled(title, 'bold')}{about}\n")
+    output.data(f"{_snippet(hit, width, output)}\n")
+    output.data(f"{_INDENT}{output.styled(output.fit(_command(hit)), 'dim')}\n\n")
+
+
+def _snippet(hit: Hit, width: int, output: Lines) -> str:
+    """Return the snippet, wrapped to the width and with matches highlighted."""
+    pieces = [" ".join(output.fit(piece).split("\n")) for piece in hit.snippet.replace("\x03", "\x02").split("\x02")]
+    lines = textwrap.wrap("\x02".join(pieces), width - len(_INDENT) - 1) if width else ["\x02".join(pieces)]
+    shown: list[str] = []
+    inside = False
+    for line in lines:
+        marked = ""
+        for at, piece in enumerate(line.split("\x02")):
+            inside = inside is not bool(at)
+            marked += output.styled(output.styled(piece, "bold"), "red") if inside and piece else piece
+        shown.append(_INDENT + marked)
+    return "\n".join(shown)
+
+
+def _command(hit: Hit) -> str:
+    """Return the command that shows the message."""
+    return f"moot chat show {_short(hit.conversation)} --at {_short(hit.message)}"
+
+
+def _short(id: str) -> str:
+    return id[:_ID] if len(id) == 36 else shlex.quote(id)

@@ -1,0 +1,69 @@
+"""Searches that need the full store: to complete the index, resolve a conversation, or search by meaning."""
+
+from __future__ import annotations
+
+import time
+
+import anyio
+from anyio import to_thread
+
+from moot.cli.console.lines import Lines, Progress
+from moot.cli.context.references import find_in
+from moot.cli.context.storage import opened_store
+from moot.config.settings import Settings
+from moot.plugins.registry import attribute
+from moot.store.search.matches import SearchOptions
+from moot.types.search import Embedder, SearchPage, SemanticQuery
+from moot.types.store import Store
+
+_UPDATE = 1.0
+"""Seconds between progress updates."""
+_YIELD = 0.05
+"""Seconds to yield to other processes that embed too."""
+
+
+def find_messages(settings: Settings, query: str, asked: SearchOptions, directory: str) -> SearchPage:
+    """Return a page of results, for a command without an event loop. Raise UsageError, NotFound or StoreError."""
+    return anyio.run(_find_messages, settings, query, asked, directory)
+
+
+def find_by_meaning(settings: Settings, query: str, asked: SearchOptions, directory: str, wait: float, output: Lines) -> SearchPage:
+    """Embed new answers for at most `wait` seconds, then return the answers closest in meaning to the query.
+
+    Raise like `find_messages`, and UsageError if the embedding model is not installed.
+    """
+    return anyio.run(_find_by_meaning, settings, query, asked, directory, wait, output)
+
+
+async def _find_by_meaning(settings: Settings, query: str, asked: SearchOptions, directory: str, wait: float, output: Lines) -> SearchPage:
+    embedder: Embedder = await to_thread.run_sync(attribute("moot.providers.embedding.loader:load_embedder"), settings.home)
+    async with opened_store(settings) as store:
+        within = await _conversation(store, settings, asked, directory)
+        await _read(store, embedder, time.monotonic() + wait, output)
+        return await store.meaning.search(SemanticQuery(query, asked.limit, within), embedder=embedder, wait=0)
+
+
+async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -> None:
+    progress = Progress(output)
+    try:
+        await store.search.index(seconds=until - time.monotonic())
+        while (left := until - time.monotonic()) > 0:
+            done, total = await store.meaning.read(embedder=embedder, seconds=min(left, _UPDATE))
+            if done >= total:
+                break
+            progress.show(f"embedding answers: {done:,} of {total:,}")
+            await anyio.sleep(_YIELD)
+    finally:
+        progress.close()
+
+
+async def _find_messages(settings: Settings, query: str, asked: SearchOptions, directory: str) -> SearchPage:
+    async with opened_store(settings) as store:
+        within = await _conversation(store, settings, asked, directory)
+        return await store.search.search(query, limit=asked.limit, cursor=asked.cursor, conversation=within, best=asked.best)
+
+
+async def _conversation(store: Store, settings: Settings, asked: SearchOptions, directory: str) -> str | None:
+    """Return the id of the conversation in `asked`, or None if it has none."""
+    reference = asked.conversation
+    return None if reference is None else (await find_in(store, settings.home / "state", reference, directory)).id

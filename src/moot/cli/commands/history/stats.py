@@ -1,0 +1,133 @@
+"""The command `moot stats`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Literal
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.format import print_table
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import here
+from moot.cli.context.references import find_conversation, opened
+from moot.cli.options import Out
+from moot.types.canonical import Json, JsonObject
+from moot.types.stats import Counts, UsageReport
+
+_DAY_MS = 24 * 3600 * 1000
+_NANO = 1_000_000_000
+
+By = Literal["day", "model", "agent", "project", "tool", "error"]
+_ALL: tuple[By, ...] = ("day", "model", "agent", "project", "tool")
+_WAIT = 30.0
+"""Maximum seconds to count new answers before incomplete totals are printed."""
+
+
+async def stats(
+    *,
+    by: Annotated[By | None, Parameter(name="--by", metavar="GROUP", help="Group to show. All but errors are shown by default.")] = None,
+    days: Annotated[int | None, Parameter(name="--days", help="Number of days to include, up to today.", minimum=1)] = None,
+    conversation: Annotated[
+        str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only this conversation.")
+    ] = None,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Print token usage, cost, durations, tool calls and errors. Answers without a known price are counted separately."""
+    now = int(time.time() * 1000)
+    since = 0 if days is None else (now // _DAY_MS - days + 1) * _DAY_MS
+    async with opened(output) as engine:
+        within = (await find_conversation(engine, conversation, str(here()))).id if conversation else None
+        found = await engine.store.stats.usage(since=since, conversation=within, wait=_WAIT)
+    if json:
+        output.json(_json(found, since))
+        return
+    _print(found, output, [by] if by else list(_ALL))
+    if found.uncounted:
+        output.say(f"moot: {found.uncounted:,} answers are not counted yet; run the command again", "yellow")
+
+
+def _groups(found: UsageReport) -> dict[By, Mapping[str, Counts]]:
+    return {"day": found.days, "model": found.models, "agent": found.agents, "project": found.projects}
+
+
+def _json(found: UsageReport, since: int) -> JsonObject:
+    document: JsonObject = {"since": since, "conversations": found.conversations, "messages": found.messages, "total": _counts(found.total)}
+    for name, groups in _groups(found).items():
+        document[f"{name}s"] = list[Json]([{"name": key, **_counts(counts)} for key, counts in groups.items()])
+    document["tools"] = list[Json]([{"name": tool, **asdict(one)} for tool, one in found.tools.items()])
+    document["errors"] = list[Json]([{"name": kind, "runs": count} for kind, count in found.errors.items()])
+    document["asides"] = list[Json]([{"name": purpose, **asdict(one)} for purpose, one in found.asides.items()])
+    return {**document, "contexts": list[Json]([asdict(size) for size in found.contexts]), "uncounted": found.uncounted}
+
+
+def _counts(counts: Counts) -> JsonObject:
+    return {**asdict(counts), "first": counts.first, "rate": counts.rate, "context": counts.context}
+
+
+def _duration(ms: int) -> str:
+    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+def _print(found: UsageReport, output: Output, wanted: list[By]) -> None:
+    if not found.total.runs:
+        output.say("moot: no answers in this period", "dim")
+        return
+    groups = _groups(found)
+    for number, name in enumerate(wanted):
+        if number and (name in groups or found.tools):
+            output.data("\n")
+        if name == "tool":
+            _print_tools(found, output)
+        elif name == "error":
+            print_table(output, ["ERROR", "ANSWERS"], [[kind, f"{count:,}"] for kind, count in found.errors.items()])
+        else:
+            rows = [_row(key or "unknown", counts) for key, counts in groups[name].items()]
+            last = name == ("project" if len(wanted) > 1 else name)
+            print_table(output, _head(name), [*rows, _row("total", found.total)] if last else rows)
+    _print_auxiliary_calls(found, output)
+
+
+def _head(name: str) -> list[str]:
+    return [name.upper(), "ANSWERS", "FAILED", "STEPS", "INPUT", "CACHED", "OUTPUT", "FIRST", "TOKENS/S", "COST"]
+
+
+def _row(name: str, counts: Counts) -> list[str]:
+    tokens = [f"{number:,}" for number in (counts.input, counts.cache_read, counts.output)]
+    first = "-" if counts.first is None else _duration(counts.first)
+    rate = "-" if counts.rate is None else f"{counts.rate:,.0f}"
+    return [name, f"{counts.runs:,}", f"{counts.failed:,}", f"{counts.steps:,}", *tokens, first, rate, _cost(counts)]
+
+
+def _print_tools(found: UsageReport, output: Output) -> None:
+    rows = [
+        [tool, f"{one.calls:,}", f"{one.failed:,}", f"{one.denied:,}", _duration(round(one.ms / one.timed)) if one.timed else "-"]
+        for tool, one in found.tools.items()
+    ]
+    if rows:
+        print_table(output, ["TOOL", "CALLS", "FAILED", "DENIED", "TIME"], rows)
+
+
+def _print_auxiliary_calls(found: UsageReport, output: Output) -> None:
+    """Print model calls that belong to no answer, such as those for titles."""
+    for purpose, one in found.asides.items():
+        known = "" if one.unpriced == one.calls else f", ${one.cost / _NANO:,.4f}"
+        unknown = f", {one.unpriced:,} of unknown price" if one.unpriced else ""
+        output.say(
+            f"also: {one.calls:,} model {'call' if one.calls == 1 else 'calls'} for {_PURPOSES.get(purpose, purpose)}{known}{unknown}",
+            "dim",
+        )
+
+
+_PURPOSES = {"title": "titles", "compact": "summaries", "explain": "explanations", "picture": "pictures", "transcript": "transcripts"}
+
+
+def _cost(counts: Counts) -> str:
+    """Format the known cost and the number of answers without a price."""
+    unknown = f"{counts.unpriced_runs:,} of unknown price" if counts.unpriced_runs else ""
+    if counts.unpriced_runs == counts.runs:
+        return unknown or "-"
+    known = f"${counts.cost / _NANO:,.4f}"
+    return f"{known} + {unknown}" if unknown else known

@@ -1,0 +1,1 @@
+"""The commands for configuration, checks, backups and the database."""

@@ -1,0 +1,153 @@
+"""The commands of `moot config`."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.context.configuration import configured
+from moot.cli.options import Out
+from moot.cli.terminal.prompts.editor import edit_text
+from moot.cli.terminal.prompts.plain import confirm
+from moot.config.changes import check_text, set_value
+from moot.config.home import home_of, lock_file, read_text, write_atomically
+from moot.config.loading import FILE, Loaded
+from moot.config.secrets import mask_secrets
+from moot.config.tree import scalar
+from moot.errors import ConfigError, UsageError
+from moot.types.canonical import Json, JsonObject
+
+
+def show(
+    *,
+    origin: Annotated[bool, Parameter(help="Show which file or variable each value comes from.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Print the effective settings, with secrets masked."""
+    loaded = configured(output)
+    values = flat(mask_secrets(loaded.configuration))
+    if json:
+        output.json(_document(loaded))
+        return
+    for note in loaded.notes:
+        output.say(f"moot: {note}", "dim")
+    for key, value in values.items():
+        text = output.to_json(value)
+        output.line(f"{key}: {text}  ({_layer(loaded, key)})" if origin else f"{key}: {text}")
+
+
+def check(*, json: AsJson = False, output: Out) -> None:
+    """Check the configuration. Raise ConfigError with file, line and column of the first error."""
+    loaded = configured(output)
+    if loaded.doubt is not None:
+        raise loaded.doubt
+    if json:
+        output.json({"ok": True, "file": str(loaded.settings.home / FILE), "notes": list[Json](loaded.notes)})
+        return
+    for note in loaded.notes:
+        output.say(f"moot: {note}")
+    output.say(f"moot: {loaded.settings.home / FILE}: no errors", "green")
+
+
+def flat(value: JsonObject, prefix: str = "") -> JsonObject:
+    """Flatten nested mappings to dotted keys. Lists and empty mappings stay values."""
+    result: JsonObject = {}
+    for key, item in value.items():
+        path = f"{prefix}.{key}" if prefix else key
+        if isinstance(item, dict) and item:
+            result |= flat(item, path)
+        else:
+            result[path] = item
+    return result
+
+
+def _document(loaded: Loaded) -> JsonObject:
+    return {
+        "generation": loaded.settings.generation,
+        "error": None,
+        "home": str(loaded.settings.home),
+        "config": mask_secrets(loaded.configuration),
+        "origin": dict[str, Json](loaded.origin),
+        "notes": list[Json](loaded.notes),
+    }
+
+
+def _layer(loaded: Loaded, key: str) -> str:
+    while key:
+        if key in loaded.origin:
+            return loaded.origin[key]
+        key = key.rpartition(".")[0]
+    return "default"
+
+
+def get(key: Annotated[str, Parameter(help="Dotted key, such as models.main.")], /, *, json: AsJson = False, output: Out) -> None:
+    """Print one effective setting, with secrets masked. Raise UsageError if the key is not set."""
+    value: Json = mask_secrets(configured(output).configuration)
+    for step in key.split("."):
+        if not isinstance(value, dict) or step not in value:
+            known = f" Settings at this level: {', '.join(value)}." if isinstance(value, dict) and value else ""
+            raise UsageError(f"Setting {key!r} not found.{known}", fix="moot config show")
+        value = value[step]
+    if json:
+        output.json({"key": key, "value": value})
+    else:
+        output.line(value if isinstance(value, str) else output.to_json(value))
+
+
+def set_(
+    key: Annotated[str, Parameter(help="Dotted key, such as models.main.")],
+    value: Annotated[str, Parameter(help="Value in YAML: 20, true, text. ${NAME} is an environment variable.")],
+    /,
+    *,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Set a value in the user's configuration file after checking it. Comments and order are kept."""
+    path = home_of(os.environ) / FILE
+    set_value(path, key, scalar(value), os.environ)
+    loaded = configured(output)  # a layer above may override the value
+    origin = _layer(loaded, key)
+    if json:
+        output.json({"ok": True, "file": str(path), "key": key, "origin": origin})
+        return
+    output.say(f"moot: set {key} in {path}", "green")
+    if not origin.startswith("user"):
+        output.say(f"moot: the effective value comes from {origin}, which overrides it", "yellow")
+
+
+TEMPLATE = "# moot's configuration; `moot config show` lists every setting, docs/configuration.md explains them.\n"
+
+
+async def edit(*, output: Out) -> None:
+    """Edit the user's configuration file. Save it only if it is valid; otherwise print the error and offer to edit it again."""
+    if not output.attended:
+        raise UsageError("Editing requires a terminal.", fix="moot config set KEY VALUE")
+    path = home_of(os.environ) / FILE
+    before = read_text(path)
+    text = before or TEMPLATE
+    while True:
+        edited = await edit_text(text, suffix=".yaml", output=output)
+        if edited is None and text in (before, TEMPLATE):
+            output.say("moot: no changes")
+            return
+        text = text if edited is None else edited
+        try:
+            check_text(text, path, os.environ)
+        except ConfigError as error:
+            output.say(f"moot: {error.message}", "red")
+            if await confirm("Edit it again?", output):
+                continue
+            output.say(f"moot: {path} was not changed", "yellow")
+            raise
+        with lock_file(path):
+            if read_text(path) == before:
+                write_atomically(path, text.encode())
+                output.say(f"moot: saved {path}", "green")
+                return
+        edited_copy = path.with_name(f"{path.name}.edited")
+        write_atomically(edited_copy, text.encode())
+        raise ConfigError(
+            "Another program changed the file while you edited it.", file=str(path), fix=f"Your version is in {edited_copy}. Merge the two."
+        )

@@ -1,0 +1,309 @@
+"""The command `moot doctor`, which checks everything and changes nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import moot
+from moot import __version__
+from moot.cli.arguments.signatures import AsJson
+from moot.cli.console.format import plural
+from moot.cli.console.lines import innermost
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import here
+from moot.cli.options import Out
+from moot.config.home import KEY_VARIABLES, home_of
+from moot.config.loading import FILE, load
+from moot.config.settings import ProviderSettings, Settings
+from moot.engine.locks import live_owners
+from moot.errors import ConfigError, MootError
+from moot.plugins import PROVIDERS, extensible
+from moot.providers.machine import check_machine
+from moot.providers.pool import Listens, Providers
+from moot.providers.weights.files import installed_weights
+from moot.providers.weights.manifest import DEFAULT, find
+from moot.store import open_store
+from moot.store.database.connection import NAME, VERSION, has_wal_reset_bug
+from moot.types.canonical import Json, JsonObject
+
+State: TypeAlias = Literal["ok", "note", "broken"]
+
+_DAY = 86_400
+_NARROW = 40
+_SHOWN = 4
+"""Characters shown of the end of a key."""
+_LONG = 20
+"""Minimum length of a key whose end is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Result of one check."""
+
+    name: str
+    state: State
+    detail: str
+    fix: str = ""
+
+    def to_json(self) -> JsonObject:
+        return {"name": self.name, "state": self.state, "detail": self.detail, "fix": self.fix}
+
+
+def processes(settings: Settings) -> Finding:
+    """List the other processes that use this home, by the locks that they hold."""
+    places, dead = live_owners(settings.owners)
+    words = ", ".join(f"process {place.pid} on {place.host}" for place in places) or "none"
+    stale = f"; {plural(dead, 'stale lock')}, removed at the next start" if dead else ""
+    return Finding("processes", "ok", f"{words}{stale}")
+
+
+def credentials(settings: Settings, origin: Mapping[str, str], environ: Mapping[str, str]) -> Finding:
+    """List where each provider's key comes from, and the environment variables that it overrides."""
+    used: list[str] = []
+    unused: list[str] = []
+    for name, entry in sorted(settings.providers.items()):
+        variables = [variable for variable in KEY_VARIABLES.get(name, ()) if environ.get(variable)]
+        place = origin.get(f"providers.{name}.api_key", "")
+        if entry.api_key:
+            losers = [variable for variable in variables if not place.endswith(f" {variable}") and environ[variable] != entry.api_key]
+            used.append(f"{name}: {_masked(entry.api_key)} from {place}{f', not {_and(losers)}' if losers else ''}")
+        elif entry.base_url:
+            unused += [f"{variable} is not sent to providers.{name}.base_url" for variable in variables]
+    if unused:
+        fix = "To send it there, run: moot config set providers.NAME.api_key '${VARIABLE}'"
+        return Finding("keys", "note", "; ".join([*used, *unused]), fix)
+    return Finding("keys", "ok", "; ".join(used) or "none")
+
+
+def terminal(output: Output) -> Finding:
+    """Check what the terminal can display."""
+    if not output.stdout_terminal:
+        return Finding("terminal", "ok", "stdout is not a terminal; output is plain text")
+    size = shutil.get_terminal_size()
+    encoding = (sys.stdout.encoding or "").lower()
+    words = [f"{os.environ.get('TERM') or 'TERM is not set'}", f"{size.columns} x {size.lines}"]
+    words += ["colour" if output.stdout_colour else "no colour", encoding]
+    fixes = list(_terminal_fixes(size.columns, encoding))
+    return Finding("terminal", "note" if fixes else "ok", ", ".join(words), " ".join(fixes))
+
+
+def clock(settings: Settings, now: float | None = None) -> Finding:
+    """Check that the clock is not behind the installation and the database. `now` is in seconds."""
+    now = time.time() if now is None else now
+    shown = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(now))
+    fix = "Set the clock. moot sorts conversations by it, and certificates are checked against it."
+    for path, what in ((Path(moot.__file__), "moot was installed"), (settings.database, "the database was written")):
+        if path.exists() and path.stat().st_mtime > now + _DAY:
+            return Finding("clock", "broken", f"the clock shows {shown}, but {what} later than that", fix)
+    return Finding("clock", "ok", shown)
+
+
+def _terminal_fixes(columns: int, encoding: str) -> Iterator[str]:
+    if encoding.replace("-", "") != "utf8":
+        yield "Set LANG to a UTF-8 locale, for example LANG=C.UTF-8."
+    if columns < _NARROW:
+        yield f"Widen the window to at least {_NARROW} columns."
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        yield "Set TERM to your terminal's type, for example TERM=xterm-256color."
+
+
+def _masked(key: str) -> str:
+    return f"…{key[-_SHOWN:]}" if len(key) >= _LONG else "a short key"
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(names)
+
+
+MINIMUM_FREE = 200_000_000
+"""Free bytes on the disk below which the check fails."""
+
+
+Check: TypeAlias = Callable[[Settings], Awaitable[Finding]]
+
+
+async def doctor(*, json: AsJson = False, output: Out) -> int:
+    """Run all checks. Return 1 if something is broken."""
+    settings, origin, configuration = _configuration(output)
+
+    async def keys(settings: Settings) -> Finding:
+        return credentials(settings, origin, os.environ)
+
+    async def screen(_: Settings) -> Finding:
+        return terminal(output)
+
+    findings = [Finding("moot", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"), configuration]
+    checks: tuple[tuple[str, Check], ...] = (
+        ("home", _home),
+        ("disk", _disk),
+        ("sqlite", _library),
+        ("database", _database),
+        ("processes", _processes),
+        ("clock", _clock),
+        ("terminal", screen),
+        ("plugins", _plugins),
+        ("keys", keys),
+        ("providers", _providers),
+        ("weights", _weights),
+        ("embedded model", _machine),
+    )
+    for name, check in checks:
+        findings.append(await _run_check(name, check, settings))
+    broken = any(finding.state == "broken" for finding in findings)
+    if json:
+        output.json({"ok": not broken, "data": list[Json]([finding.to_json() for finding in findings])})
+    else:
+        _print(findings, output)
+    return 1 if broken else 0
+
+
+async def _run_check(name: str, check: Check, settings: Settings) -> Finding:
+    try:
+        return await check(settings)
+    except MootError as error:
+        return Finding(name, "broken", error.message, error.fix)
+    except Exception as error:  # noqa: BLE001  a check that fails is a finding
+        cause = innermost(error)
+        return Finding(name, "broken", f"{type(cause).__name__}: {cause}")
+
+
+def _configuration(output: Output) -> tuple[Settings, Mapping[str, str], Finding]:
+    home = home_of(os.environ)
+    try:
+        loaded = load(environ=os.environ, directory=here())
+    except MootError as error:
+        return Settings(home), {}, Finding("configuration", "broken", error.message, error.fix)
+    output.hide(loaded.secrets)
+    path = home / FILE
+    words = str(path) if path.exists() else f"no file at {path}; using defaults"
+    return loaded.settings, loaded.origin, Finding("configuration", "ok", "; ".join([words, *loaded.notes]))
+
+
+async def _home(settings: Settings) -> Finding:
+    home = settings.home
+    existing = _existing(home)
+    if not existing.is_dir():
+        return Finding("home", "broken", f"{existing} is not a directory", "Set MOOT_HOME to a directory of yours.")
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        return Finding("home", "broken", f"{existing} is not writable: {error.strerror}", "Set MOOT_HOME to a directory of yours.")
+    return Finding("home", "ok", str(home) if home == existing else f"{home}, created on first use")
+
+
+async def _disk(settings: Settings) -> Finding:
+    free = shutil.disk_usage(_existing(settings.home)).free
+    words = f"{free / 1e9:.1f} GB free"
+    return Finding("disk", "ok", words) if free >= MINIMUM_FREE else Finding("disk", "broken", words, "Free some disk space.")
+
+
+async def _library(settings: Settings) -> Finding:
+    words = f"{NAME} with SQLite {'.'.join(str(part) for part in VERSION)}"
+    if not has_wal_reset_bug(VERSION):
+        return Finding("sqlite", "ok", f"{words}: safe")
+    return Finding(
+        "sqlite",
+        "note",
+        f"{words} has the WAL-reset bug; moot works around it by serializing commits and checkpoints",
+        "pip install pysqlite3",
+    )
+
+
+async def _database(settings: Settings) -> Finding:
+    if not settings.database.exists():
+        return Finding("database", "ok", f"none yet at {settings.database}")
+    store = await open_store(settings)
+    try:
+        health = await store.health()
+    finally:
+        await store.close()
+    words = ", ".join(f"{key} {health[key]}" for key in ("schema", "integrity", "bytes", "conversations", "messages", "runs"))
+    words = f"{settings.database}: {words}; protection: {health['protection']}"
+    if health["integrity"] == "ok":
+        return Finding("database", "ok", words)
+    return Finding("database", "broken", words, f"Make a copy of {settings.database.parent} before anything else.")
+
+
+async def _processes(settings: Settings) -> Finding:
+    return processes(settings)
+
+
+async def _clock(settings: Settings) -> Finding:
+    return clock(settings)
+
+
+async def _plugins(settings: Settings) -> Finding:
+    """Instantiate everything that other packages provide."""
+    found: list[str] = []
+    faults: list[str] = []
+    for registry in extensible():
+        faults += registry.clashes()
+        for name in registry.names():
+            if not (package := registry.package(name)):
+                continue
+            found.append(f"{registry.group}: {name} ({package})")
+            entry = settings.providers.get(name) or ProviderSettings(name)
+            try:
+                registry.make(name, *([replace(entry, home=settings.home)] if registry is PROVIDERS else []))
+            except ConfigError:
+                pass  # a problem of its settings, not of the plugin
+            except MootError as error:
+                faults.append(error.message)
+    words = "; ".join(found) or "none"
+    if faults:
+        return Finding("plugins", "broken", f"{words}. {'; '.join(faults)}", "Uninstall the package, or report it to its author.")
+    return Finding("plugins", "ok", words)
+
+
+async def _providers(settings: Settings) -> Finding:
+    providers = Providers(settings)
+    try:
+        available = providers.available()
+        silent = await providers.silent()
+        listening = [name for name in available if isinstance(providers.provider(name), Listens) and name not in silent]
+    finally:
+        await providers.close()
+    with_key = [name for name in available if providers.facts(name).needs_key]
+    words = f"with an API key: {', '.join(with_key) or 'none'}; running on this machine: {', '.join(listening) or 'none'}"
+    return Finding("providers", "ok", f"{words}; always available: demo")
+
+
+async def _weights(settings: Settings) -> Finding:
+    here = installed_weights(settings.home)
+    if here:
+        return Finding("weights", "ok", ", ".join(weights.title for weights in here))
+    return Finding("weights", "note", "no embedded model is installed", "moot models pull")
+
+
+async def _machine(settings: Settings) -> Finding:
+    try:
+        check_machine(find(DEFAULT).size)
+    except MootError as error:  # not a problem of the installation: there are other models
+        return Finding("embedded model", "note", error.message, error.fix)
+    return Finding("embedded model", "ok", "can run on this machine")
+
+
+def _existing(path: Path) -> Path:
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _print(findings: list[Finding], output: Output) -> None:
+    marks = {"ok": ("ok", "green"), "note": ("note", "yellow"), "broken": ("BROKEN", "red")}
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        mark, style = marks[finding.state]
+        output.data(f"{output.styled(f'{mark:<6}', style)}  {finding.name:<{width}}  {output.fit(finding.detail)}\n")
+        if finding.fix:
+            output.data(f"{'':{width + 10}}{output.fit(finding.fix)}\n")

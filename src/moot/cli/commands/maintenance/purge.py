@@ -1,0 +1,251 @@
+"""The commands `moot purge` and `moot redact`, which delete permanently."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from anyio import to_thread
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.format import plural
+from moot.cli.console.lines import Progress
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import here
+from moot.cli.context.references import find_conversation, opened
+from moot.cli.options import Out
+from moot.cli.terminal.prompts.plain import confirm
+from moot.engine import Engine
+from moot.errors import UsageError
+from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
+from moot.types.maintenance import ErasureReceipt, Expiry, Secret
+
+Yes = Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation. Required without a terminal.")]
+DryRun = Annotated[bool, Parameter(name="--dry-run", help="Show what would be removed without changing anything.")]
+_SHOWN = 10
+_PAGE = 200
+
+
+async def purge(
+    *conversations: Annotated[str, Parameter(kind="conversation", help="Conversations by id, title or list number.")],
+    deleted: Annotated[bool, Parameter(name="--deleted", help="Purge all deleted conversations.")] = False,
+    before: Annotated[
+        str | None,
+        Parameter(name="--before", metavar="DATE", help="Purge conversations without activity since this date, such as 2025-01-31."),
+    ] = None,
+    expired: Annotated[bool, Parameter(name="--expired", help="Apply the retention rules of the configuration.")] = False,
+    finish: Annotated[bool, Parameter(name="--finish", help="Only finish a purge or redaction that was interrupted.")] = False,
+    receipts: Annotated[bool, Parameter(name="--receipts", help="Only list earlier purges and redactions.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Permanently delete conversations from the database, the search index, blobs and backups, and print a receipt."""
+    _check_exclusive(bool(conversations), deleted or before is not None, expired, finish, receipts)
+    since = None if before is None else _timestamp(before)
+    async with opened(output) as engine:
+        forgetting = engine.store.forgetting
+        if receipts:
+            return _print_history(await forgetting.receipts(), json, output)
+        if finish:
+            return _print_receipts(await forgetting.finish(), json, output)
+        if expired:
+            return await _apply_retention(engine, dry_run=dry_run, yes=yes, json=json, output=output)
+        chosen = [await find_conversation(engine, name, str(here())) for name in conversations] if conversations else []
+        chosen = chosen or await _inactive(engine, deleted=deleted, before=since)
+        if not chosen:
+            return _print_receipts([], json, output)
+        if not dry_run and not await _confirmed([_title(one) for one in chosen], "permanently deleted", yes=yes, output=output):
+            return 1
+        progress = Progress(output)
+        receipt = await forgetting.purge([one.id for one in chosen], dry_run=dry_run, tell=progress.show)
+        progress.close()
+    return _print_receipt(receipt, json, output, dry_run=dry_run)
+
+
+async def redact(
+    *strings: Annotated[str, Parameter(help="Strings to remove. Prefer stdin: arguments are saved in your shell's history.")],
+    conversation: Annotated[
+        str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only this conversation and its sub-conversations.")
+    ] = None,
+    source: Annotated[
+        Path | None, Parameter(name=("--from", "-f"), kind="file", help="File with one string per line. Defaults to stdin.")
+    ] = None,
+    regex: Annotated[
+        bool, Parameter(name="--regex", help="Treat the strings as regular expressions, in which each repetition needs an upper bound.")
+    ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: AsJson = False,
+    output: Out,
+) -> int:
+    """Replace strings in all stored data by a marker."""
+    wanted = tuple(strings) or await _read(source, output)
+    if strings and source is not None:
+        raise UsageError("Strings and --from cannot be used together.")
+    if strings:
+        output.say("moot: arguments are saved in your shell's history; remove the strings there too", "yellow")
+    secret = Secret(patterns=wanted) if regex else Secret(wanted)
+    async with opened(output) as engine:
+        id = None if conversation is None else (await find_conversation(engine, conversation, str(here()))).id
+        forgetting = engine.store.forgetting
+        progress = Progress(output)
+        found = await forgetting.redact(secret, conversation=id, dry_run=True, tell=progress.show)
+        progress.close()
+        if dry_run:
+            return _print_receipt(found, json, output, dry_run=True)
+        places = f"{sum(found.rows.values()):,} rows of {len(found.conversations):,} conversations, {found.blobs:,} blobs"
+        if not await _confirmed([places], "permanently redacted", yes=yes, output=output):
+            return 1
+        receipt = await forgetting.redact(secret, conversation=id, tell=progress.show)
+        progress.close()
+    return _print_receipt(receipt, json, output)
+
+
+def _check_exclusive(*ways: bool) -> None:
+    if sum(ways) > 1:
+        raise UsageError("Use only one of: conversations, --deleted or --before, --expired, --finish, --receipts.")
+    if not any(ways):
+        raise UsageError("Nothing to purge was given.", fix="moot purge ID, moot purge --deleted, or moot purge --expired")
+
+
+def _timestamp(text: str) -> int:
+    """Return the start of a day in milliseconds."""
+    try:
+        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
+    except ValueError as error:
+        raise UsageError(f"Invalid value {text!r} for '--before': expected a date such as 2025-01-31.") from error
+
+
+async def _inactive(engine: Engine, *, deleted: bool, before: int | None) -> list[Conversation]:
+    """Return all conversations, or all deleted ones, without activity since `before`. For deleted ones the time of deletion counts."""
+    found: list[Conversation] = []
+    for shelf in (True,) if deleted else (True, False):
+        cursor: str | None = None
+        while True:
+            page = await engine.store.conversations.list(limit=_PAGE, cursor=cursor, deleted=shelf, archived=None)
+            found += [one for one in page.items if before is None or (one.deleted_at or one.updated_at) < before]
+            if (cursor := page.next_cursor) is None:
+                break
+    return found
+
+
+async def _apply_retention(engine: Engine, *, dry_run: bool, yes: bool, json: bool, output: Output) -> int:
+    forgetting = engine.store.forgetting
+    over, _ = await forgetting.expire(engine.settings.retention, dry_run=True)
+    if dry_run or not over:
+        return _print_expired(over, json, output)
+    lines = [f"{one.what}: {_title(one.conversation)} ({one.why})" for one in over]
+    if not await _confirmed(lines, "removed as listed", yes=yes, output=output):
+        return 1
+    progress = Progress(output)
+    over, receipt = await forgetting.expire(engine.settings.retention, tell=progress.show)
+    progress.close()
+    if receipt is None:
+        return _print_expired(over, json, output)
+    return _print_receipt(receipt, json, output)
+
+
+async def _confirmed(items: Sequence[str], what: str, *, yes: bool, output: Output) -> bool:
+    """Ask the user to confirm. Raise UsageError if they cannot be asked."""
+    if yes:
+        return True
+    if not output.attended:
+        raise UsageError("This cannot be undone and needs confirmation.", fix="Use --yes, or preview it with --dry-run.")
+    for line in items[:_SHOWN]:
+        output.say(f"  {line}")
+    if len(items) > _SHOWN:
+        output.say(f"  … and {len(items) - _SHOWN:,} more")
+    return await confirm(f"They will be {what}. This cannot be undone. Continue?", output)
+
+
+async def _read(source: Path | None, output: Output) -> tuple[str, ...]:
+    """Read strings from a file, from stdin, or from a hidden prompt."""
+    if source is not None and str(source) != "-":
+        try:
+            text = await to_thread.run_sync(partial(source.read_text, encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"Cannot read {str(source)!r}: {error}") from error
+    elif sys.stdin.isatty():
+        text = await to_thread.run_sync(getpass.getpass, "String to remove (hidden): ")
+    else:
+        text = await to_thread.run_sync(sys.stdin.read)
+    found = tuple(line for line in text.splitlines() if line)
+    if not found:
+        raise UsageError("Nothing to redact was given.", fix="Pass the strings on stdin, one per line.")
+    return found
+
+
+# ── output ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _title(conversation: Conversation) -> str:
+    return f"{conversation.id[:13]} {conversation.title or 'untitled'}"
+
+
+def _print_receipt(receipt: ErasureReceipt, as_json: bool, output: Output, *, dry_run: bool = False) -> int:
+    if as_json:
+        output.json({**receipt.to_json(), "dry_run": dry_run})
+    else:
+        for line in receipt_lines(receipt, dry_run=dry_run):
+            output.line(line)
+    return 1 if receipt.left and not dry_run else 0
+
+
+def _print_receipts(receipts: Sequence[ErasureReceipt], as_json: bool, output: Output) -> int:
+    if as_json:
+        output.json({"data": list[Json]([receipt.to_json() for receipt in receipts])})
+    elif not receipts:
+        output.say("moot: nothing to do")
+    for receipt in () if as_json else receipts:
+        _print_receipt(receipt, False, output)
+    return 1 if any(receipt.left for receipt in receipts) else 0
+
+
+def _print_history(receipts: Sequence[ErasureReceipt], as_json: bool, output: Output) -> int:
+    if as_json:
+        output.json({"data": list[Json]([receipt.to_json() for receipt in receipts])})
+        return 0
+    for receipt in receipts:
+        when = datetime.fromtimestamp(receipt.begun_at / 1000).strftime("%Y-%m-%d %H:%M")
+        state = "" if receipt.done_at is not None else ", not finished"
+        output.line(f"{receipt.no:>4}  {when}  {receipt.kind:<6}  {len(receipt.conversations):,} conversations{state}")
+    return 0
+
+
+def _print_expired(over: Sequence[Expiry], as_json: bool, output: Output) -> int:
+    if as_json:
+        rows: list[JsonObject] = [{"conversation": one.conversation.id, "what": one.what, "why": one.why} for one in over]
+        output.json({"data": list[Json](rows)})
+    elif not over:
+        output.say("moot: nothing has expired")
+    for one in () if as_json else over:
+        output.line(f"{one.what:<7} {_title(one.conversation)} ({one.why})")
+    return 0
+
+
+def receipt_lines(receipt: ErasureReceipt, *, dry_run: bool = False) -> list[str]:
+    """Format a receipt for people."""
+    did = {"purge": "purged", "redact": "redacted"}[receipt.kind]
+    head = f"{'would be ' if dry_run else ''}{did}: {plural(len(receipt.conversations), 'conversation')}"
+    lines = [head, *(f"  {id}" for id in receipt.conversations[:_SHOWN])]
+    if len(receipt.conversations) > _SHOWN:
+        lines.append(f"  … and {len(receipt.conversations) - _SHOWN:,} more")
+    lines += [f"{table:<13} {rows:,}" for table, rows in receipt.rows.items()]
+    if receipt.blobs:
+        lines.append(f"{'blobs':<13} {receipt.blobs:,}" + (f": {receipt.blob_bytes:,} bytes" if receipt.blob_bytes else ""))
+    lines += [f"{file.what:<13} {file.path}" + (f" ({file.why})" if file.why else "") for file in receipt.files]
+    if receipt.bytes_before:
+        lines.append(f"{'database':<13} rewritten: {receipt.bytes_before:,} bytes before, {receipt.bytes_after:,} now")
+    lines += [f"{'left':<13} {words}" for words in receipt.left]
+    lines += [f"{'not checked':<13} {words}" for words in receipt.unseen]
+    if receipt.done_at is None and not dry_run:
+        lines.append("not finished: moot continues by itself; 'moot purge --finish' continues now")
+    return lines

@@ -1,0 +1,208 @@
+"""The commands of `moot store`, and `moot backup` and `moot restore`."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from anyio import to_thread
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.format import format_bytes, print_table
+from moot.cli.console.lines import Progress
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import configured
+from moot.cli.context.references import opened
+from moot.cli.options import Out
+from moot.config.home import home_of
+from moot.errors import Busy, UsageError
+from moot.store import SqliteStore, open_store
+from moot.store.maintenance.backup import read
+from moot.store.maintenance.backup import restore as restored
+from moot.types.maintenance import Backup, ConversationSize, Extent, Sealed, Sizes, Upkeep
+
+
+async def store_stats(
+    *,
+    limit: Annotated[int, Parameter(name="--limit", help="Number of conversations to list, largest first.", minimum=0)] = 10,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Scan the whole database and print the size of its parts and the largest conversations."""
+    store = await open_store(configured(output).settings)
+    progress = Progress(output)
+    try:
+        progress.show("scanning …")
+        sizes = await store.upkeep.sizes(largest=limit)
+    finally:
+        progress.close()
+        await store.close()
+    if json:
+        output.json(sizes.to_json())
+        return
+    for name, size, words in _size_lines(sizes):
+        output.data(f"{name:<13} {format_bytes(size):>10}  {words}".rstrip() + "\n")
+    if sizes.largest:
+        output.data("\n")
+        print_table(output, ("rows", "sealed", "original", "conversation", "title"), [_size_row(one) for one in sizes.largest])
+
+
+async def compact(
+    *,
+    all: Annotated[bool, Parameter(name="--all", help="Also rewrite the whole file, which blocks all other processes meanwhile.")] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Show what would be done without changing anything.")] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Seal (compress) the log of every run that has ended, and release free pages of the file."""
+    store = await open_store(configured(output).settings)
+    try:
+        before = await store.upkeep.sizes(largest=0)
+        sealed = await _sealed(store.upkeep, output, dry=dry_run)
+        if not dry_run:
+            await _smaller(store, output, rewrite=all)
+        after = before if dry_run else await store.upkeep.sizes(largest=0)
+    finally:
+        await store.close()
+    if json:
+        output.json({"dry_run": dry_run, **sealed.to_json(), "database_bytes": {"before": before.database, "after": after.database}})
+        return
+    if dry_run:
+        output.data(
+            f"{sealed.events:,} events of {sealed.conversations:,} conversations can be sealed; "
+            f"{format_bytes(before.rows.bytes)} are in rows\n"
+        )
+        output.data(f"{format_bytes(before.free)} of {format_bytes(before.database)} are free pages\n")
+        return
+    output.data(f"sealed    {sealed.events:,} events, {format_bytes(sealed.before)} to {format_bytes(sealed.after)}\n")
+    output.data(f"database  {format_bytes(before.database)} to {format_bytes(after.database)}\n")
+    if not after.gives_back:
+        output.say("moot: an older version created this file, so it keeps its free pages; 'moot store compact --all' rewrites it")
+
+
+async def _sealed(upkeep: Upkeep, output: Output, *, dry: bool) -> Sealed:
+    total = [Sealed(), *[found async for found in upkeep.seal(dry=True)]][-1]
+    if dry:
+        return total
+    progress, done = Progress(output), None
+    async for done in upkeep.seal():
+        share = done.events / total.events if total.events else 1.0
+        progress.show(f"sealing: {min(share, 1.0):.0%}, {done.events:,} events, {format_bytes(done.before)} to {format_bytes(done.after)}")
+    progress.close()
+    if done is None:
+        raise Busy("Another process is compacting this store.", fix="Try again when it has finished.")
+    return done
+
+
+async def _smaller(store: SqliteStore, output: Output, *, rewrite: bool) -> None:
+    progress = Progress(output)
+    if rewrite:
+        await store.upkeep.rewrite(progress.show)
+    else:
+        async for left in store.upkeep.give_back():
+            progress.show(f"releasing free pages: {format_bytes(left)} left")
+    progress.close()
+
+
+def _size_lines(sizes: Sizes) -> list[tuple[str, int, str]]:
+    blobs = f"{format_bytes(sizes.blobs_inside)} in the database, the rest in files"
+    free = "free pages, reused by new data" + ("" if sizes.gives_back else "; only 'moot store compact --all' releases them")
+    return [
+        ("database", sizes.database, ""),
+        ("log, rows", sizes.rows.stored, f"approximate; {sizes.rows.events:,} events, {format_bytes(sizes.raw)} of raw data"),
+        ("log, sealed", sizes.sealed.stored, _sealed_words(sizes)),
+        ("messages", sizes.messages, ""),
+        ("search", sizes.index, "approximate"),
+        ("requests", sizes.requests, "without their contents, which are files"),
+        ("files", sizes.blobs, blobs),
+        ("free", sizes.free, free),
+    ]
+
+
+def _sealed_words(sizes: Sizes) -> str:
+    sealed = sizes.sealed
+    words = f"{sealed.events:,} events in {sizes.segments:,} segments of {sizes.frames:,} frames"
+    return f"{words}; {format_bytes(sealed.bytes)} before, {_share(sealed)}" if sealed.events else words
+
+
+def _share(sealed: Extent) -> str:
+    return f"{sealed.stored / sealed.bytes:.1%} of it"
+
+
+def _size_row(one: ConversationSize) -> tuple[str, ...]:
+    return (format_bytes(one.rows.stored), format_bytes(one.sealed.stored), format_bytes(one.sealed.bytes), one.id, one.title or "untitled")
+
+
+Source = Annotated[Path, Parameter(kind="file", help="Backup file.")]
+
+
+async def backup(
+    to: Annotated[
+        Path | None, Parameter(kind="file", help="New file, or directory for it. Defaults to the directory backups in moot's home.")
+    ] = None,
+    /,
+    *,
+    check: Annotated[Path | None, Parameter(name="--check", kind="file", help="Backup to verify instead of writing one.")] = None,
+    with_secrets: Annotated[
+        bool, Parameter(name="--with-secrets", help="Include the API keys of your configuration, which are masked by default.")
+    ] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Write the whole home to one file, even while it is in use, and verify the file."""
+    if check is not None:
+        if to is not None:
+            raise UsageError("A destination and --check cannot be used together.")
+        _print_result("verified", await to_thread.run_sync(read, check.expanduser()), json, output)
+        return
+    progress = Progress(output)
+    async with opened(output) as engine:
+        folder = engine.settings.home / "backups"
+        if to is None:
+            await to_thread.run_sync(partial(folder.mkdir, mode=0o700, exist_ok=True))
+        await engine.store.forgetting.finish()  # pending purges must not end up in the backup
+        made = await engine.store.forgetting.backups.back_up(to or folder, secrets=with_secrets, tell=progress.show)
+    progress.close()
+    _print_result("wrote", made, json, output)
+
+
+async def restore(
+    file: Source,
+    /,
+    *,
+    into: Annotated[Path | None, Parameter(name="--into", kind="file", help="Home directory to restore to. Defaults to MOOT_HOME.")] = None,
+    replace: Annotated[
+        bool, Parameter(name="--replace", help="Replace existing data. The old data is kept in a directory next to it.")
+    ] = False,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Restore a home from a backup, completely or not at all. A home with data is only replaced with `--replace`."""
+    home = into or home_of(os.environ)
+    found, aside = await to_thread.run_sync(partial(restored, file.expanduser(), home, replace=replace))
+    if json:
+        output.json({**found.to_json(), "home": str(home), "aside": None if aside is None else str(aside)})
+        return
+    _print_backup(found, output)
+    output.line(f"home      {home}")
+    if aside is not None:
+        output.line(f"old data  {aside}")
+    if not found.has_secrets and (home / "config.yaml").exists():
+        output.say("moot: this backup has no API keys; add them to config.yaml again, or use environment variables", "yellow")
+
+
+def _print_result(what: str, found: Backup, as_json: bool, output: Output) -> None:
+    if as_json:
+        output.json({"ok": True, **found.to_json()})
+        return
+    output.line(f"{what:<9} {found.path}")
+    _print_backup(found, output)
+
+
+def _print_backup(found: Backup, output: Output) -> None:
+    made = datetime.fromtimestamp(found.made_at / 1000).strftime("%Y-%m-%d %H:%M:%S")
+    output.line(f"created   {made} by moot {found.program}, schema {found.schema}")
+    output.line(f"contains  {found.files:,} {'file' if found.files == 1 else 'files'}, {found.size:,} bytes, {found.packed:,} compressed")

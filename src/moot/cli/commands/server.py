@@ -1,0 +1,170 @@
+"""The commands `moot serve` and `moot web`, and those of `moot channels`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import webbrowser
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated
+
+import anyio
+from anyio import to_thread
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.format import print_table
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import configured, here
+from moot.cli.context.references import opened
+from moot.cli.context.storage import opened_store
+from moot.cli.options import Out
+from moot.config.loading import Loader
+from moot.engine.channels import serve as serve_channel
+from moot.engine.locks import ServerInfo, find_server
+from moot.guard.tokens import CODE_SECONDS, digest, new_code
+from moot.plugins import CHANNELS, FACES
+from moot.store import SqliteStore
+from moot.types.canonical import Json, JsonObject
+from moot.types.ids import SystemClock
+from moot.types.token import LOCAL_USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Options for the server's address."""
+
+    host: Annotated[
+        str | None, Parameter(metavar="ADDRESS", help="Address to listen on. Defaults to the configuration, then 127.0.0.1.")
+    ] = None
+    port: Annotated[
+        int | None, Parameter(minimum=0, maximum=65535, help="Port to listen on. Defaults to the configuration; 0 selects a free port.")
+    ] = None
+    allow_remote: Annotated[
+        bool, Parameter(name="--allow-remote", help="Allow an address that other machines can reach. See docs/server.md.")
+    ] = False
+
+    def flags(self) -> Mapping[str, Json]:
+        """Return the options as configuration keys."""
+        options: dict[str, Json] = {"server.host": self.host, "server.port": self.port}
+        return {key: value for key, value in options.items() if value is not None}
+
+
+_ANYWHERE = Where()
+
+NoOpen = Annotated[bool, Parameter(name="--no-open", help="Print the address without opening a browser.")]
+
+
+async def serve(*, where: Where = _ANYWHERE, json: AsJson = False, output: Out) -> None:
+    """Serve the web page and the HTTP API until stopped."""
+    await _run(_loaded(where, output), where, output, partial(_say, output, json))
+
+
+async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson = False, output: Out) -> None:
+    """Open the web page of this home's server, starting one if none is running."""
+    loader = _loaded(where, output)
+    settings = loader.current.settings
+    opens = not no_open and not json and _has_browser(os.environ)
+    if (running := find_server(settings.home)) is None:
+        await _run(loader, where, output, partial(_show, output, json, opens))
+        return
+    if where != _ANYWHERE:
+        output.say(f"moot: a server is already running at {running.url}", "yellow")
+    async with opened_store(settings) as store:
+        await _show(output, json, opens, replace(running, code=partial(_code, store)))
+
+
+def _loaded(where: Where, output: Output) -> Loader:
+    loader = Loader(environ=os.environ, flags=where.flags(), directory=here())
+    output.hide([*loader.current.secrets, *filter(None, [_fixed()])])
+    for note in loader.current.notes:
+        output.say(f"moot: {note}", "dim")
+    return loader
+
+
+def _fixed() -> str:
+    return os.environ.get("MOOT_TOKEN", "")
+
+
+async def _run(loader: Loader, where: Where, output: Output, ready: Callable[[ServerInfo], Awaitable[None]]) -> None:
+    def hide(secrets: Sequence[str]) -> None:
+        output.hide([*secrets, *filter(None, [_fixed()])])
+
+    left: int = await FACES.load("server")(loader, fixed=_fixed(), remote=where.allow_remote, ready=ready, hide=hide)
+    runs = f"; {left} {'run continues' if left == 1 else 'runs continue'} when the server starts again" if left else ""
+    output.say(f"moot: stopped{runs}", "dim")
+
+
+async def _say(output: Output, as_json: bool, place: ServerInfo) -> None:
+    if as_json:
+        output.json({"url": place.url, "pid": place.pid})
+    output.say(f"moot: serving at {place.url}; open it with 'moot web', stop it with Ctrl+C")
+    if place.follows:
+        output.say("moot: importing from the agents on this machine (imports.watch)", "dim")
+    _say_missing(output, place)
+
+
+async def _show(output: Output, as_json: bool, opens: bool, place: ServerInfo) -> None:
+    """Open the page or print its address. The code in the address signs in one browser, once."""
+    assert place.code is not None
+    url = f"{place.url}/#code={await place.code()}"
+    mine = place.pid == os.getpid()
+    if as_json:
+        output.json({"url": url, "pid": place.pid})
+    elif opens and await to_thread.run_sync(webbrowser.open, url):
+        output.say(f"moot: opened {place.url} in your browser{'; stop the server with Ctrl+C' if mine else ''}")
+    else:
+        output.say(f"moot: open this link in a browser on this machine within {CODE_SECONDS} seconds; it works once", "dim")
+        output.line(url)
+        if mine:
+            output.say("moot: run 'moot web' again for a new link; stop the server with Ctrl+C", "dim")
+    _say_missing(output, place)
+
+
+def _say_missing(output: Output, place: ServerInfo) -> None:
+    if not place.built:
+        output.say("moot: the web page has not been built; run 'make web' in the checkout", "yellow")
+
+
+def _has_browser(environ: Mapping[str, str]) -> bool:
+    """Return whether a graphical browser can be opened. A text browser would take over the terminal."""
+    return sys.platform != "linux" or any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
+async def _code(store: SqliteStore) -> str:
+    code = new_code()
+    until = (SystemClock().now() // 1000) + CODE_SECONDS * 1000
+    await store.tokens.put_code(digest(code), owner=LOCAL_USER, expires_at=until)
+    return code
+
+
+def list_channels(*, json: AsJson = False, output: Out) -> None:
+    """Print the channels and the packages that provide them."""
+    settings = configured(output).settings
+    found: list[JsonObject] = [
+        {"name": name, "configured": name in settings.channels, "package": CHANNELS.package(name)} for name in CHANNELS.names()
+    ]
+    if json:
+        output.json({"data": list[Json](found), "next_cursor": None})
+    elif found:
+        rows = [[str(item["name"]), "configured" if item["configured"] else "not configured", str(item["package"])] for item in found]
+        print_table(output, ["NAME", "STATE", "PACKAGE"], rows)
+    else:
+        output.say("moot: no channels are installed; see docs/plugins.md", "dim")
+
+
+async def run_channel(name: Annotated[str, Parameter(help="Name of the channel.")], /, *, output: Out) -> None:
+    """Serve one channel until it is stopped."""
+    async with opened(output) as engine, anyio.create_task_group() as group:
+        group.start_soon(_until_stopped, group.cancel_scope)
+        output.say(f"moot: serving {name}; Ctrl+C stops it", "dim")
+        await serve_channel(engine, name)
+
+
+async def _until_stopped(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return

@@ -1,0 +1,133 @@
+"""The commands of `moot tokens`."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.format import age, print_table
+from moot.cli.context.configuration import configured
+from moot.cli.context.storage import opened_store
+from moot.cli.options import Out
+from moot.config.schema import seconds
+from moot.errors import UsageError
+from moot.guard.tokens import digest, new_secret
+from moot.types.canonical import Json, JsonObject
+from moot.types.ids import SystemClock, new_id
+from moot.types.token import LOCAL_USER, SCOPES, Scope, Token, User
+
+All = Annotated[bool, Parameter(name="--all", help="Include expired and revoked tokens.")]
+
+
+async def list_tokens(*, all_: All = False, json: AsJson = False, output: Out) -> None:
+    """Print tokens, newest first."""
+    async with opened_store(configured(output).settings) as store:
+        found = await store.tokens.list(revoked=all_)
+        names = {user.id: user.name for user in await store.tokens.users()}
+    if json:
+        output.json({"data": list[Json]([token_json(token, names[token.owner]) for token in found]), "next_cursor": None})
+    elif found:
+        now = SystemClock().now() // 1000
+        rows = [_row(token, names[token.owner], now) for token in found]
+        print_table(output, ["ID", "NAME", "USER", "SCOPES", "USED", "STATE"], rows)
+    else:
+        output.say("moot: no tokens; create one with: moot tokens create NAME", "dim")
+
+
+async def create_token(
+    name: Annotated[str, Parameter(help="Name of the token.")],
+    /,
+    *,
+    scopes: Annotated[
+        str, Parameter(metavar="SCOPES", help=f"Comma-separated scopes: {', '.join(SCOPES)}. Each includes the ones before it.")
+    ] = "chat",
+    user: Annotated[
+        str | None, Parameter(metavar="NAME", help="User whose data it gives access to, created if needed. Defaults to you.")
+    ] = None,
+    expires: Annotated[str | None, Parameter(metavar="DURATION", help="Lifetime, such as 12h or 30d. Unlimited by default.")] = None,
+    json: AsJson = False,
+    output: Out,
+) -> None:
+    """Create a token and print its secret, which is not stored."""
+    wanted, until = _scopes(scopes), _until(expires)
+    async with opened_store(configured(output).settings) as store:
+        owner = await store.tokens.user(user) if user is not None else User(LOCAL_USER, LOCAL_USER)
+        secret = new_secret()
+        token = await store.tokens.create(Token(new_id(), owner.id, name, wanted, expires_at=until), digest(secret))
+    if json:
+        output.json({**token_json(token, owner.name), "secret": secret})
+        return
+    output.line(secret)
+    output.say(
+        f"moot: created {name} with scopes {' '.join(token.scopes)}; save the secret now and send it as 'Authorization: Bearer …'", "dim"
+    )
+
+
+async def revoke_token(
+    token: Annotated[str, Parameter(help="Id of the token, its prefix, or the name.")], /, *, json: AsJson = False, output: Out
+) -> None:
+    """Revoke a token. Its open connections are closed within seconds."""
+    async with opened_store(configured(output).settings) as store:
+        revoked = await store.tokens.revoke((await store.tokens.get(token)).id)
+        owner = next(user.name for user in await store.tokens.users() if user.id == revoked.owner)
+    if json:
+        output.json(token_json(revoked, owner))
+    else:
+        output.say(f"moot: revoked {revoked.name}")
+
+
+def token_json(token: Token, user: str) -> JsonObject:
+    """Return a token for scripts."""
+    return {
+        "id": token.id,
+        "name": token.name,
+        "owner": token.owner,
+        "user": user,
+        "kind": token.kind,
+        "scopes": list[Json](token.scopes),
+        "created_at": token.created_at,
+        "used_at": token.used_at,
+        "expires_at": token.expires_at,
+        "revoked_at": token.revoked_at,
+    }
+
+
+def _scopes(text: str) -> tuple[Scope, ...]:
+    named = [word.strip() for word in text.split(",") if word.strip()]
+    unknown = [word for word in named if word not in SCOPES]
+    if unknown or not named:
+        raise UsageError(
+            f"Unknown scope {', '.join(map(repr, unknown)) or repr(text)}.",
+            fix=f"Use a comma-separated list of {', '.join(SCOPES)}.",
+        )
+    return cast("tuple[Scope, ...]", tuple(scope for scope in SCOPES if scope in named))
+
+
+def _until(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        lifetime = float(seconds(text))
+    except ValueError as error:
+        raise UsageError(f"Invalid value {text!r} for '--expires': expected a duration such as 90s, 12h or 30d.") from error
+    if lifetime <= 0:
+        raise UsageError("The lifetime must be greater than 0.", fix="Use a value such as 12h or 30d for --expires.")
+    return SystemClock().now() // 1000 + round(lifetime * 1000)
+
+
+def _row(token: Token, user: str, now: int) -> list[str]:
+    used = f"{age(token.used_at, now / 1000)} ago" if token.used_at else "never"
+    return [token.id[:13], token.name, user, " ".join(token.scopes), used, _state(token, now)]
+
+
+def _state(token: Token, now: int) -> str:
+    if token.revoked_at is not None:
+        return "revoked"
+    if token.expires_at is None:
+        return "browser" if token.kind == "browser" else ""
+    return "expired" if token.expires_at <= now else f"expires in {_span(token.expires_at - now)}"
+
+
+def _span(ms: int) -> str:
+    days, hours, minutes = ms // 86_400_000, ms // 3_600_000, ms // 60_000
+    return f"{days} d" if days else f"{hours} h" if hours else f"{minutes} min"

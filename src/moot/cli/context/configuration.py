@@ -1,0 +1,26 @@
+"""The working directory and the configuration of a command."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from moot.cli.console.lines import Lines
+from moot.config.loading import Loaded, load
+from moot.errors import UsageError
+
+
+def here() -> Path:
+    """Return the working directory. Raise UsageError if it has been deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError("The working directory no longer exists.", fix="Change to another directory.") from error
+
+
+def configured(output: Lines) -> Loaded:
+    """Load the configuration and apply its secrets and `ui` to the output. Raise ConfigError if it is invalid."""
+    loaded = load(environ=os.environ, directory=here())
+    output.hide(loaded.secrets)
+    output.ui = loaded.settings.ui
+    return loaded

@@ -1,0 +1,270 @@
+"""`moot chat edit`: edit a message or a whole conversation in the user's editor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, cast, get_args
+
+import anyio.to_thread
+
+from moot.cli.arguments.signatures import Parameter
+from moot.cli.console.format import moment
+from moot.cli.console.output import Output
+from moot.cli.context.references import copied, find_message, opened_at
+from moot.cli.download import provide_weights
+from moot.cli.editing.document import Entry, Fixed, Text, entry_of, new_parts, parse, parse_blocks, parts_of, render, render_blocks
+from moot.cli.follow import Follower
+from moot.cli.options import Out, RunFlags, ShowFlags, Which, run_settings
+from moot.cli.run import agent_model, make_show
+from moot.cli.terminal.prompts.editor import edit_text, save_text
+from moot.cli.terminal.prompts.items import Column, Item
+from moot.cli.terminal.prompts.pick import pick
+from moot.engine import Engine
+from moot.errors import UsageError
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
+from moot.types.message import Message, Part, Role
+from moot.types.run import Prompt
+from moot.types.store import Store
+from moot.types.tree import Node
+
+_COLUMNS = (Column("NO", 4, right=True), Column("WHEN", 16, rank=2), Column("ROLE", 9, rank=1), Column("MESSAGE", 8, grows=True))
+
+
+@dataclass(frozen=True, slots=True)
+class EditOptions:
+    """Options for answering an edited message."""
+
+    flags: RunFlags = field(default_factory=RunFlags)
+    shown: ShowFlags = field(default_factory=ShowFlags)
+    no_answer: bool = False
+
+
+async def pick_message(
+    nodes: Sequence[Node], output: Output, *, title: str, enter: str, at: str = "", deleted: bool = False
+) -> Node | None:
+    """Let the user pick a message of the shown branch, newest first. Return None if they leave."""
+    shown = [node for node in reversed(nodes) if node.shown and (deleted or not node.deleted)]
+    items = [
+        Item(node.id, (str(node.no), moment(node.at), "deleted" if node.deleted else node.role, node.line or "(empty)")) for node in shown
+    ]
+    picked = await pick(items, title=title, columns=_COLUMNS, enter=enter, at=at, empty="No messages", output=output)
+    return next((node for node in nodes if picked is not None and node.id == picked.item.key), None)
+
+
+async def edit_message(
+    engine: Engine, conversation: Conversation, node: Node, options: EditOptions, output: Output, *, text: str = ""
+) -> int:
+    """Edit the message, or `text`, an earlier attempt. Return the exit code."""
+    message = await engine.store.conversations.message(node.id)
+    entry = entry_of(message, node.no)
+    single = sum(isinstance(block, Text) for block in entry.blocks) <= 1
+    again = f"moot chat edit {conversation.id} {node.no} --from {{path}}"
+    edited = await edit_text(text or _text(entry, single=single), output=output, again=again)
+    if edited is None and not text:
+        output.say("moot: nothing was changed", "dim")
+        return 0
+    edited = text if edited is None else edited
+    try:
+        parts = _parts(entry, message, edited, single=single)
+    except UsageError as error:
+        where = await save_text(edited)
+        raise UsageError(f"{error.message} The text is saved in {where}", fix=f"To continue, run {again.format(path=where)}") from error
+    if message.role == "user" and not options.no_answer:
+        return await answer(engine, conversation, Prompt(parts, edits=message.id), options, output)
+    await engine.store.tree.edit(message.id, parts)
+    output.say(f"moot: changed message {node.no}; moot chat tree {conversation.id[:13]} shows all branches")
+    return 0
+
+
+async def answer(engine: Engine, conversation: Conversation, prompt: Prompt, options: EditOptions, output: Output) -> int:
+    """Generate and show the answer to an edited message. Return the exit code."""
+    flags = options.flags
+    show = make_show(options.shown, output)
+    model = flags.model or (conversation.next_model if not flags.agent else "")
+    model = model or agent_model(engine.settings, flags.agent or conversation.agent)
+    await provide_weights(engine.providers, model, output, consent=flags.yes_download)
+    settings = run_settings(flags, None, attended=output.attended)
+    prompt = replace(prompt, conversation=conversation.id, directory=conversation.directory, settings=settings)
+    submitted = await engine.runs.submit(replace(prompt, agent=flags.agent, model=flags.model, mode=flags.mode))
+    if submitted.conversation.id != conversation.id:
+        output.say(f"moot: {copied(conversation, submitted.conversation)}", "dim")
+    return await Follower(engine, output, show).follow(submitted.run, submitted.conversation, submitted.seq)
+
+
+def _text(entry: Entry, *, single: bool) -> str:
+    if single:
+        return next((block.text for block in entry.blocks if isinstance(block, Text)), "")
+    return "\n".join(render_blocks(entry.blocks))
+
+
+def _parts(entry: Entry, message: Message, text: str, *, single: bool) -> tuple[Part, ...]:
+    if not text.strip():
+        raise UsageError(f"Message {entry.number} is empty.")
+    if not single:
+        return parts_of(Entry(entry.role, parse_blocks(text.removesuffix("\n").split("\n"), 1), entry.number, entry.id, 1), message)
+    texts = [block for block in entry.blocks if isinstance(block, Text)]
+    blocks = [Text(text) if isinstance(block, Text) else block for block in entry.blocks] if texts else [*entry.blocks, Text(text)]
+    return parts_of(Entry(entry.role, tuple(blocks), entry.number, entry.id), message)
+
+
+_ROLES = get_args(Role)
+_KEPT = ("agent", "model", "provider")
+"""Metadata that a changed message keeps: its author. Its usage belongs to the original."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The changes in an edited text."""
+
+    parent: str | None
+    """The last unchanged message; None if all are changed."""
+    messages: tuple[Message, ...]
+    """The messages that follow it; empty if there are none."""
+
+
+def render_conversation(messages: Sequence[Message], numbers: Mapping[str, int]) -> str:
+    """Return the shown branch as the text to edit. `numbers` maps message IDs to their numbers."""
+    return render([entry_of(message, numbers[message.id]) for message in messages])
+
+
+def revision(messages: Sequence[Message], numbers: Mapping[str, int], text: str) -> Revision | None:
+    """Return the changes in an edited text, or None if there are none. Raise UsageError, with the line, if they are invalid."""
+    before = [entry_of(message, numbers[message.id]) for message in messages]
+    known = {entry.number: (entry, message) for entry, message in zip(before, messages, strict=True)}
+    after = [entry for entry in _identify(known, parse(text)) if _has_content(entry) or entry in before]
+    same = 0
+    while same < min(len(before), len(after)) and before[same] == after[same]:
+        same += 1
+    if same == len(before) == len(after):
+        return None
+    if not after:
+        raise UsageError("The edited conversation is empty.", fix="To delete the conversation, run moot chat delete.")
+    made = [_message(entry, *known[entry.number]) if entry.number else _new(entry) for entry in after[same:]]
+    return Revision(messages[same - 1].id if same else None, tuple(made))
+
+
+async def apply(store: Store, conversation: Conversation, revision: Revision) -> str:
+    """Apply the changes as the shown branch. Return the ID of its last message."""
+    if not revision.messages:
+        assert revision.parent is not None  # otherwise the conversation would be empty
+        await store.tree.switch(conversation.id, revision.parent, exactly=True)
+        return revision.parent
+    return (await store.tree.graft(conversation.id, revision.parent, revision.messages))[-1].id
+
+
+def _identify(known: Mapping[int, tuple[Entry, Message]], entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries with roles and IDs taken from the numbered messages: a search and replace may have changed the markers."""
+    seen: dict[int, int] = {}
+    found: list[Entry] = []
+    for entry in entries:
+        if not entry.number:
+            found.append(entry)
+            continue
+        if entry.number not in known:
+            raise UsageError(f"Line {entry.line}: message {entry.number} does not exist.", fix="Write a new message without a number.")
+        if entry.number in seen:
+            raise UsageError(f"Line {entry.line}: message {entry.number} already occurs in line {seen[entry.number]}.")
+        before = known[entry.number][0]
+        if entry.role in _ROLES and entry.role != before.role:
+            raise UsageError(
+                f"Line {entry.line}: the role of message {entry.number} is {before.role} and cannot be changed.",
+                fix="Write a new message without a number.",
+            )
+        seen[entry.number] = entry.line
+        found.append(replace(entry, role=before.role, id=before.id))
+    return found
+
+
+def _has_content(entry: Entry) -> bool:
+    return any(isinstance(block, Fixed) or block.text.strip() for block in entry.blocks)
+
+
+def _new(entry: Entry) -> Message:
+    return Message(new_id(), cast("Role", entry.role), new_parts(entry))  # a marker without a number has a valid role
+
+
+def _message(entry: Entry, before: Entry, message: Message) -> Message:
+    parts = parts_of(entry, message)
+    if entry == before:
+        return replace(message, id=new_id(), client_id=None)
+    metadata = {key: message.metadata[key] for key in _KEPT if key in message.metadata}
+    return replace(message, id=new_id(), client_id=None, parts=parts, metadata=metadata)
+
+
+_NO_FLAGS = RunFlags()
+_NO_SHOW = ShowFlags()
+
+
+async def edit(
+    conversation: Which,
+    message: Annotated[str | None, Parameter(help="Message number in `moot chat tree`, or ID. Default: choose from a list.")] = None,
+    /,
+    *,
+    everything: Annotated[bool, Parameter(name="--all", help="Edit the whole conversation as one text.")] = False,
+    no_answer: Annotated[bool, Parameter(name="--no-answer", help="Store the change without generating an answer.")] = False,
+    source: Annotated[Path | None, Parameter(name="--from", help="Start from the text in this file.", kind="file")] = None,
+    flags: RunFlags = _NO_FLAGS,
+    shown: ShowFlags = _NO_SHOW,
+    output: Out,
+) -> int:
+    """Edit a message in your editor. The change becomes a new branch; a changed prompt is answered again."""
+    if everything and message is not None:
+        raise UsageError("--all edits the whole conversation and cannot be combined with a message.", fix="Omit one of them.")
+    options = EditOptions(flags, shown, no_answer)
+    text = "" if source is None else await anyio.to_thread.run_sync(partial(_read, source))
+    async with opened_at(conversation, output) as (engine, found):
+        if everything:
+            return await edit_whole(engine, found, options, output, text=text)
+        nodes = await engine.store.tree.nodes(found.id)
+        if message is not None:
+            return await edit_message(engine, found, find_message(nodes, message), options, output, text=text)
+        own = [node for node in nodes if node.role == "user"]
+        if not output.attended:
+            raise UsageError("No message given.", fix=f"Run moot chat edit {conversation} MESSAGE, or add --all.")
+        node = await pick_message(own, output, title=f"Edit a message of {found.title or found.id}", enter="edit")
+        return 0 if node is None else await edit_message(engine, found, node, options, output, text=text)
+
+
+async def edit_whole(engine: Engine, conversation: Conversation, options: EditOptions, output: Output, *, text: str = "") -> int:
+    """Edit the shown branch, or `text`, an earlier attempt. Return the exit code."""
+    messages = await engine.store.conversations.branch(conversation.id)
+    if not messages:
+        raise UsageError(f"{conversation.title or conversation.id!r} has no messages yet.")
+    if any(message.status == "streaming" for message in messages):
+        raise UsageError("An answer is being generated.", fix=f"Wait for it, or run moot chat stop {conversation.id[:13]}")
+    numbers = {node.id: node.no for node in await engine.store.tree.nodes(conversation.id)}
+    again = f"moot chat edit {conversation.id} --all --from {{path}}"
+    edited = await edit_text(text or render_conversation(messages, numbers), output=output, again=again)
+    if edited is None and not text:
+        output.say("moot: nothing was changed", "dim")
+        return 0
+    edited = text if edited is None else edited
+    try:
+        changes = revision(messages, numbers, edited)
+    except UsageError as error:
+        where = await save_text(edited)
+        raise UsageError(
+            f"{error.message} The text is saved in {where}", fix=f"{error.fix} To continue, run {again.format(path=where)}"
+        ) from error
+    if changes is None:
+        output.say("moot: nothing was changed", "dim")
+        return 0
+    last = await apply(engine.store, conversation, changes)
+    start = "at the first message" if changes.parent is None else f"after message {numbers[changes.parent]}"
+    output.say(f"moot: created a new branch {start}; moot chat tree {conversation.id[:13]} shows all branches")
+    if options.no_answer or not changes.messages or changes.messages[-1].role != "user":
+        return 0
+    return await answer(engine, conversation, Prompt((), answers=last), options, output)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        raise UsageError(f"Cannot read {str(path)!r}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{str(path)!r} is not UTF-8 (byte {error.start}).") from error

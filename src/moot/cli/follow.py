@@ -1,0 +1,254 @@
+"""Following a run in the foreground: show its events, ask for approvals, handle Ctrl+C, and return its exit code."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, cast
+
+import anyio
+
+from moot.cli.console.output import Output
+from moot.cli.console.results import OnScreen, Show
+from moot.engine import Engine
+from moot.errors import Busy, ConfigError, NotFound, UsageError
+from moot.plugins.registry import Registry
+from moot.runtime.requests import NO_ONE_AVAILABLE
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.message import Message, is_tool
+from moot.types.run import Run
+from moot.types.store import Store
+
+if TYPE_CHECKING:
+    from moot.cli.approvals.decide import Decision
+
+_APPROVING = Registry(
+    "moot.approving", {"decide": "moot.cli.approvals.decide:decide", "context": "moot.cli.approvals.decide:approval_context"}
+)
+"""Imported only when there is an approval to ask for."""
+
+NEEDS_APPROVAL, CONTRACT, PROVIDER, LIMIT, TIMEOUT, INTERRUPTED = 3, 4, 5, 6, 124, 130
+
+_EXIT = {
+    "usage": 2,
+    "config": 2,
+    "not_found": 2,
+    "needs_approval": NEEDS_APPROVAL,
+    "output_contract": CONTRACT,
+    "deadline": TIMEOUT,
+    "limit": LIMIT,
+    "busy": 7,
+    "store": 1,
+    "store_full": 1,
+    "store_corrupt": 1,
+    "internal": 1,
+    "refused": 1,
+}
+"""Failure kind → exit code. Other kinds are provider errors."""
+
+
+class Follower:
+    """Foreground view of one run."""
+
+    def __init__(self, engine: Engine, output: Output, show: Show, *, stops: bool = True) -> None:
+        """With `stops`, Ctrl+C stops the run, which was started here. Otherwise it belongs to another process and Ctrl+C only detaches."""
+        self._engine = engine
+        self._stops = stops
+        self._output = output
+        self._show = show
+        self._seq = 0
+        self._denied_unattended = False
+        """True if a call was denied because no one could be asked."""
+        self._stopped = False
+        self._continued_here = False
+        """True if an approval was answered here: the process that answers a waiting run continues it."""
+        self._farewell = ""
+        """Message printed when detaching, after drawing has ended so that it appears below the output."""
+        self._signal = 0
+        """Signal that ended following, or 0."""
+
+    async def follow(self, run: Run, conversation: Conversation, after: int) -> int:
+        """Show the run until it ends or waits for something else, and return the exit code."""
+        self._seq = after
+        final: Run | None = None
+        if isinstance(self._show, OnScreen):
+            self._show.begin(conversation.id, await _calls_before(self._engine.store, conversation, run.message))
+        async with anyio.create_task_group() as group:
+            if isinstance(self._show, OnScreen):
+                group.start_soon(self._show.keep)
+            group.start_soon(self._handle_signals, run, group.cancel_scope)
+            final = await self._until_ended(run, conversation)
+            group.cancel_scope.cancel()
+        if final is None:
+            if isinstance(self._show, OnScreen):
+                self._show.leave()
+            if self._farewell:
+                self._output.say(self._farewell, "yellow")
+            return 128 + self._signal if self._signal else INTERRUPTED
+        await self._show.end(final, await _message(self._engine.store, final))
+        return self._exit_code(final)
+
+    async def _until_ended(self, run: Run, conversation: Conversation) -> Run:
+        while True:
+            final = await self._watch(run.id, conversation.id)
+            if final.status != "waiting":
+                return final
+            asked = self._output.attended and await self._answer(run.id, conversation)
+            if not asked and self._stops:
+                return final
+            if not asked:
+                await self._wait_for_answer(run.id)
+
+    async def _wait_for_answer(self, run: str) -> None:
+        async with aclosing(self._engine.runtime.hub.foreign()) as commits:
+            async for _ in commits:
+                if (await self._engine.store.records.run(run)).status != "waiting":
+                    return
+
+    async def _watch(self, run: str, conversation: str) -> Run:
+        """Show events until the run has settled and all its events were shown."""
+        settled: Run | None = None
+        through = 0
+
+        async def settle(scope: anyio.CancelScope) -> None:
+            nonlocal settled, through
+            ended = await self._engine.runs.wait(run)
+            through = await self._engine.store.log.last_seq(conversation)
+            settled = ended  # only after `through` is known, or any event would end the loop
+            if self._seq >= through:
+                scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(settle, group.cancel_scope)
+            async with aclosing(self._engine.tail.watch(conversation, after=self._seq)) as batches:
+                async for events in batches:
+                    for event in events:
+                        await self._process(event, run)
+                    if settled is not None and self._seq >= through:
+                        break
+            group.cancel_scope.cancel()
+        assert settled is not None
+        return settled
+
+    async def _process(self, event: Event, run: str) -> None:
+        if event.run == run:
+            value = event.body.get("value") if isinstance(event.body, dict) else None
+            if isinstance(value, dict) and value.get("denied") == NO_ONE_AVAILABLE:
+                self._denied_unattended = True
+            await self._show.event(event)
+        self._seq = event.seq  # only after it is shown, because the last seq ends the loop
+
+    async def _answer(self, run: str, conversation: Conversation) -> bool:
+        """Ask for all open approvals. Return False if there were none or the user left them open."""
+        asked = 0
+        if isinstance(self._show, OnScreen):
+            await self._show.pause()
+        while approvals := [asked for asked in await self._engine.store.records.approvals(run=run) if not asked.by_client]:
+            asked += 1
+            context = _APPROVING.load("context")(self._engine, approvals[0], conversation)
+            decided = cast("Decision", await _APPROVING.load("decide")(approvals[0], context, self._output))
+            if decided.outcome == "later" and not (self._stops and approvals[0].outside is not None):
+                return False
+            if decided.outcome == "later":  # the agent's process is our child and ends with us
+                self._output.say(
+                    "moot: the agent's program ends with moot, so this cannot wait; answer it, or stop the run with Ctrl+C", "yellow"
+                )
+                continue
+            if decided.outcome == "stop":
+                await self._stop(run)
+                return True
+            if not await self._submit_answer(approvals[0].id, decided):
+                break
+        if (await self._engine.store.records.run(run)).status == "waiting":
+            with suppress(Busy, UsageError):  # another process continues the run
+                await self._engine.runs.resume(run)  # to pick up answers from elsewhere and expired approvals
+        return bool(asked)
+
+    async def _stop(self, run: str) -> None:
+        """Handle Ctrl+C at an approval prompt."""
+        if self._stops:
+            await self._engine.runs.cancel(run)
+        else:
+            signal.raise_signal(signal.SIGINT)
+            await anyio.sleep_forever()
+
+    async def _submit_answer(self, approval: str, decided: Decision) -> bool:
+        """Return False if the approval was already answered or has expired."""
+        if decided.answer is None:
+            return False
+        try:
+            await self._engine.runs.answer(approval, decided.answer)
+            self._continued_here = True
+        except (Busy, NotFound) as error:
+            self._output.say(f"moot: {error.message}", "yellow")
+            return False
+        except (UsageError, ConfigError) as error:  # it is still open and will be asked again
+            self._output.say(f"moot: {error.message}", "red")
+        return True
+
+    async def _handle_signals(self, run: Run, scope: anyio.CancelScope) -> None:
+        """Stop the run on the first Ctrl+C and exit on the second. If the run is not ours, detach on the first.
+
+        SIGTERM and SIGHUP leave the run resumable and terminate the commands that it started.
+        """
+        with anyio.open_signal_receiver(*_handled_signals()) as signals:
+            async for number in signals:
+                self._signal = number if number != signal.SIGINT else 0
+                if not self._stops:
+                    after = (
+                        "stopped here; resume it with: moot chat resume"
+                        if self._continued_here
+                        else "continues; follow it with: moot chat attach"
+                    )
+                    self._farewell = f"moot: detached; the run {after} {run.conversation[:13]}"
+                    scope.cancel()
+                    return
+                if self._stopped or self._signal:
+                    scope.cancel()
+                    return
+                self._stopped = True
+                self._output.say("moot: stopping; press Ctrl+C again to exit immediately", "yellow")
+                await self._engine.runs.cancel(run.id)
+
+    def _exit_code(self, run: Run) -> int:
+        if run.status == "finished":
+            return NEEDS_APPROVAL if self._denied_unattended else 0
+        if run.status == "waiting":
+            self._output.say(f"moot: the run is waiting for approval; answer with: moot chat resume {run.conversation[:13]}", "yellow")
+            return NEEDS_APPROVAL
+        if run.status == "failed" and run.error is not None:
+            self._output.say(f"moot: {run.error.message}", "red")
+            if run.error.fix:
+                self._output.say(f"  {run.error.fix}")
+            return exit_code_of(run.error.kind)
+        if run.status == "cancelled":
+            self._output.say("moot: cancelled; the output so far is kept", "yellow")
+            return INTERRUPTED
+        self._output.say(f"moot: the run was interrupted; continue it with: moot chat resume {run.conversation[:13]}", "yellow")
+        return 1
+
+
+def _handled_signals() -> list[signal.Signals]:
+    """Return the signals to handle. Ignored ones stay ignored, as `nohup` wants."""
+    return [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
+
+
+def exit_code_of(kind: str) -> int:
+    """Return the exit code for a failure kind."""
+    return _EXIT.get(kind, PROVIDER)
+
+
+async def _message(store: Store, run: Run) -> Message | None:
+    try:
+        return await store.conversations.message(run.message)
+    except NotFound:
+        return None
+
+
+async def _calls_before(store: Store, conversation: Conversation, message: str) -> int:
+    """Return the number of tool calls in the conversation before this message."""
+    if conversation.message_count <= 2:
+        return 0
+    before = await store.conversations.branch(conversation.id)
+    return sum(is_tool(part) for one in before if one.id != message for part in one.parts)

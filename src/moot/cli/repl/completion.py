@@ -1,0 +1,113 @@
+"""Completion while typing: slash commands, their arguments and `@file`."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from moot.cli.repl.mentions import paths_of
+from moot.cli.repl.status import short_count
+from moot.commands import Choice, CommandContext, find, names
+from moot.errors import MootError
+from moot.features.folders import candidates, files_below
+from moot.guard.terminal import clean
+
+__all__ = ["ReplCompleter"]
+
+MAX_COMPLETIONS = 200
+MAX_AGE = 5.0
+"""Seconds for which a listing of files is reused."""
+
+_MENTION = re.compile(r"(?<![\w@/])@([^\s\"'`@]*)$")
+
+
+class ReplCompleter(Completer):
+    """Completes commands, arguments and files."""
+
+    def __init__(self, context: CommandContext) -> None:
+        self._context = context
+        self._arguments: tuple[str, Sequence[Choice]] | None = None
+        """The last completed command and its choices."""
+        self._paths: Sequence[str] = ()
+        self._listed_at = -MAX_AGE
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        return ()  # only the asynchronous form is used
+
+    async def get_completions_async(self, document: Document, complete_event: CompleteEvent) -> AsyncGenerator[Completion, None]:
+        for completion in await self._complete(document):
+            yield completion
+
+    async def _complete(self, document: Document) -> Sequence[Completion]:
+        text = document.text_before_cursor
+        if text.startswith("/") and "\n" not in text:
+            name, blank, argument = text[1:].partition(" ")
+            if not blank:
+                self._arguments = None
+                return _commands(name)
+            return await self._complete_argument(name, argument.lstrip())
+        match = _MENTION.search(text)
+        return await self._complete_file(match[1]) if match else ()
+
+    async def _complete_file(self, typed: str) -> Sequence[Completion]:
+        found = candidates(typed, await self._list_files())
+        sizes = await anyio.to_thread.run_sync(partial(_sizes, self._context.directory, found))
+        return [Completion(_quote(path), -len(typed) - 1, display=clean(path), display_meta=sizes[path]) for path in found]
+
+    async def _list_files(self) -> Sequence[str]:
+        if time.monotonic() - self._listed_at > MAX_AGE:
+            self._paths = await anyio.to_thread.run_sync(files_below, paths_of(self._context.directory))
+            self._listed_at = time.monotonic()
+        return self._paths
+
+    async def _complete_argument(self, name: str, argument: str) -> Sequence[Completion]:
+        if self._arguments is None or self._arguments[0] != name:
+            try:
+                self._arguments = (name, await find(name).choices(self._context))
+            except MootError:  # unknown command, or its choices are not available
+                self._arguments = (name, ())
+        typed = argument.lower()
+        matches = [choice for choice in self._arguments[1] if typed in choice.value.lower() or typed in choice.label.lower()]
+        matches.sort(key=lambda choice: not choice.value.lower().startswith(typed))
+        return [_completion(choice, -len(argument)) for choice in matches[:MAX_COMPLETIONS]]
+
+
+def _quote(path: str) -> str:
+    return f'@"{path}"' if any(character.isspace() for character in path) else f"@{path}"
+
+
+def _sizes(directory: str, paths: Sequence[str]) -> dict[str, str]:
+    sizes: dict[str, str] = {}
+    for path in paths:
+        try:
+            sizes[path] = "" if path.endswith("/") else _size(Path(directory, path).stat().st_size)
+        except OSError:  # gone since it was listed
+            sizes[path] = ""
+    return sizes
+
+
+def _size(number: int) -> str:
+    """Return the size with an estimate of its tokens, at four bytes each."""
+    if number < 1_000:
+        return f"{number} bytes"
+    shown = f"{number / 1_000:.1f} kB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
+    return f"{shown}, about {short_count(number // 4)} tokens"
+
+
+def _commands(typed: str) -> Sequence[Completion]:
+    return [
+        Completion(name, -len(typed), display=f"/{name} {find(name).argument}".rstrip(), display_meta=find(name).help)
+        for name in names()
+        if name.startswith(typed)
+    ]
+
+
+def _completion(choice: Choice, start: int) -> Completion:
+    return Completion(choice.value, start, display=clean(choice.label or choice.value), display_meta=clean(choice.about))

@@ -1,0 +1,275 @@
+"""Handling of typed lines: prompts, slash commands, shell commands and exit words. Independent of the terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import anyio.to_thread
+
+from moot.agents.known import agent_named
+from moot.cli.console.output import Output
+from moot.cli.download import provide_weights, wants_weights
+from moot.cli.repl.conversation import InteractiveConversation
+from moot.cli.repl.mentions import Mentions, paths_of, read_mentions
+from moot.cli.repl.programs import ShellCommand, copy_with_program
+from moot.cli.repl.scrollback import RunDisplay, Scrollback
+from moot.cli.repl.status import current_status
+from moot.cli.terminal.prompts.items import Column, Item
+from moot.cli.terminal.prompts.pick import pick
+from moot.commands import Choose, CommandContext, Compose, Copy, Notice, OpenConversation, Quit, Regenerate, Reply, find, parse
+from moot.config.loading import FILE, Loaded, load
+from moot.engine import Engine
+from moot.errors import ConfigError, MootError, UsageError
+from moot.types.message import Part, text_part
+from moot.types.run import OnBusy
+
+__all__ = ["ConfigReloader", "InputHandler", "ReplHost"]
+
+
+class ConfigReloader:
+    """Applies a changed configuration to the next run and to the screen."""
+
+    def __init__(self, engine: Engine, directory: str, output: Output, scrollback: Scrollback) -> None:
+        self._engine, self._output, self._scrollback = engine, output, scrollback
+        self._directory = Path(directory)
+        self._file = engine.settings.home / FILE
+        self._stamp = self._file_stamp()
+        self._generation = engine.settings.generation
+
+    async def reload(self) -> None:
+        """Reload a changed configuration. If it is invalid, show the error and keep the current one."""
+        if (stamp := self._file_stamp()) == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            loaded = await anyio.to_thread.run_sync(self._load)
+        except ConfigError as error:
+            self._scrollback.failed(error)
+            self._scrollback.say("The previous configuration stays active.", "yellow")
+            return
+        self._output.hide(loaded.secrets)
+        self._output.ui = loaded.settings.ui
+        self._engine.runtime.settings = loaded.settings
+        self._engine.providers.update(loaded.settings)
+        self._scrollback.say("Configuration reloaded.", "dim")
+
+    def _load(self) -> Loaded:
+        loaded = load(home=self._engine.settings.home, environ=os.environ, directory=self._directory)
+        self._generation += 1
+        return replace(loaded, settings=replace(loaded.settings, generation=self._generation))
+
+    def _file_stamp(self) -> tuple[int, int]:
+        try:
+            status = self._file.stat()
+        except OSError:  # a missing file is a change too
+            return 0, 0
+        return status.st_mtime_ns, status.st_size
+
+
+T = TypeVar("T")
+
+EXIT_WORDS = frozenset({"q", "exit", "quit"})
+
+
+class ReplHost(Protocol):
+    """The terminal as the input handler needs it."""
+
+    async def suspend_for(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run work that needs the terminal for itself."""
+        ...
+
+    def compose(self, text: str) -> None:
+        """Put a text into the composer, unless it already contains one."""
+        ...
+
+    def touch(self) -> None:
+        """Redraw, because something has changed."""
+        ...
+
+    async def save(self) -> None:
+        """Save unsent text to disk."""
+        ...
+
+    def leave(self) -> None: ...
+
+    async def open(self, conversation: str | None) -> None:
+        """Switch to another conversation; None starts a new one."""
+        ...
+
+
+class InputHandler:
+    """Handling of lines, one after another. Errors are raised as MootError."""
+
+    def __init__(
+        self,
+        context: CommandContext,
+        conversation: InteractiveConversation,
+        scrollback: Scrollback,
+        display: RunDisplay,
+        host: ReplHost,
+        output: Output,
+        *,
+        copy_to_terminal: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`copy_to_terminal` copies a text through the terminal and returns False if that is not possible."""
+        self._copy_to_terminal = copy_to_terminal
+        self._context, self._conversation, self._host, self._output = context, conversation, host, output
+        self._scrollback, self._display = scrollback, display
+        self._reloader = ConfigReloader(context.engine, context.directory, output, scrollback)
+        self._shell: ShellCommand | None = None
+        self.shell_output: list[Part] = []
+        """Output of shell commands, sent to the model with the next prompt."""
+        self.edits: str | None = None
+        """ID of the message that the next prompt replaces."""
+
+    def echo(self, text: str, on_busy: OnBusy = "queue") -> bool:
+        """Show the typed line at once, unless it will be queued. Return True if it was shown."""
+        line = text.strip()
+        if line in EXIT_WORDS:
+            return False
+        if line.startswith("!") or parse(line) is not None:
+            self._scrollback.say(f"{self._scrollback.sign}{line}", "dim")
+            return True
+        if self._display.active or on_busy == "steer":
+            return False
+        self._scrollback.prompted(text)
+        self._display.wait_for(self._model())
+        return True
+
+    async def line(self, text: str, on_busy: OnBusy = "queue", *, echoed: bool = False) -> None:
+        """Carry out a line. `echoed` is the result of `echo`."""
+        await self._reloader.reload()
+        line = text.strip()
+        typed = parse(line)
+        if line in EXIT_WORDS:
+            self._host.leave()
+        elif line.startswith("!") and line.strip("! \n"):
+            await self._run_shell(line)
+        elif typed is not None:
+            await self.command(*typed)
+        else:
+            await self.prompt((), text, on_busy, echoed=echoed)
+
+    async def prompt(self, parts: Sequence[Part], text: str, on_busy: OnBusy = "queue", *, echoed: bool = True) -> None:
+        """Send a prompt: shell output, mentioned files, the parts and the text."""
+        try:
+            mentions = await self._read_mentions(text)
+            for note in mentions.notes:
+                self._scrollback.say(f"{note}\n", "yellow")
+            await self._provide_weights()
+            message = (*self.shell_output, *mentions.parts, *parts, *((text_part(text),) if text else ()))
+            edits, self.edits = self.edits, None
+            steered = await self._conversation.send(message, text, on_busy, echoed=echoed, edits=edits)
+            self.shell_output.clear()
+            if steered:
+                self._scrollback.say(f"Added to the running answer: {text}", "dim")
+        except MootError:
+            if echoed:
+                self._display.wait_for(None)
+            self._host.compose(text)
+            raise
+
+    async def command(self, name: str, argument: str) -> None:
+        """Run a slash command and carry out its replies."""
+        for reply in await find(name).run(self._context, argument):
+            await self._reply(name, reply)
+
+    async def stop(self) -> None:
+        """Stop the running shell command, otherwise the answer."""
+        if self._shell is not None:
+            await self._shell.stop()
+        else:
+            await self._conversation.interrupt()
+
+    async def _read_mentions(self, text: str) -> Mentions:
+        if "@" not in text:
+            return Mentions()
+        conversation = self._conversation.conversation
+        paths = paths_of(self._context.directory, conversation.allowed_uris if conversation else ())
+        return await anyio.to_thread.run_sync(partial(read_mentions, text, paths))
+
+    async def _provide_weights(self) -> None:
+        """Download the weights of an embedded model if they are missing, after asking the user."""
+        providers = self._context.engine.providers
+        if (model := self._next_model()) and await wants_weights(providers, model):
+            await self._host.suspend_for(partial(provide_weights, providers, model, self._output, consent=False))
+
+    def _next_model(self) -> str:
+        """Return the model of the next prompt; empty if an outside agent chooses it."""
+        settings, conversation = self._context.engine.runtime.settings, self._conversation.conversation
+        overrides = self._context.overrides
+        agent = overrides.agent or (conversation.agent if conversation else "default")
+        model = overrides.model or (conversation.next_model if conversation and not overrides.agent else "")
+        found = agent_named(settings, agent)
+        if found is None or found.agent_type != "moot":
+            return ""
+        return model or found.model
+
+    def _model(self) -> str:
+        return current_status(self._context, self._conversation.conversation, queued=0).model
+
+    async def _reply(self, name: str, reply: Reply) -> None:
+        match reply:
+            case Notice(text, style):
+                self._scrollback.say(f"{text}\n", style)
+            case Choose():
+                await self._choose(name, reply)
+            case OpenConversation(conversation):
+                await self._host.open(conversation)
+            case Compose(text, edits):
+                self._host.compose(text)
+                self.edits = edits
+                if edits is not None:
+                    self._scrollback.say("Enter sends it as a new branch; Ctrl+C cancels.\n", "dim")
+            case Copy(text):
+                await self._copy(text)
+            case Regenerate(resume):
+                self._display.wait_for(self._model())
+                await self._conversation.answer(resume)
+            case Quit():
+                self._host.leave()
+
+    async def _copy(self, text: str) -> None:
+        """Copy a text through the terminal and with a program, because we cannot know which one reaches the user's clipboard."""
+        ways = [way for way in ("the terminal" if self._copy_to_terminal(text) else "", await copy_with_program(text)) if way]
+        if not ways:
+            raise UsageError("No clipboard found.", fix="Install wl-copy, xclip, xsel or pbcopy.")
+        self._scrollback.say(f"Copied {len(text):,} characters, using {' and '.join(ways)}.\n", "dim")
+
+    async def _choose(self, name: str, reply: Choose) -> None:
+        items = [Item(one.value, (one.label or one.value, one.about)) for one in reply.choices]
+        columns = (Column(width=24, grows=True), Column(width=40, rank=1))
+        picked = await self._host.suspend_for(lambda: pick(items, title=reply.title, output=self._output, columns=columns))
+        if picked is not None:
+            await self.command(name, picked.item.key)
+
+    async def _run_shell(self, line: str) -> None:
+        private = line.startswith("!!")
+        command = line.lstrip("!").strip()
+
+        def say(text: str) -> None:
+            self._scrollback.say(text)
+            self._host.touch()
+
+        self._shell = ShellCommand(command, self._context.directory, say)
+        try:
+            result = await self._shell.run()
+        finally:
+            self._shell = None
+        if not private:
+            self.shell_output.append(result.part())
+            await self._host.save()
+        status = "" if result.code == 0 else f"exit code {result.code} · " if result.code > 0 else "stopped · "
+        self._scrollback.say(f"{status}{'not sent to the model' if private else 'sent to the model with your next prompt'}\n", "dim")
+
+    def restore(self, shell_output: Sequence[Part]) -> None:
+        """Restore shell output from a closed terminal; it is sent with the next prompt."""
+        self.shell_output = list(shell_output)
+        if shell_output:
+            commands = "a shell command" if len(shell_output) == 1 else f"{len(shell_output)} shell commands"
+            self._scrollback.say(f"The output of {commands} will be sent with your next prompt.\n", "dim")

@@ -1,0 +1,103 @@
+"""Entry point of the REPL: a conversation in a terminal until the user leaves."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
+
+import anyio
+
+from moot.cli.console.lines import debugging
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import configured, here
+from moot.cli.options import Out
+from moot.cli.terminal.prompts.layout import moves_cursor, speaks_unicode
+from moot.cli.welcome.check import ensure_model, needs_main_model
+from moot.commands import CommandContext, RunOverrides
+from moot.engine import open_engine
+from moot.errors import UsageError
+from moot.guard.secrets import redact
+from moot.plugins.registry import attribute
+from moot.types.message import Part
+
+__all__ = ["log_to", "run_repl", "start_repl"]
+
+
+class _LineHandler(logging.Handler):
+    def __init__(self, say: Callable[[str], None], secrets: tuple[str, ...]) -> None:
+        super().__init__(logging.INFO if debugging() else logging.WARNING)
+        self._say, self._secrets = say, secrets
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._say(redact(f"moot: {record.getMessage()}", self._secrets))
+
+
+@contextmanager
+def log_to(say: Callable[[str], None], secrets: tuple[str, ...]) -> Generator[None, None, None]:
+    """Pass warnings and errors to `say` within the block; when debugging, informational messages too."""
+    root = logging.getLogger()
+    handlers: list[logging.Handler] = [_LineHandler(say, secrets)]
+    before, root.handlers = root.handlers, handlers
+    try:
+        yield
+    finally:
+        root.handlers = before
+
+
+_SCREEN, _PLAIN = "moot.cli.repl.screen:ReplScreen", "moot.cli.repl.plain:PlainRepl"
+"""Loaded by path: a dumb terminal does not need prompt-toolkit."""
+
+
+async def start_repl(*, yes: bool = False, output: Out) -> int:
+    """Start a new conversation in this directory. Raise UsageError without a terminal.
+
+    `yes` uses the first available model, without asking, if none is configured.
+    """
+    if not output.attended:
+        raise UsageError("A conversation needs a terminal.", fix='For a single prompt, use moot run "…". moot --help lists all commands.')
+    return await run_repl(None, output, yes=yes)
+
+
+async def run_repl(
+    conversation: str | None, output: Output, *, prompt: Sequence[Part] = (), overrides: RunOverrides | None = None, yes: bool = False
+) -> int:
+    """Continue the conversation with this ID (None for a new one) until the user leaves. Return the exit code.
+
+    Print the existing messages first. Then send the prompt or, without one, answer an unanswered last message. Needs a terminal.
+    """
+    loaded = configured(output)
+    for note in loaded.notes:
+        output.say(f"moot: {note}", "dim")
+    overrides = overrides or RunOverrides()
+    if conversation is None and needs_main_model(loaded.settings, overrides.agent, overrides.model):
+        loaded = await ensure_model(loaded, output, yes=yes)
+    exit_code = 0
+    async with open_engine(loaded.settings) as engine:
+        context = CommandContext(engine, str(here()), overrides=overrides)
+        async with anyio.create_task_group() as group:
+            repl = attribute(_SCREEN if moves_cursor() and speaks_unicode() else _PLAIN)(context, group, output)
+
+            async def watch_signals() -> None:
+                nonlocal exit_code
+                with anyio.open_signal_receiver(*_signals()) as signals:
+                    async for number in signals:
+                        if number == signal.SIGINT:
+                            repl.interrupt()
+                            continue
+                        exit_code = 128 + number
+                        repl.leave()
+
+            group.start_soon(watch_signals)
+            with log_to(repl.log, loaded.secrets) if output.stderr_terminal else nullcontext():
+                await repl.run(conversation, prompt)
+            group.cancel_scope.cancel()
+    if context.conversation is not None and not exit_code:
+        output.say(f"To continue: moot chat continue {context.conversation[:13]}", "dim")
+    return exit_code
+
+
+def _signals() -> list[signal.Signals]:
+    """Return the signals to handle, except ignored ones: `nohup` must keep working."""
+    return [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]

@@ -1,0 +1,373 @@
+"""The REPL on a screen: connects keys, composer, conversation and display, and runs actions one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from moot.cli.console.output import Output
+from moot.cli.repl.completion import ReplCompleter
+from moot.cli.repl.composer import Composer, PromptHistory
+from moot.cli.repl.conversation import InteractiveConversation, decide
+from moot.cli.repl.drafts import Draft, Drafts
+from moot.cli.repl.input import InputHandler
+from moot.cli.repl.keys import KeyHandler, bindings, register_sequences, table
+from moot.cli.repl.programs import NotificationKind, Notifier, osc52, run_statusline
+from moot.cli.repl.scrollback import RunDisplay, Scrollback
+from moot.cli.repl.status import Status, current_status, status_line, truncate
+from moot.cli.repl.terminal import Terminal, TerminalWriter
+from moot.cli.terminal.look import look_of
+from moot.cli.terminal.prompts.editor import edit_text
+from moot.cli.terminal.prompts.items import Item
+from moot.cli.terminal.prompts.pick import pick
+from moot.commands import CommandContext
+from moot.engine import Engine
+from moot.errors import MootError
+from moot.plugins.registry import attribute
+from moot.types.approval import Approval
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.message import Message, Part, text_of
+from moot.types.run import OnBusy, Run
+
+if TYPE_CHECKING:
+    from moot.cli.approvals.decide import Decision
+
+__all__ = ["ReplScreen", "ScreenView"]
+
+
+Notify = Callable[[NotificationKind, float], None]
+"""Notify the user of an event after this many seconds."""
+
+
+class ScreenView:
+    """The display of a conversation on the screen."""
+
+    def __init__(
+        self, engine: Engine, notify: Notify, scrollback: Scrollback, display: RunDisplay, terminal: Terminal, output: Output
+    ) -> None:
+        self._engine, self._notify = engine, notify
+        self._scrollback, self._display, self._terminal, self._output = scrollback, display, terminal, output
+
+    def prompted(self, text: str) -> None:
+        self._scrollback.prompted(text)
+        self._terminal.touch()
+
+    def opened(self, conversation: Conversation) -> None:
+        self._scrollback.opened(conversation)
+        self._terminal.touch()
+
+    def message(self, message: Message) -> None:
+        self._scrollback.message(message)
+        self._terminal.touch()
+
+    def started(self, run: str) -> None:
+        self._display.start()
+        self._terminal.touch()
+
+    def event(self, event: Event) -> None:
+        self._display.feed(event)
+        self._terminal.touch()
+
+    def ended(self, run: Run) -> None:
+        seconds = self._display.finish(run)
+        self._notify("failed" if run.status == "failed" else "done", seconds)
+        self._terminal.touch()
+
+    def failed(self, error: MootError) -> None:
+        self._scrollback.failed(error)
+        self._terminal.touch()
+
+    def notice(self, text: str) -> None:
+        self._scrollback.say(f"{text}\n", "dim")
+        self._terminal.touch()
+
+    def changed(self) -> None:
+        self._terminal.touch()
+
+    async def decide(self, approval: Approval, conversation: Conversation) -> Decision:
+        self._notify("waiting", self._display.elapsed)
+        composer = self._terminal.composer
+        decision = await self._terminal.suspend_for(
+            partial(decide, self._engine, approval, conversation, self._output, draft=composer.text)
+        )
+        if decision.draft != composer.text:
+            composer.replace(decision.draft)
+        return decision
+
+
+TICK_SECONDS = 0.125
+STATUS_SECONDS = 1.0
+"""Minimum time between two runs of a custom status line program."""
+_SETTINGS = "moot.commands.settings"
+"""Loaded by path when a key needs it: the first prompt does not wait for agents and tools."""
+
+T = TypeVar("T")
+Action = Callable[[], Awaitable[None]]
+
+
+class ReplScreen:
+    """The REPL on a screen, with the interfaces `ReplActions` and `ReplHost`."""
+
+    def __init__(self, context: CommandContext, group: TaskGroup, output: Output) -> None:
+        register_sequences()
+        self._context, self._group, self._output = context, group, output
+        self._scrollback = Scrollback(look_of(output))
+        self._display = RunDisplay(self._scrollback)
+        history = PromptHistory(context.engine.settings.home / "state" / "history.jsonl")
+        self._composer = Composer(history=history, completer=ReplCompleter(context))
+        self._keys = KeyHandler(self._composer, self)
+        self._terminal = Terminal(
+            TerminalWriter(colour=output.stdout_colour),
+            self._composer,
+            bindings(self._keys, self._composer),
+            finished=self._display.take,
+            live=self._live,
+            notes=self._notes,
+            status=self._status,
+            sign=self._scrollback.sign,
+        )
+        self.touch = self._terminal.touch
+        view = ScreenView(context.engine, self._notify, self._scrollback, self._display, self._terminal, output)
+        self._conversation = InteractiveConversation(context, group, view)
+        self._input = InputHandler(
+            context,
+            self._conversation,
+            self._scrollback,
+            self._display,
+            self,
+            output,
+            copy_to_terminal=self._copy_to_terminal,
+        )
+        self._notifier = Notifier(lambda: context.engine.runtime.settings.ui, self._terminal.writer.write_now)
+        self._custom_status = ""
+        """The output of a custom status line program."""
+        self._drafts = Drafts(context.engine.settings.home / "state" / "drafts", context.directory)
+        self._saved: tuple[str | None, Draft] = (None, Draft())
+        """The saved draft and its conversation."""
+        context.keys = "\n".join(f"{keys:34}{description}" for keys, description in table())
+        self._queue, self._queued_actions = anyio.create_memory_object_stream[Action](100)
+        self._actions: dict[str, Callable[[], None]] = {
+            "exit": self.leave,
+            "interrupt": self._stop,
+            "edit_queued": lambda: self._enqueue(self._edit_queued),
+            "drop_queued": lambda: self._enqueue(self._drop_queued),
+            "cancel_edit": self._cancel_edit,
+            "next_mode": self._next_mode,
+            "next_model": lambda: self._enqueue(self._next_model),
+            "models": lambda: self._enqueue(partial(self._input.command, "model", "")),
+            "conversations": lambda: self._enqueue(partial(self._input.command, "continue", "")),
+            "new": lambda: self._enqueue(partial(self._input.command, "new", "")),
+            "editor": lambda: self._enqueue(self._edit),
+            "expand": self._display.expand,
+            "search": lambda: self._enqueue(self._search),
+            "redraw": lambda: self._terminal.region.renderer.erase(),
+            "suspend": lambda: self._terminal.region.suspend_to_background(),
+        }
+
+    # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self, conversation: str | None, prompt: Sequence[Part] = ()) -> None:
+        """Send the prompt, then run until the user leaves."""
+        for work in (self._terminal.draw, self._tick, self._run_actions, self._update_custom_status):
+            self._group.start_soon(work)
+        await self._conversation.open(conversation)
+        self._restore_draft()
+        if prompt:
+            self._scrollback.prompted(text_of(tuple(prompt)))
+            self._display.wait_for(self._current().model)
+            self._enqueue(partial(self._input.prompt, prompt, ""))
+        elif await self._conversation.unanswered():
+            self._display.wait_for(self._current().model)
+            self._enqueue(self._conversation.answer)
+        await self._terminal.run()
+        self._save_draft()
+
+    def leave(self) -> None:
+        """End `run`."""
+        self._terminal.leave()
+
+    def interrupt(self) -> None:
+        """Handle SIGINT like Ctrl+C."""
+        self._keys.act("cancel")
+        self._terminal.touch()
+
+    def log(self, line: str) -> None:
+        """Show a log message."""
+        self._scrollback.say(line, "dim")
+        self._terminal.touch()
+
+    async def _run_actions(self) -> None:
+        async for action in self._queued_actions:
+            await self._run_action(action)
+
+    async def _run_action(self, action: Action) -> None:
+        """Run an action; show its error and continue."""
+        try:
+            await action()
+        except MootError as error:
+            self._scrollback.failed(error)
+        self._terminal.touch()
+
+    def _enqueue(self, action: Action) -> None:
+        with suppress(anyio.WouldBlock):  # drop it: 100 actions are queued
+            self._queue.send_nowait(action)
+
+    async def _tick(self) -> None:
+        while True:
+            await anyio.sleep(TICK_SECONDS)
+            if self._draft() != self._saved:
+                await anyio.to_thread.run_sync(self._save_draft)
+            if self._keys.tick() or (self._display.active and self._scrollback.look.motion):
+                self._terminal.touch()
+
+    # ── content of the screen ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _current(self) -> Status:
+        return current_status(self._context, self._conversation.conversation, queued=self.queued)
+
+    def _live(self, height: int) -> Sequence[str]:
+        columns = self._terminal.writer.size().columns
+        if columns != self._scrollback.look.width:
+            self._display.resize(columns)
+        return self._display.live(height)
+
+    def _status(self, width: int) -> str:
+        return truncate(self._custom_status, width) if self._custom_status else status_line(self._current(), width)
+
+    async def _update_custom_status(self) -> None:
+        """Run the program of `ui.statusline` whenever the status changes."""
+        shown: Status | None = None
+        while True:
+            argv = self._context.engine.runtime.settings.ui.get("statusline")
+            status = self._current()
+            if isinstance(argv, list) and argv and status != shown:
+                shown = status
+                self._custom_status = await run_statusline([str(word) for word in argv], status.to_json())
+                self._terminal.touch()
+            await anyio.sleep(STATUS_SECONDS)
+
+    def _notify(self, kind: NotificationKind, seconds: float) -> None:
+        conversation = self._conversation.conversation
+        title = conversation.title if conversation else ""
+        focused = self._keys.focused
+        self._group.start_soon(partial(self._notifier.notify, kind, title, seconds=seconds, focused=focused))
+        self._notifier.progress(False)
+        self._notifier.title(title)
+
+    def _notes(self) -> Sequence[tuple[str, str]]:
+        notes: list[tuple[str, str]] = []
+        if queued := self._conversation.queued:
+            last = " ".join(queued[-1].text.split())
+            notes.append(("class:queue", f"{len(queued)} queued · Up to edit, Del to drop · {last}"))
+        if self._keys.leading:
+            notes.append(("class:note", "Ctrl+X: e editor · s steer · n new · m models · l conversations"))
+        if self._keys.note:
+            notes.append(("class:note", self._keys.note))
+        return notes
+
+    # ── ReplActions and ReplHost ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def queued(self) -> int:
+        return len(self._conversation.queued)
+
+    @property
+    def busy(self) -> bool:
+        return self._conversation.live is not None
+
+    def do(self, name: str) -> None:
+        self._actions[name]()
+        self._terminal.touch()
+
+    def send(self, text: str, on_busy: OnBusy) -> None:
+        echoed = self._input.echo(text, on_busy)
+        self._notifier.progress(self._display.active)
+        self._enqueue(partial(self._input.line, text, on_busy, echoed=echoed))
+        self._terminal.touch()
+
+    async def suspend_for(self, work: Callable[[], Awaitable[T]]) -> T:
+        return await self._terminal.suspend_for(work)
+
+    def compose(self, text: str) -> None:
+        if not self._composer.text:
+            self._composer.replace(text)
+
+    def _copy_to_terminal(self, text: str) -> bool:
+        if sequence := osc52(text):
+            self._terminal.writer.write_now(sequence)
+        return bool(sequence)
+
+    async def save(self) -> None:
+        await anyio.to_thread.run_sync(self._save_draft)
+
+    async def open(self, conversation: str | None) -> None:
+        self._save_draft()
+        self._cancel_edit()
+        await self._conversation.open(conversation)
+        self._restore_draft()
+
+    def _draft(self) -> tuple[str | None, Draft]:
+        composer = self._composer
+        draft = Draft(composer.text, composer.pastes(), self._keys.stash, list(self._input.shell_output))
+        return self._context.conversation, draft
+
+    def _save_draft(self) -> None:
+        """Save the draft. Delete the draft of a new conversation once it has an ID."""
+        before, self._saved = self._saved, self._draft()
+        conversation, draft = self._saved
+        if before[0] != conversation:
+            self._drafts.save(before[0], Draft())
+        self._drafts.save(conversation, draft)
+
+    def _restore_draft(self) -> None:
+        if self._conversation.interrupted:
+            self._scrollback.say("The last answer was interrupted. /retry resumes it.\n", "yellow")
+        draft = self._drafts.restore(self._context.conversation)
+        self._composer.replace(draft.text, draft.pastes)
+        self._keys.stash = draft.stash
+        self._input.restore(draft.shell_output)
+        self._saved = self._draft()
+
+    # ── actions of the keys ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _stop(self) -> None:
+        self._group.start_soon(self._run_action, self._input.stop)  # ahead of all queued actions
+
+    async def _edit_queued(self) -> None:
+        if text := await self._conversation.drop_queued():
+            self._composer.replace(text)
+
+    async def _drop_queued(self) -> None:
+        await self._conversation.drop_queued()
+
+    async def _edit(self) -> None:
+        text = self._composer.full_text()
+        edited = await self._terminal.suspend_for(lambda: edit_text(text, output=self._output))
+        if edited is not None:
+            self._composer.replace(edited.rstrip("\n"))
+
+    async def _search(self) -> None:
+        texts = list(dict.fromkeys(reversed(self._composer.history.get_strings())))
+        items = [Item(str(number), (" ".join(text.split()),)) for number, text in enumerate(texts)]
+        picked = await self._terminal.suspend_for(lambda: pick(items, title="History", output=self._output))
+        if picked is not None:
+            self._composer.replace(texts[int(picked.item.key)])
+
+    def _cancel_edit(self) -> None:
+        self._input.edits = None
+
+    def _next_mode(self) -> None:
+        self._context.overrides.mode = attribute(f"{_SETTINGS}:next_mode")(self._current().mode)
+
+    async def _next_model(self) -> None:
+        recent, model = await attribute(f"{_SETTINGS}:recent_models")(self._context), self._current().model
+        next_ones = recent[recent.index(model) + 1 :] if model in recent else recent
+        if others := [one for one in [*next_ones, *recent] if one != model]:
+            await self._input.command("model", others[0])

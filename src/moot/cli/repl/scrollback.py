@@ -1,0 +1,215 @@
+"""Text for the scrollback, and the display of the current run."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from moot.cli.terminal.look import Look, tidy
+from moot.convert.serialization import describe_origin
+from moot.errors import MootError
+from moot.guard.terminal import clean
+from moot.plugins.registry import attribute
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.message import Message, text_of
+from moot.types.run import Run
+
+if TYPE_CHECKING:
+    from moot.cli.transcript.run import Transcript
+    from moot.cli.transcript.tool_cards import Folded
+
+__all__ = ["RunDisplay", "Scrollback", "new_transcript"]
+
+
+_TRANSCRIPT = "moot.cli.transcript.run:Transcript"
+"""Loaded by path for the first message: the first prompt does not wait for Markdown."""
+
+MAX_ECHOED_LINES = 20
+"""Lines of a prompt that are shown."""
+MAX_FOLDED = 50
+"""Number of folded outputs that can still be expanded."""
+
+_ASCII = str.maketrans({"·": "-", "…": "...", "→": "->", "›": ">"})
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
+
+
+class Scrollback:
+    """Collects text for the terminal; does no output itself."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self._finished: list[str] = []
+        self._folded: deque[Folded] = deque(maxlen=MAX_FOLDED)
+
+    @property
+    def sign(self) -> str:
+        """Return the mark before a prompt."""
+        return self.look.sign("› ", "> ")
+
+    def add(self, text: str) -> None:
+        """Add text that is safe to print and ends with a newline."""
+        if text:
+            self._finished.append(text)
+
+    def say(self, text: str, style: str = "") -> None:
+        """Add lines of text. Untrusted text is cleaned here."""
+        self.add("".join(f"{self.styled(line, style)}\n" for line in self.fit(text).split("\n")))
+
+    def failed(self, error: MootError) -> None:
+        """Add an error and its fix."""
+        self.say(f"moot: {error.message}", "red")
+        self.say(f"  {error.fix}\n" if error.fix else "")
+
+    def fit(self, text: str) -> str:
+        """Return untrusted text as this terminal can show it; without Unicode, our symbols become ASCII."""
+        return clean(text) if self.look.unicode else tidy(self.look, text.translate(_ASCII))
+
+    def prompted(self, text: str) -> None:
+        """Add a prompt of the user."""
+        lines = self.fit(text).rstrip("\n").split("\n")
+        shown = [self.styled(line, "bold") for line in lines[:MAX_ECHOED_LINES]]
+        if len(lines) > MAX_ECHOED_LINES:
+            shown.append(self.styled(self.fit(f"… {len(lines) - MAX_ECHOED_LINES:,} more lines"), "dim"))
+        self.add(self.styled(self.sign, "cyan") + "\n  ".join(shown) + "\n\n")
+
+    def opened(self, conversation: Conversation) -> None:
+        """Add the origin of an imported conversation."""
+        if conversation.came_from:
+            self.say(f"{describe_origin(conversation)}\n", "dim")
+
+    def message(self, message: Message) -> None:
+        """Add an existing message."""
+        if message.role == "user" and (text := text_of(message.parts)):
+            self.prompted(text)
+            return
+        transcript = new_transcript(self.look)
+        transcript.message(message)
+        self.fold(transcript.folded)
+        self.add(transcript.take() + "\n")
+
+    def fold(self, folded: Iterable[Folded]) -> None:
+        """Remember outputs that were shown folded."""
+        self._folded += [one for one in folded if one not in self._folded]
+
+    def expand(self) -> None:
+        """Print the last folded output in full; the next call prints the one before it."""
+        if self._folded:
+            self.add(self._folded.pop().draw(self.look) + "\n")
+        else:
+            self.say("There is no folded output.", "dim")
+
+    def take(self) -> str:
+        """Return finished text that was not taken yet. It ends with a newline."""
+        text, self._finished = "".join(self._finished), []
+        return text
+
+    def styled(self, text: str, style: str) -> str:
+        """Return the text in a style, if there is colour."""
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.look.colour and style and text else text
+
+
+def new_transcript(look: Look) -> Transcript:
+    """Return an empty transcript."""
+    transcript: Transcript = attribute(_TRANSCRIPT)(look)
+    return transcript
+
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_NO_SPINNER = "*"
+
+
+class RunDisplay:
+    """Display of one run at a time. Finished text goes to the scrollback."""
+
+    def __init__(self, scrollback: Scrollback) -> None:
+        self._scrollback = scrollback
+        self._transcript: Transcript | None = None
+        self._started = 0.0
+        self._waiting_for = ""
+        self._has_output = False
+
+    @property
+    def active(self) -> bool:
+        """Return True if a run is shown."""
+        return bool(self._started)
+
+    @property
+    def elapsed(self) -> float:
+        """Return the seconds since the run started; 0 if none is shown."""
+        return time.monotonic() - self._started if self._started else 0.0
+
+    def resize(self, width: int) -> None:
+        """Use a new number of columns. Printed text is not changed."""
+        self._scrollback.look = self._scrollback.look.resized(width)
+        if self._transcript is not None:
+            self._transcript.resize(width)
+
+    def wait_for(self, model: str | None) -> None:
+        """Show that a prompt was sent to the model; None takes that back."""
+        if model is not None:
+            self._waiting_for, self._has_output, self._started = model, False, time.monotonic()
+        elif self._transcript is None:
+            self._started = 0.0
+
+    def start(self) -> None:
+        """Start showing a run."""
+        self._close()
+        self._transcript = new_transcript(self._scrollback.look)
+        if not self._started:
+            self._started, self._has_output = time.monotonic(), False
+
+    def feed(self, event: Event) -> None:
+        """Show an event of the run."""
+        if self._transcript is None:
+            self.start()
+        assert self._transcript is not None
+        self._transcript.feed(event)
+        self._has_output = self._has_output or any(str(chunk.get("type", "")).endswith("-delta") for chunk in event.chunks)
+
+    def finish(self, run: Run) -> float:
+        """Finish showing a run that has ended or waits. Return its duration in seconds."""
+        self._close()
+        if run.status == "interrupted":
+            self._scrollback.say("Interrupted. /retry resumes the answer.", "yellow")
+        elif run.status == "waiting":
+            self._scrollback.say("Waiting for your approval. /retry asks again.", "yellow")
+        self._scrollback.add("\n")
+        elapsed, self._started = self.elapsed, 0.0
+        return elapsed
+
+    def expand(self) -> None:
+        """Print the last folded output in full, including output of the current run."""
+        if self._transcript is not None:
+            self._scrollback.fold(self._transcript.folded)
+        self._scrollback.expand()
+
+    def take(self) -> str:
+        """Return finished text that was not taken yet, including that of the current run."""
+        if self._transcript is not None:
+            self._scrollback.add(self._transcript.take())
+        return self._scrollback.take()
+
+    def live(self, height: int) -> Sequence[str]:
+        """Return the unfinished lines, with styles, in at most `height` rows."""
+        if not self._started:
+            return ()
+        lines = self._transcript.live(height - 1, time.time()) if self._transcript is not None else []
+        return [*lines, self._progress()]
+
+    def _progress(self) -> str:
+        look, elapsed = self._scrollback.look, time.monotonic() - self._started
+        sign = _SPINNER[int(elapsed * 8) % len(_SPINNER)] if look.motion and look.unicode else _NO_SPINNER
+        state = "Answering" if self._has_output else f"Waiting for {clean(self._waiting_for)}" if self._waiting_for else "Waiting"
+        seconds = f"{elapsed:.0f} s" if look.motion and elapsed >= 1 else ""
+        words = look.sign(" · ", " - ").join(word for word in (f"{sign} {state}", seconds, "Esc to stop") if word)
+        return self._scrollback.styled(words[: max(look.width - 1, 1)], "dim")
+
+    def _close(self) -> None:
+        if self._transcript is not None:
+            self._transcript.end()
+            self._scrollback.add(self._transcript.take())
+            self._scrollback.fold(self._transcript.folded)
+            self._transcript = None

@@ -1,0 +1,128 @@
+"""The capabilities of this terminal, and untrusted text made safe for it."""
+
+from __future__ import annotations
+
+import codecs
+import locale
+import os
+import shutil
+from dataclasses import dataclass, replace
+
+from moot.cli.console.output import Output
+from moot.cli.terminal.styles import Line, painted
+from moot.cli.terminal.text import cut
+from moot.guard.terminal import Cleaner
+
+__all__ = ["NARROWEST", "Look", "Tidy", "look_of", "size_now", "tidy", "tidy_line"]
+
+
+NARROWEST = 8
+"""Columns; narrower terminals get lines of this width and wrap them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The capabilities of a terminal, as detected by `look_of`."""
+
+    width: int
+    """Columns."""
+    colour: bool
+    """If not set, no control sequences are written and Markdown keeps its marks."""
+    unicode: bool = True
+    """If not set, everything is ASCII and other characters are escaped."""
+    motion: bool = True
+    """If not set, nothing is animated."""
+    light: bool = False
+    """Dark text on a light background."""
+
+    def resized(self, width: int) -> Look:
+        """Return the same look with another width."""
+        return replace(self, width=width)
+
+    @property
+    def columns(self) -> int:
+        """The maximum width of lines."""
+        return max(self.width, NARROWEST)
+
+    def painted(self, line: Line) -> str:
+        """Return the line as text for this terminal."""
+        return painted(line, colour=self.colour, light=self.light)
+
+    def cut(self, text: str, columns: int) -> str:
+        """Shorten the text to that many columns, with an ellipsis."""
+        return cut(text, columns, mark=self.sign("…", "..."))
+
+    def sign(self, fancy: str, plain: str) -> str:
+        """Return the Unicode sign, or its ASCII replacement if the terminal needs one."""
+        return fancy if self.unicode else plain
+
+
+class Tidy:
+    """Cleans untrusted text that arrives in pieces: removes control sequences (see `Cleaner`) and escapes what can't be encoded."""
+
+    def __init__(self, look: Look) -> None:
+        self._cleaner = Cleaner()
+        self._unicode = look.unicode
+
+    def feed(self, text: str) -> str:
+        """Return the part that can be shown so far."""
+        return self._encodable(self._cleaner.feed(text))
+
+    def end(self) -> str:
+        """Return the rest."""
+        return self._encodable(self._cleaner.end())
+
+    def _encodable(self, text: str) -> str:
+        if self._unicode or text.isascii():
+            return text
+        return text.encode("ascii", "backslashreplace").decode()
+
+
+def tidy(look: Look, text: str) -> str:
+    """Clean a complete untrusted text."""
+    cleaner = Tidy(look)
+    return cleaner.feed(text) + cleaner.end()
+
+
+def tidy_line(look: Look, text: str) -> str:
+    """Clean untrusted text for one line: whitespace becomes single spaces."""
+    return " ".join(tidy(look, text).split())
+
+
+def look_of(output: Output) -> Look:
+    """Return the look of stdout. The settings `ui.theme` (auto, dark, light, no-color) and `ui.animations` take precedence."""
+    settings = output.ui
+    theme = settings.get("theme", "auto")
+    dumb = os.environ.get("TERM", "") in ("dumb", "")
+    return Look(
+        width=size_now()[0],
+        colour=output.stdout_colour and theme != "no-color",
+        unicode=_supports_unicode(),
+        motion=not dumb and settings.get("animations", True) is not False,
+        light=theme == "light" or (theme == "auto" and _has_light_background()),
+    )
+
+
+def size_now() -> tuple[int, int]:
+    """Return the current columns and lines. COLUMNS and LINES take precedence; the default is 80 and 24."""
+    size = shutil.get_terminal_size()
+    return size.columns, size.lines
+
+
+def _supports_unicode() -> bool:
+    try:
+        return codecs.lookup(locale.getpreferredencoding(False)).name == "utf-8" and not _is_ascii_locale()
+    except LookupError:
+        return False
+
+
+def _is_ascii_locale() -> bool:
+    """Return whether the locale is C or POSIX: Python uses UTF-8 there, but the terminal may not."""
+    name = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
+    return name in ("C", "POSIX")
+
+
+def _has_light_background() -> bool:
+    """Return whether COLORFGBG, which some terminals set, names a light background: `0;15` is black on white."""
+    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    return background in ("7", "15")

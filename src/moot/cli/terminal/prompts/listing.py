@@ -1,0 +1,171 @@
+"""The filtered list of a picker, loaded page by page."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import TypeAlias
+
+from moot.cli.terminal.prompts.items import Item, Items
+
+Matcher: TypeAlias = Callable[[str], int | None]
+"""Return the distance of a text from the filter (0 is the best match), or None if it does not match."""
+
+SKIPPED = 2
+"""Letters that may be skipped between two typed ones: `cnfg` finds config."""
+_MIN_SKIPPING = 3
+_INSIDE, _SKIPPING = 4, 9
+"""Distances of a match inside a word and of one with skipped letters. A match at the start of a word has at most 3."""
+
+
+def searched_text(item: Item) -> str:
+    """Return the text that the filter searches: one case-folded line with a space at both ends."""
+    return fold(item.words or " ".join(item.cells))
+
+
+def fold(text: str) -> str:
+    """Normalize and case-fold the text, collapse white space, and add a space at both ends."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return f" {' '.join(text.casefold().split())} "
+
+
+def matcher(query: str) -> Matcher:
+    """Return the matcher of a filter, whose words may occur in any order."""
+    words = fold(query).split()
+    if not words:
+        return _match_all
+    if len(words) == 1:
+        return _match_word(words[0])
+    return _match_words([_match_word(word) for word in words])
+
+
+def _match_all(_: str) -> int:
+    return 0
+
+
+def _match_words(matchers: Sequence[Matcher]) -> Matcher:
+    def distance(text: str) -> int | None:
+        total = 0
+        for match in matchers:
+            if (found := match(text)) is None:
+                return None
+            total += found
+        return total
+
+    return distance
+
+
+def _match_word(word: str) -> Matcher:
+    start, whole = f" {word}", f" {word} "
+    gap = f".{{0,{SKIPPED}}}?"
+    skipping = re.compile(gap.join(map(re.escape, word))).search if len(word) >= _MIN_SKIPPING else None
+
+    def distance(text: str) -> int | None:
+        if word not in text:
+            return _SKIPPING if skipping is not None and skipping(text) else None
+        if start not in text:
+            return _INSIDE
+        return (0 if whole in text else 2) + (not text.startswith(start))
+
+    return distance
+
+
+class Listing:
+    """A list under a filter. Items that match equally well keep their order.
+
+    The filter is applied when the result is needed, so that a burst of keys costs one search.
+    """
+
+    def __init__(self, filter: str = "") -> None:
+        self.filter = filter
+        self.count = 0
+        """Number of items regardless of the filter."""
+        self.at = 0
+        """Index of the selected item among the shown ones."""
+        self._items: list[Item] = []
+        self._texts: list[str] = []
+        self._matches: list[tuple[int, int]] = []
+        """Distance and index of each match."""
+        self._searched = 0
+        """Number of items searched so far."""
+
+    def add(self, items: Sequence[Item]) -> None:
+        """Append items. The selected item stays selected."""
+        chosen = self.selected if self.at else None
+        self._items += items
+        self.count = len(self._items)
+        if chosen is not None:
+            self.select(chosen.key)
+
+    def set_filter(self, filter: str) -> None:
+        """Set the filter and select the best match."""
+        self.filter, self.at = filter, 0
+        self._matches, self._searched = [], 0
+
+    def __len__(self) -> int:
+        return len(self._shown())
+
+    def rows(self, start: int, number: int) -> list[Item]:
+        """Return up to `number` shown items from index `start` on."""
+        return [self._items[at] for _, at in self._shown()[start : start + number]]
+
+    @property
+    def selected(self) -> Item | None:
+        shown = self._shown()
+        return self._items[shown[min(self.at, len(shown) - 1)][1]] if shown else None
+
+    def select(self, key: str) -> bool:
+        """Select the item with this key. Return False if it is not shown."""
+        for place, (_, at) in enumerate(self._shown()):
+            if self._items[at].key == key:
+                self.at = place
+                return True
+        return False
+
+    def move(self, by: int) -> None:
+        """Move the selection, at most to either end."""
+        self.at = max(0, min(self.at + by, len(self) - 1))
+
+    def _shown(self) -> list[tuple[int, int]]:
+        if self._searched == len(self._items):
+            return self._matches
+        self._texts += map(searched_text, self._items[len(self._texts) :])
+        match, start = matcher(self.filter), self._searched
+        self._matches += [(distance, at) for at, text in enumerate(self._texts[start:], start) if (distance := match(text)) is not None]
+        self._matches.sort()
+        self._searched = len(self._items)
+        return self._matches
+
+
+class PageLoader:
+    """Pages of items, loaded into one listing. The owner closes it with `aclose`."""
+
+    def __init__(self, items: Items, listing: Listing) -> None:
+        self.listing = listing
+        self.ended = False
+        self._pages: AsyncGenerator[Sequence[Item], None] | None = None
+        if callable(items):
+            self._pages = items()
+        else:
+            listing.add(items)
+            self.ended = True
+
+    def needs_more(self, rows: int) -> bool:
+        """Return True if the selection is within two screens of the end, or if a filter has to see all items."""
+        return not self.ended and (bool(self.listing.filter.strip()) or len(self.listing) < self.listing.at + 2 * rows)
+
+    async def load(self) -> None:
+        """Load the next page."""
+        if self._pages is None:
+            return
+        page = await anext(self._pages, None)
+        if page is None:
+            self.ended = True
+        else:
+            self.listing.add(page)
+
+    async def aclose(self) -> None:
+        if self._pages is not None:
+            await self._pages.aclose()

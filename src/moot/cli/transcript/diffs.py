@@ -1,0 +1,75 @@
+"""Unified diffs in colour, with the changed words of a line marked."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+
+from moot.cli.terminal.styles import ADDED, COMMENT, DIM, PLAIN, REMOVED, REVERSE, Line, Style
+from moot.cli.terminal.text import expanded
+
+__all__ = ["diff_lines"]
+
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+_COMPARED = 2000
+"""Characters; longer lines are not compared word by word."""
+_ALIKE = 0.4
+"""Similarity below which two lines are not shown as one changed line."""
+
+
+def diff_lines(text: str, *, headed: bool = True) -> list[Line]:
+    """Return the lines of a diff in colour, with their text unchanged.
+
+    The two lines with the file names are left out. With `headed=False` the diff has none, and a line that looks like one is a change.
+    """
+    lines = [expanded(line) for line in text.split("\n")]
+    shown: list[Line] = []
+    at = 2 if headed and len(lines) > 2 and lines[0].startswith("--- ") and lines[1].startswith("+++ ") else 0
+    while at < len(lines):
+        removed = _run(lines, at, "-", headed=headed)
+        added = _run(lines, at + len(removed), "+", headed=headed)
+        if removed or added:
+            shown += _changed(removed, added)
+            at += len(removed) + len(added)
+            continue
+        shown.append([(lines[at], _style(lines[at]))])
+        at += 1
+    return shown
+
+
+def _run(lines: Sequence[str], at: int, sign: str, *, headed: bool) -> list[str]:
+    end = at
+    while end < len(lines) and lines[end].startswith(sign) and not (headed and lines[end].startswith(sign * 3 + " ")):
+        end += 1
+    return list(lines[at:end])
+
+
+def _style(line: str) -> Style:
+    if line.startswith(("@@", "--- ", "+++ ", "… (")):
+        return DIM | COMMENT
+    return PLAIN
+
+
+def _changed(removed: list[str], added: list[str]) -> Iterator[Line]:
+    """Yield removed lines, then added ones. If their numbers match, they are compared word by word in pairs."""
+    paired = [_compared(old, new) for old, new in zip(removed, added, strict=False)] if len(removed) == len(added) else []
+    yield from (pair[0] for pair in paired) if paired else ([(line, REMOVED)] for line in removed)
+    yield from (pair[1] for pair in paired) if paired else ([(line, ADDED)] for line in added)
+
+
+def _compared(old: str, new: str) -> tuple[Line, Line]:
+    plain: tuple[Line, Line] = [(old, REMOVED)], [(new, ADDED)]
+    if max(len(old), len(new)) > _COMPARED:
+        return plain
+    before, after = _WORDS.findall(old[1:]), _WORDS.findall(new[1:])
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    if matcher.quick_ratio() < _ALIKE or matcher.ratio() < _ALIKE:
+        return plain
+    left: Line = [("-", REMOVED)]
+    right: Line = [("+", ADDED)]
+    for operation, a, b, c, d in matcher.get_opcodes():
+        marked = 0 if operation == "equal" else REVERSE
+        left.append(("".join(before[a:b]), REMOVED | marked))
+        right.append(("".join(after[c:d]), ADDED | marked))
+    return [piece for piece in left if piece[0]], [piece for piece in right if piece[0]]

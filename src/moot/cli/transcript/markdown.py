@@ -1,0 +1,359 @@
+"""Untrusted Markdown drawn as it streams: lines that are finished for good, and how the unfinished rest looks now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moot.cli.terminal.look import Look, Tidy, tidy, tidy_line
+from moot.cli.terminal.styles import BOLD, DIM, HEADING, UNDERLINE, WARNING, Line, Style
+from moot.cli.terminal.text import expanded, narrowed, width_of, wrapped, wrapped_hard
+from moot.cli.transcript.markdown_text import inline_pieces, styled
+from moot.cli.transcript.tables import TableCells, draw_table, natural_widths
+from moot.markup.code import StreamHighlighter
+from moot.markup.markdown import Block
+from moot.markup.stream import HELD_ROWS, MarkdownStream, Piece, is_closed
+
+__all__ = ["Markdown", "draw_markdown"]
+
+_APART = frozenset({"heading", "hr", "fence", "code_block", "table"})
+"""Blocks with a blank line around them, whether or not the text has one."""
+_CONTAINERS = frozenset({"blockquote", "bullet_list", "footnote_reference", "ordered_list"})
+"""Blocks of which a part can be finished before the whole is."""
+_LARGE = 8000
+"""Characters; of a larger unfinished block only the end is shown, as plain text."""
+_TAIL = 4000
+
+
+class Markdown:
+    """One text. Finished lines never change; their words depend on the whole text only, not on how it was cut into chunks."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._tidy = Tidy(look)
+        self._stream = MarkdownStream()
+        self._state = _State()
+        self._lines: list[Line] = []
+        self._printed = 0
+        """Number of stable points of the open block that are printed."""
+        self._in_table = False
+        """The block shown last by `live` is a table."""
+        self._live_key: tuple[str, Look, int] | None = None
+        self._live_lines: list[Line] = []
+
+    def feed(self, text: str) -> None:
+        """Add text."""
+        self._stream.feed(self._tidy.feed(text))
+
+    def end(self) -> None:
+        """Finish the text."""
+        self._stream.feed(self._tidy.end())
+        for piece in self._stream.end():
+            self._finish(piece)
+
+    def resize(self, look: Look) -> None:
+        """Draw for another width from here on."""
+        self._look = look
+
+    def take(self) -> list[Line]:
+        """Return the lines that were finished since the last call."""
+        closed, opened = self._stream.advance()
+        for piece in closed:
+            self._finish(piece)
+        if opened is not None and opened.block.kind in _CONTAINERS:
+            drawing = self._drawn(opened)
+            if drawing.stable > self._printed:
+                self._lines += drawing.lines[drawing.start(self._printed) : drawing.start(drawing.stable)]
+                self._printed = drawing.stable
+        lines, self._lines = self._lines, []
+        return lines
+
+    def live(self) -> list[Line]:
+        """Return the unfinished rest as it would be drawn if the text ended here."""
+        if len(self._stream.pending) > _LARGE:
+            tail = tidy(self._look, self._stream.pending[-_TAIL:])
+            return [line for one in tail.split("\n") for line in wrapped([(expanded(one), 0)], self._look.columns)]
+        # a row of a table is shown when it is complete
+        rows = self._stream.pending.rpartition("\n")[0]
+        key = (rows if self._in_table and not rows.endswith("\n") else self._stream.pending, self._look, self._printed)
+        if key == self._live_key:
+            return self._live_lines
+        lines: list[Line] = []
+        state, printed = self._state.copy(), self._printed
+        for piece in self._stream.rest():
+            drawing = _Drawing(self._look, state, live=True)
+            drawing.draw(piece)
+            lines += drawing.lines[drawing.start(printed) :]
+            printed = 0
+        self._in_table = state.last == "table"
+        self._live_key, self._live_lines = key, lines
+        return lines
+
+    def _drawn(self, piece: Piece) -> _Drawing:
+        state = self._state.copy()
+        drawing = _Drawing(self._look, state)
+        drawing.draw(piece)
+        self._state.fences = state.fences
+        return drawing
+
+    def _finish(self, piece: Piece) -> None:
+        drawing = _Drawing(self._look, self._state)
+        drawing.draw(piece)
+        self._lines += drawing.lines[drawing.start(self._printed) :]
+        self._printed = 0
+        self._state.fences = []
+
+
+def draw_markdown(look: Look, text: str) -> list[Line]:
+    """Return the lines of a whole text."""
+    markdown = Markdown(look)
+    markdown.feed(text)
+    markdown.end()
+    return markdown.take()
+
+
+class _State:
+    """State that is carried from one piece to the next."""
+
+    def __init__(self) -> None:
+        self.last = ""
+        """Kind of the leaf drawn last."""
+        self.widths: list[int] = []
+        """Natural widths of the columns of the open table."""
+        self.code = StreamHighlighter("")
+        """For the open top-level code block."""
+        self.fences: list[StreamHighlighter] = []
+        """For the code blocks inside the open block, in order."""
+
+    def copy(self) -> _State:
+        """Return a copy that shares the highlighters."""
+        twin = _State()
+        twin.last, twin.widths, twin.code, twin.fences = self.last, self.widths, self.code, self.fences
+        return twin
+
+
+@dataclass(slots=True)
+class _Container:
+    """A list item, quote or footnote around the lines."""
+
+    mark: Line
+    """Before its first line."""
+    rest: Line
+    """Before its other lines."""
+    shown: bool = False
+
+
+class _Drawing:
+    """The lines of one piece."""
+
+    def __init__(self, look: Look, state: _State, *, live: bool = False) -> None:
+        self.lines: list[Line] = []
+        self.stable = 0
+        """Number of points that more text can't change."""
+        self._look = look
+        self._state = state
+        self._live = live
+        self._points: list[int] = []
+        """The ends of nested blocks and of lines of nested code, as line counts. Their sequence does not depend on the width."""
+        self._containers: list[_Container] = []
+        self._fences = 0
+
+    def start(self, point: int) -> int:
+        """Return how many lines come before the stable point of that number."""
+        return self._points[min(point, len(self._points)) - 1] if point and self._points else 0
+
+    def draw(self, piece: Piece) -> None:
+        """Draw the piece, with the blank line before it."""
+        block = piece.block
+        if block.kind in ("bullet_list", "ordered_list"):
+            self._list(block, piece.number, spaced=piece.spaced, is_open=piece.open)
+        elif piece.continued:
+            self._continue(block)
+        else:
+            self._gap(block.kind, spaced=piece.spaced)
+            self._block(block, is_open=piece.open)
+
+    def _continue(self, block: Block) -> None:
+        if block.kind == "table":
+            self._table(block, continued=True)
+        else:
+            self._fence(block, self._state.code, opening=False)
+
+    def _gap(self, kind: str, *, spaced: bool) -> None:
+        if self._state.last and (spaced or kind in _APART or self._state.last in _APART):
+            self.lines.append(self._indent(shown=True))
+
+    # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _block(self, block: Block, *, is_open: bool) -> None:
+        if is_open:
+            self.stable = len(self._points)
+        match block.kind:
+            case "bullet_list" | "ordered_list":
+                self._list(block, int(block.token.attrGet("start") or 1), spaced=False, is_open=is_open)
+            case "blockquote":
+                bar: Line = [(self._look.sign("│ ", "| "), DIM)]
+                self._contain(_Container(bar, bar), block.children, is_open=is_open)
+            case "footnote_reference":
+                mark: Line = [(tidy_line(self._look, f"[^{block.token.meta['label']}]:") + " ", DIM)]
+                self._contain(_Container(mark, [("  ", 0)]), block.children, is_open=is_open)
+            case _:
+                self._leaf(block, is_open=is_open)
+                self._state.last = block.kind
+
+    def _leaf(self, block: Block, *, is_open: bool) -> None:
+        match block.kind:
+            case "paragraph":
+                self._paragraph(inline_pieces(self._look, block.inline))
+            case "heading":
+                self._heading(block)
+            case "hr":
+                self._alone()
+                width = self._look.columns - _width(self._indent())
+                self.lines.append([*self._indent(), (self._look.sign("─", "-") * max(width, 1), DIM)])
+            case "fence" if self._containers and block.token.markup:
+                self._nested_fence(block, is_open=is_open)
+            case "fence" | "code_block":
+                self._alone()
+                self._state.code = StreamHighlighter(_language(block))
+                self._fence(block, self._state.code)
+            case "table":
+                self._alone()
+                self._table(block, continued=False)
+            case "definition":
+                meta = block.token.meta
+                self._paragraph([(tidy_line(self._look, f"[{meta['label']}]: {meta['url']}"), DIM)])
+            case _:
+                self._paragraph([(tidy(self._look, block.token.content), 0)])
+
+    def _paragraph(self, pieces: Line) -> None:
+        first, rest = self._opening(), self._indent()
+        line: Line = []
+        for text, style in [*pieces, ("\n", 0)]:
+            head, *others = text.split("\n")
+            line.append((head, style))
+            for other in others:
+                self.lines += wrapped(line, self._look.columns, first, rest)
+                first, line = rest, [(other, style)]
+
+    def _heading(self, block: Block) -> None:
+        level = int(block.token.tag[1:])
+        style: Style = BOLD | (HEADING if level < 3 else 0) | (UNDERLINE if level == 1 else 0)
+        mark: Line = [] if self._look.colour else [("#" * level + " ", 0)]
+        self._paragraph([*mark, *inline_pieces(self._look, block.inline, style)])
+
+    # ── containers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _list(self, block: Block, number: int, *, spaced: bool, is_open: bool) -> None:
+        depth = sum(bool(one.rest) and one.rest[0][0].isspace() for one in self._containers)
+        for at, item in enumerate(block.children):
+            self._gap("", spaced=item.spaced if at else spaced)
+            ordered = f"{number + at}{block.token.markup}" if block.kind == "ordered_list" else ""
+            self._contain(self._item(item, ordered, depth), item.children, is_open=is_open and item is block.children[-1])
+            self._points.append(len(self.lines))
+
+    def _item(self, item: Block, ordered: str, depth: int) -> _Container:
+        sign = ordered or self._look.sign("•◦▪"[depth % 3], "-")
+        style = 0 if ordered else DIM
+        box = next((token.content for child in item.children[:1] for token in child.inline[:1] if token.type == "html_inline"), "")
+        if box:
+            done = "checked=" in box
+            style = DIM if done else WARNING
+            sign = self._look.sign("☑" if done else "☐", f"{sign} [{'x' if done else ' '}]")
+        rest = " " * (len(ordered or "-") + 1)
+        return _Container([(f"{sign} ".ljust(len(rest)), style)], [(rest, 0)])
+
+    def _contain(self, container: _Container, children: Sequence[Block], *, is_open: bool) -> None:
+        self._containers.append(container)
+        if is_open:
+            self.stable = len(self._points)
+        for at, child in enumerate(children):
+            if at:
+                self._gap(child.kind, spaced=child.spaced)
+            self._block(child, is_open=is_open and at == len(children) - 1)
+            self._points.append(len(self.lines))
+        if not container.shown:
+            self.lines.append(self._opening())
+            self._state.last = "paragraph"
+        self._containers.pop()
+
+    def _opening(self) -> Line:
+        """Return what comes before the first line of a block: the marks of containers that were not shown yet, and the indent."""
+        line = [piece for one in self._containers for piece in (one.rest if one.shown else one.mark)]
+        for one in self._containers:
+            one.shown = True
+        return line
+
+    def _indent(self, *, shown: bool = False) -> Line:
+        return [piece for one in self._containers if one.shown or not shown for piece in one.rest]
+
+    def _alone(self) -> None:
+        """Put the mark of an item on a line of its own, before a block that needs its lines for itself."""
+        if not all(one.shown for one in self._containers):
+            mark = self._opening()
+            if any(text.strip() for text, _ in mark):
+                self.lines.append(mark)
+
+    # ── code and tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _fence(self, block: Block, highlighter: StreamHighlighter, *, opening: bool = True) -> None:
+        self._fence_mark(block, block.token.info, draw=opening)
+        lines = self._source(block)
+        if self._live:
+            found = [highlighter.peek(line) for line in lines]
+        else:
+            found = highlighter.add(lines)
+        self._code([styled(line) for line in found])
+        self._fence_mark(block, "", draw=is_closed(block))
+
+    def _nested_fence(self, block: Block, *, is_open: bool) -> None:
+        self._alone()
+        self._fence_mark(block, block.token.info, draw=True)
+        lines = self._source(block)
+        if self._fences == len(self._state.fences):
+            self._state.fences = [*self._state.fences, StreamHighlighter(_language(block))]
+        highlighter = self._state.fences[self._fences]
+        self._fences += 1
+        known = min(highlighter.count, len(lines)) if self._live else len(lines)
+        found = [*highlighter.lines(lines[:known])[:known], *(highlighter.peek(line) for line in lines[known:])]
+        for line in found:
+            self._code([styled(line)])
+            self._points.append(len(self.lines))
+        if is_open:
+            self.stable = len(self._points)
+        self._fence_mark(block, "", draw=is_closed(block))
+
+    def _source(self, block: Block) -> list[str]:
+        content = block.token.content
+        indent = "    " if block.kind == "code_block" else ""
+        return [indent + expanded(tidy(self._look, line)) for line in content.removesuffix("\n").split("\n")] if content else []
+
+    def _code(self, lines: Sequence[Line]) -> None:
+        for line in lines:
+            self.lines += wrapped_hard(line, self._look.columns, self._indent())
+
+    def _fence_mark(self, block: Block, info: str, *, draw: bool) -> None:
+        """Add a fence where no colours tell code from words."""
+        if draw and block.token.markup and not self._look.colour:
+            self.lines += wrapped_hard([(tidy_line(self._look, block.token.markup + info), DIM)], self._look.columns, self._indent())
+
+    def _table(self, block: Block, *, continued: bool) -> None:
+        head, *bodies = block.children
+        header = [inline_pieces(self._look, cell.inline, BOLD) for cell in head.children[0].children]
+        rows = [[inline_pieces(self._look, cell.inline) for cell in row.children] for body in bodies for row in body.children]
+        alignment = [str(cell.token.attrGet("style") or "").rpartition(":")[2] for cell in head.children[0].children]
+        if not continued:
+            self._state.widths = natural_widths(TableCells(header, alignment, rows[:HELD_ROWS]))
+        indent = narrowed(self._indent(), self._look.columns)
+        cells = TableCells(header, alignment, rows)
+        if rows or not continued:
+            lines = draw_table(self._look, self._look.columns - _width(indent), cells, self._state.widths, headed=not continued)
+            self.lines += [[*indent, *line] for line in lines]
+
+
+def _language(block: Block) -> str:
+    return block.token.info.strip().partition(" ")[0] if block.kind == "fence" else ""
+
+
+def _width(line: Line) -> int:
+    return sum(width_of(text) for text, _ in line)

@@ -1,0 +1,187 @@
+"""The text of a Markdown paragraph in styled pieces, and highlighted code."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from markdown_it.token import Token
+from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Operator, String
+
+from moot.cli.terminal.look import Look, tidy, tidy_line
+from moot.cli.terminal.styles import (
+    ADDED,
+    BOLD,
+    CODE,
+    COMMENT,
+    CONSTANT,
+    DIM,
+    ITALIC,
+    KEYWORD,
+    LINK,
+    PLAIN,
+    REMOVED,
+    STRIKE,
+    STRING,
+    Line,
+    Style,
+)
+from moot.cli.terminal.text import expanded
+from moot.markup.code import CodeLine, StreamHighlighter, TokenType
+
+__all__ = ["highlighted", "inline_pieces", "styled"]
+
+
+_STYLES: dict[str, Style] = {"em": ITALIC, "strong": BOLD, "s": STRIKE}
+
+
+def inline_pieces(look: Look, tokens: Sequence[Token], style: Style = 0) -> Line:
+    """Return the text in pieces; a line break is a piece of its own. Without colour the marks of emphasis and code stay."""
+    return _Inline(look, style).read(tokens)
+
+
+class _Inline:
+    def __init__(self, look: Look, style: Style) -> None:
+        self._look = look
+        self._styles = [style]
+        self._links: list[tuple[Token, int]] = []
+        """Open links, each with the piece at which it begins."""
+        self._pieces: Line = []
+        self._task = False
+
+    def read(self, tokens: Sequence[Token]) -> Line:
+        for token in tokens:
+            kind, _, side = token.type.rpartition("_")
+            if kind in _STYLES:
+                self._mark(kind, token, opens=side == "open")
+            else:
+                self._token(token)
+        return self._pieces
+
+    def _token(self, token: Token) -> None:
+        match token.type:
+            case "text" | "text_special":
+                text = self._fit(token.content)
+                self._add(text.removeprefix(" ") if self._task else text)
+                self._task = False
+            case "code_inline":
+                mark = "" if self._look.colour else token.markup
+                self._add(mark + self._fit(token.content) + mark, CODE)
+            case "softbreak" | "hardbreak":
+                self._pieces.append(("\n", 0))
+            case "link_open":
+                self._links.append((token, len(self._pieces)))
+                self._styles.append(self._styles[-1] | LINK)
+            case "link_close":
+                self._end_link()
+            case "image":
+                self._image(token)
+            case "footnote_ref":
+                self._add(tidy_line(self._look, f"[^{token.meta['label']}]"))
+            case "html_inline":  # the box of a task is shown by its list item, without the blank that follows
+                self._task = True
+            case _:
+                self._add(self._fit(token.content))
+
+    def _add(self, text: str, style: Style = 0) -> None:
+        if text:
+            self._pieces.append((text, self._styles[-1] | style))
+
+    def _fit(self, text: str) -> str:
+        """Clean text, also of what entities such as `&#10;` stand for."""
+        return tidy(self._look, text).replace("\t", "    ").replace("\n", " ")
+
+    def _mark(self, kind: str, token: Token, *, opens: bool) -> None:
+        mark = "" if self._look.colour else token.markup
+        if not opens:
+            self._add(mark)
+            self._styles.pop()
+        else:
+            self._styles.append(self._styles[-1] | _STYLES[kind])
+            self._add(mark)
+
+    def _end_link(self) -> None:
+        token, begin = self._links.pop()
+        self._styles.pop()
+        address = str(token.attrGet("href") or "")
+        label = "".join(text for text, _ in self._pieces[begin:])
+        self._address(address if token.info == "auto" else label, address, str(token.attrGet("title") or ""))
+
+    def _image(self, token: Token) -> None:
+        self._add("[image] ", DIM)
+        begin = len(self._pieces)
+        self._styles.append(self._styles[-1] | LINK)
+        self.read(token.children or [])
+        self._styles.pop()
+        label = "".join(text for text, _ in self._pieces[begin:])
+        self._address(label, str(token.attrGet("src") or ""), str(token.attrGet("title") or ""))
+
+    def _address(self, label: str, address: str, title: str) -> None:
+        """Add the address of a link unless its text is the address, and its host where that could be misread."""
+        shown = "" if label == address else f" ({address})"
+        host = _hidden_host(address)
+        self._add(_spaced(self._look, f"{shown} [host: {host}]" if host else shown), DIM)
+        if title:
+            self._add(_spaced(self._look, f' "{title}"' if title.isascii() else f" “{title}”"), DIM)
+
+
+def _spaced(look: Look, text: str) -> str:
+    """Return untrusted text fit for one line, with the blank before it."""
+    return " " + tidy_line(look, text) if text else ""
+
+
+def _hidden_host(address: str) -> str:
+    """Return the host if a reader could take another one for it, or an empty string."""
+    try:
+        parts = urlsplit(unicodedata.normalize("NFKC", address))
+        host = parts.hostname or ""
+    except ValueError:
+        return "unreadable"
+    if not parts.netloc:
+        return ""
+    if "@" in parts.netloc or "\\" in address or "%" in parts.netloc:
+        return _ascii(host)
+    return "" if address.partition("://")[2].partition("/")[0].isascii() else _ascii(host)
+
+
+def _ascii(host: str) -> str:
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        return host.encode("ascii", "backslashreplace").decode()
+
+
+_CODE_STYLES: tuple[tuple[TokenType, Style], ...] = (
+    (Keyword.Constant, CONSTANT),
+    (Name.Builtin.Pseudo, CONSTANT),
+    (Keyword, KEYWORD),
+    (Operator.Word, KEYWORD),
+    (Name.Tag, KEYWORD),
+    (Name.Attribute, LINK),
+    (Number, CONSTANT),
+    (String, STRING),
+    (Literal, STRING),
+    (Comment, COMMENT),
+    (Operator, LINK),
+    (Generic.Inserted, ADDED),
+    (Generic.Deleted, REMOVED),
+    (Generic.Heading, COMMENT),
+    (Generic.Subheading, COMMENT),
+)
+
+
+def highlighted(text: str, language: str) -> list[Line]:
+    """Return the lines of a whole text."""
+    return [styled(line) for line in StreamHighlighter(language).add([expanded(line) for line in text.split("\n")])]
+
+
+def styled(line: CodeLine) -> Line:
+    """Return a highlighted line in the styles of the terminal."""
+    return [(text, _style(kind)) for kind, text in line]
+
+
+@lru_cache(maxsize=256)
+def _style(kind: TokenType) -> Style:
+    return next((style for one, style in _CODE_STYLES if kind in one), PLAIN)

@@ -1,0 +1,291 @@
+"""The sections of a drawn run: text, reasoning, tool calls and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from moot.cli.terminal.look import Look, Tidy, tidy, tidy_line
+from moot.cli.terminal.styles import BOLD, DIM, ITALIC, Line, Style
+from moot.cli.terminal.text import Wrap, expanded, width_of, wrapped, wrapped_hard
+from moot.cli.transcript.tool_cards import Call, Folded, elapsed, spinner
+from moot.plugins import Registry
+
+if TYPE_CHECKING:
+    from moot.cli.transcript.markdown import Markdown
+
+__all__ = ["Card", "Group", "Note", "Piece", "Reasoning", "Text", "Typed", "preload"]
+
+_DRAWING = Registry("moot.drawing", {"markdown": "moot.cli.transcript.markdown:Markdown"})
+"""Large libraries are imported when the first answer is drawn."""
+_REASONING_LINES = 3
+"""Lines shown of live reasoning."""
+
+
+def preload() -> None:
+    """Import the libraries that draw an answer, and draw a table and code once, which imports the rest."""
+    markdown: Markdown = _DRAWING.load("markdown")(Look(40, colour=True))
+    markdown.feed("| a |\n|---|\n\n```python\na\n```\n")
+    markdown.end()
+
+
+class Piece(Protocol):
+    """A part of a run, drawn as lines."""
+
+    @property
+    def kind(self) -> str:
+        """The kind; a blank line separates different kinds."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """True if the next `take` returns the last lines."""
+        ...
+
+    def take(self) -> list[Line]:
+        """Return the lines finished since the last call."""
+        ...
+
+    def live(self, now: int) -> list[Line]:
+        """Return the unfinished lines at that time, in µs since the epoch (0 if unknown)."""
+        ...
+
+    def resize(self, look: Look) -> None:
+        """Draw for another width from here on."""
+        ...
+
+
+class Text:
+    """Text of the model."""
+
+    kind = "text"
+
+    def __init__(self, look: Look) -> None:
+        self.over = False
+        self._markdown: Markdown = _DRAWING.load("markdown")(look)
+
+    def feed(self, text: str) -> None:
+        self._markdown.feed(text)
+
+    def end(self) -> None:
+        if not self.over:
+            self.over = True
+            self._markdown.end()
+
+    def take(self) -> list[Line]:
+        return self._markdown.take()
+
+    def live(self, now: int) -> list[Line]:
+        return [] if self.over else self._markdown.live()
+
+    def resize(self, look: Look) -> None:
+        self._markdown.resize(look)
+
+
+class _Whole:
+    """Lines that are complete from the start."""
+
+    over = True
+
+    def __init__(self, kind: str, lines: list[Line]) -> None:
+        self.kind = kind
+        self._lines = lines
+
+    def take(self) -> list[Line]:
+        lines, self._lines = self._lines, []
+        return lines
+
+    def live(self, now: int) -> list[Line]:
+        return []
+
+    def resize(self, look: Look) -> None:
+        return
+
+
+class Note(_Whole):
+    """A note."""
+
+    def __init__(self, look: Look, text: str, style: Style, *, kind: str = "note") -> None:
+        super().__init__(kind, wrapped([(tidy_line(look, text), style)], look.columns, None, [("  ", 0)]))
+
+
+class Typed(_Whole):
+    """A prompt, exactly as typed."""
+
+    def __init__(self, look: Look, text: str) -> None:
+        sign = look.sign("› ", "> ")
+        lines: list[Line] = []
+        for line in tidy(look, text).strip("\n").split("\n"):
+            lines += wrapped_hard([(expanded(line), BOLD)], look.columns, [("  " if lines else sign, BOLD)])
+        super().__init__("typed", lines)
+
+
+class Reasoning:
+    """Reasoning of the model: its last lines while it streams, and a single line afterwards."""
+
+    kind = "reasoning"
+
+    def __init__(self, look: Look, started: int, remember: Callable[[Folded], None], more: str) -> None:
+        self.over = False
+        self._look = look
+        self._started = started
+        self._ended = 0
+        self._tidy = Tidy(look)
+        self._pieces: list[str] = []
+        self._wrap = Wrap(look.columns, [("  ", 0)], [("  ", 0)])
+        self._tail: list[Line] = []
+        self._words = 0
+        self._remember = remember
+        self._more = more
+
+    def feed(self, text: str) -> None:
+        text = self._tidy.feed(text)
+        if not text:
+            return
+        self._pieces.append(text)
+        first, *others = text.split("\n")
+        self._wrap.add(first, DIM | ITALIC)
+        for line in others:
+            self._wrap.newline()
+            self._wrap.add(line, DIM | ITALIC)
+        if self._wrap.taken:
+            self._tail = [*self._tail, *self._wrap.taken][-_REASONING_LINES:]
+            self._wrap.taken.clear()
+
+    def end(self, at: int) -> None:
+        if not self.over:
+            self.over = True
+            self._ended = at
+
+    def take(self) -> list[Line]:
+        text = "".join(self._pieces)
+        if not self.over or not text.strip():
+            return []
+        self._pieces = []
+        look = self._look
+        length = self._ended - self._started if self._started and self._ended else 0
+        title = "thought" + (f" for {elapsed(length)}" if length >= 100_000 else "")
+        count = len(text.split())
+        words = f"{look.sign('✻', '~')} {title} ({count:,} {'word' if count == 1 else 'words'})"
+        words += f" {look.sign('·', '-')} {self._more}" if self._more else ""
+        self._remember(Folded(0, title, lambda wide: _reasoning_text(wide, words, text)))
+        return [[(look.cut(words, look.columns), DIM)]]
+
+    def live(self, now: int) -> list[Line]:
+        if self.over or not self._pieces:
+            return []
+        look = self._look
+        copy = self._wrap.copy()
+        copy.end()
+        sign = spinner(look, now) if look.motion and now else look.sign("✻", "~")
+        time = f" {elapsed(now - self._started)}" if now and self._started else ""
+        lines = [line for line in (*self._tail, *copy.taken) if sum(width_of(text.strip()) for text, _ in line)]
+        return [[(f"{sign} thinking{time}", DIM)], *lines[-_REASONING_LINES:]]
+
+    def resize(self, look: Look) -> None:
+        self._look = look
+        self._wrap, self._tail = Wrap(look.columns, [("  ", 0)], [("  ", 0)]), []
+
+
+def _reasoning_text(look: Look, title: str, text: str) -> str:
+    lines: list[Line] = [[(title, DIM)]]
+    for line in text.strip("\n").split("\n"):
+        lines += wrapped([(line, DIM)], look.columns, [("  ", 0)], [("  ", 0)])
+    return "".join(look.painted(line) + "\n" for line in lines)
+
+
+class Card:
+    """One tool call."""
+
+    kind = "call"
+
+    def __init__(
+        self, look: Look, call: Call, remember: Callable[[Folded], None], reveal: Callable[[int], str], *, announces: bool = False
+    ) -> None:
+        self.call = call
+        self._announces = announces
+        self._look = look
+        self._remember = remember
+        self._reveal = reveal
+        self._taken = False
+
+    @property
+    def over(self) -> bool:
+        return self.call.over
+
+    def take(self) -> list[Line]:
+        if self._announces and self.call.state == "running":
+            self._announces = False
+            title = self._look.cut(tidy_line(self._look, self.call.view().title), self._look.columns - 4)
+            return [[(self._look.sign("… ", "... "), DIM), (title, DIM)]]
+        if not self.over or self._taken:
+            return []
+        self._taken = True
+        lines, folded = self.call.lines(self._look, self._reveal(self.call.number))
+        if folded:
+            self._remember(Folded(self.call.number, tidy_line(self._look, self.call.view().title), self.call.whole))
+        return lines
+
+    def live(self, now: int) -> list[Line]:
+        return [] if self._taken else self.call.live(self._look, now)
+
+    def resize(self, look: Look) -> None:
+        self._look = look
+
+
+class Group:
+    """Consecutive calls that only read, on one line."""
+
+    kind = "call"
+
+    def __init__(self, look: Look, remember: Callable[[Folded], None], reveal: Callable[[int], str]) -> None:
+        self.calls: list[Call] = []
+        self.closed = False
+        """True if another piece follows."""
+        self._look = look
+        self._remember = remember
+        self._reveal = reveal
+        self._taken = False
+
+    @property
+    def over(self) -> bool:
+        return self.closed and all(call.over for call in self.calls)
+
+    def take(self) -> list[Line]:
+        if not self.over or self._taken:
+            return []
+        self._taken = True
+        folded_calls = [call for call in self.calls if call.folds_away]
+        shown_calls = [call for call in self.calls if not call.folds_away]
+        lines = self._one_line(folded_calls)
+        for call in folded_calls:
+            self._remember(Folded(call.number, tidy_line(self._look, call.view().title), call.whole))
+        for call in shown_calls:
+            card, folded = call.lines(self._look, self._reveal(call.number))
+            lines += card
+            if folded:
+                self._remember(Folded(call.number, tidy_line(self._look, call.view().title), call.whole))
+        return lines
+
+    def _one_line(self, calls: list[Call]) -> list[Line]:
+        if len(calls) < 2:
+            return [call.head(self._look, 0) for call in calls]
+        look = self._look
+        titles: list[str] = []
+        verb = ""
+        for call in calls:
+            title = tidy_line(look, call.view().title)
+            first, _, rest = title.partition(" ")
+            titles.append(f", {rest}" if rest and first == verb else f" {look.sign('·', '-')} {title}" if titles else title)
+            verb = first
+        head = calls[0].head(look, 0)
+        return [[head[0], (look.cut("".join(titles), look.columns - 2), 0)]]
+
+    def live(self, now: int) -> list[Line]:
+        if self._taken:
+            return []
+        finished = [call for call in self.calls if call.folds_away]
+        return [*self._one_line(finished), *(line for call in self.calls if not call.folds_away for line in call.live(self._look, now))]
+
+    def resize(self, look: Look) -> None:
+        self._look = look

@@ -1,0 +1,327 @@
+"""Tool calls drawn as cards: title, state, duration and output."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from moot.cli.terminal.look import Look, tidy, tidy_line
+from moot.cli.terminal.styles import BAD, BOLD, DIM, GOOD, PLAIN, WARNING, Line
+from moot.cli.terminal.text import expanded, width_of, wrapped_hard
+from moot.cli.transcript.diffs import diff_lines
+from moot.errors import UsageError
+from moot.plugins import TOOLS, Registry
+from moot.tools.catalogue import find_tool
+from moot.tools.schema import parse
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.tool import Tool, ToolOutput, View
+
+__all__ = ["Call", "Fold", "Folded", "State", "body", "doing", "done", "elapsed", "output_text", "reads", "spinner", "whole_body"]
+
+
+_log = logging.getLogger(__name__)
+
+
+def doing(name: str, arguments: Json) -> View:
+    """Describe a running call."""
+    return _of(name, arguments, lambda found, parsed: found.doing(parsed)) or _unknown(name, arguments)
+
+
+def done(name: str, arguments: Json, output: Json, *, value: Json = None, error: bool = False) -> View:
+    """Describe a finished call. `value` is the tool's structured result, if known."""
+    text = output_text(output)
+    view = _of(name, arguments, lambda found, parsed: found.done(parsed, ToolOutput(text, value, error)))
+    if view is None:
+        return replace(_unknown(name, arguments), body=text, language="text" if isinstance(output, str) else "json")
+    return replace(view, body=text, language="text") if error and not view.body else view
+
+
+def reads(name: str) -> bool:
+    """Return whether the tool only reads. The output of such a call is for the model and is not shown by default."""
+    found = _tool(name)
+    return found is not None and found.effects <= {"read"} and name not in ("ask_user", "todo")
+
+
+def output_text(output: Json) -> str:
+    """Return a call's output as text: the text parts of `{type: content, value: [parts]}`, other values as JSON."""
+    if isinstance(output, str):
+        return output
+    if isinstance(output, dict) and output.get("type") == "content" and isinstance(parts := output.get("value"), list):
+        return "\n".join(_part_text(part) for part in parts if isinstance(part, dict))
+    return dumps(output).decode() if output is not None else ""
+
+
+def _part_text(part: JsonObject) -> str:
+    text = part.get("text")
+    return text if isinstance(text, str) else f"[{part.get('filename') or part.get('type') or 'file'}, {part.get('mediaType', 'unknown')}]"
+
+
+def _tool(name: str) -> Tool | None:
+    if name not in TOOLS:
+        return None
+    try:
+        return find_tool(name)
+    except UsageError:
+        return None
+
+
+def _of(name: str, arguments: Json, view: Callable[[Tool, object], View]) -> View | None:
+    found = _tool(name)
+    if found is None:
+        return None
+    parsed = parse(found, arguments)
+    if isinstance(parsed, str):
+        return None
+    try:
+        return view(found, parsed)
+    except Exception:  # noqa: BLE001  an error in a plugin must not stop the drawing
+        _log.exception("Could not describe a call of tool %s", name)
+        return None
+
+
+_DESCRIPTIVE = ("command", "file_path", "path", "notebook_path", "url", "query", "pattern", "description")
+"""Arguments that describe a call best, for any tool."""
+
+
+def _unknown(name: str, arguments: Json) -> View:
+    values = arguments if isinstance(arguments, dict) else {}
+    text = next((value for key in _DESCRIPTIVE if isinstance(value := values.get(key), str) and value), "")
+    return View(name or "tool", text or (dumps(arguments).decode() if arguments else ""))
+
+
+_INDENT: Line = [("  ", PLAIN)]
+_LONG_LINE = 600
+"""Characters of one line shown in a folded body."""
+_ROWS = 3
+"""Terminal rows that a line may take on average."""
+
+
+_DRAWING = Registry(
+    "moot.drawing", {"code": "moot.cli.transcript.markdown_text:highlighted", "markdown": "moot.cli.transcript.markdown:draw_markdown"}
+)
+"""Imports of large libraries, made when something is drawn with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The number of lines shown at the start and the end of a body."""
+
+    head: int
+    tail: int
+
+
+def body(view: View, look: Look, fold: Fold, more: str) -> tuple[list[Line], bool]:
+    """Return the lines of the body, and whether some were left out. `more` tells the user how to see them."""
+    text = tidy(look, view.body).strip("\n")
+    if not text:
+        return [], False
+    lines = text.split("\n")
+    hidden = len(lines) - fold.head - fold.tail
+    folded = hidden > 1  # a line that says "1 more line" takes as much room as that line
+    first, last = (lines[: fold.head], lines[len(lines) - fold.tail :]) if folded else (lines, [])
+    cut = any(len(line) > _LONG_LINE for line in (*first, *last))
+    top, bottom = _drawn(view, look, _shortened(first)), _drawn(view, look, _shortened(last)) if last else []
+    if len(top) + len(bottom) > _ROWS * (fold.head + fold.tail):
+        bottom = (bottom or top)[-max(fold.tail, 1) :]
+        top, cut = top[: _ROWS * fold.head], True
+    if not folded and not cut:
+        return top, False
+    what = f"{hidden:,} more lines" if folded else f"{len(text):,} characters in all"
+    return [*top, _folded(look, what, more), *bottom], True
+
+
+def whole_body(view: View, look: Look) -> list[Line]:
+    """Return all lines of the body."""
+    text = tidy(look, view.body).strip("\n")
+    return _drawn(view, look, text) if text else []
+
+
+def _shortened(lines: list[str]) -> str:
+    return "\n".join(line if len(line) <= _LONG_LINE else line[:_LONG_LINE] + " ..." for line in lines)
+
+
+def _folded(look: Look, what: str, more: str) -> Line:
+    words = f"… {what}" + (f" · {more}" if more else "")
+    return [*_INDENT, (look.sign(words, words.replace("…", "...").replace("·", "-")), DIM)]
+
+
+def _drawn(view: View, look: Look, text: str) -> list[Line]:
+    if view.language == "markdown":
+        narrow = look.resized(look.columns - 2)
+        return [[*_INDENT, *line] for line in _DRAWING.load("markdown")(narrow, text)]
+    if view.language == "diff":
+        rows = diff_lines(text)
+    elif view.language in ("", "text"):
+        rows = [[(expanded(line), DIM)] for line in text.split("\n")]
+    else:
+        rows = _DRAWING.load("code")(text, view.language)
+    return [line for row in rows for line in wrapped_hard(row, look.columns, _INDENT)]
+
+
+State: TypeAlias = Literal["input", "running", "asked", "done", "failed", "denied", "open"]
+
+_SIGNS: dict[State, tuple[str, str, int]] = {
+    "input": ("·", ".", DIM),
+    "running": ("●", "*", WARNING),
+    "asked": ("?", "?", WARNING | BOLD),
+    "done": ("✓", "+", GOOD),
+    "failed": ("✗", "x", BAD),
+    "denied": ("⊘", "-", WARNING),
+    "open": ("○", "o", WARNING),
+}
+_WORDS: dict[State, str] = {"failed": "failed", "denied": "denied", "open": "no outcome", "asked": "waits for an answer"}
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_SPINNER_PLAIN = "|/-\\"
+_FRAMES = 10
+"""Frames of the spinner per second."""
+
+_FOLDS = {"diff": Fold(40, 8)}
+_FOLDS_BY_TOOL = {"shell": Fold(4, 6)}
+_FOLD = Fold(6, 2)
+_LIVE_LINES = 3
+"""Lines shown of a running call's output."""
+_MEASURED_FROM = 100_000
+"""µs; shorter durations are not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Output that was not shown in full."""
+
+    number: int
+    """The number of the call, as in the hint next to it; 0 for reasoning."""
+    title: str
+    """Cleaned."""
+    draw: Callable[[Look], str]
+    """Return the full text for a terminal, ending in a newline."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A tool call in its current state."""
+
+    id: str
+    number: int
+    name: str
+    arguments: Json = None
+    original: Json = None
+    """The arguments of the model, if the user replaced them."""
+    characters: int = 0
+    """Length of the arguments while they stream."""
+    state: State = "input"
+    output: Json = None
+    value: Json = None
+    reason: str = ""
+    waited: bool = False
+    """The approval request was never answered."""
+    began: int = 0
+    """µs since the epoch; 0 if unknown."""
+    ended: int = 0
+    views: dict[str, View] = field(default_factory=dict[str, View])
+
+    @property
+    def over(self) -> bool:
+        """True if the call has its final state."""
+        return self.state in ("done", "failed", "denied", "open")
+
+    @property
+    def folds_away(self) -> bool:
+        """True if only the title of the finished call is shown."""
+        return self.state == "done" and reads(self.name)
+
+    def edit(self, arguments: Json) -> None:
+        """Replace the model's arguments with those of the user, which are the ones that run."""
+        self.original, self.arguments, self.reason = self.arguments, arguments, "edited by you"
+        self.views.clear()
+
+    def view(self) -> View:
+        """Return the tool's description of the call."""
+        return self._view("done" if self.state in ("done", "failed") else "doing")
+
+    def _view(self, which: str) -> View:
+        if which not in self.views:
+            made = doing(self.name, self.arguments)
+            if which == "done":
+                made = done(self.name, self.arguments, self.output, value=self.value, error=self.state == "failed")
+            self.views[which] = made
+        return self.views[which]
+
+    def lines(self, look: Look, more: str) -> tuple[list[Line], bool]:
+        """Return the card of a finished call, and whether some of it was folded."""
+        view = self.view()
+        head = [self.head(look, 0), *self._original(look)]
+        if self.folds_away or self.state == "denied":
+            return head, bool(view.body) and self.folds_away
+        fold = _FOLDS_BY_TOOL.get(self.name) or _FOLDS.get(view.language, _FOLD)
+        below, folded = body(view, look, fold, more)
+        return [*head, *below], folded
+
+    def whole(self, look: Look) -> str:
+        """Return the card in full, as terminal text."""
+        lines = [self.head(look, 0), *self._original(look), *whole_body(self.view(), look)]
+        return "".join(look.painted(line) + "\n" for line in lines)
+
+    def _original(self, look: Look) -> list[Line]:
+        if self.original is None:
+            return []
+        title = doing(self.name, self.original).title
+        if title == self.view().title:  # the difference is not in the title
+            title = dumps(self.original).decode()
+        words = f"instead of {tidy_line(look, title)}"
+        return [[("  ", PLAIN), (look.cut(words, look.columns - 2), DIM)]]
+
+    def live(self, look: Look, now: int) -> list[Line]:
+        """Return the card of a running call; `now` is in µs since the epoch."""
+        lines = [self.head(look, now)]
+        if self.state == "running" and self.output is not None:
+            tail = output_text(self.output)[-1000:].rstrip("\n").split("\n")[-_LIVE_LINES:]
+            lines += [[("  ", PLAIN), (look.cut(tidy_line(look, line), look.columns - 2), DIM)] for line in tail if line.strip()]
+        return lines
+
+    def head(self, look: Look, now: int) -> Line:
+        """Return the title line."""
+        fancy, plain, style = _SIGNS[self.state]
+        sign = look.sign(fancy, plain)
+        if self.state in ("input", "running") and look.motion and now:
+            sign = spinner(look, now)
+        view = View(self.name, f"{self.characters:,} characters" if self.characters else "") if self.state == "input" else self.view()
+        details = [
+            tidy_line(look, view.detail),
+            _WORDS["asked"] if self.waited else _WORDS.get(self.state, ""),
+            tidy_line(look, self.reason),
+            self._time(now),
+        ]
+        suffix = "".join(f" {look.sign('·', '-')} {word}" for word in details if word)
+        room = look.columns - 2
+        title = look.cut(tidy_line(look, view.title), max(room - width_of(suffix), room // 2))
+        suffix = look.cut(suffix, room - width_of(title))
+        return [(sign + " ", style), (title, BAD if self.state == "failed" else PLAIN), (suffix, DIM)]
+
+    def _time(self, now: int) -> str:
+        if not self.began or self.state in ("input", "asked"):
+            return ""
+        length = (self.ended or now) - self.began
+        return elapsed(length) if length >= _MEASURED_FROM else ""
+
+
+def elapsed(microseconds: int) -> str:
+    """Format a duration: `0.4 s`, `12 s`, `3 min 05 s`."""
+    tenths = microseconds // 100_000
+    if tenths < 100:
+        return f"{tenths / 10:.1f} s"
+    seconds = tenths // 10
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds:02} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min"
+
+
+def spinner(look: Look, now: int) -> str:
+    """Return the frame of the spinner at that time."""
+    signs = look.sign(_SPINNER, _SPINNER_PLAIN)
+    return signs[now * _FRAMES // 1_000_000 % len(signs)]

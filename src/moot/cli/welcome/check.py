@@ -1,0 +1,39 @@
+"""Check whether the user must choose a model first. Light, so that every command can call it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moot.cli.console.output import Output
+from moot.config.loading import Loaded
+from moot.config.settings import Settings
+from moot.plugins.registry import attribute
+
+__all__ = ["ensure_model", "needs_main_model", "skip_file"]
+
+_CHOOSE = "moot.cli.welcome.screen:choose"
+_AGENT_CALLED = "moot.agents.known:agent_named"
+
+
+async def ensure_model(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded:
+    """Return the configuration with a main model, after asking for one if none is configured and there is a terminal.
+
+    `yes` chooses the first available model without asking, and downloads it if needed. Errors of the test call are passed on.
+    """
+    if loaded.settings.models.main:
+        return loaded
+    asks = output.attended and output.stderr_terminal and not skip_file(loaded.settings).exists()
+    return await attribute(_CHOOSE)(loaded, output, yes=yes) if yes or asks else loaded
+
+
+def needs_main_model(settings: Settings, agent: str | None, model: str | None) -> bool:
+    """Return True if a new conversation would use the main model and none is configured."""
+    if settings.models.main or model not in (None, "", "main"):
+        return False
+    named = attribute(_AGENT_CALLED)(settings, agent or "default")
+    return named is not None and named.agent_type == "moot" and named.model in ("", "main")
+
+
+def skip_file(settings: Settings) -> Path:
+    """Return the marker file for a user who wants to decide later."""
+    return settings.home / "state" / "model-later"

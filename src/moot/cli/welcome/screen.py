@@ -1,0 +1,243 @@
+"""The question which model to use. The chosen model is tried and written to the configuration."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import anyio
+
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import configured
+from moot.cli.download import ask_model, provide_weights
+from moot.cli.terminal.prompts.plain import ask_hidden, parse_number
+from moot.cli.terminal.prompts.rows import wrap_words
+from moot.cli.terminal.text import cut, width_of
+from moot.cli.welcome.check import skip_file
+from moot.cli.welcome.discovery import Discovery, Offer, discover
+from moot.config.changes import set_values
+from moot.config.home import KEY_VARIABLES
+from moot.config.loading import FILE, Loaded
+from moot.config.settings import ProviderSettings, Settings
+from moot.errors import MootError, ProviderError, UsageError
+from moot.providers.catalogue import default_model
+from moot.providers.pool import Providers
+from moot.providers.status import TestAnswer
+
+__all__ = ["Line", "choose", "is_key", "number_names", "render", "vendor_of", "wrap"]
+
+
+_KEY = re.compile(r"[\x21-\x7e]{16,}")
+
+
+def is_key(text: str) -> bool:
+    """Return True if the text can be a key: long and without spaces."""
+    return _KEY.fullmatch(text) is not None
+
+
+def vendor_of(key: str, providers: Providers) -> str:
+    """Return the provider whose keys have this format; empty if several do, because a wrong guess would leak the key."""
+    forms = {name: providers.facts(name).key_form for name in providers.names()}
+    found = [name for name, form in forms.items() if form and re.fullmatch(form, key)]
+    return found[0] if len(found) == 1 else ""
+
+
+Line = tuple[str, str]
+"""Text, and a style of `Lines.say`."""
+
+MAX_WIDTH = 100
+"""Columns. Longer lines are hard to read."""
+_PRIVATE = "No account is needed, and nothing is sent before you choose. The chosen model is tested with one short question."
+
+
+def render(found: Discovery, width: int) -> list[Line]:
+    """Return the screen without the input line."""
+    width = min(width - 1, MAX_WIDTH)
+    lines: list[Line] = [*wrap("No model is configured yet. Available models:", width, "bold"), ("", "")]
+    lines += _offers(found.offers, width)
+    notes: list[Line] = []
+    if found.missing:
+        notes += wrap(found.missing, width, "dim")
+    if found.agents:
+        agents = ", ".join(found.agents)
+        notes += wrap(f"Installed agents: {agents}. Run one with moot run -a NAME; it uses its own model and login.", width, "dim")
+    if notes:
+        lines += [("", ""), *notes]
+    lines += [("", ""), *wrap(_question(found), width, ""), *wrap(_PRIVATE, width, "dim")]
+    return lines
+
+
+def number_names(names: Sequence[str], width: int) -> list[Line]:
+    """Return the names with their numbers, as many on a line as fit."""
+    numbered = [f"{number} {name}" for number, name in enumerate(names, 1)]
+    column = max(map(width_of, numbered)) + 3
+    each = max((min(width - 1, MAX_WIDTH) - 2) // column, 1)
+    rows = [numbered[at : at + each] for at in range(0, len(numbered), each)]
+    return [("  " + "".join(f"{name:<{column}}" for name in row).rstrip(), "") for row in rows]
+
+
+def wrap(text: str, width: int, style: str, indent: int = 0) -> list[Line]:
+    """Return the text in lines of at most `width` columns."""
+    return [(" " * indent + line, style) for line in wrap_words(text, max(width, 20) - indent)]
+
+
+def _question(found: Discovery) -> str:
+    default = f" Press Enter for 1 ({found.offers[0].provider})." if found.offers else ""
+    number = "Type a number or paste" if found.offers else "Paste"
+    return f"{number} an API key, then press Enter.{default} Press Esc or type s to decide later."
+
+
+def _offers(offers: Sequence[Offer], width: int) -> Iterator[Line]:
+    names = [offer.provider for offer in offers]
+    models = [offer.model or "(first model)" for offer in offers]
+    name_width, model_width = max(map(width_of, names), default=0), max(map(width_of, models), default=0)
+    details = max((width_of(offer.detail) for offer in offers), default=0)
+    wide = 9 + name_width + model_width + details <= width
+    for number, (offer, model) in enumerate(zip(offers, models, strict=True), 1):
+        name = offer.provider + " " * (name_width - width_of(offer.provider))
+        if wide:
+            yield f"{number:>3}  {name}  {model}{' ' * (model_width - width_of(model))}  {offer.detail}", ""
+        else:
+            yield cut(f"{number:>3}  {offer.provider}  {model}", width, mark="…"), ""
+            yield from wrap(offer.detail, width, "dim", indent=5)
+
+
+SECONDS = 90.0
+"""Timeout of the first answer. A server may have to load the model first."""
+_LATER = "No model was chosen, and you won't be asked again. To choose one later, run `moot models choose`."
+
+
+async def choose(loaded: Loaded, output: Output, *, yes: bool = False) -> Loaded:
+    """Return the configuration with the chosen model; unchanged if the user decides later.
+
+    Nothing is written before the model has answered. `yes` chooses the first model without asking, and downloads it if needed.
+    Raise UsageError if there is no model; with `yes`, errors of the test call are passed on.
+    """
+    chooser = _Chooser(loaded.settings, await discover(loaded.settings, os.environ), output, downloads=yes)
+    if not yes:
+        return configured(output) if await chooser.ask() else loaded
+    if not chooser.found.offers:
+        raise UsageError("No model is available.", fix="Set a provider's API key, or models.main in the configuration.")
+    await chooser.take(chooser.found.offers[0])
+    return configured(output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chooser:
+    """The question and its state."""
+
+    settings: Settings
+    found: Discovery
+    output: Output
+    downloads: bool
+
+    async def ask(self) -> bool:
+        """Ask until a model has answered. Return False if the user decides later."""
+        self._say(render(self.found, self._width))
+        while True:
+            typed = await ask_hidden("> ", self.output)
+            if typed is None or typed.lower() == "s":
+                self._later()
+                return False
+            try:
+                offer = await self._parse(typed)
+                if offer is not None:
+                    await self.take(offer)
+                    return True
+            except MootError as error:
+                self._tell(f"moot: {error.message}", "red")
+                if error.fix:
+                    self._say(wrap(error.fix, self._width, "", indent=2))
+            self.output.say("Type another number or key, or s to skip:")
+
+    async def take(self, offer: Offer) -> None:
+        """Try the model and write it to the configuration. Raise MootError, and write nothing, if it fails."""
+        settings = offer.apply(self.settings)
+        await self._download(offer, settings)
+        self._tell(f"Testing {offer.id if offer.model else offer.provider} …", "dim")
+        answered = await _try(settings, offer)
+        file = self.settings.home / FILE
+        set_values(file, {**offer.values, "models.main": str(answered.choice.model.id)}, os.environ)
+        skip_file(self.settings).unlink(missing_ok=True)
+        self._tell(f"{answered.choice.model.id} answered in {answered.seconds:.1f} s. It is your main model now.", "green")
+        self._tell(f"Saved as models.main in {file}.", "dim")
+        if answered.choice.model.note:
+            self._tell(f"Note: {answered.choice.model.note}", "yellow")
+        if f"providers.{offer.provider}.api_key" in offer.values:
+            self._tell("Your key is saved in the same file, which only you can read.")
+
+    async def _download(self, offer: Offer, settings: Settings) -> None:
+        if offer.provider != "local":
+            return
+        providers = Providers(settings)
+        try:
+            await provide_weights(providers, offer.id, self.output, consent=self.downloads)
+        finally:
+            await providers.close()
+
+    async def _parse(self, typed: str) -> Offer | None:
+        """Return the offer for a typed number or API key. Print a message and return None for anything else."""
+        offers = self.found.offers
+        if re.fullmatch(r"[0-9]{0,3}", typed):
+            if number := parse_number(typed or "1", len(offers)):
+                return offers[number - 1]
+            self.output.say(f"{typed} is not on the list." if typed else "There is no model to choose. Paste an API key.", "yellow")
+            return None
+        if is_key(typed):
+            return await self._with_key(typed)
+        self.output.say("That is neither a number on the list nor an API key.", "yellow")
+        return None
+
+    async def _with_key(self, key: str) -> Offer | None:
+        self.output.hide((*self.output.secrets, key))
+        providers = Providers(self.settings)  # only for their facts; no provider is created
+        name = vendor_of(key, providers) or await self._ask_vendor()
+        if not name:
+            return None
+        entry = replace(self.settings.providers.get(name) or ProviderSettings(name), api_key=key)
+        facts = providers.facts(name)
+        values = {f"providers.{name}.api_key": key}
+        return Offer(name, default_model(facts, entry), "pasted", entry, values)
+
+    async def _ask_vendor(self) -> str:
+        """Return the provider that a key belongs to; empty if the user doesn't say."""
+        names = sorted(KEY_VARIABLES)
+        self._tell("Which provider is this key for?")
+        self._say(number_names(names, self._width))
+        typed = await ask_hidden("Number or name> ", self.output)
+        if typed in names:
+            return typed
+        if typed and (number := parse_number(typed, len(names))):
+            return names[number - 1]
+        self.output.say("Unknown provider. The key was not saved.", "yellow")
+        return ""
+
+    def _later(self) -> None:
+        file = skip_file(self.settings)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        self._tell(_LATER, "dim")
+
+    @property
+    def _width(self) -> int:
+        return shutil.get_terminal_size().columns
+
+    def _tell(self, text: str, style: str = "") -> None:
+        self._say(wrap(text, self._width - 1, style))
+
+    def _say(self, lines: Sequence[Line]) -> None:
+        for text, style in lines:
+            self.output.say(text, style)
+
+
+async def _try(settings: Settings, offer: Offer) -> TestAnswer:
+    """Return the model's answer. Raise ProviderError if it fails or takes too long."""
+    try:
+        with anyio.fail_after(SECONDS):
+            return await ask_model(settings, offer.id)
+    except TimeoutError as error:
+        message = f"{offer.id} did not answer within {SECONDS:.0f} seconds."
+        raise ProviderError(message, fix="Try again, or choose another model.", kind="transport", retryable=True) from error

@@ -1,0 +1,151 @@
+"""Cache of parsed and validated configurations, because parsing YAML and validating take longer than a short command.
+
+Entries are found by a hash of everything they depend on, so a stale entry is never used. If the file is damaged or can't be written,
+loading is only slower. The cache contains no values except defaults and numbers. Texts are stored as positions in the configuration file,
+so that secrets are not copied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, cast
+
+from moot import __version__
+from moot.config.secrets import is_secret
+from moot.config.tree import Node, Place, scalar
+from moot.types.canonical import Json, JsonObject, dumps, loads
+
+CHECKED = 4
+"""Number of validated configurations to keep, for environments that alternate."""
+
+_SAME = 0
+"""Represents a text that is in the tree at the same path."""
+
+
+class Memory:
+    """The cache of one home. Nothing is written if the home does not exist yet."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "state" / "config.json"
+        self._cache: dict[str, Any] = _load(self._path) or {"salt": secrets.token_hex(16), "tree": None, "checked": []}
+
+    def tree(self, text: str, place: Place, parse: Callable[[], Node]) -> Node:
+        """Return the parsed file, using `parse` if it is not cached."""
+        key = self._hash(f"{place.source}\0{text}".encode())
+        cached = self._cache["tree"]
+        if cached and cached[0] == key:
+            return _unpacked(cached[1], text.split("\n"), place)
+        node = parse()
+        with contextlib.suppress(_NotCacheable):
+            self._cache["tree"] = [key, _packed(node, text.split("\n"), ())]
+            self._save()
+        return node
+
+    def checked(self, values: Json, check: Callable[[], JsonObject]) -> JsonObject:
+        """Return the validated values, using `check` if they are not cached."""
+        key = self._hash(_code() + dumps(values))
+        for cached in self._cache["checked"]:
+            if cached[0] == key:
+                return cast("JsonObject", _filled(cached[1], values))
+        result = check()
+        with contextlib.suppress(_NotCacheable):
+            self._cache["checked"] = [[key, _emptied(result, values)], *self._cache["checked"]][:CHECKED]
+            self._save()
+        return result
+
+    def _hash(self, data: bytes) -> str:
+        # salted: the unsalted hash of a short secret could be guessed
+        return blake2b(data, key=bytes.fromhex(self._cache["salt"]), digest_size=20).hexdigest()
+
+    def _save(self) -> None:
+        data = dumps(self._cache)
+        new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):  # no home yet, a full disk: the next process parses and validates again
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(f"{_checksum(data)}\n".encode() + data)
+            new.replace(self._path)
+
+
+class _NotCacheable(Exception):
+    """A secret would have to be written to the cache."""
+
+
+def _load(path: Path) -> dict[str, Any] | None:
+    """Return the cache file's content, or None if it is missing or damaged."""
+    try:
+        checksum, _, data = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return cast("dict[str, Any]", loads(data)) if checksum.decode("ascii", "replace") == _checksum(data) else None
+
+
+def _checksum(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def _code() -> bytes:
+    """Return a key that changes with the code of this room, which includes the schema and the validation."""
+    times = [file.stat().st_mtime_ns for file in sorted(Path(__file__).parent.glob("*.py"))]
+    return f"{__version__} {times}\0".encode()
+
+
+def _packed(node: Node, lines: list[str], path: tuple[str | int, ...]) -> Json:
+    """Return the tree with texts replaced by their positions. Raise _NotCacheable if a secret's value differs from its spelling."""
+    at: list[Json] = [node.place.line, node.place.column]
+    if isinstance(node.value, dict):
+        named = {key: child.named or child.place for key, child in node.value.items()}
+        return [*at, {key: [named[key].line, named[key].column, _packed(child, lines, (*path, key))] for key, child in node.value.items()}]
+    if isinstance(node.value, list):
+        return [*at, [_packed(child, lines, (*path, number)) for number, child in enumerate(node.value)]]
+    line = lines[node.place.line - 1] if node.place.line <= len(lines) else ""
+    for start in (node.place.column - 1, node.place.column):  # the second after a quote
+        if line[start : start + len(node.text)] == node.text:
+            return [*at, node.plain, start, len(node.text)]
+    if is_secret(path) or "://" in node.text:
+        raise _NotCacheable
+    return [*at, node.plain, node.text]
+
+
+def _unpacked(packed: Any, lines: list[str], top: Place) -> Node:
+    place = Place(top.layer, top.source, packed[0], packed[1])
+    value: Any = packed[2]
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value)
+        named = {key: Place(top.layer, top.source, item[0], item[1]) for key, item in items.items()}
+        return Node({key: replace(_unpacked(item[2], lines, top), named=named[key]) for key, item in items.items()}, place)
+    if isinstance(value, list):
+        return Node([_unpacked(child, lines, top) for child in cast("list[Any]", value)], place)
+    text = str(packed[3] if len(packed) == 4 else lines[place.line - 1][packed[3] : packed[3] + packed[4]])
+    return Node(scalar(text) if value else text, place, text, bool(value))
+
+
+def _emptied(result: Json, values: Json) -> Json:
+    """Return the result without texts that are in the values too. Every other value is wrapped in a list."""
+    if isinstance(result, dict):
+        known = values if isinstance(values, dict) else {}
+        return {key: _emptied(item, known.get(key)) for key, item in result.items()}
+    if isinstance(result, list) and isinstance(values, list) and len(result) == len(values):
+        return {"": [_emptied(item, value) for item, value in zip(result, values, strict=True)]}
+    if isinstance(result, str) and values is not None:
+        if result != values:  # a number used as text, such as a key made of digits
+            raise _NotCacheable
+        return _SAME
+    return [result]
+
+
+def _filled(emptied: Any, values: Json) -> Json:
+    if emptied == _SAME:
+        return values
+    if isinstance(emptied, list):
+        return cast("list[Json]", emptied)[0]
+    items = cast("dict[str, Any]", emptied)
+    if isinstance(values, list) and set(items) == {""}:
+        return [_filled(item, value) for item, value in zip(items[""], values, strict=True)]
+    known = values if isinstance(values, dict) else {}
+    return {key: _filled(item, known.get(key)) for key, item in items.items()}

@@ -1,0 +1,149 @@
+"""Changes of values and rules in a configuration file. Comments, order and quoting are kept; the file is written atomically."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+from moot.config.document import parse
+from moot.config.home import lock_file, read_text, write_atomically
+from moot.config.tree import Place, interpolate
+from moot.config.validation import validate
+from moot.errors import ConfigError
+from moot.types.canonical import Json
+
+__all__ = ["add_rules", "with_rules", "without_rule"]
+
+
+def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> None:
+    """Set one value, as `set_values` does."""
+    set_values(path, {key: value}, environ)
+
+
+def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> None:
+    """Set each value at its dotted key, all or none. Create the file if needed. Raise ConfigError.
+
+    The result is validated before it is written, and concurrent changes by other processes are kept.
+    """
+    with lock_file(path):
+        write_atomically(path, _with_values(path, values, environ))
+
+
+def _with_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> bytes:
+    text = read_text(path)
+    parse(text, Place("user", str(path)))  # rejects what the round trip would accept: tags, duplicate keys, alias bombs
+    yaml = round_trip(text)
+    root = cast("CommentedMap | None", yaml.load(text))
+    root = CommentedMap() if root is None else root
+    for key, value in values.items():
+        _put(root, key, value)
+    buffer = io.StringIO()
+    yaml.dump(root, buffer)
+    changed = buffer.getvalue()
+    check_text(changed, path, environ)
+    return changed.encode()
+
+
+def _put(root: CommentedMap, key: str, value: Json) -> None:
+    level: Any = root
+    *above, last = key.split(".")
+    for step in above:
+        if not isinstance(level.get(step), dict):
+            level[step] = CommentedMap()
+        level = level[step]
+    if last in level or len(level) == 0 or level is root:
+        level[last] = value
+    else:  # not after the last key, which holds the comments before the next section
+        level.insert(len(level) - 1, last, value)
+
+
+def check_text(text: str, path: Path, environ: Mapping[str, str]) -> None:
+    """Raise ConfigError, with line and column, if the text is not a valid configuration."""
+    validate(interpolate(parse(text, Place("user", str(path))), environ))
+
+
+def round_trip(text: str) -> Any:
+    """Return a reader and writer that keeps comments, quotes and the indentation of the text."""
+    yaml = cast("Any", YAML(typ="rt"))
+    yaml.preserve_quotes = True
+    yaml.width = 1_000_000
+    item = re.search(r"^( *)[^\s#-][^\n]*:[ \t]*\n(?:[ \t]*(?:#[^\n]*)?\n)*( *)- ", text, re.MULTILINE)
+    indented = item is not None and len(item[2]) > len(item[1])
+    below = re.search(r"^[^\s#-][^\n]*:[ \t]*\n( +)[^\s#-]", text, re.MULTILINE)
+    width = len(below[1]) if below else 2
+    yaml.indent(mapping=width, sequence=width + 2 if indented else width, offset=width if indented else 0)
+    return yaml
+
+
+def add_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str]) -> None:
+    """Add rules to the file, keeping concurrent changes by other processes. Raise ConfigError."""
+    with lock_file(path):
+        write_atomically(path, with_rules(path, rules, environ))
+
+
+def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, str]) -> bytes:
+    """Return the file's bytes with these rules appended, validated. Existing rules are not repeated. Raise ConfigError."""
+    yaml, root, comments = _load(path)
+    permissions = root.get("permissions")
+    if not isinstance(permissions, dict):
+        permissions = root["permissions"] = CommentedMap()
+    existing = cast("Any", permissions).get("rules")
+    if not isinstance(existing, list):
+        existing = CommentedSeq()
+        _put_before_last(permissions, "rules", existing)
+    for rule in rules:
+        if any("${" in value for value in rule.values()):
+            raise ConfigError(
+                "a rule can't be added if it contains '${', which starts a variable reference",
+                file=str(path),
+                fix=f"Add the rule to {path} by hand, with $${{ for ${{.",
+            )
+        if not any(_same(item, rule) for item in cast("list[Any]", existing)):
+            item: Any = CommentedMap(rule)
+            item.fa.set_flow_style()
+            # not after the last item, which holds the comments before the next section
+            cast("Any", existing).insert(max(len(cast("list[Any]", existing)) - 1, 0), item)
+    return _checked(yaml, root, comments, path, environ)
+
+
+def without_rule(path: Path, at: int, environ: Mapping[str, str]) -> bytes:
+    """Return the file's bytes without the rule at index `at`, validated. Raise ConfigError."""
+    yaml, root, comments = _load(path)
+    del root["permissions"]["rules"][at]
+    return _checked(yaml, root, comments, path, environ)
+
+
+def _load(path: Path) -> tuple[Any, Any, str]:
+    """Return the reader, the tree, and the text of a file that contains only comments, which a tree can't hold."""
+    text = read_text(path)
+    parse(text, Place("user", str(path)))  # rejects what the round trip would accept: tags, duplicate keys, alias bombs
+    yaml = round_trip(text)
+    root = yaml.load(text)
+    if root is not None:
+        return yaml, root, ""
+    return yaml, CommentedMap(), f"{text.rstrip()}\n" if text.strip() else ""
+
+
+def _same(item: Any, rule: dict[str, str]) -> bool:
+    return isinstance(item, dict) and cast("dict[str, Any]", item) == rule
+
+
+def _put_before_last(mapping: Any, key: str, value: Any) -> None:
+    if key in mapping or len(mapping) == 0:
+        mapping[key] = value
+    else:
+        mapping.insert(len(mapping) - 1, key, value)
+
+
+def _checked(yaml: Any, root: Any, comments: str, path: Path, environ: Mapping[str, str]) -> bytes:
+    buffer = io.StringIO()
+    yaml.dump(root, buffer)
+    changed = comments + buffer.getvalue()
+    validate(interpolate(parse(changed, Place("user", str(path))), environ))
+    return changed.encode()

@@ -1,0 +1,1 @@
+"""Streams, session files and captures of outside agents."""

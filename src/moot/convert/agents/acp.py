@@ -1,0 +1,375 @@
+"""The Agent Client Protocol (version 1, https://agentclientprotocol.com) to chunks: the agent's lines, with moot's lines as context.
+
+Only what comes between our `session/prompt` and its response is the answer, because an agent that loads a session replays it. In a
+capture of an agent's stdout, which has none of our lines, everything counts as the answer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moot.convert.agents import acp_calls
+from moot.convert.agents.acp_calls import (
+    REASONS,
+    Call,
+    agent_of,
+    attachment,
+    chunk_usage,
+    cost_of,
+    id_of,
+    message_of,
+    model_of,
+    parent_of,
+    plan_of,
+    session_tokens,
+    tool_name,
+    usage_of,
+)
+from moot.convert.vendor import as_list, as_object, as_text, count, failure
+from moot.convert.writer import Parts, Writer, begin
+from moot.types.canonical import JsonObject
+from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, message_metadata
+from moot.types.event import Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+from moot.types.usage import Usage
+
+AUTH_REQUIRED = -32000
+"""The protocol's error code for an agent that requires a login."""
+
+
+class State(NamedTuple):
+    parts: Parts
+    spoken: bool = False
+    """A line sent by moot was seen."""
+    live: bool = False
+    """The prompt was sent: what follows is the answer."""
+    prompt: str = ""
+    """The id of our prompt request."""
+    session: str = ""
+    loaded: bool = False
+    """The session is older than this exchange."""
+    facts: JsonObject | None = None
+    """Agent, version, model, mode."""
+    message: str = ""
+    """The origin of the open text: the agent's id of the message, and the call of the sub-agent that wrote it."""
+    calls: tuple[Call, ...] = ()
+    asked: tuple[tuple[str, str, str], ...] = ()
+    """Unanswered requests of the agent: id, method, and subject (our id of a call, a terminal)."""
+    refusals: tuple[str, ...] = ()
+    """`<id>/<option>` of every option that refuses a permission request."""
+    streams: tuple[tuple[str, str], ...] = ()
+    """Outputs of our terminals as last reported to the agent."""
+    step: bool = False
+    answered: bool = False
+    """A call of this step has its output: the agent's next text comes from another model call."""
+    stop: str = ""
+    usage: JsonObject | None = None
+    calls_usage: JsonObject | None = None
+    """Sum over single model calls, for agents that report no total."""
+    before: JsonObject | None = None
+    """Tokens of the session before the prompt, for agents that count by session."""
+    cost: int | None = None
+    cost_before: int | None = None
+    context: float = -1.0
+    error: JsonObject | None = None
+    noise: int = 0
+    """Number of lines that are not messages."""
+
+
+class Acp:
+    """The translator; it also reads the lines that moot sends."""
+
+    name = "acp"
+    version = 1
+
+    def open(self, options: ExchangeOptions) -> State:
+        return State(begin(options))
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        message = message_of(raw)
+        if message is None:
+            return (state._replace(noise=state.noise + 1) if raw.strip() else state), ()
+        turn = _Turn(state)
+        turn.hear(message)
+        return turn.end()
+
+    def said(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        message = message_of(raw)
+        if message is None:
+            return state, ()
+        turn = _Turn(state._replace(spoken=True))
+        turn.say(message)
+        return turn.end()
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        turn = _Turn(state)
+        turn.finish(ended)
+        error = Failure.from_json(state.error) if state.error is not None else None
+        if error is None and not state.stop and ended != "cancelled":
+            error = Failure("the agent ended before its answer was whole", "cut")
+        metadata: JsonObject = dict(state.facts or {})
+        if state.session:
+            metadata["session"] = state.session
+        if state.noise:
+            metadata["noise_lines"] = state.noise
+        reason = "error" if error is not None else REASONS.get(state.stop, "other")
+        return tuple(turn.writer.chunks), Ending(reason, state.stop or None, _spent(state), _paid(state), error, metadata)
+
+
+def call_of(state: State, vendor_id: str) -> Call | None:
+    """Return the newest call with that id of the agent's."""
+    return next((call for call in reversed(state.calls) if call.vendor_id == vendor_id), None)
+
+
+def _spent(state: State) -> Usage:
+    spent = Usage.from_json(state.usage or state.calls_usage or {})
+    if state.before is None or spent.input is None:
+        return spent
+    before = Usage.from_json(state.before)
+    return Usage(max(spent.input - (before.input or 0), 0), max((spent.output or 0) - (before.output or 0), 0))
+
+
+def _paid(state: State) -> int | None:
+    """Return the exchange's cost. Agents report the session's sum, and a loaded session's earlier cost is known only if reported."""
+    if state.cost is None or (state.loaded and state.cost_before is None):
+        return None
+    return max(state.cost - (state.cost_before or 0), 0)
+
+
+class _Turn:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.writer = Writer(state.parts)
+
+    def end(self) -> tuple[State, tuple[Chunk, ...]]:
+        return self._state._replace(parts=self.writer.parts), tuple(self.writer.chunks)
+
+    # ── our own lines ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def say(self, message: JsonObject) -> None:
+        params, id = as_object(message.get("params")), id_of(message)
+        match message.get("method"):
+            case "session/prompt":
+                self.finish("eof")
+                self._state = self._state._replace(live=True, prompt=id, session=as_text(params.get("sessionId")), stop="", error=None)
+            case "session/load" | "session/resume":
+                self._state = self._state._replace(live=False, loaded=True)
+            case None:
+                self._answer(id, as_object(message.get("result")))
+            case _:
+                pass
+
+    def _answer(self, id: str, result: JsonObject) -> None:
+        """Handle our response to a request of the agent."""
+        request = next((request for request in self._state.asked if request[0] == id), None)
+        if request is None:
+            return
+        _, method, about = request
+        option = as_text(as_object(result.get("outcome")).get("optionId"))
+        refused = f"{id}/{option}" in self._state.refusals
+        self._state = self._state._replace(
+            asked=tuple(other for other in self._state.asked if other is not request),
+            refusals=tuple(refusal for refusal in self._state.refusals if not refusal.startswith(f"{id}/")),
+        )
+        if method == "terminal/output":
+            others = tuple(stream for stream in self._state.streams if stream[0] != about)
+            self._state = self._state._replace(streams=(*others, (about, as_text(result.get("output")))))
+        elif method == "session/request_permission" and refused:
+            # gemini and qwen send nothing more about a refused call
+            call = next((call for call in self._state.calls if call.id == about and not call.settled), None)
+            if call is not None:
+                self._put(call, *acp_calls.deny(call))
+
+    # ── the agent's lines ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def hear(self, message: JsonObject) -> None:
+        method, params = message.get("method"), as_object(message.get("params"))
+        if method is None:
+            self._result(id_of(message), message)
+        elif method == "session/update":
+            self._update(as_text(params.get("sessionId")), as_object(params.get("update")))
+        elif "id" in message:
+            self._request(id_of(message), as_text(method), params)
+
+    def _result(self, id: str, message: JsonObject) -> None:
+        result, error, state = as_object(message.get("result")), message.get("error"), self._state
+        if "protocolVersion" in result:
+            self._know(agent_of(result))
+        if "sessionId" in result or "modes" in result or "configOptions" in result:
+            session = as_text(result.get("sessionId")) or state.session
+            mode = as_text(as_object(result.get("modes")).get("currentModeId"))
+            self._state = state._replace(session=session)
+            self._know({name: value for name, value in (("model", model_of(result)), ("mode", mode)) if value})
+        ours = state.live and id == state.prompt if state.spoken else "stopReason" in result
+        if not ours:
+            return
+        if error is not None:
+            failed = failure(error)
+            kind = "auth" if as_object(error).get("code") == AUTH_REQUIRED else failed.kind
+            self._state = self._state._replace(error=Failure(failed.message, kind, failed.retryable, failed.retry_after).to_json())
+            return
+        self._state = self._state._replace(stop=as_text(result.get("stopReason")) or "end_turn")
+        if usage := usage_of(result).to_json():
+            known = Usage.from_json(self._state.usage or {}) if self._state.before is None else Usage()
+            self._state = self._state._replace(usage=(known + Usage.from_json(usage)).to_json())
+
+    def _know(self, facts: JsonObject) -> None:
+        self._state = self._state._replace(facts={**(self._state.facts or {}), **facts})
+
+    def _request(self, id: str, method: str, params: JsonObject) -> None:
+        about = as_text(params.get("terminalId"))
+        if method == "session/request_permission" and self._is_ours(as_text(params.get("sessionId"))):
+            request = as_object(params.get("toolCall"))
+            call = self._call(request, new=False)
+            # the user is asked about the input as it is known at this point
+            call = self._put(call, *acp_calls.show(call)) if not call.settled else call
+            about = call.id
+            refuse = [as_text(option.get("optionId")) for option in map(as_object, as_list(params.get("options"))) if _refuses(option)]
+            self._state = self._state._replace(refusals=(*self._state.refusals, *(f"{id}/{option}" for option in refuse)))
+        self._state = self._state._replace(asked=(*self._state.asked, (id, method, about)))
+
+    def _is_ours(self, session: str) -> bool:
+        """Return True if updates of that session belong to the answer."""
+        if not self._state.spoken:
+            return True
+        return self._state.live and (not self._state.session or session == self._state.session)
+
+    def _update(self, session: str, update: JsonObject) -> None:
+        kind = update.get("sessionUpdate")
+        if kind == "usage_update":
+            self._usage(update)
+        if not self._is_ours(session):
+            return
+        match kind:
+            case "agent_message_chunk":
+                self._append_text("text", update)
+            case "agent_thought_chunk":
+                self._append_text("reasoning", update)
+            case "tool_call" | "tool_call_update":
+                self._called(update, new=kind == "tool_call")
+            case "plan":
+                self._in_step()
+                self.writer.chunks.append(data("plan", plan_of(update), id="plan"))
+            case "current_mode_update":
+                self._mode(as_text(update.get("currentModeId")))
+            case _:
+                pass  # commands, options, titles, echoes of our prompt, and future kinds
+
+    def _usage(self, update: JsonObject) -> None:
+        state, cost, tokens = self._state, cost_of(update), session_tokens(update)
+        if cost is not None:
+            state = state._replace(cost=cost) if state.live or not state.spoken else state._replace(cost_before=cost)
+        if tokens is not None and not state.stop and (state.before is None or not state.live):
+            state = state._replace(before=tokens.to_json())
+        self._state = state
+        used, size = count(update.get("used")), count(update.get("size"))
+        if used is not None and size and (state.live or not state.spoken):
+            context = round(min(used / size, 1.0), 4)
+            if context != state.context:
+                self._state = state._replace(context=context)
+                self.writer.chunks.append(message_metadata({"context_usage": context}))
+
+    def _mode(self, mode: str) -> None:
+        if mode and mode != (self._state.facts or {}).get("mode"):
+            self._know({"mode": mode})
+            self.writer.chunks.append(data("note", {"text": f"The agent is now in its mode {mode!r}."}, id=f"mode:{mode}"))
+
+    # ── parts of the answer ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _in_step(self) -> None:
+        """Start a step if none is open, or if all calls of the open one have outputs: the model was called again."""
+        state = self._state
+        if state.step and (not state.answered or any(not call.settled for call in state.calls)):
+            return
+        self.writer.end()
+        self.writer.chunks += [FINISH_STEP, START_STEP] if state.step else [START_STEP]
+        self._state = state._replace(step=True, answered=False, message="")
+
+    def _append_text(self, kind: str, update: JsonObject) -> None:
+        usage = chunk_usage(update)
+        if usage is not None:
+            self._state = self._state._replace(calls_usage=(Usage.from_json(self._state.calls_usage or {}) + usage).to_json())
+        content, parent = as_object(update.get("content")), parent_of(update)
+        text = as_text(content.get("text")) if content.get("type") == "text" else ""
+        piece = attachment(content)
+        if not text and piece is None:
+            return
+        self._in_step()
+        of = f"{as_text(update.get('messageId'))}/{parent}" if parent else as_text(update.get("messageId"))
+        if of != self._state.message:
+            self.writer.end()
+            self._state = self._state._replace(message=of)
+        if piece is not None:
+            self.writer.end()
+            self.writer.chunks.append({**piece, "sourceId": self.writer.part_id()} if "sourceId" in piece else piece)
+            return
+        metadata: JsonObject | None = {"acp": {"parent": self._id_of(parent)}} if parent else None
+        self.writer.say("text" if kind == "text" else "reasoning", text, metadata)
+
+    def _called(self, update: JsonObject, *, new: bool) -> None:
+        known = call_of(self._state, as_text(update.get("toolCallId")))
+        if known is not None and known.settled and not new:
+            return  # an update after the call's end
+        call = self._call(update, new=new)
+        self._put(call, *acp_calls.advance(call, dict(self._state.streams)))
+
+    def _call(self, update: JsonObject, *, new: bool) -> Call:
+        """Return the call that a message is about, updated; create it if unknown: agents differ in what mentions a call first."""
+        vendor_id = as_text(update.get("toolCallId"))
+        known = call_of(self._state, vendor_id)
+        if known is not None and not (new and known.settled):
+            return known if known.settled else self._put(known, acp_calls.merge_update(known, update))
+        self._in_step()
+        self.writer.end()
+        name = tool_name(update, as_text((self._state.facts or {}).get("agent")))
+        parent = parent_of(update)
+        call = Call(self._new_id(vendor_id), vendor_id, name, parent=self._id_of(parent) if parent else "")
+        call = acp_calls.merge_update(call, update)
+        self.writer.chunks.append(acp_calls.begin(call))
+        self._state = self._state._replace(calls=(*self._state.calls, call))
+        return call
+
+    def _put(self, old: Call, new: Call, chunks: tuple[Chunk, ...] | Chunk = ()) -> Call:
+        self.writer.chunks += [chunks] if isinstance(chunks, dict) else chunks
+        self._state = self._state._replace(
+            calls=tuple(new if call.id == old.id else call for call in self._state.calls),
+            answered=self._state.answered or new.settled,
+        )
+        return new
+
+    def _id_of(self, vendor_id: str) -> str:
+        call = call_of(self._state, vendor_id)
+        return call.id if call is not None else vendor_id
+
+    def _new_id(self, vendor_id: str) -> str:
+        """Return the agent's own id if the message does not have it yet."""
+        parts, number = self._state.parts, len(self._state.calls)
+        used = {*parts.used, *(call.id for call in self._state.calls)}
+        id = vendor_id or f"call_{parts.prefix}_{number}"
+        while id in used:
+            id = f"{vendor_id}#{parts.step}.{number}"
+            number += 1
+        return id
+
+    def finish(self, ended: Ended) -> None:
+        """Close everything that is open. claude and codex leave cancelled calls without an end."""
+        self.writer.end()
+        stopped = ended == "cancelled" or self._state.stop == "cancelled"
+        why = "cancelled before it ended" if stopped else "the agent ended before the call did"
+        if self._state.stop and not stopped:
+            why = "the agent ended its answer without saying what came of this call"
+        for call in self._state.calls:
+            if not call.settled:
+                call = self._put(call, *acp_calls.show(call))
+                self._put(call, *acp_calls.settle(call, dict(self._state.streams), why))
+        self._close_step()
+
+    def _close_step(self) -> None:
+        if self._state.step:
+            self.writer.end()
+            self.writer.chunks.append(FINISH_STEP)
+            self._state = self._state._replace(step=False, message="")
+
+
+def _refuses(option: JsonObject) -> bool:
+    return as_text(option.get("kind")).startswith("reject")

@@ -1,0 +1,148 @@
+"""Captures with both directions of a connection: `acpx --format json`, and wire captures with lines `{dir, t, msg}`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from moot.convert.agents import acp
+from moot.convert.agents.acp import Acp
+from moot.convert.agents.acp_calls import id_of, message_of
+from moot.convert.agents.claude_code import ClaudeCode
+from moot.convert.agents.codex import CodexAppServer
+from moot.convert.vendor import as_object, as_text
+from moot.types.canonical import Json, JsonObject, dumps, loads_exact
+from moot.types.chunk import Chunk
+from moot.types.event import Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions
+from moot.types.provider import Translator
+
+Side = Literal["client", "agent"]
+
+_OF_AGENT = ("session/update", "session/request_permission", "fs/", "terminal/", "elicitation/", "mcp/connect", "mcp/disconnect")
+"""Prefixes of the methods that an agent calls; all other methods of the protocol are the client's."""
+_OF_CLIENT = ("initialize", "authenticate", "logout", "session/", "providers/", "nes/", "document/")
+_ANSWERS = frozenset({"outcome", "content", "terminalId", "output", "exitStatus", "exitCode", "signal", "action"})
+"""Fields that occur only in a client's responses."""
+
+PendingRequests = tuple[tuple[Side, str], ...]
+"""Requests without a response, by sender."""
+
+
+class AcpxState(NamedTuple):
+    acp: acp.State
+    asked: PendingRequests = ()
+
+
+class Acpx:
+    """The ACP translator for such captures."""
+
+    name = "acpx"
+    version = 1
+
+    def __init__(self) -> None:
+        self._acp = Acp()
+
+    def open(self, options: ExchangeOptions) -> AcpxState:
+        return AcpxState(self._acp.open(options))
+
+    def feed(self, state: AcpxState, raw: Raw) -> tuple[AcpxState, tuple[Chunk, ...]]:
+        side, pending = side_of(state.asked, message_of(raw) or {})
+        inner, chunks = (self._acp.said if side == "client" else self._acp.feed)(state.acp, raw)
+        return AcpxState(inner, pending), chunks
+
+    def close(self, state: AcpxState, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        return self._acp.close(state.acp, ended)
+
+
+def side_of(asked: PendingRequests, message: JsonObject) -> tuple[Side, PendingRequests]:
+    """Return the sender of a message, and the requests that then wait for a response.
+
+    Both sides number their requests from 0, so a response's id may be ambiguous. Then its fields decide.
+    """
+    id, method = id_of(message), message.get("method")
+    if method is not None:
+        side: Side = "agent" if _by_agent(as_text(method)) else "client"
+        return side, (*asked, (side, id)) if "id" in message else asked
+    askers = [side for side, other in asked if other == id]
+    side = "client" if (askers and "client" not in askers) or (len(askers) > 1 and _answers(message.get("result"))) else "agent"
+    asker: Side = "client" if side == "agent" else "agent"
+    at = next((at for at, other in enumerate(asked) if other == (asker, id)), None)
+    return side, asked if at is None else (*asked[:at], *asked[at + 1 :])
+
+
+def _answers(result: Json) -> bool:
+    """Return True if only a client sends such a result."""
+    return result in (None, {}) or bool(_ANSWERS & as_object(result).keys())
+
+
+def _by_agent(method: str) -> bool:
+    """Return True if the method is one that agents call; unknown methods count as the agent's."""
+    return method.startswith(_OF_AGENT) or not method.startswith(_OF_CLIENT)
+
+
+_OURS = frozenset({"out", "client->agent", "sent", "send", ">"})
+"""Names that captures use for the direction from moot to the agent."""
+
+
+def message_in(line: JsonObject) -> JsonObject | None:
+    """Return the message in a line of a wire capture, or None."""
+    message = line.get("msg")
+    return message if isinstance(message, dict) and isinstance(line.get("dir"), str) else None
+
+
+def is_outgoing(line: JsonObject) -> bool:
+    """Return True if moot sent the message."""
+    return line.get("dir") in _OURS
+
+
+class CaptureAdapter:
+    """Adapter of a translator to the lines of a wire capture; raw stays the line of the file."""
+
+    def __init__(self, inner: Translator[Any]) -> None:
+        self.name = f"{inner.name}-wire"
+        self.version = inner.version
+        self._inner = inner
+
+    def open(self, options: ExchangeOptions) -> Any:
+        return self._inner.open(options)
+
+    def feed(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
+        return self._inner.feed(state, _message(raw))
+
+    def said(self, state: Any, raw: Raw) -> tuple[Any, tuple[Chunk, ...]]:
+        """Implement `Hears`."""
+        translate = getattr(self._inner, "said", None)
+        return (state, ()) if translate is None else translate(state, _message(raw))
+
+    def close(self, state: Any, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        return self._inner.close(state, ended)
+
+
+class ClaudeWire(CaptureAdapter):
+    """A wire capture of Claude Code's stream JSON in both directions."""
+
+    def __init__(self) -> None:
+        super().__init__(ClaudeCode())
+
+
+class CodexWire(CaptureAdapter):
+    """A wire capture of the Codex app-server."""
+
+    def __init__(self) -> None:
+        super().__init__(CodexAppServer())
+
+
+class AcpWire(CaptureAdapter):
+    """A wire capture of the Agent Client Protocol."""
+
+    def __init__(self) -> None:
+        super().__init__(Acp())
+
+
+def _message(raw: Raw) -> Raw:
+    try:
+        line = loads_exact(raw.decode())
+    except (ValueError, RecursionError):
+        return raw  # the translator reports the problem
+    message = message_in(line) if isinstance(line, dict) else None
+    return raw if message is None else dumps(message) + b"\n"

@@ -1,0 +1,249 @@
+"""The lines of Claude Code's session files: one message per prompt, with the same parts that the stream translator produces.
+
+A model call spans several lines, one per block, each with the message's id and usage. A tool's output is a user line.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from moot.convert.agents.claude_calls import NAME, Call, note_of, output_of, plan_of
+from moot.convert.dialects.anthropic_stream import METADATA, REASONS, State, take, usage_of
+from moot.convert.fold import fold_parts
+from moot.convert.tool_parts import OUTPUTS
+from moot.convert.vendor import as_list, as_object, as_text
+from moot.convert.writer import Parts
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import data
+from moot.types.message import Part, text_part
+
+EXACTLY = "moot"
+"""A field of lines that moot writes, for facts about a part that Claude Code's own fields can't hold."""
+
+_PREFIX = "1.0"
+NO_OUTPUT = "the agent ended without an output of this call"
+_REFUSED = "The user doesn't want to "
+"""The beginning of the output of a call that the user denied, for lines without a field that says so."""
+_SYNTHETIC = "<synthetic>"
+"""The model name in lines that the program writes itself."""
+_MADE_BY: JsonObject = {METADATA: {"provider": NAME}}
+
+
+def user_parts(content: Json) -> tuple[Part, ...]:
+    """Return the user's parts from the content of a user line, without tool outputs."""
+    if isinstance(content, str):
+        return (text_part(content),) if content else ()
+    return tuple(part for block in as_list(content) if (part := part_of(as_object(block))) is not None)
+
+
+def part_of(block: JsonObject) -> Part | None:
+    """Return the part for a block of a user line, or None."""
+    kind = as_text(block.get("type"))
+    if kind == "text":
+        return text_part(as_text(block.get("text")))
+    if kind in ("image", "document"):
+        source = as_object(block.get("source"))
+        media_type = as_text(source.get("media_type")) or ("image/png" if kind == "image" else "application/pdf")
+        title: JsonObject = {"filename": block["title"]} if isinstance(block.get("title"), str) else {}
+        if encoded := as_text(source.get("data")):
+            if source.get("type") == "text":
+                encoded = base64.b64encode(encoded.encode("utf-8", "replace")).decode()
+            return {"type": "file", "mediaType": media_type, "url": f"data:{media_type};base64,{encoded}", **title}
+        if url := as_text(source.get("url")):
+            return {"type": "file", "mediaType": media_type, "url": url, **title}
+    if not kind or kind == "tool_result":
+        return None
+    return {"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": {METADATA: {"block": block}}}
+
+
+@dataclass(slots=True)
+class _Step:
+    id: str
+    model: str = ""
+    usage: JsonObject | None = None
+    reason: str = ""
+    begun: int = 0
+    until: int = 0
+    cost: int | None = None
+    at: str = ""
+    """The uuid of its newest line, after which the agent can continue."""
+
+
+class ClaudeMessage:
+    """An assistant's message, built line by line."""
+
+    __slots__ = ("_calls", "_next_id", "_parts", "_steps", "_used", "error", "last_at")
+
+    def __init__(self, at: int = 0) -> None:
+        self._parts: list[Part] = []
+        self._calls: dict[str, tuple[int, str]] = {}
+        """Tool calls without an output: vendor id → index of the part, our id."""
+        self._used = set[str]()
+        self._steps: list[_Step] = []
+        self._next_id = 0
+        self.error = ""
+        """The final error, in the program's own text."""
+        self.last_at = at
+        """The time of the newest line in ms; at first, of the prompt."""
+
+    def begins_step(self, line: JsonObject) -> bool:
+        """Return True if the line starts another model call."""
+        id = as_text(as_object(line.get("message")).get("id"))
+        return not self._steps or self._steps[-1].id != id
+
+    @property
+    def waits(self) -> bool:
+        """Return True if a call has no output yet."""
+        return bool(self._calls)
+
+    def said(self, line: JsonObject, at: int = 0) -> tuple[str, ...]:
+        """Add a line of the model and return the vendor's ids of its calls."""
+        message = as_object(line.get("message"))
+        if line.get("isApiErrorMessage") is True or line.get("is_api_error_message") is True:
+            self.error = "\n".join(as_text(as_object(block).get("text")) for block in as_list(message.get("content")))
+            self.last_at = at or self.last_at
+            return ()
+        if message.get("model") == _SYNTHETIC:
+            return ()
+        self.error = ""
+        if message:
+            self._step(message, line, at)
+        content = message.get("content")
+        whole: JsonObject = {"type": "text", "text": content}
+        blocks = [whole] if isinstance(content, str) else as_list(content)
+        started = len(self._parts)
+        calls = tuple(id for block in blocks if (id := self._block(as_object(block))))
+        if (part := as_object(as_object(line.get(EXACTLY)).get("part"))) and len(self._parts) <= started + 1:
+            self._parts[started:] = [part]
+        return calls
+
+    def _step(self, message: JsonObject, line: JsonObject, at: int) -> None:
+        id = as_text(message.get("id"))
+        step = next((step for step in reversed(self._steps) if step.id == id), None)
+        if step is None:
+            step = _Step(id, begun=self.last_at)
+            self._steps.append(step)
+            self._parts.append({"type": "step-start"})
+        step.model = as_text(message.get("model")) or step.model
+        step.usage = as_object(message.get("usage")) or step.usage  # every line has it, but only the last one is complete
+        step.reason = as_text(message.get("stop_reason")) or step.reason
+        step.until = self.last_at = at or self.last_at
+        step.at = as_text(line.get("uuid")) or step.at
+        cost = line.get("costUSD")
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e9:
+            step.cost = (step.cost or 0) + round(cost * 1e9)
+
+    def _block(self, block: JsonObject) -> str:
+        """Add a block; return the id if it is a call."""
+        kind = block.get("type")
+        if kind == "text" and not block.get("citations"):
+            if text := as_text(block.get("text")):
+                self._parts.append(text_part(text))
+                self._next_id += 1
+        elif kind == "thinking":
+            signature = as_text(block.get("signature"))
+            made_by: JsonObject = {METADATA: {"signature": signature, "provider": NAME}} if signature else _MADE_BY
+            part: Part = {"type": "reasoning", "id": f"{_PREFIX}.{self._next_id}", "text": as_text(block.get("thinking")), "state": "done"}
+            self._parts.append({**part, "providerMetadata": made_by})
+            self._next_id += 1
+        elif kind == "tool_use":
+            return self._call(block)
+        elif kind:
+            self._other(block)
+        return ""
+
+    def _call(self, block: JsonObject) -> str:
+        vendor_id, name = as_text(block.get("id")), as_text(block.get("name")) or "unknown"
+        id, number = vendor_id or f"call_{_PREFIX}_{len(self._used)}", len(self._used)
+        while id in self._used:
+            id, number = f"{vendor_id}#{len(self._steps)}.{number}", number + 1
+        self._used.add(id)
+        self._calls[vendor_id] = (len(self._parts), id)
+        arguments = block.get("input")
+        call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
+        call |= {"toolMetadata": {"vendorId": vendor_id}, "providerExecuted": True, "input": arguments if arguments is not None else {}}
+        self._parts.append(call)
+        if name == "TodoWrite" and (plan := plan_of(arguments)) is not None:
+            self._parts = list(fold_parts(self._parts, (data("plan", plan, id="plan"),)))
+        return vendor_id
+
+    def _other(self, block: JsonObject) -> None:
+        """Add a rare block, using the stream's own translator."""
+        state = State(Parts(_PREFIX, len(self._steps), tuple(self._used), self._next_id), NAME)
+        state, started = take(state, {"type": "content_block_start", "index": 0, "content_block": block})
+        state, ended = take(state, {"type": "content_block_stop", "index": 0})
+        self._parts = list(fold_parts(self._parts, (*started, *ended)))
+        self._used.update(state.parts.used)
+        self._next_id = state.parts.next
+
+    def output(self, block: JsonObject, line: JsonObject, at: int = 0) -> bool:
+        """Add the output of a call; return False if no call waits for it."""
+        known = self._calls.pop(as_text(block.get("tool_use_id")), None)
+        if known is None:
+            return False
+        place, id = known
+        call = Call(id, as_text(block.get("tool_use_id")))
+        beside: JsonObject = {"tool_use_result": line.get("toolUseResult", line.get("tool_use_result"))}
+        if _refused(block, line):
+            beside["tool_result_meta"] = [{"id": call.vendor_id, "non_execution_kind": "user-rejected"}]
+        chunk = output_of(call, block, beside)
+        exact = as_object(as_object(line.get(EXACTLY)).get(call.vendor_id))
+        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk) | exact
+        self.last_at = at or self.last_at
+        return True
+
+    def steered(self, id: str, parts: tuple[Part, ...]) -> None:
+        """Add a user message that arrived while the agent was working."""
+        self._parts.append({"type": "steering-message", "id": id, "parts": list(parts)})
+
+    def note(self, line: JsonObject) -> None:
+        """Add a note for an event that the user should see; ignore other events."""
+        if text := note_of(line):
+            self._parts = list(fold_parts(self._parts, (data("note", {"text": text}, id=f"{_PREFIX}.{line.get('subtype')}"),)))
+
+    def cost(self, amount: int) -> None:
+        """Add the cost of the newest model calls together, in nano-dollars."""
+        if self._steps:
+            self._steps[-1].cost = (self._steps[-1].cost or 0) + amount
+
+    def parts(self, *, over: bool) -> tuple[Part, ...]:
+        """Return the parts so far. `over` means that nothing more will come."""
+        parts: list[Part] = list(self._parts)
+        for place, _ in self._calls.values() if over else ():
+            parts[place] = {**parts[place], "state": "output-error", "errorText": NO_OUTPUT}
+        if self.error:
+            parts.append({"type": "data-note", "data": {"text": self.error}, "id": f"{_PREFIX}.error"})
+        return tuple(parts)
+
+    def metadata(self) -> JsonObject:
+        """Return the metadata, in the same form as for moot's own runs."""
+        last = self._steps[-1] if self._steps else _Step("")
+        facts: JsonObject = {"agent": NAME}
+        if last.model:
+            facts |= {"model": last.model, "provider": METADATA}
+        facts["finish_reason"] = "error" if self.error else REASONS.get(last.reason, "other") if last.reason else "other"
+        facts["steps"] = list(self._step_facts())
+        return facts
+
+    def _step_facts(self) -> Iterator[Json]:
+        for number, step in enumerate(self._steps, 1):
+            facts: JsonObject = {"step": number, "model": step.model}
+            facts |= {"finish_reason": REASONS.get(step.reason, "other") if step.reason else "other"}
+            facts |= {"usage": usage_of(step.usage or {}).to_json(), "cost": step.cost}
+            if step.until > step.begun > 0:
+                facts["ms"] = step.until - step.begun
+            if step.id:
+                facts["response_id"] = step.id  # copies of a session share this id, so that the cost counts once
+            if step.at:
+                facts["session_at"] = step.at
+            yield facts
+
+
+def _refused(block: JsonObject, line: JsonObject) -> bool:
+    """Return True if the user denied the call."""
+    if as_object(line.get("permissionDecision")).get("source") == "user_reject" or line.get("toolDenialKind") == "user-rejected":
+        return True
+    text = block.get("content")
+    return block.get("is_error") is True and isinstance(text, str) and text.startswith(_REFUSED) and "rejected" in text[:160]

@@ -1,0 +1,437 @@
+"""Lines of the Codex app-server (JSON-RPC) to chunks.
+
+A model call appears as items (reasoning, texts, calls) and ends with its token usage (`thread/tokenUsage/updated`) once its calls are
+done; that is a step. Items of another thread than the one started belong to a sub-agent. Responses to our requests and messages about
+accounts, limits and status produce no chunk. A resumed session first reports its earlier usage.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moot.convert.agents.codex_calls import Call, failure_of, input_of, is_call, mark_own, note_of, output_of, plan_of, usage_of
+from moot.convert.vendor import as_list, as_object, as_text
+from moot.convert.vendor import count as number_of
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, tool_error, tool_input_error, tool_output
+from moot.types.event import Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+from moot.types.usage import Usage
+
+_NOTHING: JsonObject = {}
+_TALK = {"agentMessage": "text", "plan": "text", "reasoning": "reasoning"}
+_DELTAS = {
+    "item/agentMessage/delta": ("agentMessage", ""),
+    "item/plan/delta": ("plan", ""),
+    "item/reasoning/summaryTextDelta": ("reasoning", "summary"),
+    "item/reasoning/textDelta": ("reasoning", "content"),
+}
+_SHOWN = 16_384
+"""Maximum number of characters of a command's output shown while it runs."""
+_EACH = 4_096
+"""Up to this much output every piece is shown, beyond it only each doubling, so that a flood does not fill the log twice."""
+
+
+class Part(NamedTuple):
+    """An open text or reasoning part; it is not started until it has content."""
+
+    item: str
+    kind: str
+    id: str
+    source: str = ""
+    """For reasoning: summary or content, whichever came first. The other repeats it in different words."""
+    piece: int = 0
+    said: int = 0
+
+
+class State(NamedTuple):
+    prefix: str
+    used: tuple[str, ...] = ()
+    """Ids of calls in the message."""
+    made: int = 0
+    """Number of part ids assigned."""
+    thread: str = ""
+    turn: str = ""
+    inner: tuple[str, ...] = ()
+    """Threads of sub-agents, in order of appearance."""
+    inner_turns: tuple[str, ...] = ()
+    """Turns of sub-agents that started here. Earlier usage of a resumed sub-agent is not counted."""
+    step: bool = False
+    counted: bool = False
+    """The model call has reported its tokens: the step ends with the last of its calls."""
+    parts: tuple[Part, ...] = ()
+    calls: tuple[Call, ...] = ()
+    """Tool calls without an output."""
+    turns: int = 0
+    """Number of turns that ended."""
+    reason: str = ""
+    error: JsonObject | None = None
+    usage: JsonObject = _NOTHING
+    facts: JsonObject = _NOTHING
+    lost: int = 0
+
+
+class Line:
+    """Handler of one line: updates `state` and collects `chunks`."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.chunks: list[Chunk] = []
+
+    def take(self, message: JsonObject) -> None:
+        """Handle a message of the app-server."""
+        method, params = as_text(message.get("method")), as_object(message.get("params"))
+        if not method:
+            self._response(as_object(message.get("result")))
+        elif method in _DELTAS:
+            self._delta(params, *_DELTAS[method])
+        elif method.startswith("item/"):
+            self._of_item(method, params)
+        else:
+            self._of_turn(method, params)
+
+    def _of_item(self, method: str, params: JsonObject) -> None:
+        if method in ("item/started", "item/completed"):
+            self._item(params, done=method == "item/completed")
+        elif method == "item/commandExecution/outputDelta":
+            self._output(as_text(params.get("itemId")), as_text(params.get("delta")))
+        elif method.endswith("/requestApproval"):
+            self._approval_requested(params)
+
+    def _of_turn(self, method: str, params: JsonObject) -> None:
+        match method:
+            case "thread/started":
+                self._session_started(as_object(params.get("thread")))
+            case "turn/started":
+                self._turn_started(params)
+            case "turn/completed":
+                self._turn_completed(params)
+            case "turn/plan/updated":
+                self.chunks.append(data("plan", plan_of(params), id="plan"))
+            case "thread/tokenUsage/updated":
+                self._usage_updated(params)
+            case "error":
+                self._failed(params)
+            case _:
+                self.note(method, params)
+
+    # ── the session and its turns ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _response(self, result: JsonObject) -> None:
+        """Handle a response to one of our requests: the session that was started, resumed or forked, or the turn."""
+        if (thread := as_object(result.get("thread"))) and "model" in result:
+            self._session_started(thread, forced=True)
+            self.know(model=as_text(result.get("model")))
+        elif (turn := as_object(result.get("turn"))) and "id" in turn and turn.get("status") == "inProgress":
+            self.state = self.state._replace(turn=as_text(turn.get("id")))
+        elif agent := as_text(result.get("userAgent")):
+            self.know(agent_version=agent.partition("/")[2].partition(" ")[0])
+
+    def _session_started(self, thread: JsonObject, *, forced: bool = False) -> None:
+        if forced or not self.state.thread:
+            self.state = self.state._replace(thread=as_text(thread.get("id")))
+            self.know(session_id=self.state.thread)
+
+    def know(self, **facts: str) -> None:
+        """Record facts for the message's metadata."""
+        self.state = self.state._replace(facts={**self.state.facts, **{name: value for name, value in facts.items() if value}})
+
+    def _inner(self, params: JsonObject) -> str:
+        """Return the sub-agent that the message is about; empty for the agent itself."""
+        thread = as_text(params.get("threadId"))
+        return thread if self.state.thread and thread and thread != self.state.thread else ""
+
+    def _turn_started(self, params: JsonObject) -> None:
+        turn = as_text(as_object(params.get("turn")).get("id"))
+        if self._inner(params):
+            self.state = self.state._replace(inner_turns=(*self.state.inner_turns, turn))
+        else:
+            self.state = self.state._replace(turn=turn)
+            self.know(turn_id=turn)
+
+    def _turn_completed(self, params: JsonObject) -> None:
+        turn = as_object(params.get("turn"))
+        if self._inner(params) or (self.state.turn and turn.get("id") != self.state.turn):
+            return
+        status = as_text(turn.get("status"))
+        reported = as_object(turn.get("error"))
+        error = failure_of(reported) if status == "failed" and reported else None
+        if status == "interrupted":
+            error = Failure("Codex was stopped before its answer was whole", "interrupted")
+        self.over(status, error)
+
+    def over(self, status: str, error: Failure | None) -> None:
+        """End a turn and close everything that is open."""
+        for part in self.state.parts:
+            self.end_part(part)
+        if status != "completed":
+            for call in self.state.calls:
+                self.give_up(call, "the agent stopped before this call had an output")
+        self.end_step()
+        kept = self.state.error if status == "failed" and error is None else None
+        failed = error.to_json() if error is not None else kept
+        self.state = self.state._replace(turns=self.state.turns + 1, reason=status, error=failed, turn="")
+
+    def _failed(self, params: JsonObject) -> None:
+        failure = failure_of(as_object(params.get("error")))
+        if self._inner(params):
+            return
+        if params.get("willRetry") is True:
+            self.chunks.append(data("note", {"text": failure.message}, id=f"{self.state.prefix}.retry"))
+        else:
+            self.state = self.state._replace(error=failure.to_json())
+
+    def note(self, method: str, params: JsonObject) -> None:
+        """Add a note for the user if no other part says the same."""
+        if text := note_of(method, params):
+            self.chunks.append(data("note", {"text": text}, id=f"{self.state.prefix}.{method}"))
+
+    def _item(self, params: JsonObject, *, done: bool) -> None:
+        item, inner = as_object(params.get("item")), self._inner(params)
+        if done:
+            self.completed(item, inner)
+        else:
+            self.started(item, inner)
+
+    # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin_step(self) -> None:
+        if self.state.step and self.state.counted:
+            self.end_step()
+        if not self.state.step:
+            self.state = self.state._replace(step=True, counted=False)
+            self.chunks.append(START_STEP)
+
+    def end_step(self) -> None:
+        """End the model call if one is open; its tool calls may continue after it."""
+        if self.state.step:
+            for part in self.state.parts:
+                self.end_part(part)
+            self.state = self.state._replace(step=False, counted=False)
+            self.chunks.append(FINISH_STEP)
+
+    def _end_step_if_due(self) -> None:
+        if self.state.counted and not self.state.calls and not self.state.parts:
+            self.end_step()
+
+    def _usage_updated(self, params: JsonObject) -> None:
+        reported = as_object(params.get("tokenUsage"))
+        last, window = as_object(reported.get("last")), number_of(reported.get("modelContextWindow"))
+        if self._inner(params):
+            if params.get("turnId") in self.state.inner_turns:
+                self.add(usage_of(last))
+            return
+        if not self.state.turn or params.get("turnId") != self.state.turn:
+            return  # tokens used earlier in the session
+        self.add(usage_of(last))
+        if window and (total := number_of(last.get("totalTokens"))):
+            self.state = self.state._replace(facts={**self.state.facts, "context_usage": round(min(total / window, 1.0), 4)})
+        if self.state.step:
+            self.state = self.state._replace(counted=True)
+            self._end_step_if_due()
+
+    def add(self, usage: Usage) -> None:
+        """Add a model call's tokens."""
+        self.state = self.state._replace(usage=(Usage.from_json(self.state.usage) + usage).to_json())
+
+    # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def started(self, item: JsonObject, inner: str = "") -> None:
+        kind, id = as_text(item.get("type")), as_text(item.get("id"))
+        if is_call(item):
+            self._call(item, inner)
+        elif kind in _TALK and not inner:
+            self._part(id, kind)
+
+    def completed(self, item: JsonObject, inner: str = "") -> None:
+        kind, id = as_text(item.get("type")), as_text(item.get("id"))
+        if is_call(item):
+            self._settle(item, self._call(item, inner))
+        elif kind in _TALK and inner:
+            self._inner_words(item, inner)
+        elif kind in _TALK:
+            self._whole(item, self._part(id, kind))
+        else:
+            self.note(f"item/{kind}", item)
+        self._end_step_if_due()
+
+    def _part(self, item: str, kind: str) -> Part:
+        known = next((part for part in self.state.parts if part.item == item), None)
+        if known is not None:
+            return known
+        self._begin_step()
+        part = Part(item, _TALK[kind], f"{self.state.prefix}.{self.state.made}")
+        self.state = self.state._replace(made=self.state.made + 1, parts=(*self.state.parts, part))
+        return part
+
+    def _delta(self, params: JsonObject, kind: str, source: str) -> None:
+        delta = as_text(params.get("delta"))
+        if not delta or self._inner(params):
+            return
+        part = self._part(as_text(params.get("itemId")), kind)
+        index = number_of(params.get("summaryIndex", params.get("contentIndex"))) or 0
+        if part.source not in ("", source):
+            return
+        self._append_text(part._replace(source=source), delta if not part.said or index == part.piece else f"\n\n{delta}", index)
+
+    def _append_text(self, part: Part, text: str, index: int = 0) -> None:
+        if not part.said:
+            self.chunks.append({"type": f"{part.kind}-start", "id": part.id})
+        self.chunks.append({"type": f"{part.kind}-delta", "id": part.id, "delta": text})
+        updated = part._replace(said=part.said + len(text), piece=index)
+        self.state = self.state._replace(parts=tuple(updated if known.id == part.id else known for known in self.state.parts))
+
+    def _whole(self, item: JsonObject, part: Part) -> None:
+        """Complete a part that was streamed: add what is missing and close it."""
+        text = _text_of(item, part.source)
+        if len(text) > part.said:
+            self._append_text(part, text[part.said :], part.piece)
+        self.end_part(next(known for known in self.state.parts if known.id == part.id))
+
+    def end_part(self, part: Part) -> None:
+        """End a text or reasoning part. A part without content was never started."""
+        if part.said:
+            self.chunks.append({"type": f"{part.kind}-end", "id": part.id})
+        self.state = self.state._replace(parts=tuple(known for known in self.state.parts if known.id != part.id))
+
+    def _inner_words(self, item: JsonObject, inner: str) -> None:
+        if text := _text_of(item, ""):
+            if inner not in self.state.inner:
+                self.state = self.state._replace(inner=(*self.state.inner, inner))
+            name = f"sub-agent {self.state.inner.index(inner) + 1}"  # Codex tells the sub-agent's name only to its model
+            body: JsonObject = {"agent": name, "thread": inner, "kind": _TALK[as_text(item.get("type"))], "text": text}
+            self.chunks.append(data("subagent", body, id=f"{self.state.prefix}.{self.state.made}"))
+            self.state = self.state._replace(made=self.state.made + 1)
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _call(self, item: JsonObject, inner: str) -> Call:
+        """Return the item's call, starting it if it is new."""
+        id = as_text(item.get("id"))
+        known = next((call for call in reversed(self.state.calls) if call.item == id), None)
+        if known is not None:
+            return known
+        if not inner:
+            self._begin_step()
+        name, value, waiting = input_of(item)
+        call = Call(id, self._fresh(id), name, inner, waiting)
+        self.state = self.state._replace(used=(*self.state.used, call.id), calls=(*self.state.calls, call))
+        self.chunks.append(mark_own({"type": "tool-input-start", "toolCallId": call.id, "toolName": name}, call))
+        if not waiting:
+            self._input(call, value)
+        return call
+
+    def _input(self, call: Call, value: JsonObject) -> None:
+        self.chunks.append(mark_own({"type": "tool-input-available", "toolCallId": call.id, "toolName": call.name, "input": value}, call))
+
+    def _fresh(self, id: str) -> str:
+        """Return an id that the message has not used: Codex's own, else with a number appended."""
+        wanted, number = id or "call", 0
+        fresh = wanted
+        while not fresh or fresh in self.state.used:
+            fresh, number = f"{wanted}#{self.state.prefix}.{number}", number + 1
+        return fresh
+
+    def _approval_requested(self, params: JsonObject) -> None:
+        """Start a call that is first mentioned in an approval request."""
+        id = as_text(params.get("itemId"))
+        if id and "command" in params and not any(call.item == id for call in self.state.calls):
+            self._call({"type": "commandExecution", "id": id, "command": params["command"]}, self._inner(params))
+
+    def _output(self, item: str, delta: str) -> None:
+        call = next((call for call in reversed(self.state.calls) if call.item == item), None)
+        if call is None or not delta:
+            return
+        updated = call._replace(output=(call.output + delta)[:_SHOWN], said=call.said + len(delta))
+        if updated.said <= _EACH or updated.said >= 2 * call.shown:
+            updated = updated._replace(shown=updated.said)
+            more = f"\n[{updated.said - _SHOWN} more characters]" if updated.said > _SHOWN else ""
+            self.chunks.append({**mark_own(tool_output(call.id, updated.output + more), call), "preliminary": True})
+        self.state = self.state._replace(calls=tuple(updated if known.id == call.id else known for known in self.state.calls))
+
+    def _settle(self, item: JsonObject, call: Call) -> None:
+        if call.waits:
+            self._input(call, input_of(item)[1])
+        self.chunks.append(output_of(item, call))
+        self._forget(call)
+
+    def give_up(self, call: Call, why: str) -> None:
+        """End a call that will never have an output."""
+        if call.waits:
+            self.chunks.append(mark_own(tool_input_error(call.id, call.name, None, why), call))
+        else:
+            self.chunks.append(mark_own(tool_error(call.id, f"{why}; its output so far:\n{call.output}" if call.output else why), call))
+        self._forget(call)
+
+    def _forget(self, call: Call) -> None:
+        self.state = self.state._replace(calls=tuple(known for known in self.state.calls if known.id != call.id))
+
+
+def _text_of(item: JsonObject, source: str) -> str:
+    if item.get("type") != "reasoning":
+        return as_text(item.get("text"))
+    summary, content = as_list(item.get("summary")), as_list(item.get("content"))
+    pieces = content if source == "content" or not summary else summary
+    return "\n\n".join(as_text(piece) for piece in pieces) or as_text(item.get("text"))
+
+
+class CodexAppServer:
+    name = "codex-app-server"
+    version = 2
+    """2: the usage of sub-agents is counted, and they have names."""
+
+    def open(self, options: ExchangeOptions) -> State:
+        return State(options.prefix, options.tool_call_ids)
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        message = _read(raw)
+        if message is None:
+            return (state._replace(lost=state.lost + 1) if raw.strip() else state), ()
+        line = Line(state)
+        line.take(message)
+        return line.state, tuple(line.chunks)
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        return close(state, ended)
+
+
+def _read(raw: bytes) -> JsonObject | None:
+    try:
+        value: Json = canonical.loads(raw)
+        if b'"arguments"' in raw:  # keeps all digits of integers in a call's input
+            value = canonical.loads_exact(raw)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def close(state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+    """Implement `Translator.close`."""
+    line = Line(state)
+    for part in state.parts:
+        line.end_part(part)
+    for call in line.state.calls:
+        line.give_up(call, _UNSETTLED[ended])
+    line.end_step()
+    state = line.state
+    error = Failure.from_json(state.error) if state.error is not None else None
+    if error is None and not state.turns and ended != "cancelled":
+        error = Failure("Codex ended before its answer did", "cut")
+    if ended == "cancelled" and error is not None and error.kind == "interrupted":
+        error = None
+    reason = "error" if error is not None else "stop" if state.reason == "completed" else "other"
+    facts = {**state.facts, "unreadable_lines": state.lost} if state.lost else state.facts
+    return tuple(line.chunks), Ending(reason, state.reason or None, Usage.from_json(state.usage), None, error, facts)
+
+
+_UNSETTLED: dict[Ended, str] = {
+    "eof": "the agent ended without an output of this call",
+    "cut": "the agent was cut off before this call had an output",
+    "cancelled": "the run was stopped before this call had an output",
+}
+
+
+def call_id(state: State, item: str) -> str:
+    """Return the toolCallId under which an item of Codex is shown."""
+    return next((call.id for call in reversed(state.calls) if call.item == item), item)

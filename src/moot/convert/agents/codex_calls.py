@@ -1,0 +1,269 @@
+"""Tool calls, plans, tokens and failures of Codex: from a protocol item to the call's input and its output."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import NamedTuple
+
+from moot.convert.vendor import as_list, as_object, as_text, count, failure
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
+from moot.types.exchange import Failure
+from moot.types.usage import Usage
+
+_STATES = {"pending": "pending", "inProgress": "in_progress", "in_progress": "in_progress", "completed": "completed"}
+_FAILURE_KINDS = {
+    "contextWindowExceeded": "context_too_long",
+    "usageLimitExceeded": "rate_limit",
+    "rateLimitExceeded": "rate_limit",
+    "sessionBudgetExceeded": "limit",
+    "serverOverloaded": "overloaded",
+    "internalServerError": "overloaded",
+    "httpConnectionFailed": "transport",
+    "responseStreamConnectionFailed": "transport",
+    "responseStreamDisconnected": "transport",
+    "responseTooManyFailedAttempts": "overloaded",
+    "unauthorized": "auth",
+    "badRequest": "invalid_request",
+    "modelNotFound": "invalid_request",
+    "cyberPolicy": "content",
+}
+
+
+def plan_of(params: JsonObject) -> JsonObject:
+    """Return the current plan."""
+    entries: list[Json] = []
+    for step in map(as_object, as_list(params.get("plan"))):
+        state = _STATES.get(as_text(step.get("status")), "pending")
+        entries.append({"content": as_text(step.get("step")), "status": state})
+    return {"entries": entries}
+
+
+def usage_of(told: JsonObject) -> Usage:
+    """Return the tokens of one model call, in the app-server's or the headless spelling. Cache writes are not additional input."""
+    return Usage(
+        input=_either(told, "inputTokens", "input_tokens"),
+        output=_either(told, "outputTokens", "output_tokens"),
+        cache_read=_either(told, "cachedInputTokens", "cached_input_tokens"),
+        cache_write=_either(told, "cacheWriteInputTokens", "cache_write_input_tokens"),
+        reasoning=_either(told, "reasoningOutputTokens", "reasoning_output_tokens"),
+    )
+
+
+def _either(told: JsonObject, *names: str) -> int | None:
+    return next((number for name in names if (number := count(told.get(name))) is not None), None)
+
+
+def failure_of(error: JsonObject) -> Failure:
+    """Return why a turn failed, from Codex's message and code."""
+    message = as_text(error.get("message")) or "Codex failed and did not say why"
+    details = as_text(error.get("additionalDetails"))
+    reported = failure({"message": f"{message}: {details}" if details and details not in message else message})
+    info = error.get("codexErrorInfo")
+    code = as_text(info) or next(iter(as_object(info)), "")
+    kind = _FAILURE_KINDS.get(code) or reported.kind
+    return Failure(reported.message, kind, kind in ("rate_limit", "overloaded", "transport", "timeout"))
+
+
+def note_of(method: str, params: JsonObject) -> str:
+    """Return a note for the user about an event that is not a part; empty for nearly all."""
+    match method:
+        case "model/rerouted":
+            return f"Codex goes on with {as_text(params.get('toModel'))} in place of {as_text(params.get('fromModel'))}"
+        case "guardianWarning":
+            return as_text(params.get("message"))
+        case "item/contextCompaction" | "thread/compacted":
+            return "Codex has summarised the conversation so far to make room"
+        case "item/enteredReviewMode":
+            return "Codex reviews the changes"
+        case "item/error":
+            return as_text(params.get("message"))
+        case _:
+            return ""
+
+
+NAME = "codex"
+_SHELLS = frozenset({"bash", "sh", "zsh"})
+
+
+class Call(NamedTuple):
+    """A call without an output."""
+
+    item: str
+    """Codex's own id of the call."""
+    id: str
+    name: str
+    inner: str = ""
+    """The sub-agent that makes it; empty for the agent itself."""
+    waits: bool = False
+    """Its details are known only when it is done, so its input is not complete yet."""
+    output: str = ""
+    """The beginning of its output."""
+    said: int = 0
+    """Characters of output so far."""
+    shown: int = 0
+
+
+class _Kind(NamedTuple):
+    name: Callable[[JsonObject], str]
+    input: Callable[[JsonObject], JsonObject]
+    output: Callable[[JsonObject], Json]
+    waits: bool = False
+
+
+def unwrap_shell(command: str) -> str:
+    """Return the command without its shell: `/bin/bash -lc 'ls -1'` becomes `ls -1`."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    if len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1] in ("-c", "-lc"):
+        return words[2]
+    return command
+
+
+def is_call(item: JsonObject) -> bool:
+    """Return True if the item is an action of Codex."""
+    return item.get("type") in _KINDS
+
+
+def input_of(item: JsonObject) -> tuple[str, JsonObject, bool]:
+    """Return name and input of the call, and whether the input is still incomplete."""
+    kind = _KINDS[as_text(item.get("type"))]
+    return kind.name(item), kind.input(item), kind.waits
+
+
+def mark_own(chunk: Chunk, call: Call, facts: JsonObject | None = None) -> Chunk:
+    """Mark the chunk as the agent's own tool, not moot's."""
+    details: JsonObject = {**({"agent": call.inner} if call.inner else {}), **(facts or {})}
+    metadata: JsonObject = {"vendorId": call.item, NAME: details} if details else {"vendorId": call.item}
+    return {**chunk, "providerExecuted": True, "dynamic": True, "toolMetadata": metadata}
+
+
+def output_of(item: JsonObject, call: Call) -> Chunk:
+    """Return the call's one output."""
+    kind = _KINDS[as_text(item.get("type"))]
+    status = item.get("status")
+    if status == "declined":
+        return tool_denied(call.id)
+    facts = {name: item[name] for name in ("exitCode", "durationMs", "cwd") if item.get(name) is not None}
+    output = kind.output(item)
+    if status in ("failed", "interrupted") or item.get("success") is False:
+        return mark_own(tool_error(call.id, _failed(item, output)), call, facts)
+    return mark_own(tool_output(call.id, output), call, facts)
+
+
+def _failed(item: JsonObject, output: Json) -> str:
+    text = as_text(as_object(item.get("error")).get("message")) or as_text(item.get("error")) or (output if isinstance(output, str) else "")
+    code = item.get("exitCode")
+    if isinstance(code, int):
+        return f"exit code {code}\n{text}".rstrip()
+    return text or f"{as_text(item.get('status')) or 'failed'}, and Codex did not say why"
+
+
+def _always(name: str) -> Callable[[JsonObject], str]:
+    return lambda item: name
+
+
+def _fields(*names: str) -> Callable[[JsonObject], JsonObject]:
+    return lambda item: {name: item[name] for name in names if item.get(name) not in (None, "")}
+
+
+def _arguments(item: JsonObject) -> JsonObject:
+    value = item.get("arguments")
+    return value if isinstance(value, dict) else {} if value is None else {"arguments": value}
+
+
+def _command(item: JsonObject) -> JsonObject:
+    return {"command": unwrap_shell(as_text(item.get("command")))}
+
+
+def _changes(item: JsonObject) -> JsonObject:
+    return {"changes": item.get("changes") or []}
+
+
+def _changed(item: JsonObject) -> str:
+    lines: list[str] = []
+    for change in map(as_object, as_list(item.get("changes"))):
+        kind = change.get("kind")
+        verb = as_text(kind) or as_text(as_object(kind).get("type")) or "change"
+        lines.append(f"{verb} {as_text(change.get('path'))}")
+    return "\n".join(lines) or "nothing was changed"
+
+
+def _mcp_name(item: JsonObject) -> str:
+    return ".".join(filter(None, (as_text(item.get("server")), as_text(item.get("tool"))))) or "tool"
+
+
+def _mcp_output(item: JsonObject) -> Json:
+    result = as_object(item.get("result"))
+    return _content(as_list(result.get("content"))) or result.get("structuredContent") or ""
+
+
+def _dynamic_output(item: JsonObject) -> Json:
+    return _content(as_list(item.get("contentItems"))) or ""
+
+
+def _content(pieces: list[Json]) -> Json:
+    """Return text, or text and files in the shape of moot's own tool outputs."""
+    found = [piece for block in pieces if (piece := _piece(as_object(block))) is not None]
+    if all(piece["type"] == "text" for piece in found):
+        return "\n".join(as_text(piece["text"]) for piece in found)
+    return {"type": "content", "value": list[Json](found)}
+
+
+def _piece(block: JsonObject) -> JsonObject | None:
+    if (text := as_text(block.get("text"))) != "":
+        return {"type": "text", "text": text}
+    kind, encoded = as_text(block.get("mimeType")), as_text(block.get("data"))
+    if kind and encoded:
+        return {"type": "file", "mediaType": kind, "url": f"data:{kind};base64,{encoded}"}
+    url = as_text(block.get("imageUrl"))
+    if url.startswith("data:"):
+        return {"type": "file", "mediaType": url[5:].partition(";")[0] or "image/png", "url": url}
+    return {"type": "text", "text": url} if url else None
+
+
+def _picture(item: JsonObject) -> Json:
+    path, encoded = as_text(item.get("savedPath")), as_text(item.get("result"))
+    if encoded:
+        return {"type": "content", "value": [{"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{encoded}"}]}
+    return path or as_text(item.get("status"))
+
+
+def _found(item: JsonObject) -> Json:
+    return item.get("results") or as_text(item.get("query"))
+
+
+def _shell_output(item: JsonObject) -> Json:
+    return as_text(item.get("aggregatedOutput"))
+
+
+def _dynamic_name(item: JsonObject) -> str:
+    return as_text(item.get("tool")) or "tool"
+
+
+def _path(item: JsonObject) -> Json:
+    return as_text(item.get("path"))
+
+
+def _agents(item: JsonObject) -> Json:
+    return item.get("agentsStates") or as_text(item.get("status"))
+
+
+def _nothing(item: JsonObject) -> Json:
+    return ""
+
+
+_KINDS: dict[str, _Kind] = {
+    "commandExecution": _Kind(_always("shell"), _command, _shell_output),
+    "fileChange": _Kind(_always("apply_patch"), _changes, _changed),
+    "mcpToolCall": _Kind(_mcp_name, _arguments, _mcp_output),
+    "dynamicToolCall": _Kind(_dynamic_name, _arguments, _dynamic_output),
+    "webSearch": _Kind(_always("web_search"), _fields("query", "action"), _found, waits=True),
+    "imageView": _Kind(_always("view_image"), _fields("path"), _path),
+    "imageGeneration": _Kind(_always("image_generation"), _fields("revisedPrompt"), _picture, waits=True),
+    "collabAgentToolCall": _Kind(_dynamic_name, _fields("prompt", "model", "receiverThreadIds"), _agents),
+    "sleep": _Kind(_always("sleep"), _fields("durationMs"), _nothing),
+}

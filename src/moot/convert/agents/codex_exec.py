@@ -1,0 +1,102 @@
+"""Captures of `codex exec --json`: complete items without deltas, in another spelling than the app-server's.
+
+They don't mark the end of a model call, so text or reasoning after a call starts the next one. Tokens are reported once, at the end of
+the turn. A resumed session's count includes earlier turns, so its usage stays unknown.
+"""
+
+from __future__ import annotations
+
+import re
+
+from moot.convert.agents.codex import Line, State, close
+from moot.convert.agents.codex_calls import failure_of, usage_of
+from moot.convert.vendor import as_list, as_object, as_text
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk, data
+from moot.types.event import Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions
+
+_HUMP = re.compile(r"_([a-z])")
+_TYPES = {"collabToolCall": "collabAgentToolCall"}
+_TALK = frozenset({"agentMessage", "reasoning"})
+_STATES = {"in_progress": "inProgress"}
+
+
+class CodexExec:
+    """The translator of the headless stream."""
+
+    name = "codex-exec"
+    version = 1
+
+    def open(self, options: ExchangeOptions) -> State:
+        facts: JsonObject = {"resumed": True} if options.extra.get("resumed") is True else {}
+        return State(options.prefix, options.tool_call_ids, facts=facts)
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        try:
+            event = canonical.loads(raw)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict):
+            return (state._replace(lost=state.lost + 1) if raw.strip() else state), ()
+        line = Line(state)
+        _take(line, event)
+        return line.state, tuple(line.chunks)
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        return close(state._replace(facts={name: value for name, value in state.facts.items() if name != "resumed"}), ended)
+
+
+def _take(line: Line, event: JsonObject) -> None:
+    item = _item(as_object(event.get("item")))
+    match event.get("type"):
+        case "thread.started":
+            line.know(session_id=as_text(event.get("thread_id")))
+        case "item.started":
+            _step(line, item)
+            line.started(item)
+        case "item.updated" | "item.completed" if item.get("type") == "todoList":
+            line.chunks.append(data("plan", _plan(item), id="plan"))
+        case "item.completed":
+            _step(line, item)
+            line.completed(item)
+            line.state = line.state._replace(counted=line.state.counted or (line.state.step and item.get("type") not in _TALK))
+        case "turn.completed":
+            if not line.state.facts.get("resumed"):
+                line.add(usage_of(as_object(event.get("usage"))))
+            line.over("completed", None)
+        case "turn.failed":
+            line.over("failed", failure_of(as_object(event.get("error"))))
+        case "error":
+            line.state = line.state._replace(error=failure_of(event).to_json())
+        case _:
+            pass
+
+
+def _step(line: Line, item: JsonObject) -> None:
+    """Start a step if text follows the output of a call; another call may belong to the same model call."""
+    if item.get("type") not in _TALK and line.state.step:
+        line.state = line.state._replace(counted=False)
+
+
+def _item(item: JsonObject) -> JsonObject:
+    """Return the item in the app-server's spelling."""
+    fields: JsonObject = {_camel(name): value for name, value in item.items()}
+    kind = _camel(as_text(item.get("type")))
+    fields["type"] = _TYPES.get(kind, kind)
+    status = as_text(item.get("status"))
+    if status:
+        fields["status"] = _STATES.get(status, status)
+    return fields
+
+
+def _camel(name: str) -> str:
+    return _HUMP.sub(lambda found: found[1].upper(), name)
+
+
+def _plan(item: JsonObject) -> JsonObject:
+    entries: list[Json] = []
+    for entry in map(as_object, as_list(item.get("items"))):
+        entries.append({"content": as_text(entry.get("text")), "status": "completed" if entry.get("completed") is True else "pending"})
+    return {"entries": entries}

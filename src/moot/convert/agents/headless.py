@@ -1,0 +1,286 @@
+"""Line streams of headless agents: `gemini -o stream-json` and `opencode run --format json`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moot.convert.agents.acp_calls import message_of, usage_of
+from moot.convert.vendor import as_object, as_text, count, failure, nano_dollars
+from moot.convert.writer import Parts, Spoken, Writer, begin
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import FINISH_REASONS, FINISH_STEP, START_STEP, Chunk, data, tool_error, tool_output
+from moot.types.event import Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+from moot.types.usage import Usage
+
+
+class HeadlessState(NamedTuple):
+    parts: Parts
+    step: bool = False
+    answered: bool = False
+    """A call of this step has its output."""
+    open: tuple[tuple[str, str], ...] = ()
+    """Tool calls without an output: the agent's id, and ours."""
+
+
+def open_state(options: ExchangeOptions) -> HeadlessState:
+    """Return the state before the first line."""
+    return HeadlessState(begin(options))
+
+
+class HeadlessWriter:
+    def __init__(self, said: HeadlessState) -> None:
+        self._said = said
+        self._writer = Writer(said.parts)
+
+    @property
+    def said(self) -> HeadlessState:
+        return self._said._replace(parts=self._writer.parts)
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        return tuple(self._writer.chunks)
+
+    def step(self) -> None:
+        """End the current step and start a new one."""
+        self.end_step()
+        self._writer.chunks.append(START_STEP)
+        self._said = self._said._replace(step=True, answered=False)
+
+    def end_step(self) -> None:
+        """End the step, if one is open."""
+        self._writer.end()
+        if self._said.step:
+            self._writer.chunks.append(FINISH_STEP)
+            self._said = self._said._replace(step=False)
+
+    def text(self, kind: Spoken, text: str) -> None:
+        """Append to an open text, or start a new one."""
+        if text:
+            self._in_step()
+            self._writer.say(kind, text)
+
+    def end_text(self) -> None:
+        """End the open text; the next one is a new part."""
+        self._writer.end()
+
+    def call(self, vendor_id: str, name: str, given: Json, title: str = "") -> None:
+        """Add a call whose input is complete."""
+        self._in_step()
+        self._writer.end()
+        parts = self._writer.parts
+        id = self._new_id(parts, vendor_id)
+        head: JsonObject = {"toolCallId": id, "toolName": name or "tool", "providerExecuted": True, "dynamic": True}
+        if title:
+            head["title"] = title
+        head["toolMetadata"] = {"vendorId": vendor_id}
+        self._writer.chunks += [{"type": "tool-input-start", **head}, {"type": "tool-input-available", **head, "input": given}]
+        self._writer = self._with(parts._replace(used=(*parts.used, id)))
+        self._said = self._said._replace(open=(*self._said.open, (vendor_id, id)))
+
+    def output(self, vendor_id: str, text: str, *, failed: bool = False) -> None:
+        """Add the output of a call; ignore an unknown call."""
+        known = next((call for call in reversed(self._said.open) if call[0] == vendor_id), None)
+        if known is None:
+            return
+        self._writer.chunks.append(tool_error(known[1], text or "failed") if failed else tool_output(known[1], text))
+        self._said = self._said._replace(open=tuple(call for call in self._said.open if call != known), answered=True)
+
+    def close(self, ended: Ended) -> None:
+        """Close everything that is open."""
+        self._writer.end()
+        why = "cancelled before it ended" if ended == "cancelled" else "the agent ended without saying what came of this call"
+        self._writer.chunks += [tool_error(id, why) for _, id in self._said.open]
+        self._said = self._said._replace(open=())
+        self.end_step()
+
+    def _in_step(self) -> None:
+        """Start a step if none is open, or if this follows the outputs of all calls: some agents don't report steps."""
+        if not self._said.step or (self._said.answered and not self._said.open):
+            self.step()
+
+    def _with(self, parts: Parts) -> Writer:
+        writer = Writer(parts)
+        writer.chunks = self._writer.chunks
+        return writer
+
+    def _new_id(self, parts: Parts, vendor_id: str) -> str:
+        number = len(parts.used)
+        id = vendor_id or f"call_{parts.prefix}_{number}"
+        while id in parts.used:
+            id = f"{vendor_id}#{parts.step}.{number}"
+            number += 1
+        return id
+
+
+class GeminiState(NamedTuple):
+    said: HeadlessState
+    facts: JsonObject | None = None
+    status: str = ""
+    usage: JsonObject | None = None
+    error: JsonObject | None = None
+    notes: int = 0
+    noise: int = 0
+
+
+class GeminiStream:
+    """The translator, also for qwen, which is a fork of the same program."""
+
+    name = "gemini-stream-json"
+    version = 1
+
+    def open(self, options: ExchangeOptions) -> GeminiState:
+        return GeminiState(open_state(options))
+
+    def feed(self, state: GeminiState, raw: Raw) -> tuple[GeminiState, tuple[Chunk, ...]]:
+        event = message_of(raw)
+        if event is None:
+            return (state._replace(noise=state.noise + 1) if raw.strip() else state), ()
+        writer = HeadlessWriter(state.said)
+        match event.get("type"):
+            case "init":
+                facts: JsonObject = {"session": event.get("session_id"), "model": event.get("model")}
+                state = state._replace(facts={name: value for name, value in facts.items() if isinstance(value, str) and value})
+            case "message" if event.get("role") == "assistant":
+                if event.get("delta") is not True:
+                    writer.end_text()
+                writer.text("text", as_text(event.get("content")))
+            case "tool_use":
+                arguments: Json = event.get("parameters") if event.get("parameters") is not None else {}
+                writer.call(as_text(event.get("tool_id")), as_text(event.get("tool_name")), arguments)
+            case "tool_result":
+                _output(writer, event)
+            case "error":
+                return _warned(state, event)
+            case "result":
+                state = _over(state, event)
+            case _:
+                pass
+        return state._replace(said=writer.said), writer.chunks
+
+    def close(self, state: GeminiState, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        writer = HeadlessWriter(state.said)
+        writer.close(ended)
+        error = Failure.from_json(state.error) if state.error is not None else None
+        if error is None and not state.status and ended != "cancelled":
+            error = Failure("gemini ended before its answer was whole", "cut")
+        reason = "error" if error is not None else "stop" if state.status else "other"
+        metadata = dict(state.facts or {})
+        if state.noise:
+            metadata["noise_lines"] = state.noise
+        return writer.chunks, Ending(reason, state.status or None, Usage.from_json(state.usage or {}), None, error, metadata)
+
+
+def _output(writer: HeadlessWriter, event: JsonObject) -> None:
+    failed = event.get("status") == "error"
+    text = as_text(event.get("output")) or as_text(as_object(event.get("error")).get("message"))
+    writer.output(as_text(event.get("tool_id")), text, failed=failed)
+
+
+def _warned(state: GeminiState, event: JsonObject) -> tuple[GeminiState, tuple[Chunk, ...]]:
+    """Add a warning as a note. An error may still be followed by a successful result, which then counts."""
+    text = as_text(event.get("message"))
+    if event.get("severity") == "error":
+        return state._replace(error=failure(event).to_json()), ()
+    note = data("note", {"text": text}, id=f"{state.said.parts.prefix}:note:{state.notes}")
+    return state._replace(notes=state.notes + 1), (note,) if text else ()
+
+
+def _over(state: GeminiState, event: JsonObject) -> GeminiState:
+    stats, status = as_object(event.get("stats")), as_text(event.get("status")) or "success"
+    usage = Usage(count(stats.get("input_tokens")), count(stats.get("output_tokens")), count(stats.get("cached")))
+    error = failure(event.get("error") or event).to_json() if status == "error" else None
+    return state._replace(status=status, usage=usage.to_json(), error=error)
+
+
+class OpencodeState(NamedTuple):
+    said: HeadlessState
+    session: str = ""
+    reason: str = ""
+    usage: JsonObject | None = None
+    cost: int | None = None
+    error: JsonObject | None = None
+    noise: int = 0
+
+
+class OpencodeRun:
+    name = "opencode-run"
+    version = 1
+
+    def open(self, options: ExchangeOptions) -> OpencodeState:
+        return OpencodeState(open_state(options))
+
+    def feed(self, state: OpencodeState, raw: Raw) -> tuple[OpencodeState, tuple[Chunk, ...]]:
+        event = message_of(raw)
+        if event is None:
+            return (state._replace(noise=state.noise + 1) if raw.strip() else state), ()
+        writer, part = HeadlessWriter(state.said), as_object(event.get("part"))
+        state = state._replace(session=as_text(event.get("sessionID")) or state.session)
+        match event.get("type"):
+            case "step_start":
+                writer.step()
+                state = state._replace(reason="")
+            case "text":
+                writer.end_text()
+                writer.text("text", as_text(part.get("text")))
+            case "reasoning":
+                writer.end_text()
+                writer.text("reasoning", as_text(part.get("text")))
+            case "tool_use":
+                _call(writer, part)
+            case "step_finish":
+                writer.end_step()
+                state = _counted(state, part)
+            case "error":
+                state = state._replace(error=_failure(event.get("error")).to_json())
+            case _:
+                pass
+        return state._replace(said=writer.said), writer.chunks
+
+    def close(self, state: OpencodeState, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        writer = HeadlessWriter(state.said)
+        writer.close(ended)
+        error = Failure.from_json(state.error) if state.error is not None else None
+        # a refused permission ends the program after a step that was to continue
+        if error is None and ended != "cancelled" and state.reason in ("", "tool-calls"):
+            error = Failure("opencode ended before its answer was whole", "cut")
+        reason = "error" if error is not None else state.reason if state.reason in FINISH_REASONS else "other"
+        metadata: JsonObject = {"session": state.session} if state.session else {}
+        if state.noise:
+            metadata["noise_lines"] = state.noise
+        return writer.chunks, Ending(reason, state.reason or None, Usage.from_json(state.usage or {}), state.cost, error, metadata)
+
+
+def _call(writer: HeadlessWriter, part: JsonObject) -> None:
+    state, id = as_object(part.get("state")), as_text(part.get("callID"))
+    arguments: Json = state.get("input") if state.get("input") is not None else {}
+    writer.call(id, as_text(part.get("tool")), arguments, as_text(state.get("title")))
+    match state.get("status"):
+        case "completed":
+            writer.output(id, as_text(state.get("output")))
+        case "error":
+            writer.output(id, as_text(state.get("error")), failed=True)
+        case _:
+            pass
+
+
+def _counted(state: OpencodeState, part: JsonObject) -> OpencodeState:
+    tokens, cost = as_object(part.get("tokens")), nano_dollars(part.get("cost"))
+    cache = as_object(tokens.get("cache"))
+    counted: JsonObject = {
+        "inputTokens": tokens.get("input"),
+        "outputTokens": tokens.get("output"),
+        "cachedReadTokens": cache.get("read"),
+        "cachedWriteTokens": cache.get("write"),
+        "thoughtTokens": tokens.get("reasoning"),
+        "totalTokens": tokens.get("total"),
+    }
+    usage = Usage.from_json(state.usage or {}) + usage_of({"usage": counted})
+    known = state.cost if cost is None else (state.cost or 0) + cost
+    return state._replace(usage=usage.to_json(), cost=known, reason=as_text(part.get("reason")))
+
+
+def _failure(error: Json) -> Failure:
+    """Return the failure of an error, which opencode names and describes in `data`."""
+    inside = as_object(as_object(error).get("data"))
+    return failure({**as_object(error), **inside} if inside else error)

@@ -1,0 +1,335 @@
+"""Anthropic messages for callers (reference: Claude API, create a message, streaming messages).
+
+Blocks of this dialect are sequential: changes of another block wait until the open one has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from moot.convert.callers.errors import message_error
+from moot.convert.callers.pieces import Change, Outcome, Piece
+from moot.convert.callers.request import EFFORTS, CallerRequest, Drafts, Fields, file_part, invalid_field, tool_name_of
+from moot.convert.dialects.anthropic_stream import METADATA
+from moot.types.canonical import Json, JsonObject, loads
+from moot.types.message import Part, text_part
+from moot.types.model import Effort, ModelSettings
+from moot.types.provider import ToolDefinition
+from moot.types.usage import Usage
+
+_BUDGETS = ((4_096, "low"), (10_240, "medium"), (16_384, "high"))
+_THINKING = ("enabled", "disabled", "adaptive")
+
+
+def read_messages(body: Json, *, counting: bool = False) -> CallerRequest:
+    """Parse the body. Raise UsageError for unsupported fields; hints are ignored.
+
+    `counting` is for a request that only counts tokens: it has no `max_tokens`.
+    """
+    fields = Fields(body)
+    fields.refuse("mcp_servers", "is not supported; configure MCP servers for an agent")
+    fields.refuse("container", "is not supported")
+    if not counting and fields.count("max_tokens") is None:
+        raise invalid_field("max_tokens", "is missing")
+    drafts = Drafts()
+    drafts.instruct(_system(fields))
+    for message in fields.objects("messages"):
+        _message(drafts, message)
+    if not fields.items("messages"):
+        raise invalid_field("messages", "expected at least one message")
+    return CallerRequest(
+        model=fields.needed("model"),
+        messages=drafts.messages(),
+        system=drafts.system,
+        tools=tuple(_tool(tool) for tool in fields.objects("tools")),
+        settings=_settings(fields),
+        stream=fields.flag("stream"),
+        stream_usage=True,
+    )
+
+
+def _system(fields: Fields) -> str:
+    if not isinstance(fields.value.get("system"), list):
+        return fields.text("system")
+    return "\n\n".join(block.text("text") for block in fields.objects("system"))
+
+
+def _settings(fields: Fields) -> ModelSettings:
+    choice = fields.fields("tool_choice")
+    form = fields.fields("output_config").fields("format")
+    schema = None
+    if form.one_of("type", ("json_schema",)):
+        schema = cast("dict[str, object]", Fields(form.value.get("schema"), form.path("schema")).value)
+    return ModelSettings(
+        temperature=fields.number("temperature", 0, 1),
+        max_tokens=fields.count("max_tokens"),
+        top_p=fields.number("top_p", 0, 1),
+        stop=fields.texts("stop_sequences"),
+        effort=_effort(fields),
+        show_reasoning=fields.fields("thinking").text("type") in ("enabled", "adaptive"),
+        schema=schema,
+        tool_choice=_choice(choice),
+        parallel_calls=not choice.flag("disable_parallel_tool_use"),
+    )
+
+
+def _effort(fields: Fields) -> Effort | None:
+    thinking, word = fields.fields("thinking"), fields.fields("output_config").one_of("effort", tuple(EFFORTS))
+    kind = thinking.one_of("type", _THINKING)
+    if kind == "disabled":
+        return "none"
+    if kind == "enabled":
+        budget = thinking.count("budget_tokens") or 0
+        return cast("Effort", next((effort for most, effort in _BUDGETS if budget <= most), "max"))
+    return cast("Effort", EFFORTS[word]) if word else ("high" if kind == "adaptive" else None)
+
+
+def _choice(choice: Fields) -> str:
+    match choice.one_of("type", ("auto", "any", "tool", "none")):
+        case "any":
+            return "required"
+        case "tool":
+            return f"={choice.needed('name')}"
+        case "none":
+            return "none"
+        case _:
+            return ""
+
+
+def _tool(tool: Fields) -> ToolDefinition:
+    if tool.text("type", "custom") != "custom":
+        raise invalid_field(tool.path("type"), f"tool type {tool.text('type')!r} is not supported; only the caller's own tools are")
+    schema = tool.fields("input_schema").value or {"type": "object", "properties": {}}
+    return ToolDefinition(tool_name_of(tool.needed("name"), tool.path("name")), tool.text("description"), schema)
+
+
+def _message(drafts: Drafts, message: Fields) -> None:
+    role = message.needed("role")
+    if role not in ("user", "assistant", "system"):
+        raise invalid_field(message.path("role"), f"{role!r} is not one of user, assistant, system")
+    blocks = [_text_block(message)] if not isinstance(message.value.get("content"), list) else list(message.objects("content"))
+    if role == "assistant":
+        _assistant(drafts, blocks)
+    elif role == "system":
+        drafts.instruct("\n\n".join(block.text("text") for block in blocks))
+    else:
+        for block in blocks:
+            if block.text("type") == "tool_result":
+                drafts.output(block.needed("tool_use_id"), _result(block), block.path("tool_use_id"), error=block.flag("is_error"))
+        drafts.say([_piece(block) for block in blocks if block.text("type") != "tool_result" and not _is_blank(block)])
+
+
+def _text_block(message: Fields) -> Fields:
+    """Return a message's text as a text block."""
+    return Fields({"type": "text", "text": message.text("content")}, message.path("content"))
+
+
+def _is_blank(block: Fields) -> bool:
+    return block.text("type") == "text" and not block.text("text")
+
+
+def _assistant(drafts: Drafts, blocks: list[Fields]) -> None:
+    drafts.answer()
+    for block in blocks:
+        match block.needed("type"):
+            case "text":
+                drafts.answer([text_part(block.text("text"))] if block.text("text") else [], join=True)
+            case "thinking":
+                drafts.answer([_thought(block.text("thinking"), "signature", block.text("signature"))], join=True)
+            case "redacted_thinking":
+                drafts.answer([_thought("", "redactedData", block.text("data"))], join=True)
+            case "tool_use":
+                drafts.call(block.needed("id"), block.needed("name"), block.fields("input").value, block.path("name"))
+            case other:
+                raise invalid_field(block.path("type"), f"block type {other!r} is not supported")
+
+
+def _thought(text: str, name: str, proof: str) -> Part:
+    return {"type": "reasoning", "text": text, "state": "done", "providerMetadata": {METADATA: {name: proof}}}
+
+
+def _result(block: Fields) -> Json:
+    if not isinstance(block.value.get("content"), list):
+        return block.text("content")
+    parts = [_piece(piece) for piece in block.objects("content")]
+    if all(part["type"] == "text" for part in parts):
+        return "\n".join(str(part["text"]) for part in parts)
+    return {"type": "content", "value": [*parts]}
+
+
+def _piece(block: Fields) -> Part:
+    match block.needed("type"):
+        case "text":
+            return text_part(block.text("text"))
+        case "image":
+            return _source(block, "image/*")
+        case "document":
+            return _source(block, "application/pdf")
+        case other:
+            raise invalid_field(block.path("type"), f"block type {other!r} is not supported")
+
+
+def _source(block: Fields, kind: str) -> Part:
+    source, name = block.fields("source"), block.text("title")
+    match source.needed("type"):
+        case "base64":
+            media_type = source.needed("media_type")
+            return file_part(f"data:{media_type};base64,{source.needed('data')}", source.path("data"), name=name)
+        case "url":
+            return file_part(source.needed("url"), source.path("url"), media_type=kind, name=name)
+        case "text":
+            return text_part(f"{name}:\n{source.text('data')}" if name else source.text("data"))
+        case other:
+            raise invalid_field(source.path("type"), f"{other!r} is not one of base64, url, text")
+
+
+_REASONS = {"length": "max_tokens", "content-filter": "refusal", "tool-calls": "tool_use"}
+
+
+class MessagesAnswer:
+    """Writer of the stream: the data of each frame, whose `type` is its event's name."""
+
+    def __init__(self, id: str, model: str, *, thinking: bool) -> None:
+        self._id = id
+        self._model = model
+        self._thinking = thinking
+        self._pending: dict[int, list[Change]] = {}
+        """Changes of pieces that are not open yet, by piece."""
+        self._current: int | None = None
+        self._blocks = 0
+        self._calls = False
+
+    def begin(self) -> list[JsonObject]:
+        head = message_answer(self._id, self._model, (), Outcome(), thinking=False)
+        head |= {"stop_reason": None}
+        return [{"type": "message_start", "message": head}]
+
+    def tell(self, changes: Iterable[Change]) -> list[JsonObject]:
+        frames: list[JsonObject] = []
+        for change in changes:
+            if change.piece.kind == "reasoning" and not self._thinking:
+                continue
+            self._calls = self._calls or change.piece.kind == "call"
+            self._pending.setdefault(change.at, []).append(change)
+            frames += self._flush()
+        return frames
+
+    def end(self, outcome: Outcome) -> list[JsonObject]:
+        """Return the end of a message; for a failed run only the error."""
+        if outcome.error is not None:
+            return [message_error(outcome.error)]
+        delta: JsonObject = {"stop_reason": _reason(outcome, calls=self._calls), "stop_sequence": None}
+        return [{"type": "message_delta", "delta": delta, "usage": _usage(outcome.usage)}, {"type": "message_stop"}]
+
+    def _flush(self) -> list[JsonObject]:
+        """Return the frames that can be sent: of the open block, and of the next ones once it has ended."""
+        frames: list[JsonObject] = []
+        while self._pending:
+            if self._current is None:
+                self._current = min(self._pending)
+            ready = self._pending.pop(self._current, [])
+            for change in ready:
+                frames += self._frames(change)
+            if not ready or ready[-1].what != "close":
+                break
+            self._current = None
+            self._blocks += 1
+        return frames
+
+    def _frames(self, change: Change) -> list[JsonObject]:
+        at, piece = self._blocks, change.piece
+        match change.what:
+            case "open":
+                return [{"type": "content_block_start", "index": at, "content_block": _opened(piece)}]
+            case "add":
+                return [{"type": "content_block_delta", "index": at, "delta": _delta(piece, change.text)}]
+            case "close":
+                return [*self._proof(piece), {"type": "content_block_stop", "index": at}]
+
+    def _proof(self, piece: Piece) -> list[JsonObject]:
+        name, value = piece.proof
+        if name != "signature":
+            return []
+        return [{"type": "content_block_delta", "index": self._blocks, "delta": {"type": "signature_delta", "signature": value}}]
+
+
+def message_answer(id: str, model: str, pieces: Sequence[Piece], outcome: Outcome, *, thinking: bool) -> JsonObject:
+    """Return the whole answer of a successful run. `thinking` means that the caller asked for it."""
+    shown = [piece for piece in pieces if thinking or piece.kind != "reasoning"]
+    content: list[Json] = [_block(piece) for piece in shown]
+    return {
+        "id": f"msg_{id}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": _reason(outcome, calls=any(piece.kind == "call" for piece in pieces)),
+        "stop_sequence": None,
+        "usage": _usage(outcome.usage),
+    }
+
+
+def _redacted(piece: Piece) -> bool:
+    return piece.proof[0] == "redactedData"
+
+
+def _opened(piece: Piece) -> JsonObject:
+    match piece.kind:
+        case "text":
+            return {"type": "text", "text": ""}
+        case "reasoning" if _redacted(piece):
+            return _block(piece)
+        case "reasoning":
+            return {"type": "thinking", "thinking": "", "signature": ""}
+        case "call":
+            return {"type": "tool_use", "id": piece.id, "name": piece.name, "input": {}}
+
+
+def _delta(piece: Piece, text: str) -> JsonObject:
+    match piece.kind:
+        case "text":
+            return {"type": "text_delta", "text": text}
+        case "reasoning":
+            return {"type": "thinking_delta", "thinking": text}
+        case "call":
+            return {"type": "input_json_delta", "partial_json": text}
+
+
+def _block(piece: Piece) -> JsonObject:
+    match piece.kind:
+        case "text":
+            return {"type": "text", "text": piece.text}
+        case "reasoning" if _redacted(piece):
+            return {"type": "redacted_thinking", "data": piece.proof[1]}
+        case "reasoning":
+            return {"type": "thinking", "thinking": piece.text, "signature": piece.proof[1]}
+        case "call":
+            return {"type": "tool_use", "id": piece.id, "name": piece.name, "input": _input(piece.text)}
+
+
+def _input(text: str) -> Json:
+    """Return the arguments as an object, which this dialect requires. Invalid JSON is wrapped, so that nothing is lost."""
+    try:
+        value = loads(text or "{}")
+    except ValueError:
+        return {"unreadable": text}
+    return value if isinstance(value, dict) else {"unreadable": value}
+
+
+def _reason(outcome: Outcome, *, calls: bool) -> str:
+    reason = _REASONS.get(outcome.reason, "end_turn")
+    if calls and reason == "end_turn":
+        return "tool_use"
+    return "end_turn" if reason == "tool_use" and not calls else reason
+
+
+def _usage(usage: Usage) -> JsonObject:
+    """Return the usage, with input excluding cached tokens. Unknown counts are 0, because this dialect has no null."""
+    read, written = usage.cache_read or 0, usage.cache_write or 0
+    return {
+        "input_tokens": max((usage.input or 0) - read - written, 0),
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+        "output_tokens": usage.output or 0,
+    }

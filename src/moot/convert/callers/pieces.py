@@ -1,0 +1,279 @@
+"""A run's chunks, or the stored parts of its answer, as the pieces that a caller receives; and digests that identify an answer.
+
+A caller receives text, reasoning and the calls of its own tools. Of what an agent does with moot's tools, it receives only the text. Text
+of a later step is separated from earlier text by an empty line.
+
+Most dialects send the whole history without an id, so the earlier answer that a request continues is identified by content: every message
+has a digest over itself and all messages before it. The system prompt is excluded, because it often contains the time, as are white space
+and reasoning, which most callers don't send back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Literal, NamedTuple
+
+from moot.convert.dialects.anthropic_stream import METADATA
+from moot.convert.fold import in_history
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.chunk import Chunk
+from moot.types.exchange import Failure
+from moot.types.message import Message, Part, is_tool, text_of, tool_name
+from moot.types.usage import Usage
+
+Kind = Literal["text", "reasoning", "call"]
+IsCallerTool = Callable[[str], bool]
+"""Predicate: is a tool of that name the caller's own?"""
+
+APART = "\n\n"
+
+
+class Piece(NamedTuple):
+    """A unit of the answer: a text, reasoning or call."""
+
+    kind: Kind
+    text: str = ""
+    """For a call: its arguments as JSON."""
+    id: str = ""
+    """The call's id."""
+    name: str = ""
+    """The name of the call's tool."""
+    proof: tuple[str, str] = ("", "")
+    """Metadata that the maker of a piece of reasoning needs back: `signature` or `redactedData`, and its value."""
+
+
+class Change(NamedTuple):
+    """A chunk's effect on the pieces."""
+
+    what: Literal["open", "add", "close"]
+    at: int
+    """Index of the piece, from 0."""
+    piece: Piece
+    """The piece when it opens, or when it closes."""
+    text: str = ""
+    """The added text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a run."""
+
+    reason: str = "stop"
+    """One of `chunk.FINISH_REASONS`."""
+    usage: Usage = field(default_factory=Usage)
+    error: Failure | None = None
+
+
+class PieceReader:
+    """Converter of a run's chunks, one by one. Unknown chunks add nothing."""
+
+    def __init__(self, theirs: IsCallerTool) -> None:
+        self._theirs = theirs
+        self._pieces: list[Piece] = []
+        self._texts: list[list[str]] = []
+        self._open: dict[str, int | None] = {}
+        """Open parts by kind and id; None if a part is still empty and so has no piece."""
+        self._apart = False
+        """An earlier step had text, and there was none since."""
+
+    def feed(self, chunk: Chunk) -> list[Change]:
+        """Return the changes that the chunk makes, in order."""
+        kind = str(chunk.get("type"))
+        part_kind, _, what = kind.rpartition("-")
+        if part_kind in ("text", "reasoning"):
+            return self._spoken("text" if part_kind == "text" else "reasoning", what, chunk)
+        if kind.startswith("tool-input-"):
+            return self._call(what, chunk)
+        if kind in ("start-step", "data-attempt"):
+            self._apart = any(piece.kind == "text" for piece in self._pieces)
+        return []
+
+    def close(self) -> list[Change]:
+        """Close what a run left open."""
+        still = [index for index in self._open.values() if index is not None]
+        self._open.clear()
+        return [self._closed(index) for index in still]
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """Return all pieces so far."""
+        return tuple(self._now(index) for index in range(len(self._pieces)))
+
+    def _spoken(self, kind: Literal["text", "reasoning"], what: str, chunk: Chunk) -> list[Change]:
+        key = f"{kind} {chunk.get('id')}"
+        changes: list[Change] = []
+        if what == "start":
+            self._open[key] = None
+        delta = chunk.get("delta")
+        if what == "delta" and isinstance(delta, str) and delta:
+            if kind == "text" and self._apart:
+                delta, self._apart = APART + delta, False
+            changes = self._said(key, Piece(kind), delta)
+        proof = proof_of(chunk)
+        if proof[0] and kind == "reasoning":
+            changes += self._said(key, Piece(kind, proof=proof), "")
+            index = self._open[key]
+            assert index is not None
+            self._pieces[index] = self._pieces[index]._replace(proof=proof)
+        if what == "end" and (index := self._open.pop(key, None)) is not None:
+            changes.append(self._closed(index))
+        return changes
+
+    def _said(self, key: str, piece: Piece, text: str) -> list[Change]:
+        index, changes = self._open.get(key), list[Change]()
+        if index is None:
+            index = self._open[key] = len(self._pieces)
+            self._pieces.append(piece)
+            self._texts.append([])
+            changes.append(Change("open", index, piece))
+        if text:
+            self._texts[index].append(text)
+            changes.append(Change("add", index, self._pieces[index], text))
+        return changes
+
+    def _call(self, what: str, chunk: Chunk) -> list[Change]:
+        id = str(chunk.get("toolCallId"))
+        key = f"call {id}"
+        if key not in self._open and (what == "delta" or chunk.get("providerExecuted") or not self._theirs(str(chunk.get("toolName")))):
+            return []
+        piece = Piece("call", id=id, name=str(chunk.get("toolName")))
+        match what:
+            case "start":
+                return self._said(key, piece, "")
+            case "delta":
+                return self._said(key, piece, str(chunk.get("inputTextDelta", "")))
+            case "available" | "error":
+                changes = self._said(key, piece, "")
+                index = self._open.pop(key)
+                assert index is not None
+                if not self._texts[index]:
+                    self._open[key] = index
+                    changes += self._said(key, piece, arguments(chunk.get("input")))
+                    del self._open[key]
+                return [*changes, self._closed(index)]
+            case _:
+                return []
+
+    def _now(self, index: int) -> Piece:
+        return self._pieces[index]._replace(text="".join(self._texts[index]))
+
+    def _closed(self, index: int) -> Change:
+        return Change("close", index, self._now(index))
+
+
+def pieces_of(parts: Sequence[Part], theirs: IsCallerTool) -> tuple[Piece, ...]:
+    """Return the pieces of a complete answer's stored parts, without abandoned attempts."""
+    pieces: list[Piece] = []
+    apart = False
+    for part in in_history(parts):
+        kind, text = part.get("type"), str(part.get("text") or "")
+        if kind == "step-start":
+            apart = any(piece.kind == "text" for piece in pieces)
+        elif kind == "text" and text:
+            pieces.append(Piece("text", APART + text if apart else text))
+            apart = False
+        elif kind == "reasoning" and (text or proof_of(part)[0]):
+            pieces.append(Piece("reasoning", text, proof=proof_of(part)))
+        elif is_tool(part) and not part.get("providerExecuted") and theirs(tool_name(part)):
+            value = part.get("input", part.get("rawInput"))
+            pieces.append(Piece("call", arguments(value), str(part.get("toolCallId")), tool_name(part)))
+    return tuple(pieces)
+
+
+def arguments(value: Json) -> str:
+    """Return a call's arguments as text; invalid JSON is passed on unchanged."""
+    if isinstance(value, str):
+        return value
+    return dumps({} if value is None else value).decode()
+
+
+def proof_of(piece: Part | Chunk) -> tuple[str, str]:
+    """Return the signature of a piece of reasoning, or its redacted data."""
+    metadata = piece.get("providerMetadata")
+    details = metadata.get(METADATA) if isinstance(metadata, dict) else None
+    made: JsonObject = details if isinstance(details, dict) else {}
+    for name in ("signature", "redactedData"):
+        if isinstance(value := made.get(name), str) and value:
+            return name, value
+    return "", ""
+
+
+def join_changes(changes: Iterable[Change]) -> tuple[Piece, ...]:
+    """Return the pieces that a stream of changes adds up to."""
+    pieces: list[Piece] = []
+    for change in changes:
+        match change.what:
+            case "open":
+                pieces.append(change.piece)
+            case "add":
+                pieces[change.at] = pieces[change.at]._replace(text=pieces[change.at].text + change.text)
+            case "close":
+                pieces[change.at] = pieces[change.at]._replace(proof=change.piece.proof)
+    return tuple(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """The digests of a history."""
+
+    each: list[str]
+    """One per message; for an answer as it was given, without the outputs of its calls."""
+    before: list[str]
+    """One per message, over everything before it."""
+    total: str
+
+
+def digests(messages: Sequence[Message]) -> Digests:
+    """Return the digests of the messages that a caller sent."""
+    found: list[str] = []
+    earlier: list[str] = []
+    before = ""
+    for message in messages:
+        earlier.append(before)
+        if message.role == "assistant":
+            answer = answer_digest(before, pieces_of(message.parts, lambda _: True))
+            found.append(answer)
+            before = _digest(answer, *_outputs(message.parts))
+        elif message.role == "user":
+            before = _digest(before, *_said(message.parts))
+            found.append(before)
+        else:
+            found.append(before)
+    return Digests(found, earlier, before)
+
+
+def answer_digest(before: str, pieces: Iterable[Piece]) -> str:
+    """Return the digest of an answer after the history with the digest `before`."""
+    answer = list(pieces)
+    text = "".join(piece.text for piece in answer if piece.kind == "text")
+    calls = [f"{piece.id} {piece.name}" for piece in answer if piece.kind == "call"]
+    return _digest(before, "assistant", _plain(text), *calls)
+
+
+def _said(parts: Sequence[Part]) -> list[str]:
+    files = [str(part.get("url")) for part in parts if part.get("type") == "file"]
+    data = [_json(part.get("data")) for part in parts if str(part.get("type")).startswith("data-")]
+    return ["user", _plain(text_of([*parts])), *files, *data]
+
+
+def _outputs(parts: Sequence[Part]) -> list[str]:
+    """Return the outputs of the calls; empty if no call has one, which is the answer as given."""
+    calls = [part for part in parts if is_tool(part) and ("output" in part or "errorText" in part)]
+    return [f"{part.get('toolCallId')} {_json(part.get('output', part.get('errorText')))}" for part in calls]
+
+
+def _json(value: Json) -> str:
+    return dumps(value).decode()
+
+
+def _plain(text: str) -> str:
+    return "".join(text.split())
+
+
+def _digest(before: str, *texts: str) -> str:
+    hash = blake2b(before.encode(), digest_size=16)
+    for text in texts:
+        data = text.encode("utf-8", "replace")
+        hash.update(len(data).to_bytes(8) + data)
+    return hash.hexdigest()

@@ -1,0 +1,248 @@
+"""A caller's request, independent of the dialect: its validated fields, its messages and tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from moot.convert.writer import read_arguments
+from moot.errors import UsageError
+from moot.types.canonical import Json, JsonObject
+from moot.types.message import Message, Part, Role, text_part
+from moot.types.model import ModelSettings
+from moot.types.provider import ToolDefinition
+
+OUTPUT = "data-tool-output"
+"""Type of a user part: the output of a call whose answer the caller did not repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallerRequest:
+    model: str
+    messages: tuple[Message, ...]
+    """All messages that the caller sent, oldest first, without ids. Outputs are on the calls of the answers that made them."""
+    system: str = ""
+    tools: tuple[ToolDefinition, ...] = ()
+    """The caller's own tools, which it runs itself."""
+    settings: ModelSettings = field(default_factory=ModelSettings)
+    stream: bool = False
+    stream_usage: bool = False
+    """Send usage at the end of a chat completions stream."""
+    after: str = ""
+    """Id of the earlier answer that `messages` continue; empty if `messages` are the whole history."""
+    conversation: str = ""
+    """Conversation to use, by the caller's name; empty to find it by content or create one."""
+
+
+def invalid_field(where: str, words: str, *, fix: str = "") -> UsageError:
+    """Return the error for an invalid field."""
+    return UsageError(f"{where}: {words}" if where else words, fix=fix)
+
+
+class Fields:
+    """An object of the request. A field that is null counts as omitted."""
+
+    def __init__(self, value: Json, where: str = "") -> None:
+        if not isinstance(value, dict):
+            raise invalid_field(where or "the body", f"expected an object, got {_kind(value)}")
+        self.value: JsonObject = value
+        self.where = where
+
+    def path(self, name: str) -> str:
+        """Return the path of a field, for errors."""
+        return f"{self.where}.{name}" if self.where else name
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self.value.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise invalid_field(self.path(name), f"expected a string, got {_kind(value)}")
+        return value
+
+    def needed(self, name: str) -> str:
+        """Return a required string that is not empty."""
+        if self.value.get(name) is None:
+            raise invalid_field(self.path(name), "is missing")
+        text = self.text(name)
+        if not text:
+            raise invalid_field(self.path(name), "is empty")
+        return text
+
+    def number(self, name: str, low: float, high: float) -> float | None:
+        value = self.value.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise invalid_field(self.path(name), f"expected a number, got {_kind(value)}")
+        if not low <= value <= high:
+            raise invalid_field(self.path(name), f"{value} is not between {low:g} and {high:g}")
+        return float(value)
+
+    def count(self, name: str) -> int | None:
+        """Return a positive integer."""
+        value = self.value.get(name)
+        if value is None:
+            return None
+        if type(value) is not int or not 1 <= value <= 1 << 31:
+            raise invalid_field(self.path(name), "expected a positive integer")
+        return value
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        value = self.value.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise invalid_field(self.path(name), f"expected true or false, got {_kind(value)}")
+        return value
+
+    def fields(self, name: str) -> Fields:
+        """Return the object in a field; an empty one if it is omitted."""
+        value = self.value.get(name)
+        return Fields({} if value is None else value, self.path(name))
+
+    def items(self, name: str) -> list[Json]:
+        value = self.value.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise invalid_field(self.path(name), f"expected a list, got {_kind(value)}")
+        return value
+
+    def objects(self, name: str) -> Iterator[Fields]:
+        """Yield the objects of a list."""
+        for at, item in enumerate(self.items(name)):
+            yield Fields(item, f"{self.path(name)}[{at}]")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of strings; a single string counts as a list of one."""
+        value = self.value.get(name)
+        found = [value] if isinstance(value, str) else self.items(name)
+        if any(not isinstance(item, str) for item in found):
+            raise invalid_field(self.path(name), "expected strings")
+        return tuple(str(item) for item in found)
+
+    def one_of(self, name: str, known: Sequence[str], default: str = "") -> str:
+        value = self.text(name, default)
+        if value and value not in known:
+            raise invalid_field(self.path(name), f"{value!r} is not one of {', '.join(known)}")
+        return value
+
+    def refuse(self, name: str, why: str) -> None:
+        """Raise UsageError if the field has a value, because it would be ignored otherwise."""
+        if self.value.get(name) not in (None, False, [], {}):
+            raise invalid_field(self.path(name), why)
+
+
+def _kind(value: Json) -> str:
+    kinds: dict[type[object], str] = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+EFFORTS = {"none": "none", "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max"}
+"""Reasoning effort in the callers' dialects → moot's."""
+
+_NAME = re.compile(r"[a-zA-Z0-9_.:-]{1,128}")
+_DATA = re.compile(r"data:[\w.+-]+/[\w.+*-]+(;[\w=.+-]+)*;base64,", re.ASCII)
+
+
+class Drafts:
+    """The messages read so far, oldest first."""
+
+    def __init__(self, *, after: bool = False) -> None:
+        self._after = after
+        """The request continues an earlier answer, whose calls may be answered here."""
+        self._system: list[str] = []
+        self._drafts: list[tuple[Role, list[Part]]] = []
+        self._calls: dict[str, Part] = {}
+
+    @property
+    def system(self) -> str:
+        return "\n\n".join(self._system)
+
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(Message("", role, tuple(parts)) for role, parts in self._drafts if parts)
+
+    def instruct(self, text: str) -> None:
+        """Add a system message: before all other messages it becomes the system prompt, otherwise it keeps its position."""
+        if not text:
+            return
+        if self._drafts:
+            self._drafts.append(("system", [text_part(text)]))
+        else:
+            self._system.append(text)
+
+    def say(self, parts: Sequence[Part]) -> None:
+        """Add a user message."""
+        if parts:
+            self._drafts.append(("user", list(parts)))
+
+    def answer(self, parts: Sequence[Part] = (), *, join: bool = False) -> None:
+        """Add an assistant message; with `join`, extend the last one if none of its calls has an output yet."""
+        if not (join and self._drafts and self._drafts[-1][0] == "assistant" and not self._answered()):
+            self._drafts.append(("assistant", []))
+        self._drafts[-1][1].extend(parts)
+
+    def call(self, id: str, name: str, arguments: Json, where: str) -> None:
+        """Add a call to the last assistant message; `arguments` are an object or JSON text."""
+        if not id:
+            raise invalid_field(where, "the call has no id")
+        part: Part = {"type": f"tool-{tool_name_of(name, where)}", "toolCallId": id, "state": "input-available"}
+        part["input"] = _arguments(arguments)
+        self._drafts[-1][1].append(part)
+        self._calls[id] = part
+
+    def output(self, id: str, output: Json, where: str, *, error: bool = False) -> None:
+        """Add the output of a call."""
+        call = self._calls.get(id)
+        fields: JsonObject = {"errorText": _words(output)} if error else {"output": output}
+        if call is not None:
+            call |= {"state": "output-error" if error else "output-available", **fields}
+        elif self._after:
+            self.say([{"type": OUTPUT, "data": {"toolCallId": id, **fields}}])
+        else:
+            raise invalid_field(where, f"no call with the id {id!r} precedes this output")
+
+    def _answered(self) -> bool:
+        return any("output" in part or "errorText" in part for part in self._drafts[-1][1])
+
+
+def tool_name_of(name: str, where: str) -> str:
+    """Return the name. Raise UsageError if no model would accept it."""
+    if _NAME.fullmatch(name) is None:
+        raise invalid_field(where, f"{name[:80]!r} is not a valid tool name; use at most 128 letters, digits, _ and -")
+    return name
+
+
+def file_part(url: str, where: str, *, media_type: str = "", name: str = "", detail: str = "") -> Part:
+    """Return a file as a part. Only `data:` and http(s) URLs are accepted: others would refer to this machine, not the caller's."""
+    if url.startswith("data:"):
+        if _DATA.match(url) is None:
+            raise invalid_field(where, "expected data:MEDIA/TYPE;base64,…")
+        media_type = media_type or url[5:].partition(";")[0]
+    elif not url.startswith(("https://", "http://")):
+        raise invalid_field(where, "expected a data: URL in base64, or an http(s) URL")
+    part: Part = {"type": "file", "mediaType": media_type or "application/octet-stream", "url": url}
+    if name:
+        part["filename"] = name
+    if detail:
+        part["detail"] = detail
+    return part
+
+
+def _arguments(arguments: Json) -> Json:
+    if not isinstance(arguments, str):
+        return arguments if isinstance(arguments, dict) else {}
+    try:
+        return read_arguments(arguments)
+    except ValueError:
+        return arguments  # the model's output, unchanged
+
+
+def _words(output: Json) -> str:
+    if isinstance(output, str):
+        return output
+    value = output.get("value") if isinstance(output, dict) else None
+    pieces = [piece for piece in value if isinstance(piece, dict)] if isinstance(value, list) else []
+    return "\n".join(str(piece.get("text", "")) for piece in pieces if piece.get("type") == "text") or "failed"

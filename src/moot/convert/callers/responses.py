@@ -1,0 +1,337 @@
+"""OpenAI responses for callers (reference: OpenAI API, create a model response, streaming events)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from moot.convert.callers.chat import schema_of
+from moot.convert.callers.errors import code_of
+from moot.convert.callers.pieces import Change, Outcome, Piece
+from moot.convert.callers.request import EFFORTS, CallerRequest, Drafts, Fields, file_part, invalid_field, tool_name_of
+from moot.types.canonical import Json, JsonObject, dumps, loads
+from moot.types.message import Part, text_part
+from moot.types.model import Effort, ModelSettings
+from moot.types.provider import ToolDefinition
+from moot.types.usage import Usage
+
+
+def read_responses(body: Json) -> CallerRequest:
+    """Parse the body. Raise UsageError for unsupported fields; hints are ignored."""
+    fields = Fields(body)
+    fields.refuse("background", "is not supported; wait for the answer")
+    fields.refuse("prompt", "stored prompts are not supported")
+    after, conversation = fields.text("previous_response_id"), _conversation(fields)
+    if after and conversation:
+        raise invalid_field("previous_response_id", "can't be combined with conversation")
+    drafts = Drafts(after=bool(after))
+    drafts.instruct(fields.text("instructions"))
+    if isinstance(fields.value.get("input"), list):
+        for item in fields.objects("input"):
+            _read_item(drafts, item)
+    else:
+        drafts.say([text_part(fields.needed("input"))])
+    return CallerRequest(
+        model=fields.needed("model"),
+        messages=drafts.messages(),
+        system=drafts.system,
+        tools=tuple(_read_tool(tool) for tool in fields.objects("tools")),
+        settings=_settings(fields),
+        stream=fields.flag("stream"),
+        stream_usage=True,
+        after=after,
+        conversation=conversation,
+    )
+
+
+def _conversation(fields: Fields) -> str:
+    if isinstance(fields.value.get("conversation"), str):
+        return fields.text("conversation")
+    return fields.fields("conversation").text("id")
+
+
+def _settings(fields: Fields) -> ModelSettings:
+    effort = fields.fields("reasoning").one_of("effort", tuple(EFFORTS))
+    return ModelSettings(
+        temperature=fields.number("temperature", 0, 2),
+        max_tokens=fields.count("max_output_tokens"),
+        top_p=fields.number("top_p", 0, 1),
+        effort=cast("Effort", EFFORTS[effort]) if effort else None,
+        schema=cast("dict[str, object] | None", schema_of(fields.fields("text").fields("format"), nested=False)),
+        tool_choice=_read_choice(fields),
+        parallel_calls=fields.flag("parallel_tool_calls", True),
+    )
+
+
+def _read_choice(fields: Fields) -> str:
+    choice = fields.value.get("tool_choice")
+    if not isinstance(choice, dict):
+        word = fields.one_of("tool_choice", ("auto", "none", "required"))
+        return "" if word == "auto" else word
+    chosen = fields.fields("tool_choice")
+    if chosen.text("type") != "function":
+        raise invalid_field(chosen.path("type"), "only 'function' is supported")
+    return f"={chosen.needed('name')}"
+
+
+def _read_tool(tool: Fields) -> ToolDefinition:
+    if tool.text("type", "function") != "function":
+        raise invalid_field(tool.path("type"), f"tool type {tool.text('type')!r} is not supported; use 'function'")
+    schema = tool.fields("parameters").value or {"type": "object", "properties": {}}
+    return ToolDefinition(tool_name_of(tool.needed("name"), tool.path("name")), tool.text("description"), schema)
+
+
+def _read_item(drafts: Drafts, item: Fields) -> None:
+    match item.text("type", "message"):
+        case "message":
+            _message(drafts, item)
+        case "function_call":
+            drafts.answer(join=True)
+            drafts.call(item.needed("call_id"), item.needed("name"), item.text("arguments"), item.path("name"))
+        case "function_call_output":
+            drafts.output(item.needed("call_id"), _output(item), item.path("call_id"))
+        case "reasoning":
+            pass  # moot's own reasoning: it is not signed, so no model would accept it
+        case other:
+            raise invalid_field(item.path("type"), f"item type {other!r} is not supported")
+
+
+def _message(drafts: Drafts, item: Fields) -> None:
+    match item.needed("role"):
+        case "system" | "developer":
+            drafts.instruct(_read_text(_content(item)))
+        case "user":
+            drafts.say(_content(item))
+        case "assistant":
+            text = _read_text(_content(item))
+            drafts.answer([text_part(text)] if text else [], join=True)
+        case other:
+            raise invalid_field(item.path("role"), f"{other!r} is not one of system, developer, user, assistant")
+
+
+def _read_text(parts: list[Part]) -> str:
+    return "".join(str(part["text"]) for part in parts if part["type"] == "text")
+
+
+def _content(item: Fields, name: str = "content") -> list[Part]:
+    if not isinstance(item.value.get(name), list):
+        text = item.text(name)
+        return [text_part(text)] if text else []
+    return [_piece(piece) for piece in item.objects(name)]
+
+
+def _output(item: Fields) -> Json:
+    parts = _content(item, "output")
+    if all(part["type"] == "text" for part in parts):
+        return _read_text(parts)
+    return {"type": "content", "value": [*parts]}
+
+
+def _piece(piece: Fields) -> Part:
+    match piece.needed("type"):
+        case "input_text" | "output_text" | "text":
+            return text_part(piece.text("text"))
+        case "refusal":
+            return text_part(piece.text("refusal"))
+        case "input_image":
+            piece.refuse("file_id", "stored files are not supported; send image_url")
+            url, detail = piece.needed("image_url"), piece.one_of("detail", ("auto", "low", "high", "original"))
+            kind = "" if url.startswith("data:") else "image/*"
+            return file_part(url, piece.path("image_url"), media_type=kind, detail=detail.replace("original", "high"))
+        case "input_file":
+            piece.refuse("file_id", "stored files are not supported; send file_data")
+            field = "file_url" if piece.text("file_url") else "file_data"
+            return file_part(piece.needed(field), piece.path(field), name=piece.text("filename"))
+        case other:
+            raise invalid_field(piece.path("type"), f"{other!r} is not one of input_text, input_image, input_file, output_text")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The fields of a response that repeat its request, and its own facts."""
+
+    id: str
+    """The run's id."""
+    model: str
+    created: int
+    asked: CallerRequest | None = None
+    """None for an answer that is fetched later: the request's fields are not repeated."""
+
+
+class ResponsesAnswer:
+    """Writer of the stream: the data of each frame, whose `type` is its event's name."""
+
+    def __init__(self, head: Head) -> None:
+        self._head = head
+        self._number = 0
+        self._pieces: dict[int, Piece] = {}
+
+    def begin(self) -> list[JsonObject]:
+        return [
+            self._frame("response.created", response=_response(self._head, "in_progress", ())),
+            self._frame("response.in_progress", response=_response(self._head, "in_progress", ())),
+        ]
+
+    def tell(self, changes: Iterable[Change]) -> list[JsonObject]:
+        return [frame for change in changes for frame in self._frames(change)]
+
+    def end(self, outcome: Outcome) -> list[JsonObject]:
+        pieces = [self._pieces[index] for index in sorted(self._pieces)]
+        whole = response_answer(self._head, pieces, outcome)
+        return [self._frame(f"response.{whole['status']}", response=whole)]
+
+    def _frames(self, change: Change) -> list[JsonObject]:
+        at = change.at
+        item = _item(self._head.id, at, change.piece, "in_progress" if change.what == "open" else "completed")
+        match change.what:
+            case "open":
+                return [self._frame("response.output_item.added", output_index=at, item=item), *self._opened(change)]
+            case "add":
+                return [self._added(change)]
+            case "close":
+                self._pieces[at] = change.piece
+                return [*self._closed(change), self._frame("response.output_item.done", output_index=at, item=item)]
+
+    def _opened(self, change: Change) -> list[JsonObject]:
+        match change.piece.kind:
+            case "text":
+                return [self._of("response.content_part.added", change, content_index=0, part=_text(""))]
+            case "reasoning":
+                return [self._of("response.reasoning_summary_part.added", change, summary_index=0, part=_summary(""))]
+            case "call":
+                return []
+
+    def _added(self, change: Change) -> JsonObject:
+        match change.piece.kind:
+            case "text":
+                return self._of("response.output_text.delta", change, content_index=0, delta=change.text, logprobs=[])
+            case "reasoning":
+                return self._of("response.reasoning_summary_text.delta", change, summary_index=0, delta=change.text)
+            case "call":
+                return self._of("response.function_call_arguments.delta", change, delta=change.text)
+
+    def _closed(self, change: Change) -> list[JsonObject]:
+        piece = change.piece
+        match piece.kind:
+            case "text":
+                return [
+                    self._of("response.output_text.done", change, content_index=0, text=piece.text, logprobs=[]),
+                    self._of("response.content_part.done", change, content_index=0, part=_text(piece.text)),
+                ]
+            case "reasoning":
+                return [
+                    self._of("response.reasoning_summary_text.done", change, summary_index=0, text=piece.text),
+                    self._of("response.reasoning_summary_part.done", change, summary_index=0, part=_summary(piece.text)),
+                ]
+            case "call":
+                return [self._of("response.function_call_arguments.done", change, name=piece.name, arguments=piece.text)]
+
+    def _of(self, type: str, change: Change, **fields: Json) -> JsonObject:
+        """Return a frame about one item."""
+        return self._frame(type, item_id=_item_id(self._head.id, change.at, change.piece), output_index=change.at, **fields)
+
+    def _frame(self, type: str, **fields: Json) -> JsonObject:
+        frame: JsonObject = {"type": type, "sequence_number": self._number, **fields}
+        self._number += 1
+        return frame
+
+
+def response_answer(head: Head, pieces: Sequence[Piece], outcome: Outcome) -> JsonObject:
+    """Return the whole answer, also of a failed run: this dialect can hold what came before the failure."""
+    if outcome.error is not None:
+        error: JsonObject = {"code": code_of(outcome.error), "message": outcome.error.advice()}
+        return _response(head, "failed", pieces, error=error, usage=outcome.usage)
+    why = {"length": "max_output_tokens", "content-filter": "content_filter"}.get(outcome.reason)
+    return _response(head, "incomplete" if why else "completed", pieces, why=why, usage=outcome.usage)
+
+
+def response_begun(head: Head, pieces: Sequence[Piece]) -> JsonObject:
+    """Return an answer that is still in progress."""
+    return _response(head, "in_progress", pieces)
+
+
+def _response(
+    head: Head, status: str, pieces: Sequence[Piece], *, error: JsonObject | None = None, why: str | None = None, usage: Usage | None = None
+) -> JsonObject:
+    done = "in_progress" if status == "in_progress" else "completed"
+    request = head.asked or CallerRequest(head.model, ())
+    settings = request.settings
+    return {
+        "id": f"resp_{head.id}",
+        "object": "response",
+        "created_at": head.created,
+        "status": status,
+        "error": error,
+        "incomplete_details": {"reason": why} if why else None,
+        "instructions": request.system or None,
+        "max_output_tokens": settings.max_tokens,
+        "model": head.model,
+        "output": [_item(head.id, at, piece, done) for at, piece in enumerate(pieces)],
+        "parallel_tool_calls": settings.parallel_calls,
+        "previous_response_id": request.after or None,
+        "reasoning": {"effort": settings.effort, "summary": None},
+        "store": True,
+        "temperature": settings.temperature,
+        "text": {"format": _format(request)},
+        "tool_choice": _choice(settings.tool_choice),
+        "tools": [_tool(tool.name, tool.description, tool.schema) for tool in request.tools],
+        "top_p": settings.top_p,
+        "truncation": "disabled",
+        "usage": None if usage is None else _usage(usage),
+        "metadata": {},
+    }
+
+
+def _format(asked: CallerRequest) -> JsonObject:
+    if asked.settings.schema is None:
+        return {"type": "text"}
+    return {"type": "json_schema", "name": "answer", "schema": loads(dumps(asked.settings.schema)), "strict": False}
+
+
+def _choice(choice: str) -> Json:
+    return {"type": "function", "name": choice[1:]} if choice.startswith("=") else choice or "auto"
+
+
+def _tool(name: str, description: str, schema: JsonObject) -> JsonObject:
+    return {"type": "function", "name": name, "description": description, "parameters": schema, "strict": False}
+
+
+def _item_id(run: str, at: int, piece: Piece) -> str:
+    return f"{ {'text': 'msg', 'reasoning': 'rs', 'call': 'fc'}[piece.kind] }_{run}_{at}"
+
+
+def _item(run: str, at: int, piece: Piece, status: str) -> JsonObject:
+    """Return a piece as an item of the output, at its start or its end."""
+    id, started = _item_id(run, at, piece), status == "in_progress"
+    match piece.kind:
+        case "text":
+            content: list[Json] = [] if started else [_text(piece.text)]
+            return {"id": id, "type": "message", "status": status, "role": "assistant", "content": content}
+        case "reasoning":
+            summary: list[Json] = [] if started else [_summary(piece.text)]
+            return {"id": id, "type": "reasoning", "status": status, "summary": summary}
+        case "call":
+            arguments = "" if started else piece.text
+            return {"id": id, "type": "function_call", "status": status, "call_id": piece.id, "name": piece.name, "arguments": arguments}
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _summary(text: str) -> JsonObject:
+    return {"type": "summary_text", "text": text}
+
+
+def _usage(usage: Usage) -> JsonObject | None:
+    if usage.input is None and usage.output is None:
+        return None
+    sent, made = usage.input or 0, usage.output or 0
+    return {
+        "input_tokens": sent,
+        "input_tokens_details": {"cached_tokens": usage.cache_read or 0, "cache_write_tokens": usage.cache_write or 0},
+        "output_tokens": made,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+        "total_tokens": sent + made,
+    }

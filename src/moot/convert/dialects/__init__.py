@@ -1,0 +1,1 @@
+"""Wire formats of model providers: request bodies, and translators of their streams."""

@@ -1,0 +1,318 @@
+"""Request bodies of Anthropic messages (reference: Claude API, create a message).
+
+Roles alternate, so adjacent messages of one role are merged; outputs come first in the message after their calls. Thinking is sent back
+unchanged, and only to the provider that signed it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from moot.convert.dialects import parts as _files
+from moot.convert.dialects.anthropic_stream import METADATA, AnthropicStream
+from moot.convert.dialects.parts import arguments_of, made_here, output_of, wire_ids
+from moot.convert.history import Step, split_steps
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.message import Message, Part, is_tool, tool_name
+from moot.types.model import Effort, Model, ModelSettings
+from moot.types.provider import ModelPrompt, ToolDefinition
+
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
+_BUDGETS: dict[Effort, int] = {"low": 4_096, "medium": 10_240, "high": 16_384, "max": 31_999}
+_LEAST = 1_024
+
+OUTPUT_TOKENS = 32_000
+"""Default maximum of output tokens in a request."""
+
+
+def max_tokens(settings: ModelSettings, model: Model) -> int:
+    """Return `max_tokens`, which this wire format requires."""
+    return settings.max_tokens or min(model.max_output or 8_192, OUTPUT_TOKENS)
+
+
+def thinking_fields(settings: ModelSettings, model: Model, limit: int) -> JsonObject:
+    """Return `thinking` and `output_config.effort` of a body; empty if no effort was set or the model does not reason."""
+    effort = settings.effort
+    if effort is None or not model.reasoning:
+        return {}
+    version = _version(model)
+    if version >= (4, 6):
+        return _adaptive(effort, version, show=settings.show_reasoning)
+    budget = min(_BUDGETS.get(effort, 0), limit - _LEAST)
+    if effort == "none" or budget < _LEAST:
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def takes_sampling(model: Model) -> bool:
+    """Return True if temperature and top_p may be set. Claude 4.7 and later answer 400."""
+    return _version(model) < (4, 7)
+
+
+def _adaptive(effort: Effort, version: tuple[int, int], *, show: bool) -> JsonObject:
+    if effort == "none":
+        # later models can't turn thinking off, only reduce it
+        return {"thinking": {"type": "disabled"}} if version < (5, 0) else {"output_config": {"effort": "low"}}
+    return {"thinking": {"type": "adaptive", "display": "summarized" if show else "omitted"}, "output_config": {"effort": effort}}
+
+
+def _version(model: Model) -> tuple[int, int]:
+    """Return the version; (0, 0) for other vendors' models behind this wire format, which take budgets."""
+    match = _VERSION.search(model.wire_name)
+    return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
+
+
+_IDS = r"[a-zA-Z0-9_-]{1,64}"
+_CACHED: JsonObject = {"type": "ephemeral"}
+_UNCACHEABLE = frozenset({"thinking", "redacted_thinking"})
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+_BEGIN = "(The conversation's earlier messages are left out.)"
+
+
+class AnthropicMessages:
+    """The dialect of Anthropic's own models, and of endpoints that copy it."""
+
+    name = "anthropic"
+
+    @property
+    def translator(self) -> AnthropicStream:
+        return AnthropicStream()
+
+    def to_request(self, prompt: ModelPrompt) -> JsonObject:
+        """Build the body of a streaming request, with cache breakpoints after the system prompt and the last two user messages."""
+        settings, model = prompt.settings, prompt.model
+        limit = max_tokens(settings, model)
+        messages = _messages(prompt)
+        thinking = thinking_fields(settings, model, limit)
+        if _mode(thinking) == "enabled" and _unsigned(messages):
+            thinking = {}  # a turn of calls that started without thinking, on another model, can't continue with a thinking budget
+        body: JsonObject = {"model": model.wire_name, "max_tokens": limit}
+        tools: list[Json] = [_tool(tool) for tool in prompt.tools] if model.tools == "native" else []
+        if tools:
+            if not prompt.system:
+                _mark(tools[-1])
+            body |= _choice(settings, thinking)
+        if tools := [*tools, *prompt.quirks.vendor_tools]:
+            body["tools"] = tools
+        if prompt.system:
+            body["system"] = [{"type": "text", "text": prompt.system, "cache_control": _CACHED}]
+        _mark_messages(messages)
+        body["messages"] = list[Json](messages)
+        body["stream"] = True
+        if settings.stop:
+            body["stop_sequences"] = list(settings.stop)
+        if _mode(thinking) in ("", "disabled") and takes_sampling(model):
+            body |= _sampling(settings.temperature, settings.top_p)
+        body |= thinking
+        if settings.schema is not None:
+            schema = canonical.loads(canonical.dumps(settings.schema))
+            effort = body.get("output_config")
+            body["output_config"] = {**(effort if isinstance(effort, dict) else {}), "format": {"type": "json_schema", "schema": schema}}
+        return body | prompt.quirks.extra
+
+
+def _sampling(temperature: float | None, top_p: float | None) -> JsonObject:
+    """Return one of the two at most, because newer models refuse both."""
+    if temperature is not None:
+        return {"temperature": min(temperature, 1.0)}
+    return {"top_p": top_p} if top_p is not None else {}
+
+
+def _choice(settings: ModelSettings, thinking: JsonObject) -> JsonObject:
+    """Return the tool choice. A thinking model can't be forced to call a tool."""
+    forced = settings.tool_choice not in ("", "none") and _mode(thinking) in ("", "disabled")
+    choice: JsonObject = {"type": "none" if settings.tool_choice == "none" else "auto"}
+    if forced:
+        named = settings.tool_choice.startswith("=")
+        choice = {"type": "tool", "name": settings.tool_choice[1:]} if named else {"type": "any"}
+    if not settings.parallel_calls and choice["type"] != "none":
+        choice["disable_parallel_tool_use"] = True
+    return {} if choice == {"type": "auto"} else {"tool_choice": choice}
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+
+
+def _messages(prompt: ModelPrompt) -> list[JsonObject]:
+    turns: list[JsonObject] = []
+    used: set[str] = set()  # ids must be unique in the whole request
+    last = prompt.messages[-1] if prompt.messages else None
+    for message in prompt.messages:
+        if message.role != "assistant":
+            _add(turns, "user", _content(message.parts, prompt.model))
+            continue
+        steps = split_steps(message)
+        for step in steps:
+            _add(turns, "user", _content(step.steering, prompt.model))
+            ids = wire_ids(step.calls, _IDS, used)
+            _add(turns, "assistant", _step_blocks(step, ids, message, prompt, goes_on=message is last and step is steps[-1]))
+            _add(turns, "user", _outputs(step, ids, message, prompt))
+    if turns and turns[0]["role"] == "assistant":
+        turns.insert(0, {"role": "user", "content": [_text(_BEGIN)]})
+    _trim_last(turns)
+    return turns
+
+
+def _add(turns: list[JsonObject], role: str, blocks: list[Json]) -> None:
+    """Append to the last message if it has that role, with outputs before everything else."""
+    if not blocks:
+        return
+    content = turns[-1]["content"] if turns and turns[-1]["role"] == role else None
+    if not isinstance(content, list):
+        turns.append({"role": role, "content": blocks})
+        return
+    content += blocks
+    content.sort(key=lambda block: not (isinstance(block, dict) and block.get("type") == "tool_result"))
+
+
+def _trim_last(turns: list[JsonObject]) -> None:
+    """Strip trailing white space from an answer that the model is to continue."""
+    content = turns[-1]["content"] if turns and turns[-1]["role"] == "assistant" else None
+    block = content[-1] if isinstance(content, list) else None
+    if isinstance(block, dict) and isinstance(text := block.get("text"), str):
+        block["text"] = text.rstrip()
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
+    """Return the blocks of a user message or a tool output. Texts of white space alone are refused, so they are omitted."""
+    blocks: list[Json] = []
+    for part in parts:
+        if part.get("type") == "text" and str(part.get("text", "")).strip():
+            blocks.append(_text(str(part["text"])))
+        elif part.get("type") == "file":
+            blocks.append(_file(part, model))
+    return blocks
+
+
+def _file(part: Part, model: Model) -> JsonObject:
+    file = _files.parse_file(part)
+    if file.kind not in ("image", "pdf") or not _files.is_accepted(file, model):
+        return _text(_files.text_of_file(file))
+    source: JsonObject = {"type": "url", "url": file.url}
+    if file.base64:
+        source = {"type": "base64", "media_type": file.media_type, "data": file.base64}
+    if file.kind == "image":
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, **({"title": file.name} if file.name else {})}
+
+
+def _step_blocks(step: Step, ids: list[str], message: Message, prompt: ModelPrompt, *, goes_on: bool) -> list[Json]:
+    """Return the assistant's own blocks of a step, in order."""
+    provider = prompt.model.id.provider
+    waiting = iter(ids)
+    blocks: list[Json] = []
+    for part in step.parts:
+        if is_tool(part):
+            blocks += _call(part, next(waiting), message, provider, goes_on=goes_on)
+            continue
+        made = made_here(part, METADATA, message, provider)
+        match part.get("type"):
+            case "text" if str(part.get("text", "")).strip():
+                blocks.append(_answer(part, made))
+            case "reasoning" if made is not None:
+                blocks += _thought(part, made)
+            case "custom" if made is not None and isinstance(block := made.get("block"), dict):
+                blocks.append(dict(block))
+            case _:
+                pass
+    return blocks
+
+
+def _answer(part: Part, made: JsonObject | None) -> JsonObject:
+    block = _text(str(part["text"]))
+    if made is not None and made.get("citations"):
+        block["citations"] = made["citations"]
+    return block
+
+
+def _thought(part: Part, made: JsonObject) -> list[Json]:
+    if "redactedData" in made:
+        return [{"type": "redacted_thinking", "data": made["redactedData"]}]
+    if made.get("signature"):
+        return [{"type": "thinking", "thinking": part.get("text", ""), "signature": made["signature"]}]
+    return []  # unsigned thinking is refused
+
+
+def _call(part: Part, id: str, message: Message, provider: str, *, goes_on: bool) -> list[Json]:
+    """Return a call. One that the vendor ran has its result, or is alone if the answer was paused in the middle of it."""
+    made = made_here(part, METADATA, message, provider, field="callProviderMetadata") or {}
+    rest = made.get("block")
+    kind = "tool_use"
+    if _is_servers(part, message, provider):
+        kind = str(made.get("type"))
+    call: JsonObject = {"type": kind, "id": id, "name": _name(part), "input": arguments_of(part)}
+    if isinstance(rest, dict):
+        call |= rest
+    if kind == "tool_use":
+        return [call]
+    result = made_here(part, METADATA, message, provider, field="resultProviderMetadata")
+    if result is None or "type" not in result:
+        return [call] if goes_on else []
+    extra = result.get("block")
+    content = result["content"] if "content" in result else part.get("output")
+    answer: JsonObject = {"type": result["type"], "tool_use_id": id, "content": content, **(extra if isinstance(extra, dict) else {})}
+    return [call, answer]
+
+
+def _is_servers(part: Part, message: Message, provider: str) -> bool:
+    """Return True if this provider ran the call itself."""
+    made = made_here(part, METADATA, message, provider, field="callProviderMetadata")
+    return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
+
+
+def _name(part: Part) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", tool_name(part))[:128] or "unknown"
+
+
+def _outputs(step: Step, ids: list[str], message: Message, prompt: ModelPrompt) -> list[Json]:
+    """Return a result for every call of the step that the provider has not answered itself."""
+    results: list[Json] = []
+    for call, id in zip(step.calls, ids, strict=True):
+        if _is_servers(call, message, prompt.model.id.provider):
+            continue
+        output = output_of(call)
+        result: JsonObject = {"type": "tool_result", "tool_use_id": id, "content": output.text}
+        if output.files:
+            texts = [_text(output.text)] if output.text.strip() else []
+            result["content"] = [*texts, *(_file(file, prompt.model) for file in output.files)]
+        if output.error:
+            result["is_error"] = True
+        results.append(result)
+    return results
+
+
+def _mode(thinking: JsonObject) -> str:
+    mode = thinking.get("thinking")
+    return str(mode.get("type")) if isinstance(mode, dict) else ""
+
+
+def _unsigned(messages: list[JsonObject]) -> bool:
+    """Return True if the current turn has an assistant message with calls that does not start with thinking."""
+    for message in reversed(messages):
+        blocks = [block for block in content if isinstance(block, dict)] if isinstance(content := message["content"], list) else []
+        if message["role"] == "user":
+            if not any(block.get("type") == "tool_result" for block in blocks):
+                return False
+        elif blocks and blocks[0].get("type") not in _THINKING:
+            return any(block.get("type") == "tool_use" for block in blocks)
+    return False
+
+
+def _mark_messages(messages: list[JsonObject]) -> None:
+    """Set breakpoints on the last two user messages: the last request wrote the cache up to the older one."""
+    users = [message for message in messages if message["role"] == "user"]
+    for message in users[-2:]:
+        content = message["content"]
+        if isinstance(content, list):
+            _mark(content[-1])
+
+
+def _mark(block: Json) -> None:
+    if isinstance(block, dict) and block.get("type") not in _UNCACHEABLE:
+        block["cache_control"] = _CACHED

@@ -1,0 +1,293 @@
+"""Request bodies of OpenAI responses (reference: OpenAI API, create a model response).
+
+Nothing is stored by the vendor (`store: false`): its items are sent back whole, with sealed reasoning unchanged, and only to the provider
+that made them. An item keeps its id only together with its reasoning; the vendor refuses it otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+
+from moot.convert.dialects import parts as _files
+from moot.convert.dialects.openai_chat import is_strict
+from moot.convert.dialects.openai_responses_items import METADATA, OWN_CALLS
+from moot.convert.dialects.openai_responses_stream import ResponsesStream
+from moot.convert.dialects.parts import arguments_of, is_custom, made_here, output_of, wire_ids
+from moot.convert.history import Step, split_steps
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.message import Message, Part, is_tool, tool_name
+from moot.types.model import Model, ModelSettings
+from moot.types.provider import ModelPrompt, ToolDefinition
+
+_IDS = r"\S{1,64}"
+_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
+
+
+class OpenAIResponses:
+    """The dialect of OpenAI's own models: items with ids, sealed reasoning, tools that the vendor runs."""
+
+    name = "openai-responses"
+
+    @property
+    def translator(self) -> ResponsesStream:
+        return ResponsesStream()
+
+    def to_request(self, prompt: ModelPrompt) -> JsonObject:
+        """Build the body of a streaming request. The wire format has no stop sequences, so `settings.stop` is omitted."""
+        settings, model = prompt.settings, prompt.model
+        body: JsonObject = {"model": model.wire_name}
+        if prompt.system:
+            body["instructions"] = prompt.system
+        body["input"] = _input(prompt)
+        body["stream"] = True
+        body["store"] = False
+        tools: list[Json] = [_tool(tool) for tool in prompt.tools] if model.tools == "native" else []
+        if tools:
+            body |= _choice(settings)
+        if tools := [*tools, *prompt.quirks.vendor_tools]:
+            body["tools"] = tools
+        if settings.max_tokens is not None:
+            body["max_output_tokens"] = settings.max_tokens
+        if model.reasoning:
+            body |= _reasoning(settings, model)
+        else:  # reasoning models answer 400 to any sampling setting, other models to reasoning options
+            sampling: JsonObject = {"temperature": settings.temperature, "top_p": settings.top_p}
+            body |= {name: value for name, value in sampling.items() if value is not None}
+        if settings.schema is not None:
+            schema: Json = canonical.loads(canonical.dumps(settings.schema))
+            body["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema)}}
+        return body | prompt.quirks.extra
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    # this wire format makes every schema strict by default
+    return {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema, "strict": False}
+
+
+def _choice(settings: ModelSettings) -> JsonObject:
+    fields: JsonObject = {}
+    if settings.tool_choice.startswith("="):
+        fields["tool_choice"] = {"type": "function", "name": settings.tool_choice[1:]}
+    elif settings.tool_choice:
+        fields["tool_choice"] = settings.tool_choice
+    if not settings.parallel_calls:
+        fields["parallel_tool_calls"] = False
+    return fields
+
+
+def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
+    """Return the options of a reasoning model: always its sealed reasoning, the rest only if an effort was set."""
+    fields: JsonObject = {"include": ["reasoning.encrypted_content"]}
+    if settings.effort is not None:
+        options: JsonObject = {"effort": _effort(str(settings.effort), model)}
+        if settings.show_reasoning and settings.effort != "none":
+            options["summary"] = "auto"
+        fields["reasoning"] = options
+    return fields
+
+
+def _effort(effort: str, model: Model) -> str:
+    """Map the effort for older models, which have neither `none` nor `xhigh`."""
+    found = _VERSION.search(model.wire_name)
+    version = (int(found[1]) + int(found[2] or 0) / 100) if found else 0.0
+    if effort == "none":
+        return "none" if version >= 5.01 else "minimal" if version >= 5 else "low"
+    if effort == "max":
+        return "xhigh" if version >= 5.02 else "high"
+    return effort
+
+
+def _input(prompt: ModelPrompt) -> list[Json]:
+    items: list[Json] = []
+    used: set[str] = set()  # ids must be unique in the whole request
+    for message in prompt.messages:
+        if message.role == "assistant":
+            for step in split_steps(message):
+                _add(items, "user", step.steering, prompt.model)
+                items += _StepItems(message, prompt).step(step, wire_ids(step.calls, _IDS, used))
+        else:
+            _add(items, "user" if message.role == "user" else "developer", message.parts, prompt.model)
+    return items
+
+
+def _add(items: list[Json], role: str, parts: tuple[Part, ...], model: Model) -> None:
+    """Append a message unless it is empty."""
+    if content := _content(parts, model):
+        items.append({"type": "message", "role": role, "content": content})
+
+
+def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
+    pieces: list[Json] = []
+    for part in parts:
+        if part.get("type") == "text" and part.get("text"):
+            pieces.append({"type": "input_text", "text": part["text"]})
+        elif part.get("type") == "file":
+            pieces.append(_file(part, model))
+    return pieces
+
+
+def _file(part: Part, model: Model) -> JsonObject:
+    file = _files.parse_file(part)
+    if file.kind == "image" and _files.is_accepted(file, model):
+        detail = part.get("detail")
+        return {"type": "input_image", "image_url": file.url, "detail": detail if detail in ("auto", "low", "high") else "auto"}
+    if file.kind == "pdf" and _files.is_accepted(file, model):
+        if file.base64:
+            return {"type": "input_file", "filename": file.name or "document.pdf", "file_data": file.url}
+        return {"type": "input_file", "file_url": file.url}
+    return {"type": "input_text", "text": _files.text_of_file(file)}
+
+
+class _StepItems:
+    """The items of one step of an assistant message, in order."""
+
+    def __init__(self, message: Message, prompt: ModelPrompt) -> None:
+        self._message = message
+        self._model = prompt.model
+        self._provider = prompt.model.id.provider
+        self._items: list[JsonObject] = []
+        self._by_id: dict[str, JsonObject] = {}
+        self._seen: dict[str, tuple[object, ...]] = {}
+
+    def step(self, step: Step, ids: list[str]) -> list[Json]:
+        """Return the model's items and an output for each call that moot ran."""
+        waiting = iter(ids)
+        outputs: list[Json] = []
+        for part in step.parts:
+            if is_tool(part):
+                id = next(waiting)
+                if self._vendors(part):
+                    self._items += self._ran(part)
+                else:
+                    self._items.append(self._call(part, id))
+                    outputs.append(self._output(part, id))
+            else:
+                self._part(part)
+        return [*self._sound(), *outputs]
+
+    def _part(self, part: Part) -> None:
+        made = made_here(part, METADATA, self._message, self._provider)
+        match part.get("type"):
+            case "text" if part.get("text"):
+                self._text(part, made or {})
+            case "reasoning" if made is not None:
+                self._thought(part, made)
+            case "custom" if made is not None and isinstance(block := made.get("block"), dict):
+                self._items.append(dict(block))
+            case "file" if made is not None and (call := self._by_id.get(str(made.get("itemId")))) is not None:
+                call["result"] = _files.parse_file(part).base64
+            case _:
+                pass
+
+    def _text(self, part: Part, made: JsonObject) -> None:
+        refusal = made.get("kind") == "refusal"
+        field = "refusal" if refusal else "text"
+        piece: JsonObject = {"type": "refusal" if refusal else "output_text", field: part["text"]}
+        if not refusal:
+            piece["annotations"] = made.get("annotations", [])
+        item = self._item_with_id("message", made)
+        item.setdefault("role", "assistant")
+        item.setdefault("status", "completed")
+        if made.get("phase"):
+            item["phase"] = made["phase"]
+        self._join(item, "content", field, piece, made)
+
+    def _thought(self, part: Part, made: JsonObject) -> None:
+        item = self._item_with_id("reasoning", made)
+        item.setdefault("summary", [])
+        if made.get("encryptedContent"):
+            item["encrypted_content"] = made["encryptedContent"]
+        if made.get("index") == -1:
+            return
+        if made.get("kind") == "thought":
+            self._join(item, "content", "text", {"type": "reasoning_text", "text": part.get("text", "")}, made)
+        else:
+            self._join(item, "summary", "text", {"type": "summary_text", "text": part.get("text", "")}, made)
+
+    def _item_with_id(self, kind: str, made: JsonObject) -> JsonObject:
+        """Return the item with that id in this step, which may have several parts, or a new one for a part without an id."""
+        id = str(made.get("itemId") or "")
+        if id in self._by_id:
+            return self._by_id[id]
+        item: JsonObject = {"type": kind, **({"id": id} if id else {})}
+        self._items.append(item)
+        if id:
+            self._by_id[id] = item
+        return item
+
+    def _join(self, item: JsonObject, field: str, words: str, piece: JsonObject, made: JsonObject) -> None:
+        """Add a piece to an item; an item that another part interrupted is completed again."""
+        pieces = item.setdefault(field, [])
+        name, place = f"{made.get('itemId')}", (made.get("kind"), made.get("index"))
+        if not isinstance(pieces, list):
+            return
+        last = pieces[-1] if pieces else None
+        if made.get("itemId") and self._seen.get(name) == place and isinstance(last, dict):
+            last[words] = f"{last.get(words, '')}{piece[words]}"
+            if piece.get("annotations"):
+                last["annotations"] = piece["annotations"]
+        else:
+            pieces.append(piece)
+        self._seen[name] = place
+
+    def _call(self, part: Part, id: str) -> JsonObject:
+        made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata") or {}
+        rest = made.get("item")
+        named: JsonObject = {"id": made["itemId"]} if made.get("itemId") else {}
+        kind = "custom_tool_call" if is_custom(part) else "function_call"
+        value = part["input"] if is_custom(part) else canonical.dumps(arguments_of(part)).decode()
+        more: JsonObject = rest if isinstance(rest, dict) else {}
+        return {"type": kind, **named, "call_id": id, "name": tool_name(part), OWN_CALLS[kind]: value, **more}
+
+    def _output(self, part: Part, id: str) -> JsonObject:
+        output = output_of(part)
+        kind = "custom_tool_call_output" if is_custom(part) else "function_call_output"
+        if not output.files:
+            return {"type": kind, "call_id": id, "output": output.text}
+        pieces: list[Json] = [{"type": "input_text", "text": output.text}] if output.text else []
+        return {"type": kind, "call_id": id, "output": [*pieces, *(_file(file, self._model) for file in output.files)]}
+
+    def _vendors(self, part: Part) -> bool:
+        """Return True if this provider ran the call itself."""
+        made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata")
+        return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
+
+    def _ran(self, part: Part) -> list[JsonObject]:
+        """Return a call of the vendor's own tool with its output; empty if it has none."""
+        made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata") or {}
+        if made.get("type") == "mcp_approval_request":
+            return self._approval(part, made)
+        result = made_here(part, METADATA, self._message, self._provider, field="resultProviderMetadata")
+        if result is None or not result.get("type"):
+            return []
+        rest = result["item"] if "item" in result else part.get("output")
+        answer: JsonObject = {"type": result["type"], "id": result.get("itemId"), **(rest if isinstance(rest, dict) else {})}
+        if result.get("type") == made.get("type"):
+            self._by_id[str(result.get("itemId"))] = answer
+            return [answer]
+        call = made.get("item")
+        return [{"type": made["type"], "id": made.get("itemId"), **(call if isinstance(call, dict) else {})}, answer]
+
+    def _approval(self, part: Part, made: JsonObject) -> list[JsonObject]:
+        """Return the vendor's approval request and the response; without a response it is denied."""
+        approval = part.get("approval")
+        approved = isinstance(approval, dict) and approval.get("approved") is True
+        rest = made.get("item")
+        item: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(rest if isinstance(rest, dict) else {})}
+        return [item, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
+
+    def _sound(self) -> list[Json]:
+        """Return the items without reasoning that is unreadable or that nothing follows: both are refused."""
+        kept: list[JsonObject] = []
+        alone = False
+        for item in self._items:
+            if item.get("type") == "reasoning":
+                alone = not (item.get("encrypted_content") or item.get("content"))
+            elif alone and item.get("type") in ("message", *OWN_CALLS):
+                item.pop("id", None)
+            if not alone or item.get("type") != "reasoning":
+                kept.append(item)
+        while kept and kept[-1].get("type") == "reasoning":
+            kept.pop()
+        return list[Json](kept)

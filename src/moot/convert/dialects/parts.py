@@ -1,0 +1,183 @@
+"""Stored tool calls and files as every dialect sends them back: ids, arguments, exactly one output, placeholder text."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Literal, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from moot.types import canonical
+from moot.types.canonical import Json, JsonObject
+from moot.types.message import Message, Part
+from moot.types.model import Model
+
+Kind = Literal["image", "pdf", "audio", "text", "other"]
+
+_TEXTS = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"})
+
+
+class File(NamedTuple):
+    kind: Kind
+    media_type: str
+    url: str
+    name: str
+    base64: str
+    """The data of a `data:` URL; empty for a URL that the vendor fetches itself."""
+
+
+def parse_file(part: Part) -> File:
+    """Parse a file part; nothing is fetched."""
+    url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
+    data = ""
+    if url.startswith("data:"):
+        head, _, body = url[5:].partition(",")
+        media_type = media_type or head.partition(";")[0]
+        data = body if head.endswith(";base64") else base64.b64encode(unquote_to_bytes(body)).decode()
+    return File(_kind(media_type), media_type or "application/octet-stream", url, str(part.get("filename") or ""), data)
+
+
+def is_accepted(file: File, model: Model) -> bool:
+    """Return True if the model accepts files of that kind. Text is always sent, as text."""
+    return file.kind == "text" or file.kind in model.modalities
+
+
+def text_of_file(file: File) -> str:
+    """Return the content of a text file; for any other file, text that says what was omitted."""
+    if file.kind == "text" and file.base64:
+        try:
+            text = base64.b64decode(file.base64).decode("utf-8", "replace")
+        except (binascii.Error, ValueError):
+            return f"[the file {file.name or file.media_type} can't be read]"
+        return f"{file.name}:\n{text}" if file.name else text
+    where = "" if file.url.startswith("data:") else f" at {file.url}"
+    return f"[{file.name or 'a file'} ({file.media_type}){where}: not shown, this model does not take it]"
+
+
+def _kind(media_type: str) -> Kind:
+    kind = media_type.partition(";")[0].strip().lower()
+    if kind.startswith("image/"):
+        return "image"
+    if kind == "application/pdf":
+        return "pdf"
+    if kind.startswith("audio/"):
+        return "audio"
+    return "text" if kind.startswith("text/") or kind in _TEXTS or kind.endswith(("+json", "+xml")) else "other"
+
+
+_OURS = re.compile(r"#\d+(\.\d+)+$")
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+UNKNOWN = "The outcome of this call is unknown: it was interrupted and may or may not have taken effect."
+UNANSWERED = "This call was not carried out: no one approved it."
+
+
+class Output(NamedTuple):
+    """A call's output as a model reads it."""
+
+    text: str
+    files: tuple[Part, ...] = ()
+    error: bool = False
+
+
+def output_of(part: Part) -> Output:
+    """Return the call's one output. A call that never had one gets text that says so, so that no call is sent without an output."""
+    match part.get("state"):
+        case "output-available":
+            text, files = _content(part.get("output"))
+            return Output(f"[interrupted; the output so far]\n{text}" if part.get("preliminary") else text, files)
+        case "output-error":
+            return Output(str(part.get("errorText") or "failed"), error=True)
+        case "output-denied":
+            return Output(_denied(part), error=True)
+        case "approval-requested":
+            return Output(UNANSWERED, error=True)
+        case "approval-responded" if _approval(part).get("approved") is False:
+            return Output(_denied(part), error=True)
+        case _:
+            return Output(UNKNOWN, error=True)
+
+
+def arguments_of(part: Part) -> JsonObject:
+    """Return the call's arguments as an object. Unparsable input is sent back wrapped, so that the model sees what it wrote."""
+    value = part.get("input", part.get("rawInput"))
+    if isinstance(value, dict):
+        return value
+    if value is None:
+        return {}
+    return {"unreadable": value[:2000] if isinstance(value, str) else value}
+
+
+def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = None) -> list[str]:
+    """Return the id under which each call of a step is sent: the vendor's own if it matches `fits` and is unique.
+
+    Unique within the step, or within the whole request if one `taken` set is passed for all steps. The set is updated.
+    """
+    used = set[str]() if taken is None else taken
+    ids: list[str] = []
+    for call in calls:
+        own = str(call.get("toolCallId", ""))
+        metadata = call.get("toolMetadata")
+        vendor_id = metadata.get("vendorId") if isinstance(metadata, dict) else None
+        vendor = vendor_id if isinstance(vendor_id, str) else _OURS.sub("", own)
+        id = vendor if vendor and vendor not in used else own
+        count = 0
+        while not id or id in used or (fits and re.fullmatch(fits, id) is None):
+            id = _derived(f"{own}/{count}" if count else own)
+            count += 1
+        used.add(id)
+        ids.append(id)
+    return ids
+
+
+def is_custom(call: Part) -> bool:
+    """Return True if the call's input is plain text, for a vendor's custom tool."""
+    metadata = call.get("toolMetadata")
+    return isinstance(metadata, dict) and metadata.get("custom") is True and isinstance(call.get("input"), str)
+
+
+def made_here(part: Part, dialect: str, message: Message, provider: str, *, field: str = "providerMetadata") -> JsonObject | None:
+    """Return a dialect's metadata on a part that this provider made, or None if another provider made it.
+
+    Signatures are valid only for the provider that issued them, and many endpoints refuse others.
+    """
+    metadata = part.get(field)
+    details = metadata.get(dialect) if isinstance(metadata, dict) else None
+    if metadata and details is None:
+        return None
+    made = details if isinstance(details, dict) else {}
+    return made if made.get("provider", message.metadata.get("provider")) == provider else None
+
+
+def _derived(id: str) -> str:
+    number = int.from_bytes(blake2b(id.encode("utf-8", "replace"), digest_size=8).digest())
+    letters = ""
+    for _ in range(9):
+        number, digit = divmod(number, len(_ALPHABET))
+        letters += _ALPHABET[digit]
+    return letters
+
+
+def _approval(part: Part) -> JsonObject:
+    approval = part.get("approval")
+    return approval if isinstance(approval, dict) else {}
+
+
+def _denied(part: Part) -> str:
+    reason = _approval(part).get("reason")
+    return f"The user denied this call: {reason}" if isinstance(reason, str) and reason else "The user denied this call."
+
+
+def _content(output: Json) -> tuple[str, tuple[Part, ...]]:
+    """Return text and files of an output: a string, `{type: content, value: [text and file parts]}`, or other JSON, serialized."""
+    if isinstance(output, str):
+        return output, ()
+    value = output.get("value") if isinstance(output, dict) and output.get("type") == "content" else None
+    if not isinstance(value, list):
+        return canonical.dumps(output).decode(), ()
+    parts = [part for part in value if isinstance(part, dict)]
+    text = "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+    return text, tuple(part for part in parts if part.get("type") == "file" and isinstance(part.get("url"), str))

@@ -1,0 +1,179 @@
+"""Stored exchanges: their translator, their chunks rebuilt from raw events, their end if it is missing, and a run's totals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from moot.errors import MootError
+from moot.plugins import DIALECTS, TRANSLATORS
+from moot.types.canonical import Json
+from moot.types.chunk import Chunk, tool_error, tool_input_error
+from moot.types.event import REFUSED, SENT, Event, Raw
+from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure, converter_of, end_body
+from moot.types.message import Part, is_settled, is_tool, tool_name
+from moot.types.provider import ReadsSentLines, Translator
+from moot.types.usage import Usage
+
+
+def totals(journal: Iterable[Event]) -> tuple[Usage, int | None, str]:
+    """Return usage and nano-dollars over all attempts, and the last model. The cost is None if any part of it is unknown.
+
+    The usage of an attempt that a crash interrupted is unknown: its tokens are not counted, and the cost is None.
+    """
+    usage, model = Usage(), ""
+    costs: dict[str, int | None] = {}
+    for event in journal:
+        if event.key is None or not event.key.startswith("llm:") or not isinstance(event.body, dict):
+            continue
+        if event.phase == "start":
+            model = str(event.body.get("model", ""))
+            costs.setdefault(event.key, None)
+        elif event.phase == "end":
+            usage += Ending.from_json(event.body).usage
+            charged = event.body.get("charged")
+            costs[event.key] = charged if isinstance(charged, int) else None
+    known = [cost for cost in costs.values() if cost is not None]
+    return usage, sum(known) if known and len(known) == len(costs) else None, model
+
+
+CUT = "the stream ended before the call was whole"
+
+
+def close_open(parts: Sequence[Part]) -> tuple[Chunk, ...]:
+    """End open texts and reasoning; an incomplete tool input becomes a tool-input-error."""
+    return tuple(chunk for part in parts if part.get("state") in ("streaming", "input-streaming") for chunk in _close(part))
+
+
+def settle_calls(parts: Sequence[Part], why: str) -> tuple[Chunk, ...]:
+    """Return an error output for every complete call without one, so that no call stays without an output."""
+    return tuple(
+        tool_error(str(part.get("toolCallId")), _so_far(part, why))
+        for part in parts
+        if is_tool(part) and not is_settled(part) and part.get("state") != "input-streaming"
+    )
+
+
+def _so_far(part: Part, why: str) -> str:
+    shown = part.get("output") if part.get("state") == "output-available" else None
+    return f"{why}; its output so far:\n{shown}" if isinstance(shown, str) and shown else why
+
+
+def _close(part: Part) -> tuple[Chunk, ...]:
+    if is_tool(part):
+        value = part.get("rawInput", part.get("input"))
+        return (tool_input_error(str(part.get("toolCallId")), tool_name(part), value, CUT),)
+    return ({"type": f"{part.get('type')}-end", "id": str(part.get("id", ""))},)
+
+
+def translator_of(converter: str) -> Translator[Any] | None:
+    """Return the installed translator of that name, in any version; None if there is none or its plugin is broken."""
+    name = converter_of(converter).name
+    try:
+        # a package can't take over the name of a dialect
+        if name in DIALECTS and (name not in TRANSLATORS or TRANSLATORS.package(name)):
+            return DIALECTS.make(name).translator
+        return TRANSLATORS.make(name) if name in TRANSLATORS else None
+    except MootError:
+        return None
+
+
+class TranslatorFailed(Exception):
+    """Raised if a translator raises, which its protocol forbids."""
+
+
+class Retranslation:
+    """A second translation of one exchange, event by event. Errors of the translator are raised as TranslatorFailed."""
+
+    def __init__(self, translator: Translator[Any], options: ExchangeOptions) -> None:
+        self._translator = translator
+        self._hears = translator if isinstance(translator, ReadsSentLines) else None
+        try:
+            self._state = translator.open(options)
+        except Exception as error:
+            raise _failed(translator, error) from error
+
+    def feed(self, raw: Raw, body: Json = None) -> tuple[Chunk, ...]:
+        """Return the chunks of the next `raw` event, which had that body."""
+        if body == REFUSED or (body == SENT and self._hears is None):
+            return ()
+        try:
+            if body == SENT and self._hears is not None:
+                self._state, chunks = self._hears.said(self._state, raw)
+            else:
+                self._state, chunks = self._translator.feed(self._state, raw)
+        except Exception as error:
+            raise _failed(self._translator, error) from error
+        return chunks
+
+    def close(self, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        """Return the chunks after the last event, and the ending."""
+        try:
+            return self._translator.close(self._state, ended)
+        except Exception as error:
+            raise _failed(self._translator, error) from error
+
+
+def _failed(translator: Translator[Any], error: Exception) -> TranslatorFailed:
+    return TranslatorFailed(f"the converter {translator.name}/{translator.version} raised {type(error).__name__}: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltExchange:
+    """The chunks of an exchange as a translator produces them."""
+
+    chunks: tuple[tuple[Chunk, ...], ...]
+    """One entry per raw event, in order."""
+    closing: tuple[Chunk, ...]
+    ending: Ending
+
+
+def rebuild(translator: Translator[Any], options: ExchangeOptions, raws: Sequence[Event], ended: Ended) -> RebuiltExchange:
+    """Translate the raw events of an exchange. Raise TranslatorFailed if the translator raises."""
+    again = Retranslation(translator, options)
+    made = tuple(again.feed(event.raw or b"", event.body) for event in raws)
+    closing, ending = again.close(ended)
+    return RebuiltExchange(made, closing, ending)
+
+
+class InterruptedExchange:
+    """Reader of a run's events, oldest first. `end` closes what the exchange's raw events left open."""
+
+    def __init__(self, exchange: str, converter: str, options: ExchangeOptions) -> None:
+        translator = translator_of(converter)
+        self._exchange = exchange
+        self._key: str | None = None
+        self._again: Retranslation | None = None
+        self.is_open = False
+        """The exchange has started, and no event in the log ends it."""
+        with suppress(TranslatorFailed):  # what is open is then unknown, which `moot verify` reports
+            self._again = Retranslation(translator, options) if translator is not None else None
+
+    def take(self, event: Event) -> None:
+        """Process the next event; ignore other exchanges."""
+        if event.exchange != self._exchange:
+            return
+        if event.kind == "exchange":
+            self.is_open, self._key = event.phase == "start", event.key
+        elif event.kind == "chunks":
+            self.is_open = False  # given up by a leg that was itself interrupted
+        elif event.kind == "raw" and self._again is not None:
+            try:
+                self._again.feed(event.raw or b"", event.body)
+            except TranslatorFailed:
+                self._again = None
+
+    def end(self, run: str | None, failure: Failure) -> Event:
+        """Return the event that ends the exchange as `cut`, with that failure."""
+        chunks, ending = self._closing()
+        ending = dataclasses.replace(ending, finish_reason="error", error=failure)
+        return Event("exchange", chunks, None, run, self._exchange, "end", self._key, end_body(ending, "cut", ending.cost, failure))
+
+    def _closing(self) -> tuple[tuple[Chunk, ...], Ending]:
+        try:
+            return self._again.close("cut") if self._again is not None else ((), Ending("error"))
+        except TranslatorFailed:
+            return (), Ending("error")

@@ -1,0 +1,103 @@
+"""Image conversion for models: scaling, or another format. The only module that imports Pillow."""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+import zlib
+from functools import lru_cache
+
+from PIL import Image, ImageOps
+
+from moot.errors import Refused
+from moot.types.model import ImageLimits
+
+MOST_PIXELS = 120_000_000
+"""A larger image is refused before it is decoded: a few kilobytes can expand to gigabytes."""
+
+_READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
+_QUALITY = 85
+_SMALLER = 0.75
+_TRIES = 16
+_ORIENTATION = 0x0112
+_LYING = (5, 6, 7, 8)
+"""EXIF orientations that rotate an image by 90 degrees."""
+
+Image.MAX_IMAGE_PIXELS = None  # replaced by MOST_PIXELS, because Pillow only issues warnings
+
+
+@lru_cache(maxsize=8)
+def fit_image(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
+    """Convert the image to fit the limits. Return its bytes, media type, width and height. The result is deterministic.
+
+    Raise Refused if it is not an image, can't be read, or is too large to decode. Of an animation, the first frame is used.
+    """
+    try:
+        return _fitted(data, limits)
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, MemoryError, zlib.error) as error:
+        raise Refused(f"it can't be read as an image: {error}") from error
+
+
+def strip_metadata(data: bytes) -> tuple[bytes, str]:
+    """Return the image and its media type without metadata: no location, camera, comment or profile.
+
+    Raise Refused as `fitted` does. Of an animation, the first frame is used.
+    """
+    try:
+        with Image.open(io.BytesIO(data), formats=_READ) as opened:
+            if opened.size[0] * opened.size[1] > MOST_PIXELS:
+                raise Refused(f"it has {opened.size[0]} x {opened.size[1]} pixels; the limit is {MOST_PIXELS:,}")
+            photo = opened.format == "JPEG"
+            turned = ImageOps.exif_transpose(opened)
+        picture = turned.convert("RGBA" if turned.has_transparency_data else "RGB")
+        picture.info.clear()  # comments and profiles would be written back
+        return (_saved(picture, "JPEG", quality=_QUALITY), "image/jpeg") if photo else (_saved(picture, "PNG"), "image/png")
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, MemoryError, zlib.error) as error:
+        raise Refused(f"it can't be read as an image: {error}") from error
+
+
+def _fitted(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
+    with Image.open(io.BytesIO(data), formats=_READ) as opened:
+        width, height = opened.size
+        if width * height > MOST_PIXELS:
+            raise Refused(f"it has {width} x {height} pixels; the limit is {MOST_PIXELS:,}")
+        wanted = min(1.0, math.sqrt(limits.max_pixels / (width * height)), limits.max_side / max(width, height))
+        whole = (height, width) if opened.getexif().get(_ORIENTATION) in _LYING else (width, height)
+        opened.draft("RGB", _times(opened.size, wanted))
+        picture = ImageOps.exif_transpose(opened)
+    seen = picture.has_transparency_data
+    picture = picture.convert("RGBA" if seen else "RGB")
+    for attempt in range(_TRIES):
+        size = _times(whole, wanted * _SMALLER**attempt)
+        smaller = picture
+        if picture.size != size:
+            smaller = picture.resize(size, Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  numpy's types are not here
+        for media_type, made in _encoded(smaller, limits):
+            if 4 * math.ceil(len(made) / 3) <= limits.max_bytes:
+                return made, media_type, *size
+    raise Refused(f"it can't be reduced to {limits.max_bytes:,} bytes")
+
+
+def _times(size: tuple[int, int], factor: float) -> tuple[int, int]:
+    return max(1, int(size[0] * factor)), max(1, int(size[1] * factor))
+
+
+def _encoded(picture: Image.Image, limits: ImageLimits) -> list[tuple[str, bytes]]:
+    """Return the formats to try; the lossless one first if a JPEG would lose transparency."""
+    made: list[tuple[str, bytes]] = []
+    if "image/jpeg" not in limits.formats or picture.mode == "RGBA":
+        made.append(("image/png", _saved(picture, "PNG")))
+    if "image/jpeg" in limits.formats:
+        opaque = picture
+        if picture.mode == "RGBA":
+            opaque = Image.new("RGB", picture.size, "white")
+            opaque.paste(picture, mask=picture.getchannel("A"))
+        made.append(("image/jpeg", _saved(opaque, "JPEG", quality=_QUALITY)))
+    return [(media_type, data) for media_type, data in made if media_type in limits.formats]
+
+
+def _saved(picture: Image.Image, format: str, **options: int) -> bytes:
+    output = io.BytesIO()
+    picture.save(output, format, **options)
+    return output.getvalue()

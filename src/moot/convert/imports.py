@@ -1,0 +1,161 @@
+"""Imported entries: the key and encoded form of each, its usage, and messages that their source has extended.
+
+The body of a further `message` event is `{"id": …, "keep": k, "parts": […], "metadata": {…}, "without": […], "keep_steps": n, "steps": […],
+"anew": true}`: the first `k` parts stay and `parts` follow; `metadata` sets keys and `without` removes keys; the first `n` steps stay and
+`steps` follow. Unchanged fields are omitted. The event's raw follows the earlier raw; with `anew` it replaces all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import cast
+
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import ImportedMessage, ImportedRecord
+from moot.types.imports import IncomingEntry
+from moot.types.message import Part, is_tool
+from moot.types.usage import NO_USAGE, Usage
+
+_LONGEST = 128
+"""Maximum length of a key in bytes."""
+_DIGEST = 16
+_UNREADABLE = b'[{"type":"data-unreadable","data":{}}]'
+
+
+def digest_of(raw: bytes | memoryview) -> bytes:
+    """Return a 16-byte digest of raw bytes."""
+    return blake2b(raw, digest_size=_DIGEST).digest()
+
+
+def digest_of_record(entry: ImportedRecord) -> bytes:
+    """Return the digest of a record without its line ending, which may be written after the record was read."""
+    return digest_of(entry.raw.rstrip(b"\r\n") or entry.problem.encode("utf-8", "replace"))
+
+
+def key_of(source_id: str) -> bytes:
+    """Return the key of a message. A long id is shortened to its beginning and a digest."""
+    key = source_id.encode("utf-8", "surrogatepass")
+    return key if len(key) <= _LONGEST and key[:1] > b"\1" else b"\1" + digest_of(key) + key[: _LONGEST - _DIGEST - 1]
+
+
+def record_key(digest: bytes, occurrence: int) -> bytes:
+    """Return the key of a record that is not a message. It has no id, so content and number of earlier occurrences identify it."""
+    return b"\0" + digest + occurrence.to_bytes(4, "big")
+
+
+def encode_arrival(entry: ImportedMessage | ImportedRecord, occurrence: int = 0) -> IncomingEntry:
+    """Encode the entry. `occurrence` is the number of earlier identical records in the conversation."""
+    if isinstance(entry, ImportedRecord):
+        digest = digest_of_record(entry)
+        problem = {"problem": entry.problem} if entry.problem else {}
+        body = _encoded({"record": entry.body, **problem}, dumps({"record": None, **problem}))
+        return IncomingEntry(record_key(digest, occurrence), digest, entry.raw, body, entry.problem)
+    usage, cost, unpriced = usage_of_steps(entry.metadata)
+    return IncomingEntry(
+        key_of(entry.source_id),
+        digest_of(entry.raw),
+        entry.raw,
+        b"",
+        role=entry.role,
+        parts=_encoded(entry.parts, _UNREADABLE),
+        metadata=_encoded(entry.metadata, b"{}"),
+        parent=None if entry.parent is None else key_of(entry.parent),
+        created_at=entry.created_at,
+        usage=usage,
+        cost=cost,
+        unpriced=unpriced,
+    )
+
+
+def _encoded(value: object, instead: bytes) -> bytes:
+    """Return the canonical bytes, or `instead` if the value can't be stored as JSON (nested too deeply); the raw is kept."""
+    try:
+        return dumps(value)
+    except ValueError:
+        return instead
+
+
+def usage_of_steps(metadata: JsonObject) -> tuple[Usage, int | None, bool]:
+    """Return the usage of a message's steps: tokens, nano-dollars (None if no step has a price), True if one has tokens but no price."""
+    usage, cost, unpriced = NO_USAGE, None, False
+    steps = metadata.get("steps")
+    for step in steps if isinstance(steps, list) else ():
+        if not isinstance(step, dict):
+            continue
+        reported = step.get("usage")
+        of_step = Usage.from_json(reported) if isinstance(reported, dict) else NO_USAGE
+        usage = of_step if usage is NO_USAGE else usage + of_step
+        if type(spent := step.get("cost")) is int:
+            cost = spent if cost is None else cost + spent
+        else:
+            unpriced = unpriced or of_step != NO_USAGE
+    return usage, cost, unpriced
+
+
+STEPS = "steps"
+
+
+def is_growth(body: JsonObject) -> bool:
+    """Return True if the body of a `message` event extends an earlier message."""
+    return type(body.get("keep")) is int
+
+
+def growth_body(id: str, before: tuple[Sequence[Part], JsonObject], after: tuple[Sequence[Part], JsonObject]) -> JsonObject:
+    """Return the body of the further event."""
+    (parts, facts), (new_parts, new_facts) = before, after
+    keep = _common(parts, new_parts)
+    body: JsonObject = {"id": id, "keep": keep, "parts": list(new_parts[keep:])}
+    steps, new_steps = _list(facts.get(STEPS)), _list(new_facts.get(STEPS))
+    apart = {STEPS} if steps is not None and new_steps is not None else set[str]()
+    changed = {name: value for name, value in new_facts.items() if name not in apart and (name not in facts or facts[name] != value)}
+    gone = [name for name in facts if name not in new_facts]
+    if changed:
+        body["metadata"] = changed
+    if gone:
+        body["without"] = list[Json](gone)
+    if steps is not None and new_steps is not None and steps != new_steps:
+        same = _common(steps, new_steps)
+        body |= {"keep_steps": same, STEPS: new_steps[same:]}
+    return body
+
+
+def apply_growth(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) -> tuple[tuple[Part, ...], JsonObject]:
+    """Apply the further event to parts and metadata. Total: invalid fields change nothing."""
+    keep, added = body.get("keep"), _list(body.get("parts")) or []
+    kept = parts[:keep] if isinstance(keep, int) and keep >= 0 else parts
+    parts_after = (*kept, *(cast("Part", part) for part in added if isinstance(part, dict)))
+    gone, changed = _list(body.get("without")) or [], body.get("metadata")
+    facts: JsonObject = {name: value for name, value in metadata.items() if name not in gone}
+    steps, same = _list(facts.get(STEPS)), body.get("keep_steps")
+    if steps is not None and isinstance(same, int) and same >= 0:
+        facts[STEPS] = [*steps[:same], *(_list(body.get(STEPS)) or [])]
+    return parts_after, {**facts, **changed} if isinstance(changed, dict) else facts
+
+
+def is_continuation(before: Sequence[Part], after: Sequence[Part]) -> bool:
+    """Return True if the later parts extend the earlier ones: the same message, though its source rewrote all of it."""
+    same = _common(before, after)
+    return len(after) >= len(before) and all(_extends(old, new) for old, new in zip(before[same:], after[same:], strict=False))
+
+
+def _extends(old: Part, new: Part) -> bool:
+    if old.get("type") != new.get("type"):
+        return False
+    if is_tool(old):
+        return old.get("toolCallId") == new.get("toolCallId")
+    return str(new.get("text", "")).startswith(str(old.get("text", "")))
+
+
+def _common(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return the length of the common prefix."""
+    count = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count
+
+
+def _list(value: Json) -> list[Json] | None:
+    return value if isinstance(value, list) else None

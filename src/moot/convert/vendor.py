@@ -1,0 +1,106 @@
+"""Parsing that all translators share: token counts, errors, bodies that are not streams."""
+
+from __future__ import annotations
+
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.exchange import Ended, Failure
+
+_BY_STATUS = {401: "auth", 403: "auth", 408: "timeout", 413: "context_too_long", 429: "rate_limit", 504: "timeout", 529: "overloaded"}
+_BY_WORD = (
+    (
+        "context_too_long",
+        ("context_length", "context length", "maximum context", "prompt is too long", "too many tokens", "context window"),
+    ),
+    ("rate_limit", ("rate_limit", "rate limit", "too many requests")),
+    (
+        "overloaded",
+        ("overloaded", "server_error", "api_error", "unavailable", "internal error", "bad gateway", "insufficient_system_resource"),
+    ),
+    ("timeout", ("timeout", "timed out")),
+    ("auth", ("authentication", "permission", "invalid_api_key", "unauthorized")),
+    ("content", ("content_policy", "content_filter", "moderation", "safety")),
+    ("invalid_request", ("invalid_request", "not_found", "unsupported")),
+)
+_RETRYABLE = frozenset({"rate_limit", "overloaded", "timeout", "transport"})
+
+
+def as_object(value: Json) -> JsonObject:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_text(value: Json) -> str:
+    """Return the value if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def as_list(value: Json) -> list[Json]:
+    """Return the value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def count(value: Json) -> int | None:
+    """Return a token count, or None if the value is not one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def nano_dollars(value: Json) -> int | None:
+    """Convert dollars to nano-dollars, or return None if the value is not an amount."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        return None
+    return round(value * 1e9)
+
+
+def failure(error: Json) -> Failure:
+    """Parse a vendor's error in any form: an object, a string, a code."""
+    fields = as_object(error)
+    inner = as_object(fields.get("error")) or fields
+    message = as_text(inner.get("message")) or as_text(fields.get("detail")) or as_text(error) or as_text(fields.get("error"))
+    message = message or dumps(error).decode()[:500]
+    kind = _kind(inner, message)
+    after = inner.get("retry_after")
+    return Failure(
+        message, kind, kind in _RETRYABLE, float(after) if isinstance(after, int | float) and not isinstance(after, bool) else None
+    )
+
+
+def _kind(error: JsonObject, message: str) -> str:
+    words = " ".join(str(error.get(name) or "") for name in ("type", "code", "status")).lower()
+    kind = _in(words, _BY_WORD) or _by_status(error) or _in(message, _BY_WORD) or "failed"
+    # some vendors say only in the message of an invalid request that it was too long
+    return _in(message, _BY_WORD[:1]) or kind if kind in ("invalid_request", "failed") else kind
+
+
+def _by_status(error: JsonObject) -> str:
+    for name in ("code", "status", "http_code"):
+        status = error.get(name)
+        number = int(status) if isinstance(status, str) and status.isdecimal() and len(status) == 3 else status
+        if isinstance(number, int) and 400 <= number < 600:
+            return _BY_STATUS.get(number) or ("overloaded" if number >= 500 else "invalid_request")
+    return ""
+
+
+def _in(text: str, table: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
+    lowered = text.lower()
+    return next((kind for kind, signs in table if any(sign in lowered for sign in signs)), "")
+
+
+def garbled_failure(ended: Ended, unreadable: int) -> Failure | None:
+    """Return the failure of an answer with events that are not JSON: their content is lost, so the text may have gaps."""
+    if not unreadable or ended == "cancelled":
+        return None
+    return Failure(f"{unreadable} of the answer's events could not be read: something may be missing", "transport", retryable=True)
+
+
+def unfinished_failure(ended: Ended, *, seen: bool, unreadable: int, body: str) -> Failure | None:
+    """Return the failure of an answer without an end: truncated, empty or not a stream. None if we hung up ourselves."""
+    if ended == "cancelled":
+        return None
+    if not seen and body:
+        what = "HTML" if body.lstrip("\ufeff \r\n\t").startswith("<") else "something that is no event stream"
+        return Failure(f"the endpoint answered with {what}: {body.strip()[:200]!r}; check its base_url", "protocol")
+    if not seen and unreadable:
+        return Failure(f"none of the {unreadable} events of the answer could be read", "protocol")
+    if not seen:
+        return Failure("the answer ended before it said anything", "transport", retryable=True)
+    return Failure("the answer was cut off before its end", "transport", retryable=True)

@@ -1,0 +1,185 @@
+"""OS locks on files that tell which processes and servers are alive. The system releases them however a process ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from moot.errors import Busy, StoreError
+from moot.types.canonical import dumps, loads_object
+
+__all__ = ["ServerInfo", "claim_home", "find_server"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The machine and id of a process."""
+
+    pid: int
+    host: str
+
+
+class Owner:
+    """This process as the owner of runs. A suspended process keeps its lock, so only dead owners are ever replaced."""
+
+    def __init__(self, folder: Path, id: str) -> None:
+        """Acquire the lock. Raise StoreError if the folder can't be written."""
+        self.id = id
+        self._folder = folder
+        self._path = folder / f"{id}.lock"
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._file = self._acquire()
+        except OSError as error:
+            raise StoreError(
+                f"can't write {str(self._path)!r}: {error.strerror}", fix="check the permissions of the folder, or set MOOT_HOME"
+            ) from error
+
+    def _acquire(self) -> int:
+        while True:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            # another process may have removed the file as stale between open and lock
+            if self._path.exists() and os.fstat(file).st_ino == self._path.stat().st_ino:
+                os.write(file, dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+                return file
+            os.close(file)
+
+    def lives(self, id: str) -> bool:
+        """Return whether that owner's process is alive. Always true for this process."""
+        return id == self.id or _is_locked(self._folder / f"{id}.lock")
+
+    def clear(self) -> None:
+        """Remove the files of dead owners."""
+        for path in self._folder.glob("*.lock"):
+            if path != self._path and not _is_locked(path):
+                path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._path.unlink(missing_ok=True)
+        os.close(self._file)
+
+
+def owner_place(folder: Path, id: str) -> Place | None:
+    """Return where the owner runs or ran, or None if its file is missing or invalid."""
+    try:
+        info = loads_object((folder / f"{id}.lock").read_bytes())
+    except (OSError, ValueError):
+        return None
+    pid, host = info.get("pid"), info.get("host")
+    return Place(pid, host) if isinstance(pid, int) and isinstance(host, str) else None
+
+
+def live_owners(folder: Path) -> tuple[list[Place], int]:
+    """Return the places of a home's live owners, and the number of files of dead owners. Removes nothing."""
+    files = sorted(folder.glob("*.lock"))
+    locked = [path for path in files if _is_locked(path)]
+    places = [place for path in locked if (place := owner_place(folder, path.stem)) is not None]
+    return places, len(files) - len(locked)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        # a shared lock, so that two processes checking a stale file don't mistake each other for its owner
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+_SIZE = 512
+"""Size of the file's content, padded with spaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """A running server."""
+
+    url: str
+    """URL for browsers on this machine, such as `http://127.0.0.1:4747`."""
+    pid: int
+    built: bool = True
+    """True if the web page is built."""
+    follows: bool = False
+    """True if it imports new conversations of other agents automatically."""
+    code: Callable[[], Awaitable[str]] | None = None
+    """Function that creates a sign-in code; None if the server is another process."""
+
+
+@contextmanager
+def claim_home(home: Path) -> Generator[Callable[[ServerInfo], None]]:
+    """Claim the home for this process's server for the duration of the block. Yield a function that publishes the URL. Raise Busy."""
+    path = _file(home)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"can't write {str(path)!r}: {error.strerror}", fix="check the permissions of the folder, or set MOOT_HOME"
+        ) from error
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise _already_served(home) from error
+        os.ftruncate(file, 0)
+        yield lambda place: _write(file, place)
+        os.ftruncate(file, 0)
+    finally:
+        os.close(file)
+
+
+def find_server(home: Path) -> ServerInfo | None:
+    """Return the live server of that home, or None if there is none or it is not ready yet."""
+    try:
+        file = os.open(_file(home), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(file)
+    finally:
+        os.close(file)
+    return None
+
+
+def _file(home: Path) -> Path:
+    return home / "state" / "server.lock"
+
+
+def _write(file: int, place: ServerInfo) -> None:
+    """Write everything at once, so that concurrent readers see either the old or the new content."""
+    content = dumps({"url": place.url, "pid": place.pid, "built": place.built, "follows": place.follows})
+    os.pwrite(file, content.ljust(_SIZE), 0)
+
+
+def _read(file: int) -> ServerInfo | None:
+    try:
+        info = loads_object(os.pread(file, 4096, 0))
+    except ValueError:
+        return None
+    url, pid = info.get("url"), info.get("pid")
+    if not isinstance(url, str) or not isinstance(pid, int):
+        return None
+    return ServerInfo(url, pid, info.get("built") is True, info.get("follows") is True)
+
+
+def _already_served(home: Path) -> Busy:
+    other = find_server(home)
+    if other is None:
+        return Busy(f"another server is starting for {str(home)!r}", fix="moot web")
+    return Busy(
+        f"a server for this home is already running at {other.url} (process {other.pid})", fix="open it with moot web, or stop it first"
+    )

@@ -1,0 +1,163 @@
+"""Background work: sealing and shrinking the store, indexing, embedding, finishing purges, and applying the retention rules."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from moot.errors import MootError, StoreError
+from moot.providers.embedding.loader import is_available, load_embedder
+from moot.types.limits import Retention
+from moot.types.search import Embedder
+from moot.types.store import Store
+
+__all__ = [
+    "EmbeddingModel",
+    "apply_retention",
+    "embed_periodically",
+    "finish_interrupted",
+    "index_periodically",
+    "seal_briefly",
+    "seal_periodically",
+]
+
+
+START_DELAY = 30.0
+"""Delay in seconds after the start of the process, which should start quickly."""
+SEAL_INTERVAL = 60.0
+SEAL_SHARE = 0.1
+"""Maximum fraction of the time to use."""
+INDEX_INTERVAL = 5.0
+"""Seconds between two rounds of indexing."""
+INDEX_SECONDS = 2.0
+"""Seconds of indexing after which another process gets a turn."""
+CLOSING_SECONDS = 0.25
+"""Seconds to spend on sealing when the process ends. Processes that run longer do the rest."""
+KEPT_FREE_BYTES = 32 << 20
+"""Bytes of free pages to keep in the file for new data."""
+
+log = logging.getLogger("moot.engine")
+
+
+async def seal_periodically(store: Store, quiet: float, *, first: float = START_DELAY, again: float = SEAL_INTERVAL) -> None:
+    """Seal and shrink until cancelled. Only one process at a time works, the others retry later. Does nothing if `quiet` is 0."""
+    await anyio.sleep(first)
+    while quiet:
+        try:
+            async for _ in store.upkeep.seal(quiet=quiet, share=SEAL_SHARE):
+                pass
+            async for _ in store.upkeep.give_back(keep=KEPT_FREE_BYTES, share=SEAL_SHARE):
+                pass
+        except StoreError as error:  # unsealed data is stored safely too
+            log.warning("could not compact the store: %s", error)
+        await anyio.sleep(again)
+
+
+async def index_periodically(store: Store, *, first: float = INDEX_INTERVAL, again: float = INDEX_INTERVAL) -> None:
+    """Index new messages until cancelled, so that searches have nothing to catch up on."""
+    await anyio.sleep(first)
+    while True:
+        try:
+            await store.search.index(seconds=INDEX_SECONDS)
+            await store.stats.count(seconds=INDEX_SECONDS)
+        except StoreError as error:  # the next search or statistics command catches up
+            log.warning("could not update the search index or the statistics: %s", error)
+        await anyio.sleep(again)
+
+
+async def seal_briefly(store: Store, quiet: float) -> None:
+    """Seal for a short time, for users whose processes only run a single prompt."""
+    if not quiet:
+        return
+    try:
+        async for _ in store.upkeep.seal(quiet=quiet, seconds=CLOSING_SECONDS):
+            pass
+    except StoreError as error:
+        log.warning("could not compact the store: %s", error)
+
+
+RETAIN_DELAY = 30.0
+"""Delay in seconds after the start of the process, which should start quickly."""
+RETAIN_INTERVAL = 3600.0
+"""Seconds between two checks for expired conversations."""
+_BUSY_INTERVAL = 60.0
+"""Seconds until the next check if a run is active, because no one can write while the file is rewritten."""
+
+
+async def finish_interrupted(store: Store) -> None:
+    """Continue interrupted purges and redactions."""
+    try:
+        if await store.is_forgetting():
+            for receipt in await store.forgetting.finish():
+                log.info("interrupted %s %d is %s", receipt.kind, receipt.no, "complete" if receipt.done_at else "still incomplete")
+    except MootError as error:  # the next process tries again
+        log.warning("purges and redactions are postponed: %s", error)
+
+
+async def apply_retention(store: Store, rules: Callable[[], Retention], every: float = RETAIN_INTERVAL) -> None:
+    """Delete and purge expired conversations periodically while no run is active. Never returns."""
+    await anyio.sleep(min(RETAIN_DELAY, every))
+    while True:
+        busy = await store.records.runs(statuses=frozenset({"running"}), limit=1)
+        if not busy:
+            await _apply(store, rules())
+        await anyio.sleep(min(_BUSY_INTERVAL, every) if busy else every)
+
+
+async def _apply(store: Store, rules: Retention) -> None:
+    try:
+        over, receipt = await store.forgetting.expire(rules)
+    except MootError as error:  # another process is doing it, or the disk is full; the next check tries again
+        log.warning("expired conversations are kept for now: %s", error)
+        return
+    if over:
+        deleted = sum(one.what == "delete" for one in over)
+        log.info("deleted %d and purged %d expired conversations", deleted, len(receipt.conversations) if receipt else 0)
+
+
+EMBED_DELAY = 30.0
+"""Delay in seconds after the start of a server."""
+EMBED_INTERVAL = 10.0
+EMBED_SECONDS = 60.0
+"""Seconds after which other processes get a turn."""
+EMBED_SHARE = 0.25
+"""Maximum fraction of the time to use."""
+
+
+class EmbeddingModel:
+    """The embedding model of a process."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._loading = anyio.Lock()
+        self._embedder: Embedder | None = None
+
+    def here(self) -> bool:
+        """Return whether the extra and the weights are installed."""
+        return self._embedder is not None or is_available(self._home)
+
+    async def embedder(self) -> Embedder:
+        """Return the model. Raise UsageError with the command that installs what is missing, ProviderError for damaged weights."""
+        async with self._loading:
+            if self._embedder is None:
+                self._embedder = await to_thread.run_sync(load_embedder, self._home)
+            return self._embedder
+
+
+async def embed_periodically(store: Store, meanings: EmbeddingModel, *, first: float = EMBED_DELAY, again: float = EMBED_INTERVAL) -> None:
+    """Embed answers until cancelled if the model is installed. Only one process at a time works."""
+    await anyio.sleep(first)
+    while True:
+        try:
+            if meanings.here():
+                await store.meaning.read(embedder=await meanings.embedder(), seconds=EMBED_SECONDS, share=EMBED_SHARE)
+        except StoreError as error:  # answers without embeddings are stored safely too
+            log.warning("could not embed answers: %s", error)
+        except MootError as error:
+            log.warning("semantic search is not available: %s", error.advice())
+            return
+        await anyio.sleep(again)

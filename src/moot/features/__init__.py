@@ -1,0 +1,1 @@
+"""Features shared by the faces: export, sharing, attachments, replay, and details of approvals."""

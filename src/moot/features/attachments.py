@@ -1,0 +1,68 @@
+"""Attaching files to a prompt."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.types.message import Part, text_part
+
+MAX_TEXT = 10 * 1024 * 1024
+MAX_MEDIA = 20 * 1024 * 1024
+
+_MEDIA = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A message part, and a note for the user."""
+
+    part: Part
+    note: str = ""
+
+
+def attach(path: Path) -> Attached:
+    """Return an image or PDF as a file part, or text as a text part that starts with its path. Raise UsageError for other files. Blocks."""
+    data = read_whole(path, MAX_MEDIA)
+    media = next((media for head, media in _MEDIA if data.startswith(head)), None)
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        media = "image/webp"
+    if media is not None:
+        url = f"data:{media};base64,{base64.b64encode(data).decode()}"
+        return Attached({"type": "file", "mediaType": media, "filename": path.name, "url": url})
+    if b"\0" in data:
+        raise UsageError(f"{str(path)!r} can't be attached: it is neither text, an image (PNG, JPEG, GIF, WebP) nor a PDF")
+    if len(data) > MAX_TEXT:
+        raise UsageError(f"{str(path)!r} has more than {MAX_TEXT >> 20} MiB of text, which is too much for any model")
+    text, note = as_text(data, str(path))
+    return Attached(text_part(f"{path}:\n\n{text}"), note)
+
+
+def read_whole(path: Path, limit: int) -> bytes:
+    """Return the bytes of a file. Raise UsageError if it can't be read or is larger than `limit`."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"cannot read {str(path)!r}: {reason}") from error
+    if len(data) > limit:
+        raise UsageError(f"{str(path)!r} is larger than {limit >> 20} MiB")
+    return data
+
+
+def as_text(data: bytes, where: str) -> tuple[str, str]:
+    """Return the text, and a note about bytes that are not UTF-8, or an empty string."""
+    try:
+        return data.decode("utf-8"), ""
+    except UnicodeDecodeError as error:
+        note = f"{where} is not valid UTF-8 from byte {error.start} on; invalid bytes were replaced by \ufffd"
+        return data.decode("utf-8", "replace"), note

@@ -1,0 +1,367 @@
+"""Export of conversations: to a file of any format, and to a folder with an index."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Literal
+
+import anyio.to_thread
+
+from moot.errors import MootError, NotFound
+from moot.types.canonical import JsonObject, dumps, loads_object
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.exchange import Exchange
+from moot.types.format import DeclaresFidelity, ExportedConversation, ExportFile, Fidelity, Format
+from moot.types.imports import Content, Recorder, Recording
+from moot.types.message import Message, Part
+from moot.types.run import Run
+from moot.types.store import OwnerStore
+
+__all__ = [
+    "INDEX",
+    "Document",
+    "FileResult",
+    "Filter",
+    "Folder",
+    "can_hold",
+    "export_all",
+    "export_conversation",
+    "gather",
+    "record_conversation",
+    "select_conversations",
+    "slug",
+    "write_private_file",
+]
+
+
+_EVENTS_PAGE = 512
+_CHILDREN = 200
+_DEEPEST = 8
+_HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+async def export_conversation(holdings: OwnerStore, conversation: Conversation, format: Format, *, branches: bool = True) -> ExportFile:
+    """Return the conversation as a file of that format, with all its branches if the format supports them.
+
+    Raise UsageError if the format is read-only.
+    """
+    if isinstance(format, Recorder):
+        recording = await record_conversation(holdings, conversation)
+        return await anyio.to_thread.run_sync(format.record, recording)
+    found = await gather(holdings, conversation, format, branches=branches, counted=True)
+    return await anyio.to_thread.run_sync(format.write, found)
+
+
+async def gather(
+    holdings: OwnerStore, conversation: Conversation, format: Format, *, branches: bool = True, counted: bool = False
+) -> ExportedConversation:
+    """Return what the format can hold of the conversation, with attached files, other branches and sub-agents.
+
+    With `counted`, also include unsupported branches and sub-agents without their files, so that the format can report them as lost.
+    """
+    branched, nested = can_hold(format, "branches"), can_hold(format, "sub-agents")
+    whole = await _whole(holdings, conversation, branches=branches and branched, depth=_DEEPEST if nested else 0)
+    if counted and branches and not branched:
+        whole = replace(whole, others=await _others(holdings, conversation.id, whole.messages, files=False))
+    if counted and not nested:
+        found = await _children(holdings, conversation.id)
+        inside = [await _whole(holdings, one, branches=branches, depth=_DEEPEST - 1, files=False) for one in found]
+        whole = replace(whole, children=tuple(inside))
+    return whole
+
+
+def can_hold(format: Format, thing: str) -> bool:
+    """Return whether the format's files can hold such a thing, named as in `Counts`."""
+    return isinstance(format, DeclaresFidelity) and thing in format.holds
+
+
+async def _whole(
+    holdings: OwnerStore, conversation: Conversation, *, branches: bool, depth: int, files: bool = True
+) -> ExportedConversation:
+    messages = await holdings.conversations.branch(conversation.id)
+    others = await _others(holdings, conversation.id, messages, files=files) if branches else ()
+    found = await _children(holdings, conversation.id) if depth else ()
+    children = [await _whole(holdings, one, branches=branches, depth=depth - 1, files=files) for one in found]
+    shown = tuple([await _with_files(holdings, message) if files else message for message in messages])
+    return ExportedConversation(conversation, shown, others, tuple(children))
+
+
+async def _children(holdings: OwnerStore, conversation: str) -> Sequence[Conversation]:
+    """Return the conversations of sub-agents, oldest first."""
+    page = await holdings.conversations.list(parent=conversation, archived=None, limit=_CHILDREN)
+    return page.items[::-1]
+
+
+async def _others(holdings: OwnerStore, conversation: str, shown: Iterable[Message], *, files: bool) -> tuple[Message, ...]:
+    """Return the messages of the other branches. Children of a deleted message are attached to its closest parent that exists."""
+    nodes = await holdings.tree.nodes(conversation)
+    parents = {node.id: node.parent for node in nodes}
+    existing = {node.id for node in nodes if not node.deleted}
+    known = {message.id for message in shown}
+    found: list[Message] = []
+    for node in nodes:
+        if node.id in known or node.deleted:
+            continue
+        parent = node.parent
+        while parent is not None and parent not in existing:
+            parent = parents.get(parent)
+        message = await holdings.conversations.message(node.id)
+        found.append(replace(await _with_files(holdings, message) if files else message, parent=parent))
+    return tuple(found)
+
+
+async def record_conversation(holdings: OwnerStore, conversation: Conversation) -> Recording:
+    """Return the whole conversation with all its branches."""
+    events: list[Event] = []
+    while page := await holdings.log.read(conversation.id, after=events[-1].seq if events else 0, limit=_EVENTS_PAGE):
+        events += page
+    nodes = await holdings.tree.nodes(conversation.id)
+    messages = tuple([await holdings.conversations.message(node.id) for node in nodes])
+    runs = await _runs(holdings, conversation.id)
+    exchanges = await _exchanges(holdings, events)
+    contents = await _contents(holdings, events, exchanges, runs)
+    frames = sum(event.kind == "raw" for event in events)
+    counts = {"messages": len(messages), "runs": len(runs), "frames": frames, "contents": len(contents)}
+    return Recording(
+        conversation.id,
+        conversation,
+        messages,
+        tuple(runs),
+        tuple(exchanges),
+        tuple(events),
+        frozenset(node.id for node in nodes if node.deleted),
+        contents,
+        Fidelity({name: count for name, count in counts.items() if count}),
+    )
+
+
+async def _runs(holdings: OwnerStore, conversation: str) -> list[Run]:
+    found: list[Run] = []
+    while page := await holdings.records.runs(conversation=conversation, before=found[-1].no if found else None):
+        found += page
+    return found[::-1]
+
+
+async def _exchanges(holdings: OwnerStore, events: Iterable[Event]) -> list[Exchange]:
+    ids = dict.fromkeys(event.exchange for event in events if event.exchange is not None)
+    found = [await holdings.records.exchange(id) for id in ids]
+    return [exchange for exchange in found if exchange is not None]
+
+
+async def _contents(
+    holdings: OwnerStore, events: Iterable[Event], exchanges: Iterable[Exchange], runs: Iterable[Run]
+) -> dict[str, Content]:
+    """Return all existing blobs that are referenced by hash."""
+    texts = [dumps(exchange.request) for exchange in exchanges] + [dumps(run.settings) for run in runs]
+    texts += [dumps([list(event.chunks), event.body]) for event in events if event.kind != "raw"]
+    found: dict[str, Content] = {}
+    for name in dict.fromkeys(match.decode() for text in texts for match in _HASH.findall(text)):
+        try:
+            blob = await holdings.blobs.about(name)
+            found[name] = Content(await holdings.blobs.get(name), blob.media_type)
+        except NotFound:
+            continue  # 64 hex digits that are not the name of a blob
+    return found
+
+
+async def _with_files(holdings: OwnerStore, message: Message) -> Message:
+    return replace(message, parts=tuple([await _resolved(holdings, part) for part in message.parts]))
+
+
+async def _resolved(holdings: OwnerStore, part: Part) -> Part:
+    url = part.get("url")
+    if part.get("type") != "file" or not isinstance(url, str) or not url.startswith("blob:"):
+        return part
+    data = await holdings.blobs.get(url.removeprefix("blob:"))
+    return {**part, "url": f"data:{part.get('mediaType', 'application/octet-stream')};base64,{b64encode(data).decode()}"}
+
+
+INDEX = "index.jsonl"
+"""One line per conversation with its id, file, title and state. The last line of an id counts."""
+
+_CHARACTERS = 60
+_BYTES = 150
+_PAGE = 200
+_LATEST = 253_402_300_799_000
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A selection of conversations. Empty fields match everything."""
+
+    project: str = ""
+    """Project id."""
+    agent: str = ""
+    since: int = 0
+    """ms. Matches conversations whose last activity was then or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """An exported conversation to be written to a file."""
+
+    written: ExportFile
+    title: str
+    """Title for the file name. Redacted if the document is redacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """The result for one conversation."""
+
+    conversation: Conversation
+    outcome: Literal["written", "unchanged", "failed"]
+    file: str = ""
+    """Name in the folder."""
+    fidelity: Fidelity = field(default_factory=Fidelity)
+    problem: str = ""
+    size: int = 0
+
+
+async def select_conversations(holdings: OwnerStore, filter: Filter, format: Format) -> list[Conversation]:
+    """Return the conversations that get a file of their own, oldest first. Sub-agents are left out if the format nests them."""
+    found: list[Conversation] = []
+    cursor: str | None = None
+    nested = can_hold(format, "sub-agents")
+    while True:
+        page = await holdings.conversations.list(limit=_PAGE, cursor=cursor, archived=None, project=filter.project or None)
+        recent = [one for one in page.items if one.updated_at >= filter.since]
+        found += [one for one in recent if (not filter.agent or one.agent == filter.agent) and not (nested and one.parent is not None)]
+        cursor = page.next_cursor
+        if cursor is None or len(recent) < len(page.items):
+            return found[::-1]
+
+
+async def export_all(
+    holdings: OwnerStore,
+    conversations: Sequence[Conversation],
+    folder: Folder,
+    make: Callable[[Conversation], Awaitable[Document]],
+    options: str,
+) -> AsyncGenerator[FileResult, None]:
+    """Export each conversation and yield its result. If `options`, which the files also depend on, change, all files are written again.
+
+    A conversation that can't be written does not affect the others. Raise MootError if the folder itself can't be used.
+    """
+    await anyio.to_thread.run_sync(folder.begin)
+    for one in conversations:
+        seq = await holdings.log.last_seq(one.id)
+        state = blake2b(dumps([options, one.title, one.head, one.archived_at, seq]), digest_size=12).hexdigest()
+        if (name := await anyio.to_thread.run_sync(folder.known, one.id, state)) is not None:
+            yield FileResult(one, "unchanged", name)
+            continue
+        try:
+            sheet = await make(one)
+        except MootError as error:
+            yield FileResult(one, "failed", problem=error.advice())
+            continue
+        name = await anyio.to_thread.run_sync(folder.add, one, state, sheet)
+        yield FileResult(one, "written", name, sheet.written.fidelity, size=len(sheet.written.data))
+
+
+class Folder:
+    """The folder and its index. Not safe for concurrent use."""
+
+    def __init__(self, path: Path, suffix: str) -> None:
+        self.path = path
+        self._suffix = suffix
+        self._index: dict[str, JsonObject] = {}
+        self._used_names = set[str]()
+
+    def begin(self) -> None:
+        """Create the folder if needed, and read the index."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._used_names = {path.name.casefold() for path in self.path.iterdir()}
+            lines = (self.path / INDEX).read_bytes().splitlines() if (self.path / INDEX).is_file() else []
+        except OSError as error:
+            raise MootError(f"can't use the folder {str(self.path)!r}: {error.strerror}") from error
+        for line in lines:
+            try:
+                entry = loads_object(line)
+            except ValueError:
+                continue  # the last line of an interrupted export; its file is recognized by its content
+            self._index[str(entry.get("id"))] = entry
+
+    def known(self, id: str, state: str) -> str | None:
+        """Return the file that already contains that state of the conversation, or None."""
+        entry = self._index.get(id)
+        if entry is None or entry.get("state") != state:
+            return None
+        name, size = str(entry.get("file")), entry.get("bytes")
+        path = self.path / name
+        complete = Path(name).name == name and path.is_file() and (size is None or path.stat().st_size == size)
+        return name if complete else None
+
+    def add(self, conversation: Conversation, state: str, sheet: Document) -> str:
+        """Write the conversation's file and index line, keeping its name. Raise MootError."""
+        name = self._name(conversation, sheet)
+        write_private_file(self.path / name, sheet.written.data)
+        self._used_names.add(name.casefold())
+        entry: JsonObject = {"id": conversation.id, "file": name, "title": sheet.title, "bytes": len(sheet.written.data), "state": state}
+        self._index[conversation.id] = entry
+        try:
+            with os.fdopen(os.open(self.path / INDEX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), "ab") as index:
+                index.write(dumps(entry) + b"\n")
+        except OSError as error:
+            raise MootError(f"can't write {str(self.path / INDEX)!r}: {error.strerror}") from error
+        return name
+
+    def end(self) -> None:
+        """Compact the index to one line per conversation."""
+        if self._index:
+            write_private_file(self.path / INDEX, b"".join(dumps(entry) + b"\n" for entry in self._index.values()))
+
+    def _name(self, conversation: Conversation, sheet: Document) -> str:
+        before = str(self._index.get(conversation.id, {}).get("file") or "")
+        if before and Path(before).name == before and before.endswith(self._suffix):
+            return before
+        day = datetime.fromtimestamp(min(conversation.created_at, _LATEST) / 1000, UTC).strftime("%Y-%m-%d")
+        stem = f"{day}-{slug(sheet.title) or conversation.id[-8:]}"
+        number = 1
+        while True:
+            name = f"{stem}{f'-{number}' if number > 1 else ''}{self._suffix}"
+            if name.casefold() not in self._used_names or self._is_same(name, sheet.written.data):
+                return name
+            number += 1
+
+    def _is_same(self, name: str, data: bytes) -> bool:
+        """Return whether a file that is not in the index already has this content, because the index was truncated."""
+        indexed = {str(entry.get("file")) for entry in self._index.values()}
+        path = self.path / name
+        return name not in indexed and path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+
+
+def write_private_file(path: Path, data: bytes) -> None:
+    """Write a file atomically, readable only by its owner, because conversations are private.
+
+    Anything other than a regular file, such as a pipe, is written directly. Raise MootError.
+    """
+    unfinished = path.with_name(f".{os.getpid()}.unfinished")
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        unfinished.touch(0o600, exist_ok=False)
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise MootError(f"can't write {str(path)!r}: {error.strerror}") from error
+
+
+def slug(title: str) -> str:
+    """Return letters and digits of any language, with everything else as single hyphens, short enough for every file system."""
+    signs = unicodedata.normalize("NFC", title).lower()
+    words = "".join(sign if sign.isalnum() or unicodedata.category(sign) == "Mn" else "-" for sign in signs)
+    slug = "-".join(filter(None, words.split("-")))[:_CHARACTERS]
+    return slug.encode()[:_BYTES].decode(errors="ignore").strip("-")

@@ -1,0 +1,100 @@
+"""Export of a conversation as a session of another agent, so that it can be continued there."""
+
+from __future__ import annotations
+
+import os
+import stat
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+import anyio.to_thread
+
+from moot.errors import MootError, UsageError
+from moot.features.exports import gather
+from moot.plugins import FORMATS
+from moot.types.conversation import Conversation
+from moot.types.format import ExportedConversation, Format, HasLocations, Installable, InstallableSession
+from moot.types.store import OwnerStore
+
+__all__ = ["Installed", "install_session"]
+
+_SPACE = uuid.UUID("2b0d5c1e-8f57-5c43-9a0e-6d1c3e7f4a58")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An installed session."""
+
+    session: InstallableSession
+    outcome: Literal["written", "replaced", "unchanged"]
+    """`replaced`: the old file was moot's own, and the new one contains all of it."""
+    beside: Path | None = None
+    """A conflicting earlier file, which is kept because it has content that the conversation lacks."""
+
+
+async def install_session(
+    holdings: OwnerStore, conversation: Conversation, format: Format, *, home: Path, environ: Mapping[str, str], directory: Path
+) -> Installed:
+    """Write the conversation as a session of the format's program. The same session is updated as long as no content is lost.
+
+    `directory` is where the program continues if the conversation has no folder. Raise UsageError or MootError.
+    """
+    if not isinstance(format, Installable) or not isinstance(format, HasLocations):
+        names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Installable)]
+        raise UsageError(f"no program can continue sessions in the format {format.name!r}; supported formats: {', '.join(names)}")
+    whole = await gather(holdings, conversation, format, counted=True)
+    places = tuple(format.places(home, environ))
+    return await anyio.to_thread.run_sync(_placed, format, whole, directory, places)
+
+
+def _placed(format: Installable, whole: ExportedConversation, directory: Path, places: tuple[Path, ...]) -> Installed:
+    own = Path(whole.conversation.directory)
+    where = (own if own.is_absolute() and own.is_dir() else directory).resolve()  # programs use the folder's real path
+    whole = replace(whole, conversation=replace(whole.conversation, directory=str(where)))
+    beside: Path | None = None
+    for number in count(1):
+        id = str(uuid.uuid5(_SPACE, f"{whole.conversation.id} {number}"))
+        session = format.session(whole, id, where, places)
+        try:
+            outcome = _put(session)
+        except OSError as error:
+            raise MootError(f"can't write {str(session.path)!r}: {error.strerror}") from error
+        if outcome is not None:
+            return Installed(session, outcome, beside)
+        beside = session.path
+    raise AssertionError("there is always another id")
+
+
+def _put(session: InstallableSession) -> Literal["written", "replaced", "unchanged"] | None:
+    """Write the file atomically, readable only by its owner. Return None if an existing file has other lines. Raise OSError."""
+    path = session.path
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    there = path.lstat() if os.path.lexists(path) else None
+    if there is not None and (not stat.S_ISREG(there.st_mode) or not _holds(session.data, path)):
+        return None
+    if there is not None and there.st_size == len(session.data) and path.read_bytes() == session.data:
+        return "unchanged"
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+            file.write(session.data)
+        if there is None:
+            os.link(unfinished, path)  # unlike a rename, this never replaces another file
+            return "written"
+        if (now := path.lstat()).st_size != there.st_size or now.st_mtime_ns != there.st_mtime_ns:
+            return None  # the program has just changed it
+        unfinished.replace(path)
+        return "replaced"
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _holds(data: bytes, path: Path) -> bool:
+    """Return whether the data contains every line of the file, so that nothing would be lost."""
+    lines = set(data.splitlines(keepends=True))
+    with path.open("rb") as file:
+        return all(line in lines for line in file)

@@ -1,0 +1,62 @@
+"""Replay of a run's events with their original timing, except for long pauses; sides of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from moot.convert.comparison import Side
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.run import Run
+from moot.types.store import LogReader, OwnerStore
+
+__all__ = ["INSTANT", "LONGEST", "TimedEvent", "side_of", "timed_events"]
+
+
+LONGEST = 2.0
+"""Maximum wait in seconds between two events, before the speed is applied."""
+
+INSTANT = 0.0
+"""A speed without any waits."""
+
+_PAGE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class TimedEvent:
+    """An event and the wait before it."""
+
+    event: Event
+    wait: float
+    """Seconds."""
+    left_out: float
+    """Seconds of the pause before the event that are skipped; 0 = none."""
+
+
+async def timed_events(log: LogReader, run: Run, *, begin: int = 0, speed: float = 1.0) -> AsyncGenerator[TimedEvent, None]:
+    """Yield the run's events starting at the seq `begin`. Speed 2 halves the waits; INSTANT removes them."""
+    last: Event | None = None
+    after = max(run.first_seq, begin) - 1
+    while page := await log.read(run.conversation, after=after, limit=_PAGE, run=run.id, newest=True):
+        for event in page:
+            yield _beat(last, event, speed)
+            last = event
+        after = page[-1].seq
+
+
+def _beat(last: Event | None, event: Event, speed: float) -> TimedEvent:
+    silence = max(0, event.at - last.at) / 1_000_000 if last is not None else 0.0
+    if speed == INSTANT:
+        return TimedEvent(event, 0.0, 0.0)
+    return TimedEvent(event, min(silence, LONGEST) / speed, max(0.0, silence - LONGEST))
+
+
+async def side_of(holdings: OwnerStore, conversation: Conversation) -> Side:
+    """Return the current branch with the runs that wrote it."""
+    messages = await holdings.conversations.branch(conversation.id)
+    runs: dict[str, Run] = {}
+    for message in messages:
+        if message.run is not None:
+            runs[message.run] = await holdings.records.run(message.run)
+    return Side(conversation, messages, runs)

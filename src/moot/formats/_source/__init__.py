@@ -1,3 +1,0 @@
-"""Safe access to files of other programs."""
-
-__all__: list[str] = []

@@ -1,0 +1,153 @@
+"""The format `claude`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from moot.errors import UsageError
+from moot.formats.agents.claude.lines import is_session_line
+from moot.formats.agents.claude.reader import SessionReader, Sidechains, call_that_began
+from moot.formats.agents.claude.writer import SPACE, lines_of
+from moot.formats.kit.documents import json_lines, lines_at
+from moot.formats.kit.fidelity import fidelity_of, session_id_of, unanswered, with_descendants
+from moot.formats.kit.files import files_below, read_head
+from moot.formats.kit.steps import approximate
+from moot.types.canonical import loads
+from moot.types.format import Entry, ExportedConversation, ExportFile, Fidelity, FidelityLevel, ImportedConversation
+from moot.types.format import InstallableSession as Placement
+
+__all__ = ["ClaudeFormat", "folder_of"]
+
+AGENT = "claude-code"
+_LOOKED_AT = 50
+"""Number of lines in which a session must be recognized."""
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_LONGEST = 200
+"""Maximum length of a folder name."""
+_CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
+"""Keys in a first line that is longer than the examined beginning."""
+
+
+class ClaudeFormat:
+    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable`, `Installable`."""
+
+    name = "claude"
+    version = 1
+    suffix = ".jsonl"
+    agent_type = AGENT
+    resumable: Literal[True] = True
+    words = "a session that Claude Code can resume"
+    holds: Mapping[str, FidelityLevel] = {
+        **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),
+        **dict.fromkeys(("times", "models", "usage", "costs", "titles", "branches"), "kept"),
+        "sub-agents": "approximated",
+    }
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and any(_begins_like_ours(read_head(file)) for file in islice(_sessions(path, depth=2), _LOOKED_AT))
+        return _begins_like_ours(head)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        session, own = _session_of(path)
+        if path.stem.startswith("agent-") and session:
+            call = call_that_began(path, session)
+            yield ImportedConversation(f"{session}/{path.stem}", SessionReader(AGENT).entries(json_lines(path)), session, call)
+            return
+        id = own or session or path.stem
+        sidechains = Sidechains()
+        entries = SessionReader(AGENT, sidechains).entries(json_lines(path))
+        yield ImportedConversation(id, entries)
+        for _ in entries:
+            pass  # sub-agents are read even if the caller skips the session
+        for side in sidechains.found:
+            configured: Iterator[Entry] = SessionReader(AGENT).entries(lines_at(path, side.offsets))
+            yield ImportedConversation(f"{id}/{side.id}", configured, id, sidechains.call_of(side))
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+        configured = environ.get("CLAUDE_CONFIG_DIR", "")
+        folders = [Path(one) for one in configured.split(",") if one.strip()] or [home / ".claude", home / ".config" / "claude"]
+        return [folder / "projects" for folder in folders]
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        return _sessions(folder)
+
+    def write(self, exported: ExportedConversation) -> ExportFile:
+        data = b"".join(lines_of(exported, session_id_of(exported.conversation.id, SPACE)))
+        return ExportFile(data, self._fidelity(exported))
+
+    def _fidelity(self, exported: ExportedConversation) -> Fidelity:
+        """Return the counts. A sub-agent's title is lost, and a branch that continues the last message is only approximated."""
+        untitled: Mapping[str, FidelityLevel] = {thing: keeping for thing, keeping in self.holds.items() if thing != "titles"}
+        ends = [(one.others, one.messages[-1].id) for one, _ in with_descendants(exported) if one.messages]
+        longer = sum(any(message.parent == end for message in others) for others, end in ends)
+        return approximate(fidelity_of(exported, self.holds, weak=unanswered, inside=untitled), "branches", longer)
+
+    def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
+        path = places[0] / folder_of(str(directory)) / f"{id}.jsonl"
+        data = b"".join(lines_of(exported, id))
+        return Placement(path, data, ("claude", "--resume", id), directory, self._fidelity(exported))
+
+
+def folder_of(directory: str) -> str:
+    """Return the name of the folder that holds the sessions of a directory."""
+    units = memoryview(directory.encode("utf-16-le")).cast("H")
+    name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
+    if len(name) <= _LONGEST:
+        return name
+    number = 0
+    for unit in units:
+        number = (number * 31 + unit) & 0xFFFFFFFF
+    return f"{name[:_LONGEST]}-{_base_36(abs(number - (1 << 32) if number >> 31 else number))}"
+
+
+def _base_36(number: int) -> str:
+    digits = ""
+    while number or not digits:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits
+
+
+def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
+    """Yield files named like sessions in a projects folder or its parent, without opening them."""
+    projects = folder / "projects"
+    for path in files_below(projects if projects.is_dir() and not projects.is_symlink() else folder, ".jsonl", depth=depth):
+        if path.name.startswith("agent-") or _UUID.fullmatch(path.stem):
+            yield path
+
+
+def _begins_like_ours(head: bytes) -> bool:
+    lines = head.split(b"\n")
+    if len(lines) == 1 and len(head) > 1000 and head.startswith(b"{") and all(mark in head for mark in _CUT):
+        return True
+    return any(_is_ours(line) for line in lines[:_LOOKED_AT])
+
+
+def _is_ours(line: bytes) -> bool:
+    if not line.startswith(b"{"):
+        return False
+    try:
+        value = loads(line)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and is_session_line(value)
+
+
+def _session_of(path: Path) -> tuple[str, str]:
+    """Return the session ids in the file's lines and in its name. Raise UsageError if no line belongs to a session."""
+    ours = False
+    for number, line in enumerate(json_lines(path)):
+        if line.value is not None:
+            ours = ours or is_session_line(line.value)
+            if isinstance(session := line.value.get("sessionId"), str) and session:
+                return session, path.stem if _UUID.fullmatch(path.stem) else ""
+        if number > _LOOKED_AT and not ours:
+            break
+    if not ours:
+        raise UsageError(f"{str(path)!r} is not a session of Claude Code.", fix="Specify the format with -f.")
+    return "", path.stem if _UUID.fullmatch(path.stem) else ""

@@ -1,0 +1,225 @@
+"""Conversations as sessions that Claude Code can resume.
+
+Parts that the model's API would reject, such as unsigned reasoning, are written to lines and fields that Claude Code ignores and moot
+reads back.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from moot.convert.agents.claude_session import EXACTLY, user_parts
+from moot.convert.fold import in_history
+from moot.formats.agents.claude.lines import PART, block_of, content_of, output_of
+from moot.formats.kit.fidelity import steps_of, with_descendants
+from moot.formats.kit.fields import iso_of
+from moot.types.canonical import JsonObject, dumps
+from moot.types.format import ExportedConversation
+from moot.types.message import Message, Part, is_tool, tool_name
+
+__all__ = ["SPACE", "VERSION", "lines_of"]
+
+VERSION = "2.1.330"
+"""Version of Claude Code whose format is written."""
+SPACE = uuid.UUID("6f9f1f0e-3a52-5d6c-9d2b-7c1f54a0e9b1")
+"""Namespace of generated ids."""
+
+
+def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
+    """Yield the lines of a session: sub-agents, then the messages with the active branch last, then the title."""
+    for one, parent in reversed(list(with_descendants(exported))):
+        yield from _SessionWriter(one, session, _named(one.conversation.id) if parent is not None else "").lines()
+    if exported.conversation.title:
+        title: JsonObject = {"type": "custom-title", "customTitle": exported.conversation.title, "sessionId": session}
+        yield dumps(title) + b"\n"
+
+
+def _named(id: str) -> str:
+    return "a" + uuid.uuid5(SPACE, id).hex[:16]
+
+
+@dataclass(slots=True)
+class _SessionWriter:
+    exported: ExportedConversation
+    session: str
+    side: str
+    """Name of the sub-agent; empty for the session itself."""
+    last: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """Message → its last line."""
+    at: int = 0
+    line_count: int = 0
+
+    def lines(self) -> Iterator[bytes]:
+        shown, end = self.exported.messages[:-1], self.exported.messages[-1:]
+        before: str | None = None
+        for message in shown:
+            yield from self._message(message, before)
+            before = message.id
+        postponed = list[Message]()
+        for message in self.exported.others:  # children of the last message come after it
+            if message.parent is None or message.parent in self.last:
+                yield from self._message(message, message.parent)
+            else:
+                postponed.append(message)
+        for message in end:
+            yield from self._message(message, before)
+        for message in postponed:
+            yield from self._message(message, message.parent if message.parent in self.last else None)
+
+    def _message(self, message: Message, parent: str | None) -> Iterator[bytes]:
+        self.at = message.created_at
+        self.last[message.id] = self.last.get(parent or "")
+        if message.role == "assistant":
+            yield from self._answer(message)
+            return
+        mark: JsonObject = {"message": message.id}
+        if message.role == "system":
+            mark["role"] = "system"
+        content = content_of(message.parts)
+        if user_parts(content) != message.parts:
+            mark["parts"] = list(message.parts)
+        body: JsonObject = {"message": {"role": "user", "content": content or "…"}, EXACTLY: mark}
+        yield self._line("user", message, body, meta=message.role == "system")
+
+    def _line(self, kind: str, message: Message, body: JsonObject, *, meta: bool = False) -> bytes:
+        """Return the next line of the tree."""
+        self.line_count += 1
+        id = str(uuid.uuid5(SPACE, f"{self.session} {self.side} {message.id} {self.line_count}"))
+        line: JsonObject = {"parentUuid": self.last[message.id], "isSidechain": bool(self.side)}
+        if self.side:
+            line["agentId"] = self.side
+        line |= {"userType": "external", "cwd": self.exported.conversation.directory or "/", "sessionId": self.session, "version": VERSION}
+        line |= {"type": kind, **body, **({"isMeta": True} if meta else {}), "uuid": id, "timestamp": _time(self.at)}
+        self.last[message.id] = id
+        return dumps(line) + b"\n"
+
+    # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _answer(self, message: Message) -> Iterator[bytes]:
+        recorded = steps_of(message)
+        mark: JsonObject = {"message": message.id}
+        for number, (steering, parts) in enumerate(_steps(in_history(message.parts))):
+            for part in steering:
+                yield self._steered(message, part, mark)
+            step = _Step(
+                f"msg_{uuid.uuid5(SPACE, message.id).hex[:20]}{number}", _model(message), recorded[number] if number < len(recorded) else {}
+            )
+            yield from self._step(message, step, parts, mark)
+
+    def _steered(self, message: Message, part: Part, mark: JsonObject) -> bytes:
+        body = part.get("parts")
+        pieces = tuple(piece for piece in body if isinstance(piece, dict)) if isinstance(body, list) else ()
+        attachment: JsonObject = {"type": "queued_command", "prompt": content_of(pieces), "commandMode": "prompt"}
+        return self._line("attachment", message, {"attachment": attachment, EXACTLY: {**mark, "part": part}})
+
+    def _step(self, message: Message, step: _Step, parts: Sequence[Part], mark: JsonObject) -> Iterator[bytes]:
+        pieces = [(part, block_of(part)) for part in parts]
+        api_parts = [number for number, (_, block) in enumerate(pieces) if block is not None]
+        for number, (part, block) in enumerate(pieces or [({}, None)]):
+            if block is None:
+                body: JsonObject = {
+                    "sessionId": self.session,
+                    "isSidechain": bool(self.side),
+                    **({"agentId": self.side} if self.side else {}),
+                }
+                body |= {"type": PART, "parent": self.last[message.id], "message": step.head(last=not api_parts)}
+                body |= {"timestamp": _time(self.at), EXACTLY: {**mark, "part": part}}
+                if not api_parts and number == len(pieces) - 1 and step.cost is not None:
+                    body["costUSD"] = step.cost
+                yield dumps(body) + b"\n"
+            else:
+                last = number == api_parts[-1]
+                body: JsonObject = {"message": {**step.head(last=last), "content": [block]}, EXACTLY: {**mark, **_exact(part, block)}}
+                if last and step.cost is not None:
+                    body["costUSD"] = step.cost
+                yield self._line("assistant", message, body)
+        for part in parts:
+            if is_tool(part):
+                block, rest = output_of(part)
+                result: JsonObject = {"message": {"role": "user", "content": [block]}}
+                if rest:
+                    result[EXACTLY] = {str(block["tool_use_id"]): rest}
+                if child := self._child(part):
+                    result["toolUseResult"] = {"agentId": child}
+                elif part.get("state") == "output-denied":
+                    result["toolDenialKind"] = "user-rejected"
+                yield self._line("user", message, result)
+
+    def _child(self, part: Part) -> str:
+        """Return the sub-agent that a call started."""
+        call = part.get("toolCallId")
+        found = (one for one in self.exported.children if one.conversation.parent_tool_call == call)
+        return next((_named(one.conversation.id) for one in found), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    id: str
+    model: str
+    recorded: JsonObject
+
+    def head(self, *, last: bool) -> JsonObject:
+        """Return the API message without its content. `last` marks the last line of the message."""
+        usage = self.recorded.get("usage")
+        counts: JsonObject = usage if isinstance(usage, dict) else {}
+        read, written = _count(counts, "cache_read"), _count(counts, "cache_write")
+        recorded: JsonObject = {"output_tokens": counts["output"]} if "output" in counts else {}
+        if "input" in counts:
+            recorded["input_tokens"] = max(_count(counts, "input") - read - written, 0)
+        recorded |= {"cache_read_input_tokens": read} if "cache_read" in counts else {}
+        recorded |= {"cache_creation_input_tokens": written} if "cache_write" in counts else {}
+        if "reasoning" in counts:
+            recorded["output_tokens_details"] = {"thinking_tokens": counts["reasoning"]}
+        reason = ("tool_use" if self.recorded.get("finish_reason") == "tool-calls" else "end_turn") if last else None
+        head: JsonObject = {"id": self.id, "type": "message", "role": "assistant", "model": self.model}
+        return {**head, "stop_reason": reason, "stop_sequence": None, "usage": recorded}
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars."""
+        cost = self.recorded.get("cost")
+        return cost / 1e9 if isinstance(cost, int) and not isinstance(cost, bool) else None
+
+
+def _count(counts: JsonObject, name: str) -> int:
+    count = counts.get(name)
+    return count if isinstance(count, int) and not isinstance(count, bool) else 0
+
+
+def _exact(part: Part, block: JsonObject) -> JsonObject:
+    """Return the fields of a part that its block can't express."""
+    if not is_tool(part):
+        return {} if part.keys() <= {"type", "text", "state"} else {"part": part}
+    if (block["name"], block["id"], block["input"]) == (tool_name(part), part.get("toolCallId"), part.get("input")):
+        return {}
+    call = {name: value for name, value in part.items() if name not in ("output", "errorText", "resultProviderMetadata")}
+    return {"part": {**call, "state": "input-available"}}
+
+
+def _model(message: Message) -> str:
+    return str(message.metadata.get("model") or "")
+
+
+def _time(at: int) -> str:
+    return iso_of(at) if at > 0 else "1970-01-01T00:00:00.000Z"
+
+
+def _steps(parts: Sequence[Part]) -> Iterator[tuple[list[Part], list[Part]]]:
+    """Yield each model call with the steering messages before it."""
+    steering, current = list[Part](), list[Part]()
+    started = False
+    for part in parts:
+        kind = part.get("type")
+        if kind == "step-start" or (kind == "steering-message" and current):
+            if current or started:
+                yield steering, current
+                steering, current = [], []
+            started = kind == "step-start"
+        if kind == "steering-message":
+            steering.append(part)
+        elif kind != "step-start":
+            current.append(part)
+    if steering or current or started:
+        yield steering, current

@@ -1,0 +1,115 @@
+"""The format `codex`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from moot.errors import UsageError
+from moot.formats.agents.codex.lines import is_rollout_line, normalize
+from moot.formats.agents.codex.reader import SessionReader, call_that_began, parent_of
+from moot.formats.agents.codex.writer import SPACE, lines_of
+from moot.formats.kit.documents import json_lines
+from moot.formats.kit.fidelity import fidelity_of, session_id_of, unanswered
+from moot.formats.kit.files import files_below
+from moot.types.canonical import JsonObject, loads
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation
+from moot.types.format import InstallableSession as Placement
+
+__all__ = ["CodexFormat"]
+
+AGENT = "codex"
+_LOOKED_AT = 20
+"""Number of lines in which a session must be recognized."""
+_CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
+"""Keys in a first line that is longer than the examined beginning."""
+
+
+class CodexFormat:
+    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable`, `Installable`."""
+
+    name = "codex"
+    version = 1
+    suffix = ".jsonl"
+    agent_type = AGENT
+    resumable: Literal[True] = True
+    words = "a session that Codex can resume"
+    holds: Mapping[str, FidelityLevel] = {
+        **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),
+        **dict.fromkeys(("times", "models", "usage", "costs", "titles"), "kept"),
+    }
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and next(_sessions(path), None) is not None
+        return _begins_like_ours(head)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        meta = _meta_of(path)
+        id = str(meta.get("id") or path.stem)
+        parent = parent_of(meta)
+        call = call_that_began(path, id, parent) if parent is not None else None
+        yield ImportedConversation(id, SessionReader(AGENT).entries(json_lines(path)), parent, call)
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+        configured = environ.get("CODEX_HOME", "")
+        folder = Path(configured) if configured else home / ".codex"
+        return [folder / "sessions", folder / "archived_sessions"]
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        return _sessions(folder)
+
+    def write(self, exported: ExportedConversation) -> ExportFile:
+        return ExportFile(
+            b"".join(lines_of(exported, session_id_of(exported.conversation.id, SPACE))), fidelity_of(exported, self.holds, weak=unanswered)
+        )
+
+    def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
+        started = datetime.fromtimestamp(max(exported.conversation.created_at, 0) // 1000, UTC)
+        path = places[0] / f"{started:%Y}" / f"{started:%m}" / f"{started:%d}" / f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
+        data = b"".join(lines_of(exported, id))
+        return Placement(path, data, ("codex", "resume", id), directory, fidelity_of(exported, self.holds, weak=unanswered))
+
+
+def _sessions(folder: Path) -> Iterator[Path]:
+    """Yield the session files in a folder, its `sessions` and its `archived_sessions`, with or without folders by day."""
+    subfolders = [known for name in ("sessions", "archived_sessions") if (known := folder / name).is_dir() and not known.is_symlink()]
+    for one in subfolders or [folder]:
+        for path in files_below(one, ".jsonl", depth=4):
+            if path.name.startswith("rollout-"):
+                yield path
+
+
+def _begins_like_ours(head: bytes) -> bool:
+    lines = head.split(b"\n")
+    if len(lines) == 1 and head.startswith(b"{") and len(head) > 1000 and all(mark in head for mark in _CUT):
+        return True
+    return any(_is_ours(line) for line in lines[:_LOOKED_AT])
+
+
+def _is_ours(line: bytes) -> bool:
+    if not line.startswith(b"{"):
+        return False
+    try:
+        value = loads(line)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and is_rollout_line(value)
+
+
+def _meta_of(path: Path) -> JsonObject:
+    """Return the session's metadata. Raise UsageError if no line belongs to a session."""
+    ours = False
+    for number, line in enumerate(json_lines(path)):
+        if line.value is not None:
+            kind, body = normalize(line.value)
+            if kind == "session_meta":
+                return body
+            ours = ours or is_rollout_line(line.value)
+        if number > _LOOKED_AT:
+            break
+    if not ours:
+        raise UsageError(f"{str(path)!r} is not a session of Codex.", fix="Specify the format with -f.")
+    return {}

@@ -1,0 +1,157 @@
+"""Kinds of session lines, and parts as items of OpenAI's API."""
+
+from __future__ import annotations
+
+import re
+
+from moot.convert.agents.codex_session import CALLS, EXACTLY, OUTPUT_TYPES, call_input, outcome_of, reasoning_part, user_parts
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.message import Part, is_tool, tool_name
+
+__all__ = ["PART", "content_of", "is_exact", "is_rollout_line", "item_of", "moot_fields", "normalize", "output_of", "prompt_parts"]
+
+
+PART = "moot_part"
+"""Type of lines that moot writes for parts that Codex can't store."""
+_ITEMS = frozenset({"message", "reasoning", *CALLS, *OUTPUT_TYPES})
+_LINES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state", "token_usage_record"})
+_TAGS = (
+    "environment_context user_instructions permissions turn_aborted skill skills_instructions app-context apps_instructions INSTRUCTIONS "
+    "subagent_notification user_shell_command collaboration_mode personality_spec model_switch hook_context plugins_instructions"
+)
+_CONTEXT = re.compile(rf"\s*(?:<(?:{'|'.join(_TAGS.split())})[\s>]|# AGENTS\.md instructions for )")
+"""Prefixes of user texts that the program writes itself."""
+
+
+def normalize(value: JsonObject) -> tuple[str, JsonObject]:
+    """Return the type and body of a line. The first versions wrote only the body."""
+    kind, payload = value.get("type"), value.get("payload")
+    if isinstance(kind, str) and isinstance(payload, dict):
+        return kind, payload
+    if kind in _ITEMS:
+        return "response_item", value
+    if kind is None and isinstance(value.get("id"), str) and "timestamp" in value and ("instructions" in value or "git" in value):
+        return "session_meta", value
+    return "", value
+
+
+def is_rollout_line(value: JsonObject) -> bool:
+    """Return whether the line can only belong to a session of Codex."""
+    kind, payload = value.get("type"), value.get("payload")
+    if isinstance(payload, dict):
+        return kind in _LINES and "timestamp" in value
+    return normalize(value)[0] == "session_meta" and "instructions" in value
+
+
+def prompt_parts(item: JsonObject) -> tuple[Part, ...]:
+    """Return the parts of a prompt, or nothing if the program wrote the item."""
+    parts = user_parts(item.get("content"))
+    kinds = _kinds(item)
+    if kinds is not None:
+        if not any(kind.startswith("user.") or kind == "unknown" for kind in kinds):
+            return ()
+        if len(kinds) == len(_blocks(item)) == len(parts):
+            return tuple(part for part, kind in zip(parts, kinds, strict=True) if kind.startswith("user.") or kind == "unknown")
+    return tuple(part for part in parts if not _CONTEXT.match(str(part.get("text", ""))))
+
+
+def _blocks(item: JsonObject) -> list[Json]:
+    content = item.get("content")
+    return content if isinstance(content, list) else []
+
+
+def _kinds(item: JsonObject) -> list[str] | None:
+    metadata = item.get("internal_chat_message_metadata_passthrough")
+    kinds = metadata.get("content_item_kinds") if isinstance(metadata, dict) else None
+    return [str(kind) for kind in kinds] if isinstance(kinds, list) else None
+
+
+def moot_fields(line: JsonObject) -> JsonObject:
+    """Return moot's own fields of a line, or nothing."""
+    mark = line.get(EXACTLY)
+    return mark if isinstance(mark, dict) and isinstance(mark.get("message"), str) else {}
+
+
+_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def item_of(part: Part) -> JsonObject | None:
+    """Return the item of an assistant part, or None if the API would reject it."""
+    if is_tool(part):
+        value = part.get("input")
+        name = _NAME.sub("_", tool_name(part))[:64] or "tool"
+        return {
+            "type": "function_call",
+            "name": name,
+            "arguments": dumps(value if value is not None else {}).decode(),
+            "call_id": _call_id(part),
+        }
+    if part.get("type") == "text" and part.get("text"):
+        return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": part["text"]}]}
+    metadata = part.get("providerMetadata")
+    own = metadata.get("openai") if isinstance(metadata, dict) else None
+    if part.get("type") != "reasoning" or not isinstance(own, dict) or not own.get("encryptedContent"):
+        return None
+    summary: list[Json] = [{"type": "summary_text", "text": part["text"]}] if part.get("text") else []
+    item: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": own["encryptedContent"]}
+    return {**item, "id": own["itemId"]} if isinstance(own.get("itemId"), str) else item
+
+
+def is_exact(part: Part, item: JsonObject) -> bool:
+    """Return whether reading the item gives the same part."""
+    if is_tool(part):
+        return (
+            item["call_id"] == part.get("toolCallId")
+            and call_input(item) == (tool_name(part), part.get("input"))
+            and call_input(item)[0] != "update_plan"
+        )
+    if part.get("type") == "text":
+        return part.keys() <= {"type", "text", "state"}
+    return reasoning_part(item) == {name: value for name, value in part.items() if name != "id"}
+
+
+def _call_id(part: Part) -> str:
+    return _NAME.sub("_", str(part.get("toolCallId") or ""))[:64] or "call"
+
+
+def content_of(parts: tuple[Part, ...]) -> list[Json]:
+    """Return the content of a prompt. Unsupported files are replaced by a text."""
+    return [_content_item(part) for part in parts if part.get("type") in ("text", "file")]
+
+
+def _content_item(part: Part) -> Json:
+    if part.get("type") == "text":
+        return {"type": "input_text", "text": part.get("text", "")}
+    url, media_type = part.get("url"), str(part.get("mediaType"))
+    if media_type.startswith("image/") and isinstance(url, str) and url.startswith((f"data:{media_type};base64,", "http://", "https://")):
+        return {"type": "input_image", "image_url": url}
+    return {"type": "input_text", "text": f"[{part.get('filename') or 'a file'} ({media_type}): not included]"}
+
+
+def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
+    """Return the item with a call's output, and the fields of the output that the item can't express."""
+    item: JsonObject = {"type": "function_call_output", "call_id": _call_id(part), "output": _output(part)}
+    recorded: JsonObject = {name: part[name] for name in ("state", "output", "errorText", "approval") if name in part}
+    if part.get("state") not in ("output-available", "output-error", "output-denied"):
+        return item, {"state": "output-error", "errorText": str(item["output"])}
+    read = outcome_of(item)
+    exact = read["type"] == "tool-output-available" and recorded == {"state": "output-available", "output": read.get("output")}
+    return item, {} if exact else recorded
+
+
+def _output(part: Part) -> Json:
+    output = part.get("output")
+    match part.get("state"):
+        case "output-denied":
+            return "exec command rejected by user"
+        case "output-error":
+            return str(part.get("errorText") or "failed")
+        case "output-available" if isinstance(output, str):
+            return output
+        case "output-available":
+            pieces = output.get("value") if isinstance(output, dict) and output.get("type") == "content" else None
+            if isinstance(pieces, list):
+                return content_of(tuple(piece for piece in pieces if isinstance(piece, dict)))
+            return dumps(output).decode()
+        case _:
+            return "The call ended without an output."

@@ -1,0 +1,315 @@
+"""Session files as conversations. Messages follow each other; only a turn that was rolled back leaves a branch.
+
+Each line is converted using only the lines before it, so a file that has grown gives the same messages, some of them longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from moot.convert.agents.codex_session import CodexMessage, user_parts
+from moot.formats.agents.codex.lines import moot_fields, normalize, prompt_parts
+from moot.formats.kit.answers import NO_PARENT, Draft, Drafts
+from moot.formats.kit.documents import Line, lines_containing
+from moot.formats.kit.fields import milliseconds
+from moot.types.canonical import Json, JsonObject, loads_object
+from moot.types.format import Entry, ImportedFacts, ImportedRecord
+from moot.types.message import text_of
+
+__all__ = ["SessionReader", "call_that_began", "parent_of"]
+
+
+_TRIES = 20
+
+
+def parent_of(meta: JsonObject) -> str | None:
+    """Return the parent session according to the first line."""
+    source = meta.get("source")
+    spawn = source.get("subagent") if isinstance(source, dict) else None
+    spawn_info = spawn.get("thread_spawn") if isinstance(spawn, dict) else None
+    parent = spawn_info.get("parent_thread_id") if isinstance(spawn_info, dict) else None
+    return parent if isinstance(parent, str) and parent else None
+
+
+def call_that_began(path: Path, session: str, parent: str) -> str | None:
+    """Return the call in the parent's file whose output names the session, or None."""
+    if not parent.replace("-", "").isalnum():
+        return None
+    root = path.parents[3] if len(path.parents) > 3 else path.parent
+    candidates = [*path.parent.glob(f"rollout-*-{parent}.jsonl"), *root.glob(f"*/*/*/rollout-*-{parent}.jsonl")]
+    return next((call for file in candidates if (call := _call_in(file, session))), None)
+
+
+def _call_in(file: Path, session: str) -> str | None:
+    lines = islice(lines_containing(file, session.encode()), _TRIES)
+    return next((call for line in lines if (call := _call_of(line))), None)
+
+
+def _call_of(line: bytes) -> str | None:
+    try:
+        payload = loads_object(line).get("payload")
+    except ValueError:
+        return None
+    if not isinstance(payload, dict) or payload.get("type") != "function_call_output":
+        return None
+    call = payload.get("call_id")
+    return call if isinstance(call, str) else None
+
+
+_TITLE = 80
+_OF_A_TURN = frozenset({"task_started", "turn_started", "task_complete", "turn_complete", "turn_aborted"})
+_FACTS = (("originator", "originator"), ("cli_version", "agent_version"), ("forked_from_id", "forked_from"), ("source", "source"))
+
+
+class SessionReader:
+    """A reader of one session."""
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self._drafts = Drafts(self._new_work)
+        self._tail = NO_PARENT
+        self._parents: list[int] = []
+        """Index of the message before each prompt."""
+        self._ids = set[int]()
+        self._model = ""
+        self._turn_started = self._turn_active = False
+        """A turn has started, and the model has produced output in it."""
+        self._facts = ImportedFacts()
+        self._directory = ""
+        self._title = ""
+        self._asked = ""
+        self._head: str | None = None
+        self._first = self._last = 0
+        self._metadata: JsonObject = {}
+        self._total: Json = None
+        self._answering = ""
+        """Id of the moot message that the newest answer was written for."""
+
+    def _new_work(self, at: int) -> CodexMessage:
+        return CodexMessage(at, self._model)
+
+    def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
+        """Yield the entries of the lines. Facts about the conversation follow its first messages and the end."""
+        told = False
+        for line in lines:
+            value = line.value
+            if value is None:
+                self._drafts.lost["records"] += 1
+                yield ImportedRecord(line.raw, problem=line.problem)
+                continue
+            draft = self._take(line, value)
+            if draft is not None:
+                draft.grow(line.raw)
+            else:
+                self._drafts.kept["records"] += 1
+                yield ImportedRecord(line.raw, value)
+            yield from self._drafts.finished()
+            if not told and len(self._drafts) > 1:
+                told = True
+                yield self._known_facts()
+        yield from self._drafts.finished(all=True)
+        yield self._known_facts()
+
+    def _known_facts(self) -> ImportedFacts:
+        return ImportedFacts(
+            self._drafts.fidelity(),
+            title=self._title or self._asked,
+            head=self._head,
+            directory=self._directory,
+            agent=self._agent,
+            model=self._model,
+            created_at=self._first,
+            updated_at=self._last,
+            metadata=dict(self._metadata),
+        )
+
+    def _take(self, line: Line, value: JsonObject) -> Draft[CodexMessage] | None:
+        """Return the message that a line belongs to, or None."""
+        kind, body = normalize(value)
+        at = milliseconds(value, "timestamp")
+        self._first, self._last = self._first or at, max(self._last, at)
+        match kind:
+            case "session_meta":
+                self._begin(body)
+            case "turn_context":
+                self._model = str(body.get("model") or self._model)
+                self._directory = self._directory or str(body.get("cwd") or "")
+                if (draft := self._drafts.answer(self._tail)) is not None:
+                    draft.answer.model = self._model
+            case "response_item" | "moot_part" if mark := moot_fields(value):
+                return self._moot_line(line, body, mark, at)
+            case "event_msg" if (mark := moot_fields(value)) and (draft := self._drafts.answer(self._tail)) is not None:
+                counted = mark.get("usage")
+                draft.answer.took({}, told=True, counted=counted if isinstance(counted, dict) else {})
+                return draft
+            case "response_item":
+                return self._item(line, body, at)
+            case "event_msg":
+                return self._event(body, at)
+            case "token_usage_record":
+                return self._took(body.get("usage"), told=True, id=str(body.get("response_id") or ""))
+            case "compacted":
+                return self._noted("item/contextCompaction", body)
+            case _:
+                pass
+        return None
+
+    def _begin(self, body: JsonObject) -> None:
+        """Read the session's metadata. A fork may contain that of its origin as well; the first one is used."""
+        if "session_id" in self._metadata:
+            return
+        self._metadata["session_id"] = str(body.get("id") or "")
+        self._directory = self._directory or str(body.get("cwd") or "")
+        for name, ours in _FACTS:
+            if told := body.get(name):
+                self._metadata[ours] = told
+        git = body.get("git")
+        if isinstance(git, dict) and isinstance(branch := git.get("branch"), str):
+            self._metadata["git_branch"] = branch
+
+    def _item(self, line: Line, item: JsonObject, at: int) -> Draft[CodexMessage] | None:
+        role = item.get("role") if item.get("type") == "message" else None
+        if role == "user":
+            return self._prompt(line, item, at)
+        if role not in (None, "assistant"):
+            return None
+        is_output = str(item.get("type")).endswith("_output")
+        draft = self._drafts.answer(self._tail)
+        if draft is not None and draft.is_full() and draft.answer.between and not is_output:
+            draft = None
+        if draft is None:
+            if is_output:
+                self._drafts.approximated["tool calls"] += 1
+                return None
+            draft = self._message(self._id(item, line), at, None)
+        draft.answer.item(item, at)
+        self._turn_active = self._turn_active or self._turn_started
+        return draft
+
+    def _moot_line(self, line: Line, item: JsonObject, mark: JsonObject, at: int) -> Draft[CodexMessage]:
+        """Read a line that moot wrote."""
+        id, step, part = str(mark["message"]), mark.get("step"), mark.get("part")
+        if "model" not in mark:
+            told = mark.get("parts")
+            parts = tuple(piece for piece in told if isinstance(piece, dict)) if isinstance(told, list) else user_parts(item.get("content"))
+            draft = self._message(self._id({"id": id}, line), at, parts)
+            draft.role = "system" if item.get("role") == "developer" else "user"
+            self._ask(parts if draft.role == "user" else ())
+            return draft
+        draft = self._drafts.answer(self._tail)
+        if draft is None or self._answering != id:
+            draft = self._message(self._id({"id": id}, line), at, None)
+            self._answering = id
+        cost, reason = mark.get("cost"), mark.get("finish_reason")
+        draft.answer.reason = reason if isinstance(reason, str) else draft.answer.reason
+        if step is None and isinstance(part, dict):
+            draft.answer.steered(part)
+            return draft
+        draft.answer.facts(step if type(step) is int else 0, str(mark["model"]), cost if type(cost) is int else None)
+        self._model = str(mark["model"]) or self._model
+        draft.answer.item(item, at, mark)
+        return draft
+
+    def _ask(self, parts: tuple[JsonObject, ...]) -> None:
+        self._asked = self._asked or " ".join(text_of(parts)[: 4 * _TITLE].split())[:_TITLE]
+        self._parents.append(self._tail)
+
+    def _prompt(self, line: Line, item: JsonObject, at: int) -> Draft[CodexMessage] | None:
+        parts = prompt_parts(item)
+        if not parts:
+            return None
+        working = self._drafts.answer(self._tail)
+        if self._turn_active and working is not None:
+            working.answer.steered({"type": "steering-message", "id": self._id(item, line), "parts": list(parts)})
+            return working
+        self._ask(parts)
+        return self._message(self._id(item, line), at, parts)
+
+    def _message(self, id: str, at: int, parts: tuple[JsonObject, ...] | None) -> Draft[CodexMessage]:
+        draft = self._drafts.begin(id, self._tail, at, parts, 0)
+        self._tail, self._head = draft.place, id
+        return draft
+
+    def _id(self, item: JsonObject, line: Line) -> str:
+        """Return the item's own id, or one made of its line number."""
+        id = item.get("id")
+        if not isinstance(id, str) or not id or hash(id) in self._ids:
+            return f"line-{line.number}"
+        self._ids.add(hash(id))
+        return id
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _event(self, body: JsonObject, at: int) -> Draft[CodexMessage] | None:
+        draft = self._drafts.get(self._tail)
+        match body.get("type"):
+            case "item_completed" if isinstance(item := body.get("item"), dict):
+                return self._shown(item, draft, at)
+            case "token_count":
+                info = body.get("info")
+                return self._counted(info) if isinstance(info, dict) else None
+            case "thread_rolled_back":
+                self._roll_back(body.get("num_turns"))
+            case "thread_name_updated" if isinstance(name := body.get("thread_name"), str):
+                self._title = name or self._title
+            case "context_compacted":
+                return self._noted("item/contextCompaction", body)
+            case "error" if draft is not None and draft.prompt is None:
+                draft.answer.error = str(body.get("message") or "Codex failed without an error message")
+                return draft
+            case "user_message":
+                return draft if draft is not None and draft.prompt is not None else None
+            case "agent_message" | "agent_reasoning" | "agent_reasoning_raw_content":
+                return draft if draft is not None and draft.prompt is None else None
+            case kind if kind in _OF_A_TURN:
+                return self._turned(str(kind), body, draft)
+            case _:
+                pass
+        return None
+
+    def _turned(self, kind: str, body: JsonObject, draft: Draft[CodexMessage] | None) -> Draft[CodexMessage] | None:
+        self._turn_active, self._turn_started = False, kind.endswith("started")
+        if self._turn_started or draft is None or draft.prompt is not None:
+            return None
+        draft.answer.reason = "stop" if kind.endswith("complete") else "other"
+        draft.answer.turn = str(body.get("turn_id") or "")
+        return draft
+
+    def _shown(self, item: JsonObject, draft: Draft[CodexMessage] | None, at: int) -> Draft[CodexMessage] | None:
+        """Assign a displayed item to the message with the same content."""
+        if item.get("type") == "UserMessage":
+            return draft if draft is not None and draft.prompt is not None else None
+        if draft is None or draft.prompt is not None:
+            return None
+        if item.get("type") not in ("AgentMessage", "Reasoning"):
+            draft.answer.shown(item, at)
+        return draft
+
+    def _counted(self, info: JsonObject) -> Draft[CodexMessage] | None:
+        """Record a displayed token count. A repeated total is not another call."""
+        total, last = info.get("total_token_usage"), info.get("last_token_usage")
+        if total == self._total or not isinstance(last, dict):
+            return None
+        self._total = total
+        return self._took(last, told=False)
+
+    def _took(self, usage: Json, *, told: bool, id: str = "") -> Draft[CodexMessage] | None:
+        draft = self._drafts.answer(self._tail)
+        if draft is None or not isinstance(usage, dict):
+            return None
+        draft.answer.took(usage, told=told, id=id)
+        return draft
+
+    def _noted(self, method: str, body: JsonObject) -> Draft[CodexMessage] | None:
+        draft = self._drafts.answer(self._tail)
+        if draft is not None:
+            draft.answer.event(method, body)
+        return draft
+
+    def _roll_back(self, turns: Json) -> None:
+        """Undo the newest prompts: the next message becomes their sibling."""
+        if type(turns) is int and 0 < turns <= len(self._parents):
+            self._tail = self._parents[-turns]
+            del self._parents[-turns:]

@@ -1,0 +1,155 @@
+"""The format `gptme`: conversations of gptme, `~/.local/share/gptme/logs/NAME/conversation.jsonl`.
+
+Each line is a message. Files in `branches/` are complete copies that diverged; each is read as a conversation. A tool output is a system
+message with the call's id or, in formats without ids, the system message after the answer. Reference: the modules `gptme.message`,
+`gptme.logmanager`, `gptme.dirs` and `gptme.tools.base` of gptme 0.35.1 on PyPI, and its conversations.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import cast
+
+from moot.errors import UsageError
+from moot.formats.kit.documents import Line, json_lines
+from moot.formats.kit.fields import flag, items, milliseconds, money, obj, text, whole_number
+from moot.formats.kit.files import open_regular
+from moot.formats.kit.records import (
+    Output,
+    ReadOnly,
+    SessionRecord,
+    entries_of,
+    environment_folder,
+    first_object,
+    matching_files,
+    reasoning,
+    recognizes_any,
+    step,
+    tool_call,
+)
+from moot.types.canonical import JsonObject, empty
+from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Part, Role, text_part
+from moot.types.usage import Usage
+
+__all__ = ["Gptme"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_CALL = re.compile(r"^@([^\r\n(]+)\(([\w\-:.]+)\):\s*(?=\{)", re.MULTILINE)
+_THOUGHT = re.compile(r"\s*<think(?:ing)?>\n?(.*?)\n?</think(?:ing)?>\s*", re.DOTALL)
+_FILES = ("conversation.jsonl", "branches/*.jsonl")
+
+
+class Gptme(ReadOnly):
+    """`Format`, `Placed`, `Split`."""
+
+    name = "gptme"
+    version = 1
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share")
+        yield environment_folder(environ.get("GPTME_LOGS_HOME"), data / "gptme" / "logs")
+        yield home / "Library" / "Application Support" / "gptme" / "logs"
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and recognizes_any(self, path, *_FILES, depth=3)
+        first = first_object(head)
+        return (
+            first is not None and first.get("role") in _ROLES and all(isinstance(first.get(name), str) for name in ("content", "timestamp"))
+        )
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        return matching_files(folder, *_FILES, depth=3)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):
+            raise UsageError(f"{str(path)!r} is not a conversation of gptme: no line has a role.")
+        folder_ = path.parent.parent if path.parent.name == "branches" else path.parent
+        id = folder_.name if path.name == "conversation.jsonl" else f"{folder_.name}/{path.stem}"
+        yield ImportedConversation(id, entries_of(_records(path, folder_)))
+
+
+def _records(path: Path, folder: Path) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+    yield _facts(folder)
+    prompted = False
+    after_answer = False
+    for line in json_lines(path):
+        value = line.value
+        role = _ROLES.get(text(value, "role"))
+        if value is None or role is None:
+            yield ImportedRecord(line.raw, value, line.problem or f"line {line.number} has no role")
+            continue
+        prompted |= role == "user"
+        if role == "system" and prompted and flag(value, "hide"):
+            yield ImportedRecord(line.raw, value)  # a notice to the model in mid-conversation
+            continue
+        yield _message(line, value, role, after_answer=after_answer)
+        after_answer = role == "assistant" or (after_answer and role == "system")
+        if role == "system" and after_answer and not text(value, "call_id"):
+            yield ImportedFacts(Fidelity(approximated={"tool calls": 1}))
+
+
+def _facts(folder: Path) -> ImportedFacts:
+    """Return the facts in `config.toml` of the conversation's folder."""
+    try:
+        with open_regular(folder / "config.toml", links=False) as file:
+            found = cast("JsonObject", tomllib.load(file))
+    except (OSError, ValueError):
+        found = empty()
+    chat = obj(found, "chat")
+    return ImportedFacts(title=text(chat, "name"), directory=text(chat, "workspace"), agent="gptme", model=text(chat, "model"))
+
+
+def _message(line: Line, value: JsonObject, role: Role, *, after_answer: bool) -> SessionRecord:
+    id, when = str(line.number), milliseconds(value, "timestamp")
+    content, called = text(value, "content"), text(value, "call_id")
+    attached: list[Part] = [{"type": "data-file", "data": {"path": name}} for name in items(value, "files") if isinstance(name, str)]
+    if role == "system" and (called or after_answer):
+        output = Output(called or f"output-{line.number}", content, name=text(value, "metadata", "tool"))
+        return SessionRecord(id, "assistant", line.raw, outputs=(output,), at=when)
+    if role != "assistant":
+        return SessionRecord(id, role, line.raw, ((text_part(content),) if content else ()) + tuple(attached), at=when)
+    return SessionRecord(id, role, line.raw, (*_parts(content), *attached), at=when, step=_step(obj(value, "metadata")))
+
+
+def _parts(content: str) -> Iterator[Part]:
+    """Return reasoning, text and tool calls in the order of the model's output."""
+    thought = _THOUGHT.match(content)
+    if thought is not None:
+        yield reasoning(thought[1])
+        content = content[thought.end() :]
+    begin = 0
+    while (found := _CALL.search(content, begin)) is not None:
+        try:
+            arguments, end = json.JSONDecoder().raw_decode(content, found.end())
+        except (ValueError, RecursionError):
+            break
+        if words := content[begin : found.start()].strip("\n"):
+            yield text_part(words)
+        yield tool_call(found[2], found[1], arguments)
+        begin = end
+    if words := content[begin:].strip("\n") if begin else content:
+        yield text_part(words)
+
+
+def _step(metadata: JsonObject) -> JsonObject:
+    """Return the facts of a model call. gptme's input count excludes cached tokens."""
+    cached = [whole_number(metadata, "usage", name) for name in ("cache_read_tokens", "cache_creation_tokens")]
+    fresh = whole_number(metadata, "usage", "input_tokens")
+    total = None if fresh is None else fresh + sum(count or 0 for count in cached)
+    usage = Usage(total, whole_number(metadata, "usage", "output_tokens"), *cached)
+    model = text(metadata, "model")
+    provider, _, name = model.partition("/")
+    timings = [whole for part in ("ttft_ms", "gen_ms") if isinstance(whole := obj(metadata, "timings").get(part), int | float)]
+    return step(
+        name or model,
+        provider if name else "",
+        usage=usage.to_json(),
+        cost=money(metadata, "cost"),
+        ms=round(sum(timings)) if timings else None,
+    )

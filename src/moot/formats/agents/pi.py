@@ -1,0 +1,161 @@
+"""The format `pi`: sessions of the coding agent pi, `~/.pi/agent/sessions/--CWD--/TIME_ID.jsonl`.
+
+A header, then records that name their predecessor: an append-only tree. In version 1 records have no ids, and each follows the one before
+it. Reference: `packages/coding-agent/src/core/session-manager.ts` and `packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono,
+and `config.js` and sessions of pi 0.73.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats.kit.documents import Line, json_lines
+from moot.formats.kit.fields import flag, milliseconds, money, obj, objects, text, whole_number
+from moot.formats.kit.records import (
+    Branches,
+    Output,
+    ReadOnly,
+    SessionRecord,
+    entries_of,
+    environment_folder,
+    file,
+    find_branches,
+    finish_reason,
+    first_object,
+    matching_files,
+    output_value,
+    reasoning,
+    recognizes_any,
+    step,
+    tool_call,
+)
+from moot.types.canonical import JsonObject
+from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Part, text_part
+from moot.types.usage import Usage
+
+__all__ = ["Pi"]
+
+_SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
+_FILES = ("*_*.jsonl",)
+
+
+class Pi(ReadOnly):
+    """`Format`, `Placed`, `Split`."""
+
+    name = "pi"
+    version = 1
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        usual = environment_folder(environ.get("PI_CODING_AGENT_DIR"), home / ".pi" / "agent") / "sessions"
+        yield environment_folder(environ.get("PI_CODING_AGENT_SESSION_DIR"), usual)
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        if not head:
+            return path.is_dir() and recognizes_any(self, path, *_FILES, depth=3)
+        first = first_object(head)
+        return first is not None and first.get("type") == "session" and bool(text(first, "id")) and "cwd" in first
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        return matching_files(folder, *_FILES, depth=3)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        header = next((line.value for line in json_lines(path) if text(line.value, "type") == "session"), None)
+        if header is None:
+            raise UsageError(f"{str(path)!r} is not a session of pi: it has no session header.")
+        linked = any(text(line.value, "parentId") for line in json_lines(path))
+        tree = find_branches((*_link(line.value), _speaks(line.value)) for line in json_lines(path) if line.value) if linked else None
+        yield ImportedConversation(text(header, "id") or path.stem, entries_of(_records(path, tree), tree))
+
+
+def _link(value: JsonObject) -> tuple[str, str | None]:
+    return text(value, "id"), text(value, "parentId") or None
+
+
+def _speaks(value: JsonObject) -> bool:
+    return value.get("type") == "message" and text(value, "message", "role") in _SPEECH
+
+
+def _records(path: Path, tree: Branches | None) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+    for line in json_lines(path):
+        if line.value is None:
+            yield ImportedRecord(line.raw, problem=line.problem)
+        elif _speaks(line.value):
+            yield _message(line, line.value)
+        else:
+            yield ImportedRecord(line.raw, line.value)
+            yield _facts(line.value)
+
+
+def _facts(value: JsonObject) -> ImportedFacts:
+    match value.get("type"):
+        case "session":
+            parent = text(value, "parentSession")
+            metadata: JsonObject = {"forked_from": Path(parent).stem.rpartition("_")[2]} if parent else {}
+            return ImportedFacts(directory=text(value, "cwd"), agent="pi", created_at=milliseconds(value, "timestamp"), metadata=metadata)
+        case "session_info":
+            return ImportedFacts(title=text(value, "name"))
+        case "model_change":
+            return ImportedFacts(model=f"{text(value, 'modelId')}@{text(value, 'provider')}")
+        case _:
+            return ImportedFacts()
+
+
+def _message(line: Line, value: JsonObject) -> SessionRecord:
+    message = obj(value, "message")
+    id, parent = text(value, "id") or str(line.number), text(value, "parentId") or None
+    at = milliseconds(value, "timestamp") or milliseconds(message, "timestamp")
+    match message["role"]:
+        case "toolResult":
+            output = Output(text(message, "toolCallId"), output_value(_parts(message)), flag(message, "isError"), text(message, "toolName"))
+            return SessionRecord(id, "assistant", line.raw, outputs=(output,), parent=parent, at=at)
+        case "bashExecution":  # a shell command that the user typed after an exclamation mark
+            words = f"!{text(message, 'command')}\n\n{text(message, 'output')}"
+            return SessionRecord(id, "user", line.raw, (text_part(words),), parent=parent, at=at)
+        case "assistant":
+            return SessionRecord(id, "assistant", line.raw, _parts(message), parent=parent, at=at, step=_step(message))
+        case _:
+            return SessionRecord(id, "user", line.raw, _parts(message), parent=parent, at=at)
+
+
+def _parts(message: JsonObject) -> tuple[Part, ...]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return (text_part(content),) if content else ()
+    return tuple(_part(block, message) for block in objects(message, "content"))
+
+
+def _part(block: JsonObject, message: JsonObject) -> Part:
+    match block.get("type"):
+        case "text":
+            return text_part(text(block, "text"))
+        case "thinking":
+            signature = text(block, "thinkingSignature")
+            noted: JsonObject = {
+                text(message, "api") or "pi": {"signature": signature, **({"redacted": True} if flag(block, "redacted") else {})}
+            }
+            return reasoning(text(block, "thinking"), noted if signature else None)
+        case "toolCall":
+            return tool_call(text(block, "id"), text(block, "name"), block.get("arguments"))
+        case "image":
+            return file(f"data:{text(block, 'mimeType')};base64,{text(block, 'data')}", text(block, "mimeType"))
+        case _:
+            return {"type": "data-block", "data": block}
+
+
+def _step(message: JsonObject) -> JsonObject:
+    """Return the facts of a model call. pi's input count excludes cached tokens."""
+    cached = [whole_number(message, "usage", name) for name in ("cacheRead", "cacheWrite")]
+    fresh = whole_number(message, "usage", "input")
+    total = None if fresh is None else fresh + sum(count or 0 for count in cached)
+    usage = Usage(total, whole_number(message, "usage", "output"), *cached)
+    return step(
+        text(message, "model"),
+        text(message, "provider"),
+        finish_reason=finish_reason(text(message, "stopReason")),
+        usage=usage.to_json(),
+        cost=money(message, "usage", "cost", "total") or None,  # pi writes 0 for unknown prices
+        error=text(message, "errorMessage") or None,
+    )

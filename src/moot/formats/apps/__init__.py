@@ -1,0 +1,1 @@
+"""Files, databases and data exports of chat applications."""

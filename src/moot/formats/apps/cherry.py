@@ -1,0 +1,490 @@
+"""The format `cherry`: agent sessions of Cherry Studio versions 1 and 2, and the chats of version 2.
+
+The databases are read-only because their schema changes often and version 1 is obsolete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from moot.errors import UsageError
+from moot.formats.kit.configuration import ConfigurationBuilder, string_values
+from moot.formats.kit.database import Connection, columns, open_copy, row_bytes, row_object, rows, tables
+from moot.formats.kit.documents import json_lines
+from moot.formats.kit.fidelity import Tally
+from moot.formats.kit.fields import milliseconds, money, text
+from moot.formats.kit.files import files_below, read_head
+from moot.formats.kit.json import json_object, json_value
+from moot.formats.kit.records import sort_tree
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import (
+    Entry,
+    ExportedConversation,
+    ExportFile,
+    ForeignConfiguration,
+    ImportedConversation,
+    ImportedFacts,
+    ImportedMessage,
+    ImportedRecord,
+)
+from moot.types.message import Part, text_part
+
+__all__ = ["DATABASES", "SESSIONS", "Cherry", "configuration", "message_of", "model_of", "parts_of_blocks", "sessions", "topics"]
+
+
+__all__: list[str] = []
+
+
+_DATA = {"translation": "data-translation", "code": "data-code", "compact": "data-compact", "error": "data-error", "video": "data-video"}
+_ABOUT = ("id", "messageId", "createdAt", "updatedAt", "status", "type")
+_PICTURES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
+
+
+def parts_of_blocks(blocks: Json) -> list[Part]:
+    """Return the parts of the blocks in order. Unknown blocks are kept as data."""
+    found: list[Part] = []
+    for block in blocks if isinstance(blocks, list) else []:
+        if isinstance(block, dict):
+            found += _block_parts(block)
+    return found
+
+
+def _block_parts(block: JsonObject) -> Iterator[Part]:
+    kind, content = block.get("type"), block.get("content")
+    match kind:
+        case "main_text":
+            if isinstance(content, str) and content:
+                yield text_part(content)
+        case "thinking":
+            yield {"type": "reasoning", "text": str(content or ""), "state": "done"}
+        case "tool":
+            yield _tool(block)
+        case "image" | "file":
+            yield _file(block, is_picture=kind == "image")
+        case "citation":
+            yield from _sources(block)
+        case "unknown":
+            return
+        case _:
+            data: JsonObject = {name: value for name, value in block.items() if name not in _ABOUT}
+            yield {"type": _DATA.get(str(kind), "data-block"), "data": data if kind in _DATA else block}
+
+
+def _tool(block: JsonObject) -> Part:
+    metadata = block.get("metadata")
+    answer = metadata.get("rawMcpToolResponse") if isinstance(metadata, dict) else None
+    raw = answer if isinstance(answer, dict) else {}
+    tool = raw.get("tool")
+    about = tool if isinstance(tool, dict) else {}
+    content = block.get("content")
+    arguments = block.get("arguments") if block.get("arguments") is not None else raw.get("arguments")
+    part: Part = {"type": "dynamic-tool", "toolName": str(block.get("toolName") or about.get("name") or "unknown")}
+    part |= {"toolCallId": str(block.get("toolId") or raw.get("toolCallId") or block.get("id") or "call"), "input": arguments}
+    output = raw.get("response") if raw.get("response") is not None else content
+    if (isinstance(content, dict) and content.get("isError") is True) or raw.get("status") == "error":
+        return {**part, "state": "output-error", "errorText": output if isinstance(output, str) else dumps(output).decode()}
+    return {**part, "state": "input-available"} if output is None else {**part, "state": "output-available", "output": output}
+
+
+def _file(block: JsonObject, *, is_picture: bool) -> Part:
+    """Return a file part by URL. Local paths are not followed, so only Cherry Studio may be able to open it."""
+    file = block.get("file")
+    about = file if isinstance(file, dict) else {}
+    fallback = "image/png" if is_picture else "application/octet-stream"
+    kind = _PICTURES.get(str(about.get("ext") or "").lower(), fallback)
+    url = block.get("url") or (f"file://{about['path']}" if about.get("path") else "")
+    part: Part = {"type": "file", "mediaType": kind, "url": str(url)}
+    return {**part, "filename": str(about["origin_name"])} if about.get("origin_name") else part
+
+
+def _sources(block: JsonObject) -> Iterator[Part]:
+    response = block.get("response")
+    results = response.get("results") if isinstance(response, dict) else None
+    sources = results.get("results") if isinstance(results, dict) else results
+    for number, one in enumerate(sources if isinstance(sources, list) else [], 1):
+        if isinstance(one, dict) and isinstance(url := one.get("url"), str):
+            yield {"type": "source-url", "sourceId": f"{block.get('id')}-{number}", "url": url, "title": str(one.get("title") or "")}
+    yield {"type": "data-citation", "data": block}
+
+
+_ROLES = ("user", "assistant", "system")
+_COUNTS = {
+    "input": ("inputTokens", "promptTokens", "prompt_tokens"),
+    "output": ("outputTokens", "completionTokens", "completion_tokens"),
+    "reasoning": ("reasoningTokens", "thoughtsTokens", "thoughts_tokens"),
+}
+
+
+def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessage | ImportedRecord:
+    """Return the message of a row, or the row as a record with its problem."""
+    content = json_object(row.get("data")) or json_object(row.get("content"))
+    if not content:
+        return ImportedRecord(raw, row, f"row {row.get('id')!r} has no readable content")
+    inner = content.get("message")
+    message = inner if isinstance(inner, dict) else {}
+    role = message.get("role") or row.get("role")
+    if role not in _ROLES:
+        return ImportedRecord(raw, row, f"row {row.get('id')!r} has the role {role!r}")
+    data = message.get("data")
+    blocks = content.get("blocks") or (data.get("blocks") if isinstance(data, dict) else None)
+    parts = _message_parts(content, message) or parts_of_blocks(blocks)
+    if row.get("status") == "pending" and not parts:
+        return ImportedRecord(raw, row, f"row {row.get('id')!r} is a pending answer without content")
+    id = message.get("id") or row.get("id")
+    at = milliseconds(message.get("createdAt")) or milliseconds(row.get("created_at"))
+    return ImportedMessage(role, tuple(parts), str(id), raw, parent, at, _metadata(row, message) if role == "assistant" else {})
+
+
+def model_of(value: Json) -> tuple[str, str]:
+    """Split `provider::model`, or `provider:model` of version 1, into (model, provider)."""
+    text = value if isinstance(value, str) else ""
+    sign = "::" if "::" in text else ":"
+    provider, found, model = text.partition(sign)
+    return (model, provider) if found else (text, "")
+
+
+def _message_parts(content: JsonObject, message: JsonObject) -> list[Part]:
+    data = message.get("data")
+    for holder in (content, data, message):
+        parts = holder.get("parts") if isinstance(holder, dict) else None
+        if isinstance(parts, list) and parts:
+            return [part for part in parts if isinstance(part, dict) and isinstance(part.get("type"), str)]
+    return []
+
+
+def _metadata(row: JsonObject, message: JsonObject) -> JsonObject:
+    named = row.get("model_id") or message.get("modelId")
+    model, provider = model_of(named)
+    snapshot = (
+        json_object(row.get("message_snapshot")) or json_object(row.get("model_snapshot")) or json_object(row.get("model_meta")) or message
+    )
+    about = snapshot.get("model")
+    if isinstance(about, dict):
+        model, provider = str(about.get("id") or model), str(about.get("provider") or provider)
+    metadata: JsonObject = {name: value for name, value in (("model", model), ("provider", provider)) if value}
+    stats = json_object(row.get("stats")) or json_object(message.get("usage"))
+    step: JsonObject = {"step": 1, "usage": _usage(stats), "cost": _cost(stats)}
+    if model:
+        step["model"] = f"{model}@{provider}" if provider else model
+    if isinstance(ms := stats.get("timeCompletionMs"), int | float):
+        step["ms"] = int(ms)
+    status = row.get("status") or message.get("status")
+    more: JsonObject = {"steps": [step]} if step["usage"] or step["cost"] is not None else {}
+    more |= {"finish_reason": "error"} if status == "error" else {}
+    return {**metadata, **more}
+
+
+def _usage(stats: JsonObject) -> JsonObject:
+    inputs, outputs = json_object(stats.get("inputTokenDetails")), json_object(stats.get("outputTokenDetails"))
+    found: JsonObject = {}
+    for name, keys in _COUNTS.items():
+        count = next((value for key in keys if type(value := stats.get(key, outputs.get(key))) is int), None)
+        if count is not None:
+            found[name] = count
+    for name, key in (("cache_read", "cacheReadTokens"), ("cache_write", "cacheWriteTokens")):
+        if type(count := inputs.get(key)) is int:
+            found[name] = count
+    return found
+
+
+def _cost(stats: JsonObject) -> int | None:
+    """Return the cost if all amounts are in dollars. Other currencies are ignored."""
+    costs = stats.get("costs")
+    if isinstance(costs, list):
+        dollars = [one.get("amount") for one in costs if isinstance(one, dict) and one.get("currency") in ("USD", "$")]
+        amounts = [amount for amount in dollars if isinstance(amount, int | float)]
+        return round(sum(amounts) * 1e9) if amounts and len(amounts) == len(costs) else None
+    return money(stats, "cost")
+
+
+class Names(NamedTuple):
+    """Table names and queries of one version of the schema."""
+
+    sessions: str
+    messages: str
+    all_sessions: str
+    all_messages: str
+    orphans: str
+
+
+SESSIONS = (
+    Names(
+        "agent_session",
+        "agent_session_message",
+        "SELECT * FROM agent_session ORDER BY created_at, id",
+        "SELECT * FROM agent_session_message WHERE session_id = ? ORDER BY created_at, id",
+        "SELECT DISTINCT session_id FROM agent_session_message WHERE session_id NOT IN (SELECT id FROM agent_session) ORDER BY 1",
+    ),
+    Names(
+        "agents_sessions",
+        "agents_session_messages",
+        "SELECT * FROM agents_sessions ORDER BY created_at, id",
+        "SELECT * FROM agents_session_messages WHERE session_id = ? ORDER BY created_at, id",
+        "SELECT DISTINCT session_id FROM agents_session_messages WHERE session_id NOT IN (SELECT id FROM agents_sessions) ORDER BY 1",
+    ),
+    Names(
+        "sessions",
+        "session_messages",
+        "SELECT * FROM sessions ORDER BY created_at, id",
+        "SELECT * FROM session_messages WHERE session_id = ? ORDER BY created_at, id",
+        "SELECT DISTINCT session_id FROM session_messages WHERE session_id NOT IN (SELECT id FROM sessions) ORDER BY 1",
+    ),
+)
+_RESUME = ("runtime_resume_token", "agent_session_id")
+"""Columns with the outside agent's own session id. The last value is used."""
+_KEPT = ("agent_type", "agent_id", "instructions", "description", "permission_mode")
+
+
+def sessions(connection: Connection, there: Mapping[str, frozenset[str]], home: Path) -> Iterator[ImportedConversation]:
+    """Yield sessions, oldest first. Messages of deleted sessions, which older versions left behind, come last."""
+    for names in SESSIONS:
+        if names.sessions not in there or names.messages not in there:
+            continue
+        workspaces = _paths(connection) if "agent_workspace" in there else {}
+        for row in rows(connection, names.all_sessions):
+            if isinstance(row, str):
+                break
+            session = row_object(row)
+            if session.get("deleted_at") is None:
+                yield ImportedConversation(str(session["id"]), _session_entries(connection, names, session, workspaces, home))
+        for row in rows(connection, names.orphans):
+            if not isinstance(row, str):
+                yield ImportedConversation(str(row[0]), _session_entries(connection, names, {"id": str(row[0])}, workspaces, home))
+
+
+def _paths(connection: Connection) -> dict[str, str]:
+    found = [row_object(row) for row in rows(connection, "SELECT * FROM agent_workspace") if not isinstance(row, str)]
+    return {str(one.get("id")): str(one.get("path") or "") for one in found}
+
+
+def _session_entries(connection: Connection, names: Names, session: JsonObject, workspaces: dict[str, str], home: Path) -> Iterator[Entry]:
+    tally, seen, last, resumed = Tally(), set[str](), None, ""
+    for row in rows(connection, names.all_messages, session["id"]):
+        if isinstance(row, str):
+            tally.lose("records")
+            yield ImportedRecord(b"", problem=row)
+            break
+        value = row_object(row)
+        resumed = next((str(value[name]) for name in _RESUME if value.get(name)), resumed)
+        if value.get("deleted_at") is not None:
+            continue
+        message = message_of(value, row_bytes(row), last)
+        if isinstance(message, ImportedRecord) or message.source_id in seen:
+            problem = message.problem if isinstance(message, ImportedRecord) else f"message {message.source_id!r} exists twice"
+            tally.lose("records")
+            yield ImportedRecord(row_bytes(row), value, problem)
+            continue
+        seen.add(message.source_id)
+        last = message.source_id
+        tally.keep(message)
+        yield message
+    yield from _transcript(home, resumed, tally)
+    yield _facts(session, workspaces, resumed, tally)
+
+
+def _transcript(home: Path, session: str, tally: Tally) -> Iterator[Entry]:
+    """Yield the lines of the outside agent's own file. They contain data that the database no longer has."""
+    if not session or "/" in session or session.startswith("."):
+        return
+    for folder in (home / ".claude", home / "Agents" / ".claude", home.parent / ".claude"):
+        file = next(files_below(folder / "projects", f"{session}.jsonl", depth=2), None)
+        if file is None or file.name != f"{session}.jsonl":
+            continue
+        for line in json_lines(file):
+            (tally.lost if line.problem else tally.kept)["records"] += 1
+            yield ImportedRecord(line.raw, None, line.problem)
+        return
+
+
+def _facts(session: JsonObject, workspaces: dict[str, str], resumed: str, tally: Tally) -> ImportedFacts:
+    title = str(session.get("name") or "")
+    tally.kept["titles"] += bool(title)
+    tally.kept = +tally.kept
+    paths = json_value(session.get("accessible_paths"))
+    first = str(paths[0]) if isinstance(paths, list) and paths else ""
+    model, provider = model_of(session.get("model"))
+    more: JsonObject = {name: session[name] for name in _KEPT if session.get(name)}
+    if configuration := json_value(session.get("configuration")):
+        more["configuration"] = configuration
+    if resumed:
+        more["agent_session_id"] = resumed
+    return ImportedFacts(
+        tally.fidelity(),
+        title=title,
+        directory=workspaces.get(str(session.get("workspace_id")), "") or first,
+        model=f"{model}@{provider}" if provider else model,
+        created_at=milliseconds(session.get("created_at")),
+        updated_at=milliseconds(session.get("last_activity_at")) or milliseconds(session.get("updated_at")),
+        metadata=more,
+    )
+
+
+def topics(connection: Connection) -> Iterator[ImportedConversation]:
+    """Yield chats, oldest first, without deleted ones."""
+    for row in rows(connection, "SELECT * FROM topic ORDER BY created_at, id"):
+        if isinstance(row, str):
+            break
+        topic = row_object(row)
+        if topic.get("deleted_at") is None:
+            yield ImportedConversation(str(topic["id"]), _topic_entries(connection, topic))
+
+
+def _topic_entries(connection: Connection, topic: JsonObject) -> Iterator[Entry]:
+    tally, found, records = Tally(), list[tuple[str, str | None, tuple[JsonObject, bytes]]](), list[ImportedRecord]()
+    for row in rows(connection, "SELECT * FROM message WHERE topic_id = ? ORDER BY created_at, id", topic["id"]):
+        if isinstance(row, str):
+            records.append(ImportedRecord(b"", problem=row))
+            break
+        value = row_object(row)
+        parent = value.get("parent_id")
+        found.append((str(value.get("id")), str(parent) if parent is not None else None, (value, row_bytes(row))))
+    ordered, cut = sort_tree(found)
+    if cut:
+        tally.approximated["branches"] += cut
+    skipped: dict[str, str | None] = {}
+    ids: set[str] = set()
+    for id, parent, (value, raw) in ordered:
+        parent = skipped.get(parent, parent) if parent is not None else None
+        message = None if value.get("deleted_at") is not None else message_of(value, raw, parent)
+        if not isinstance(message, ImportedMessage):  # its children are attached to its parent
+            skipped[id] = parent
+            records += [message] if message is not None else []
+            continue
+        ids.add(id)
+        tally.keep(message)
+        yield message
+    for record in records:
+        tally.lose("records")
+        yield record
+    head = str(topic.get("active_node_id"))
+    tally.kept["titles"] += bool(topic.get("name"))
+    tally.kept = +tally.kept
+    yield ImportedFacts(
+        tally.fidelity(),
+        title=str(topic.get("name") or ""),
+        head=head if head in ids else None,
+        created_at=milliseconds(topic.get("created_at")),
+        updated_at=milliseconds(topic.get("updated_at")),
+        metadata={name: topic[name] for name in ("assistant_id", "prompt") if topic.get(name)},
+    )
+
+
+_AGENTS = {"agent": "SELECT * FROM agent", "agents_agents": "SELECT * FROM agents_agents", "agents": "SELECT * FROM agents"}
+_LATER = {
+    "agent_task": "SELECT * FROM agent_task",
+    "scheduled_tasks": "SELECT * FROM scheduled_tasks",
+    "job_schedule": "SELECT * FROM job_schedule",
+    "channels": "SELECT * FROM channels",
+    "agent_channel": "SELECT * FROM agent_channel",
+    "skills": "SELECT * FROM skills",
+}
+_OUTSIDE = "claude-code"
+_REST = ("allowed_tools", "disabled_tools", "mcps", "slash_commands", "accessible_paths", "plan_model", "small_model")
+
+
+def configuration(database: Path) -> ForeignConfiguration:
+    draft = ConfigurationBuilder("cherry")
+    with open_copy(database) as connection:
+        there = tables(connection)
+        for name, query in _AGENTS.items():
+            for agent in _all(connection, query) if name in there else ():
+                _agent(draft, agent)
+        for server in _all(connection, "SELECT * FROM mcp_server") if "mcp_server" in there else ():
+            _server(draft, server)
+        for name, query in _LATER.items():
+            if name in there:
+                draft.keep(name, list[Json](_all(connection, query)))
+    return draft.found()
+
+
+def _all(connection: Connection, query: str) -> list[JsonObject]:
+    found = [row_object(row) for row in rows(connection, query) if not isinstance(row, str)]
+    return [one for one in found if one.get("deleted_at") is None]
+
+
+def _agent(draft: ConfigurationBuilder, agent: JsonObject) -> None:
+    name = text(agent.get("name")) or str(agent.get("id"))
+    model, provider = model_of(agent.get("model"))
+    kind = agent.get("type") or agent.get("agent_type")
+    facts: JsonObject = {"description": agent.get("description"), "instructions": agent.get("instructions")}
+    if kind == _OUTSIDE:
+        facts |= {"agent_type": _OUTSIDE, "model": model}
+    else:
+        facts |= {"model": f"{model}@{provider}" if provider else model}
+    settings = json_value(agent.get("configuration"))
+    turns = settings.get("max_turns") if isinstance(settings, dict) else None
+    if type(turns) is int and turns > 0:
+        facts["max_steps"] = turns
+    draft.agent(name, facts)
+    rest: JsonObject = {key: json_value(agent[key]) for key in _REST if agent.get(key) not in (None, "", "[]", "{}")}
+    if settings:
+        rest["configuration"] = settings
+    if rest:
+        draft.keep("agents", {name: rest})
+
+
+def _server(draft: ConfigurationBuilder, server: JsonObject) -> None:
+    if url := text(server.get("base_url")):
+        facts: JsonObject = {
+            "url": url,
+            "protocol": "sse" if server.get("type") == "sse" else "http",
+            "headers": string_values(json_value(server.get("headers"))),
+        }
+    else:
+        arguments = json_value(server.get("args"))
+        facts = {"command": server.get("command"), "env": string_values(json_value(server.get("env")))}
+        facts["args"] = [str(one) for one in arguments] if isinstance(arguments, list) else []
+    draft.server(text(server.get("name")) or str(server.get("id")), facts)
+
+
+DATABASES = ("Data/cherrystudio.sqlite", "Data/agents.db", "agents.db", "cherrystudio.sqlite", "data/agents.db")
+"""Paths below its folder, newest first. Newer versions migrate older databases but leave them in place."""
+_FOLDERS = ("CherryStudio", "cherrystudio")
+_MESSAGES = frozenset({"session_id", "role", "created_at"})
+
+
+class Cherry:
+    """`Format`, `Placed`, `Split`, `Configured`, `Sampled`."""
+
+    name = "cherry"
+    version = 1
+    suffix = ".sqlite"
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        return _is_own(columns(path, head)) if head else any(True for _ in self.sources(path))
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+        bases = [Path(environ.get("XDG_CONFIG_HOME") or home / ".config"), home / "Library" / "Application Support"]
+        return [*(base / folder for base in bases for folder in _FOLDERS), home / ".cherrystudio"]
+
+    def sources(self, folder: Path) -> Iterator[Path]:
+        """Yield the newest database. It contains the data of the older ones."""
+        for name in DATABASES:
+            file = folder / name
+            if (head := read_head(file)) and self.sniff(file, head):
+                yield file
+                return
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        for file in self.sources(path) if path.is_dir() else [path]:
+            with open_copy(file) as connection:
+                there = tables(connection)
+                if not _is_own(there):
+                    raise UsageError(f"{str(file)!r} is not a database of Cherry Studio.")
+                yield from sessions(connection, there, file.parent)
+                if {"topic", "message"} <= set(there):
+                    yield from topics(connection)
+
+    def configuration(self, path: Path) -> ForeignConfiguration:
+        file = next(self.sources(path), None) if path.is_dir() else path
+        return configuration(file) if file is not None else ForeignConfiguration()
+
+    def write(self, exported: ExportedConversation) -> ExportFile:
+        raise UsageError("Cherry Studio's databases are read-only.", fix="Use moot export -f md, or -f ui for other programs.")
+
+
+def _is_own(there: Mapping[str, frozenset[str]]) -> bool:
+    own = any(there.get(one.messages, frozenset()) >= _MESSAGES and "agent_id" in there.get(one.sessions, ()) for one in SESSIONS)
+    return own or (there.get("message", frozenset()) >= {"topic_id", "parent_id", "data"} and "active_node_id" in there.get("topic", ()))

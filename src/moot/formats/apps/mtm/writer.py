@@ -1,0 +1,253 @@
+"""Conversations as notebooks. The reader of version 1 rejects files with messages out of order or calls without output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from moot.formats.apps.mtm.attachments import write_snapshots
+from moot.formats.apps.mtm.reader import ANTHROPIC, REASONS, SIGNATURES
+from moot.formats.kit.fidelity import fidelity_of, steps_of
+from moot.formats.kit.fields import iso_of
+from moot.formats.kit.steps import Step, approximate, decode_data_url, model_calls, output_text, pretty_bytes
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel
+from moot.types.message import Message, Part, is_settled, text_of, tool_name
+
+__all__ = ["HOLDS", "HOLDS_ONE", "is_picture", "metadata_of", "unversioned", "version_one"]
+
+
+HOLDS: dict[str, FidelityLevel] = {
+    "messages": "kept",
+    "titles": "kept",
+    "pictures": "kept",
+    "files": "approximated",
+    "reasoning": "approximated",
+    "tool calls": "approximated",
+}
+"""Text files become context snapshots, the reasoning of a model call is joined, and tool outputs become text."""
+
+
+def unversioned(exported: ExportedConversation) -> ExportFile:
+    context: list[Json] = []
+    left: list[Part] = []
+    for message in exported.messages:
+        context += _user(message, left) if message.role == "user" else _others(message, left)
+    return ExportFile(pretty_bytes({"metadata": metadata_of(exported), "context": context}), fidelity_of(exported, HOLDS, *left))
+
+
+def metadata_of(exported: ExportedConversation) -> JsonObject:
+    """Return the notebook's metadata. It grants access to the conversation's directory only."""
+    conversation = exported.conversation
+    directory = conversation.directory
+    facts: JsonObject = {
+        "uuid": conversation.id,
+        "name": conversation.title or "moot",
+        "created_at": iso_of(conversation.created_at),
+        "parent_agent_id": conversation.parent,
+        "allowed_uris": [Path(directory).as_uri()] if directory and Path(directory).is_absolute() else [],
+    }
+    model, at, provider = conversation.model.rpartition("@")
+    if at:
+        facts |= {"model": model, "provider": provider}
+    return {**facts, "contextItems": [], "activeRules": []}
+
+
+def is_picture(part: Part) -> bool:
+    return part.get("type") == "file" and str(part.get("mediaType", "")).startswith("image/")
+
+
+def _user(message: Message, left: list[Part]) -> Iterator[JsonObject]:
+    pieces = [
+        f"![image]({part.get('url', '')})" if is_picture(part) else str(part.get("text", "")) for part in message.parts if _shown(part)
+    ]
+    record: JsonObject = {"role": "user", "content": "".join(pieces)}
+    ghost, others = write_snapshots(message.parts, message.metadata)
+    left += others
+    yield {**record, "metadata": {"last_ghost_block": ghost}} if ghost is not None else record
+
+
+def _shown(part: Part) -> bool:
+    return part.get("type") == "text" or is_picture(part)
+
+
+def _others(message: Message, left: list[Part]) -> Iterator[JsonObject]:
+    left += (part for part in message.parts if part.get("type") == "file")
+    if message.role == "system":
+        yield {"role": "system", "content": text_of(message.parts)}
+        return
+    for step in model_calls(message):
+        record: JsonObject = {"role": "assistant", "content": step.text or (None if step.calls else "")}
+        if step.calls:
+            record["tool_calls"] = [_openai_call(call) for call in step.calls]
+        if thought := "\n\n".join(str(part.get("text", "")) for part in step.reasoning if part.get("text")):
+            record["reasoning_content"] = thought
+        yield record
+        for call in step.calls:
+            if is_settled(call):
+                yield {"role": "tool", "tool_call_id": str(call.get("toolCallId")), "name": tool_name(call), "content": output_text(call)}
+
+
+def _openai_call(call: Part) -> JsonObject:
+    value = call.get("input")
+    arguments = value if isinstance(value, str) else dumps(value).decode()
+    return {"id": str(call.get("toolCallId")), "type": "function", "function": {"name": tool_name(call), "arguments": arguments}}
+
+
+HOLDS_ONE: dict[str, FidelityLevel] = {
+    "messages": "kept",
+    "titles": "kept",
+    "pictures": "kept",
+    "times": "kept",
+    "models": "kept",
+    "reasoning": "kept",
+    "files": "approximated",
+    "signatures": "approximated",
+    "tool calls": "approximated",
+    "usage": "approximated",
+    "costs": "approximated",
+}
+"""Only one provider's signatures are kept. Adjacent model calls are merged and their usage is added up."""
+_APIS = {"anthropic": ANTHROPIC, "openai": "openai-responses", "google": "google-generative-ai"}
+_OTHER_API = "openai-completions"
+_NONE = "no output was stored"
+
+
+def version_one(exported: ExportedConversation) -> ExportFile:
+    book = _Book()
+    for message in exported.messages:
+        book.take(message)
+    value: JsonObject = {"formatVersion": 1, "metadata": metadata_of(exported), "context": list[Json](book.context)}
+    if book.notes:
+        value["notes"] = list[Json](book.notes)
+    fidelity = fidelity_of(exported, HOLDS_ONE, *book.left)
+    return ExportFile(pretty_bytes(value), approximate(fidelity, "messages", len(book.notes)))
+
+
+class _Book:
+    """Builder of a notebook's messages."""
+
+    def __init__(self) -> None:
+        self.context: list[JsonObject] = []
+        self.notes: list[JsonObject] = []
+        self.left: list[Part] = []
+        self._prompts = 0
+
+    def take(self, message: Message) -> None:
+        if message.role == "system":
+            self.notes.append({"beforeUserIndex": self._prompts, "markdown": text_of(message.parts)})
+        elif message.role == "user":
+            self._prompt(message)
+        else:
+            if not self._prompts:
+                self._prompt(Message("", "user"))
+            self.left += (part for part in message.parts if part.get("type") == "file")
+            recorded = steps_of(message)
+            for at, step in enumerate(model_calls(message)):
+                self._step(message, step, recorded[at] if at < len(recorded) else {})
+
+    def _prompt(self, message: Message) -> None:
+        self._prompts += 1
+        content: Json = text_of(message.parts)
+        if any(map(is_picture, message.parts)):
+            content = [block for part in message.parts if (block := self._block(part)) is not None]
+        record: JsonObject = {"role": "user", "content": content} | _at(message)
+        ghost, others = write_snapshots(message.parts, message.metadata)
+        self.left += others
+        self.context.append({**record, "mutsumi": {"ghostBlock": ghost}} if ghost is not None else record)
+
+    def _block(self, part: Part) -> JsonObject | None:
+        if part.get("type") == "text":
+            return {"type": "text", "text": part.get("text", "")}
+        if not is_picture(part):
+            return None
+        if decode_data_url(part) is None or ";base64," not in str(part.get("url")):
+            self.left.append(part)
+            return None
+        return {"type": "image", "data": str(part["url"]).partition(",")[2], "mimeType": part["mediaType"]}
+
+    def _step(self, message: Message, step: Step, recorded: JsonObject) -> None:
+        model, _, provider = str(recorded.get("model") or "").rpartition("@")
+        provider = provider if model else str(message.metadata.get("provider") or "unknown")
+        model = model or str(message.metadata.get("model") or "unknown")
+        api = _APIS.get(provider, _OTHER_API)
+        content = [_thought(part, api, provider) for part in step.reasoning]
+        if step.text:
+            content.append({"type": "text", "text": step.text})
+        content += [_native_call(call) for call in step.calls]
+        last = self.context[-1]
+        if last.get("role") == "assistant":  # consecutive assistant messages are rejected
+            self._join(last, content, recorded)
+        else:
+            record: JsonObject = {"role": "assistant", "content": list[Json](content), "api": api, "provider": provider, "model": model}
+            record["usage"] = _usage(recorded)
+            self.context.append(record | _at(message))
+        reasons = {ours: theirs for theirs, ours in REASONS.items()}
+        reason = reasons.get(str(recorded.get("finish_reason") or message.metadata.get("finish_reason")), "stop")
+        self.context[-1]["stopReason"] = "toolUse" if step.calls else reason
+        self.context += [_result(call) | _at(message) for call in step.calls]
+
+    def _join(self, record: JsonObject, content: list[JsonObject], recorded: JsonObject) -> None:
+        blocks, usage, more = record["content"], record["usage"], _usage(recorded)
+        assert isinstance(blocks, list) and isinstance(usage, dict)
+        record["content"] = [*blocks, *content]
+        record["usage"] = _sum(usage, more)
+
+
+def _thought(part: Part, api: str, provider: str) -> JsonObject:
+    block: JsonObject = {"type": "thinking", "thinking": part.get("text", "")}
+    return block | _signed(part.get("providerMetadata"), api, provider)
+
+
+def _signed(metadata: Json, api: str, provider: str) -> JsonObject:
+    """Return the signatures of this message's provider, and of no other."""
+    noted = metadata if isinstance(metadata, dict) else {}
+    own, theirs = noted.get("mutsumi"), noted.get("anthropic")
+    if isinstance(own, dict) and own.get("provider") == provider:
+        return {name: own[name] for name in (*SIGNATURES, "redacted") if name in own}
+    if api == ANTHROPIC and isinstance(theirs, dict) and theirs.get("signature"):
+        return {"thinkingSignature": theirs["signature"]}
+    return {}
+
+
+def _native_call(call: Part) -> JsonObject:
+    value = call.get("input")
+    arguments: JsonObject = value if isinstance(value, dict) else {"value": value}
+    return {"type": "toolCall", "id": str(call.get("toolCallId")), "name": tool_name(call), "arguments": arguments}
+
+
+def _result(call: Part) -> JsonObject:
+    text = output_text(call) if is_settled(call) else _NONE
+    record: JsonObject = {"role": "toolResult", "toolCallId": str(call.get("toolCallId")), "toolName": tool_name(call)}
+    return {**record, "content": [{"type": "text", "text": text}], "isError": call.get("state") != "output-available"}
+
+
+def _usage(recorded: JsonObject) -> JsonObject:
+    usage = recorded.get("usage")
+    counts = {name: count for name, count in usage.items() if type(count) is int} if isinstance(usage, dict) else {}
+    read, write = counts.get("cache_read", 0), counts.get("cache_write", 0)
+    fresh, output, cost = max(0, counts.get("input", 0) - read - write), counts.get("output", 0), recorded.get("cost")
+    total = cost / 1e9 if isinstance(cost, int) else 0
+    return {
+        "input": fresh,
+        "output": output,
+        "cacheRead": read,
+        "cacheWrite": write,
+        "totalTokens": fresh + output + read + write,
+        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": total},
+    }
+
+
+def _sum(one: JsonObject, other: JsonObject) -> JsonObject:
+    total: JsonObject = {}
+    for name, value in one.items():
+        more = other.get(name)
+        if isinstance(value, dict) and isinstance(more, dict):
+            total[name] = _sum(value, more)
+        elif isinstance(value, int | float) and isinstance(more, int | float):
+            total[name] = value + more
+    return total
+
+
+def _at(message: Message) -> JsonObject:
+    return {"timestamp": message.created_at} if message.created_at else {}

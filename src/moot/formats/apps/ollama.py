@@ -1,0 +1,105 @@
+"""The format `ollama`: the database `db.sqlite` of Ollama's app. The server and `ollama run` store no conversations.
+
+The app rewrites all rows of a chat when it saves, so messages are identified by their position. Reference: schema and queries in
+`app/store/database.go` (schema version 18) and the location in `app/store/store.go` of https://github.com/ollama/ollama, as of August 2026.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.formats.kit.database import Connection, columns, open_copy, readable_rows, row_bytes, row_object, rows, tables
+from moot.formats.kit.fields import milliseconds, text
+from moot.formats.kit.json import json_value
+from moot.formats.kit.records import Output, ReadOnly, SessionRecord, detect_media_type, entries_of, file, reasoning, step, tool_call
+from moot.types.canonical import JsonObject
+from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Part, Role, text_part
+
+__all__ = ["Ollama"]
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "assistant"}
+_OWN = {"chats": {"id", "title", "created_at"}, "messages": {"id", "chat_id", "role", "content", "model_name"}}
+_CALL = "call"
+"""Id of every call. Rows have no ids, so an output answers the first call without one."""
+_MESSAGES = "SELECT * FROM messages WHERE chat_id = ? ORDER BY id"
+_CALLS = "SELECT * FROM tool_calls WHERE message_id = ? ORDER BY id"
+_FILES = "SELECT * FROM attachments WHERE message_id = ? ORDER BY id"
+
+
+class Ollama(ReadOnly):
+    """`Format`, `Placed`."""
+
+    name = "ollama"
+    version = 1
+    suffix = ".sqlite"
+
+    def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+        yield home / "Library" / "Application Support" / "Ollama" / "db.sqlite"
+        yield home / ".ollama" / "db.sqlite"  # on other systems
+        if folder := environ.get("LOCALAPPDATA"):
+            yield Path(folder) / "Ollama" / "db.sqlite"
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        return _is_own(columns(path, head))
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        with open_copy(path) as connection:
+            found = tables(connection)
+            if not _is_own(found):
+                raise UsageError(f"{str(path)!r} is not a database of Ollama's app.")
+            for row in rows(connection, "SELECT id, title, created_at FROM chats ORDER BY created_at, id"):
+                if isinstance(row, str):
+                    yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
+                    continue
+                chat = row_object(row)
+                yield ImportedConversation(text(chat, "id"), entries_of(_records(connection, chat, row_bytes(row), frozenset(found))))
+
+
+def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
+    return all(names <= found.get(table, frozenset()) for table, names in _OWN.items())
+
+
+def _records(
+    connection: Connection, chat: JsonObject, raw: bytes, found: frozenset[str]
+) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+    yield ImportedRecord(raw, chat)
+    yield ImportedFacts(title=text(chat, "title"), agent="ollama", created_at=milliseconds(chat, "created_at"))
+    problems: list[str] = []
+    for number, row in enumerate(readable_rows(connection, problems, _MESSAGES, text(chat, "id")), 1):
+        message = row_object(row)
+        raws = [row_bytes(row)]
+        calls: list[Part] = []
+        outputs: list[Output] = []
+        for one in readable_rows(connection, problems, _CALLS, message["id"]) if "tool_calls" in found else ():
+            tool_row = row_object(one)
+            raws.append(row_bytes(one))
+            calls.append(tool_call(_CALL, text(tool_row, "function_name"), json_value(tool_row.get("function_arguments"))))
+            if text(tool_row, "function_result"):
+                outputs.append(Output(_CALL, json_value(tool_row.get("function_result"))))
+        for one in readable_rows(connection, problems, _FILES, message["id"]) if "attachments" in found else ():
+            raws.append(row_bytes(one))
+            calls.append(_file(one["filename"], one["data"]))
+        yield _message(str(number), message, b"".join(raws), calls, outputs)
+    yield from (ImportedRecord(b"", problem=problem) for problem in problems)
+
+
+def _message(id: str, message: JsonObject, raw: bytes, raws: list[Part], outputs: list[Output]) -> SessionRecord:
+    role, when = _ROLES.get(text(message, "role"), "user"), milliseconds(message, "created_at")
+    if message.get("role") == "tool":
+        value = json_value(message.get("tool_result")) or text(message, "content")
+        return SessionRecord(id, role, raw, outputs=(Output(_CALL, value),), at=when)
+    words = text(message, "content")
+    parts = [reasoning(thought)] if (thought := text(message, "thinking")) else []
+    parts += [text_part(words)] if words else []
+    facts = step(text(message, "model_name")) if role == "assistant" else None
+    return SessionRecord(id, role, raw, (*parts, *raws), tuple(outputs), at=when, step=facts)
+
+
+def _file(name: object, data: object) -> Part:
+    content = data if isinstance(data, bytes) else str(data or "").encode()
+    kind = detect_media_type(content, "text/plain")
+    return file(f"data:{kind};base64,{base64.b64encode(content).decode()}", kind, str(name or ""))

@@ -1,0 +1,327 @@
+"""Tasks of TalkCody's database as conversations: one record for each model call, tool call and output."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PureWindowsPath
+from typing import NamedTuple
+
+from moot.formats.kit.answers import Turns
+from moot.formats.kit.database import Connection, row_bytes, row_object, rows, tables
+from moot.formats.kit.fields import milliseconds
+from moot.formats.kit.files import read_inside
+from moot.formats.kit.json import json_object, json_value
+from moot.formats.kit.records import tool_call as call_part
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.message import Part, text_part
+
+__all__ = ["Record", "Rows", "attached", "conversations"]
+
+
+class Record(NamedTuple):
+    """A row of the database or a message of a snapshot."""
+
+    id: str
+    role: str
+    content: Json
+    """Text, JSON text of an object (tool rows of the database), or objects."""
+    raw: bytes
+    lead: bytes = b""
+    at: int = 0
+    thought: str = ""
+    files: tuple[Part, ...] = ()
+    metadata: JsonObject | None = None
+
+
+class _Tool(NamedTuple):
+    """A tool call or its output."""
+
+    call: str
+    name: str
+    input: Json
+    is_output: bool
+    output: Json = None
+    failed: bool = False
+
+
+class Rows:
+    """A converter of records to messages. An empty answer was interrupted by a crash, unless it called a tool."""
+
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
+        self._empty: Record | None = None
+        self._thought = ""
+
+    def take(self, record: Record) -> Iterator[Entry]:
+        tools = [_tool(one) for one in _objects(record)] if record.role == "tool" else _envelope(record)
+        if record.role == "tool" or tools:
+            yield from self._tools(record, tools)
+            return
+        yield from self._settled()
+        match record.role:
+            case "user":
+                yield from self.turns.say("user", record.id, record.raw, _said(record), at=record.at, metadata=record.metadata)
+            case "system":
+                yield from self.turns.say("system", record.id, record.raw, _said(record), at=record.at)
+            case "assistant":
+                self._answer(record)
+            case _:
+                yield from self.turns.end()
+                yield self.turns.broken(record.raw, f"message {record.id!r} has the role {record.role!r}", lead=record.lead)
+
+    def end(self) -> Iterator[Entry]:
+        yield from self._settled()
+        yield from self.turns.end()
+
+    def _answer(self, record: Record) -> None:
+        thoughts = _thoughts(record.thought)
+        self._thought = record.thought
+        said = _said(record)
+        if not thoughts and not said:
+            self._empty = record
+        else:
+            self.turns.step(record.id, record.raw, [*thoughts, *said], lead=record.lead, at=record.at)
+
+    def _settled(self) -> Iterator[Entry]:
+        """Yield an empty answer that no tool call followed."""
+        record, self._empty = self._empty, None
+        if record is not None:
+            yield self.turns.broken(
+                record.raw, f"answer {record.id!r} is empty, probably because TalkCody crashed while streaming", lead=record.lead
+            )
+
+    def _tools(self, record: Record, tools: list[_Tool | None]) -> Iterator[Entry]:
+        if not tools or None in tools:
+            yield from self._settled()
+            yield self.turns.broken(record.raw, f"tool message {record.id!r} is neither a call nor an output", lead=record.lead)
+            return
+        empty, self._empty = self._empty, None
+        if empty is not None:
+            self.turns.step(empty.id, empty.raw, [], lead=empty.lead, at=empty.at)
+        self._calls(record, [tool for tool in tools if tool is not None])
+
+    def _calls(self, record: Record, tools: list[_Tool]) -> None:
+        thoughts = _thoughts(record.thought) if record.thought != self._thought else []
+        self._thought = record.thought or self._thought
+        calls = [*thoughts, *(call_part(tool.call, tool.name, tool.input) for tool in tools if not tool.is_output)]
+        if calls and not self.turns.is_open():
+            self.turns.step(record.id, record.raw, calls, lead=record.lead, at=record.at)
+        elif calls:
+            self.turns.add(record.id, record.raw, calls, lead=record.lead, at=record.at)
+        raw = b"" if calls else record.raw
+        for tool in tools:
+            if tool.is_output:
+                self.turns.output(
+                    tool.call, record.id, raw, name=tool.name, lead=record.lead if raw else b"", output=tool.output, failed=tool.failed
+                )
+                raw = b""
+
+
+def _said(record: Record) -> list[Part]:
+    text = record.content
+    if isinstance(text, str) and (enveloped := _parsed(text, '{"content"')) is not None:
+        inner = enveloped.get("content")
+        text = inner.get("text") if isinstance(inner, dict) and inner.get("type") == "text" else text
+    return [*([text_part(text)] if isinstance(text, str) and text else []), *record.files]
+
+
+def _thoughts(text: str) -> list[Part]:
+    return [{"type": "reasoning", "text": text, "state": "done"}] if text else []
+
+
+def _objects(record: Record) -> Iterable[JsonObject]:
+    content = record.content
+    if isinstance(content, str):
+        parsed = _parsed(content, "{")
+        return [parsed] if parsed is not None else []
+    return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+
+
+def _tool(value: JsonObject) -> _Tool | None:
+    call, name, kind = str(value.get("toolCallId") or ""), str(value.get("toolName") or ""), value.get("type")
+    if kind == "tool-call":
+        return _Tool(call, name, value.get("input"), is_output=False)
+    if kind == "tool-result":
+        return _result(value, call, name)
+    inner = value.get("content")
+    result = inner.get("result") if isinstance(inner, dict) and inner.get("type") == "tool_result" else None
+    return _result(result, str(result.get("toolCallId") or ""), str(result.get("toolName") or "")) if isinstance(result, dict) else None
+
+
+def _result(value: JsonObject, call: str, name: str) -> _Tool:
+    output = value.get("output")
+    reason = output.get("error") if isinstance(output, dict) and output.get("success") is not True else None
+    failed = value.get("status") == "error" or ("status" not in value and isinstance(reason, str))
+    if not failed:
+        return _Tool(call, name, value.get("input"), is_output=True, output=output)
+    error = value.get("errorMessage") or reason or output
+    return _Tool(call, name, value.get("input"), True, error if isinstance(error, str) else dumps(error).decode(), failed=True)
+
+
+def _envelope(record: Record) -> list[_Tool | None]:
+    """Return the tool calls that TalkCody's server stores in the answer's own row."""
+    value = _parsed(record.content, '{"content"') if isinstance(record.content, str) and record.role == "assistant" else None
+    inner = value.get("content") if value is not None else None
+    calls = inner.get("calls") if isinstance(inner, dict) and inner.get("type") == "tool_calls" else None
+    if not isinstance(calls, list):
+        return []
+    objects = [one for one in calls if isinstance(one, dict)]
+    return [_Tool(str(one.get("id") or ""), str(one.get("name") or ""), one.get("input"), is_output=False) for one in objects]
+
+
+def _parsed(text: str, start: str) -> JsonObject | None:
+    return json_object(text) or None if text.startswith(start) else None
+
+
+_LARGEST = 64 << 20
+
+
+def attached(row: JsonObject, home: Path) -> Part | None:
+    """Return the file of a row, or None if it is missing. Project files are never read, because the database may come from elsewhere."""
+    folder = home / "attachments"
+    written = str(row.get("file_path") or "")
+    name = PureWindowsPath(written).name  # handles both kinds of slashes
+    data = read_inside(Path(written), inside=folder, limit=_LARGEST) or (
+        read_inside(folder / name, inside=folder, limit=_LARGEST) if name else None
+    )
+    if data is None:
+        return None
+    kind = str(row.get("mime_type") or "application/octet-stream")
+    url = f"data:{kind};base64,{base64.b64encode(data).decode()}"
+    return {"type": "file", "mediaType": kind, "url": url, "filename": str(row.get("filename") or name)}
+
+
+_CHECKPOINT = 64 << 20
+_TOTALS = ("cost", "input_token", "output_token", "request_count", "context_usage")
+
+
+def conversations(connection: Connection, home: Path) -> Iterator[ImportedConversation]:
+    """Yield tasks, oldest first. Messages of missing tasks come last, with the task id that they name."""
+    there = frozenset(tables(connection))
+    projects = {str(one["id"]): one for one in _all(connection, "SELECT * FROM projects")} if "projects" in there else {}
+    for row in rows(connection, "SELECT * FROM conversations ORDER BY created_at, id"):
+        if isinstance(row, str):
+            break
+        task = row_object(row)
+        yield ImportedConversation(str(task["id"]), _Task(connection, home, there, task, projects).entries())
+    orphans = "SELECT DISTINCT conversation_id FROM messages WHERE conversation_id NOT IN (SELECT id FROM conversations) ORDER BY 1"
+    for id in [str(one["conversation_id"]) for one in _all(connection, orphans)]:
+        yield ImportedConversation(id, _Task(connection, home, there, {"id": id}, projects).entries())
+
+
+def _all(connection: Connection, query: str, *values: str) -> list[JsonObject]:
+    return [row_object(row) for row in rows(connection, query, *values) if not isinstance(row, str)]
+
+
+class _Task:
+    """A reader of one task."""
+
+    def __init__(
+        self, connection: Connection, home: Path, there: frozenset[str], task: JsonObject, projects: dict[str, JsonObject]
+    ) -> None:
+        self._connection = connection
+        self._home = home
+        self._tables = there
+        self._task = task
+        self._id = str(task["id"])
+        self._project = projects.get(str(task.get("project_id")), {})
+        self._turns = Turns()
+        self._usage = self._of("api_usage_events", "SELECT * FROM api_usage_events WHERE conversation_id = ? ORDER BY created_at, rowid")
+        self._agent = ""
+
+    def entries(self) -> Iterator[Entry]:
+        reader = Rows(self._turns)
+        for row in rows(self._connection, "SELECT * FROM messages WHERE conversation_id = ? ORDER BY timestamp, rowid", self._id):
+            if isinstance(row, str):
+                yield from reader.end()
+                yield self._turns.broken(b"", row)
+                break
+            value = row_object(row)
+            if value.get("role") == "user":
+                self._note(until=milliseconds(value.get("timestamp")))
+            yield from reader.take(self._record(value, row_bytes(row)))
+        self._note()
+        yield from reader.end()
+        yield from self._extra_records()
+        yield self._facts()
+
+    def _of(self, table: str, query: str) -> list[JsonObject]:
+        return _all(self._connection, query, self._id) if table in self._tables else []
+
+    def _record(self, row: JsonObject, raw: bytes) -> Record:
+        files: list[Part] = []
+        missing: list[Json] = []
+        if "message_attachments" in self._tables:
+            query = "SELECT * FROM message_attachments WHERE message_id = ? ORDER BY created_at, rowid"
+            for one in rows(self._connection, query, row.get("id")):
+                if isinstance(one, str):
+                    continue
+                raw += row_bytes(one)
+                part = attached(about := row_object(one), self._home)
+                if part is not None:
+                    files.append(part)
+                else:
+                    missing.append({name: about.get(name) for name in ("filename", "file_path", "mime_type", "size", "type")})
+                    self._turns.tally.lose("pictures" if str(about.get("mime_type")).startswith("image/") else "files")
+        self._agent = self._agent or str(row.get("assistant_id") or "")
+        return Record(
+            str(row.get("id")),
+            str(row.get("role")),
+            row.get("content"),
+            raw,
+            at=milliseconds(row.get("timestamp")),
+            thought=str(row.get("reasoning_content") or ""),
+            files=tuple(files),
+            metadata={"attachments": missing} if missing else None,
+        )
+
+    def _note(self, until: int = 0) -> None:
+        """Assign usage recorded before `until` to the open answer. Usage rows and messages don't reference each other."""
+        while self._usage and (not until or milliseconds(self._usage[0].get("created_at")) < until):
+            usage = self._usage.pop(0)
+            if not self._turns.is_open():
+                self._turns.tally.lose("usage")
+                continue
+            counts: JsonObject = {"input": usage.get("input_tokens"), "output": usage.get("output_tokens")}
+            cost = usage.get("cost")
+            facts: JsonObject = {"model": usage.get("model"), "provider": usage.get("provider_id"), "usage": counts}
+            self._turns.note({**facts, "cost": round(cost * 1e9) if isinstance(cost, int | float) else None})
+
+    def _extra_records(self) -> Iterator[Entry]:
+        """Yield the task's to-do list and its latest compacted history, which TalkCody continues from."""
+        for row in self._of("todos", "SELECT * FROM todos WHERE conversation_id = ? ORDER BY created_at, rowid"):
+            yield self._kept(row, {"todo": row})
+        root = Path(str(self._project.get("root_path") or ""))
+        if root.is_absolute() and "/" not in self._id:
+            file = root / ".talkcody" / "context" / self._id / "compacted-messages.json"
+            if (raw := read_inside(file, inside=root, limit=_CHECKPOINT)) is not None:
+                self._turns.tally.kept["records"] += 1
+                yield ImportedRecord(raw, {"checkpoint": file.name})
+
+    def _kept(self, row: JsonObject, body: JsonObject) -> ImportedRecord:
+        self._turns.tally.kept["records"] += 1
+        return ImportedRecord(dumps(row) + b"\n", body)
+
+    def _facts(self) -> ImportedFacts:
+        task, tally = self._task, self._turns.tally
+        for word in ("usage", "costs", "models"):
+            tally.weaken(word)
+        tally.kept["titles"] += bool(task.get("title"))
+        tally.kept = +tally.kept
+        totals: JsonObject = {name: task[name] for name in _TOTALS if task.get(name)}
+        more: JsonObject = {"totals": totals} if totals else {}
+        if settings := json_value(task.get("settings")):
+            more["settings"] = settings
+        if self._project.get("name"):
+            more["project"] = self._project["name"]
+        return ImportedFacts(
+            tally.fidelity(),
+            title=str(task.get("title") or ""),
+            directory=str(self._project.get("root_path") or ""),
+            agent=self._agent,
+            created_at=milliseconds(task.get("created_at")),
+            updated_at=milliseconds(task.get("updated_at")),
+            metadata=more,
+        )

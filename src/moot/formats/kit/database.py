@@ -1,0 +1,159 @@
+"""SQLite databases of other programs, read from a private copy so that neither program blocks the other."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from moot.errors import UsageError
+from moot.types.canonical import Json, JsonObject, dumps
+
+__all__ = [
+    "SQLITE",
+    "Connection",
+    "Row",
+    "columns",
+    "create_database",
+    "open_copy",
+    "readable_rows",
+    "row_bytes",
+    "row_object",
+    "rows",
+    "tables",
+]
+
+Connection: TypeAlias = sqlite3.Connection
+Row: TypeAlias = sqlite3.Row
+SQLITE = b"SQLite format 3\x00"
+"""Magic bytes of an SQLite database."""
+_BESIDE = ("", "-wal", "-journal")
+_TRIES = 20
+_PAUSE = 0.05
+
+
+@contextmanager
+def open_copy(path: Path) -> Generator[sqlite3.Connection]:
+    """Open a copy of the database with rows accessible by name. The copy is deleted when the context exits. Symlinks are followed.
+
+    Raise UsageError if the database can't be read, including while the context is active.
+    """
+    with tempfile.TemporaryDirectory(prefix="moot-") as folder:
+        try:
+            copy = _copied(path.resolve(), Path(folder))
+        except OSError as error:
+            raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
+        try:
+            with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+                connection.row_factory = sqlite3.Row
+                connection.text_factory = _text
+                connection.execute("PRAGMA trusted_schema = OFF")
+                connection.execute("PRAGMA query_only = ON")
+                yield connection
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's own message about a damaged name may not be valid UTF-8
+            raise UsageError(f"Can't read {str(path)!r} as a database: {error}") from error
+
+
+def tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
+    """Return each table or view with its columns."""
+    names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+    return {name: frozenset(row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))) for name in names}
+
+
+def columns(path: Path, head: bytes) -> Mapping[str, frozenset[str]]:
+    """Return the tables of a file, or nothing if it is not a readable database. It is copied only if its data is still in the
+    write-ahead log.
+    """
+    if not head.startswith(SQLITE):
+        return {}
+    path = path.resolve()
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA trusted_schema = OFF")
+            found = tables(connection)
+        if found or not path.with_name(path.name + "-wal").is_file():
+            return found
+        with open_copy(path) as connection:
+            return tables(connection)
+    except (sqlite3.Error, UsageError, UnicodeDecodeError):
+        return {}
+
+
+def rows(connection: sqlite3.Connection, query: str, *values: Any) -> Iterator[sqlite3.Row | str]:
+    """Yield the rows. If the database is damaged, the last item is a string that describes the problem."""
+    try:
+        yield from connection.execute(query, values)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        yield f"the remaining rows can't be read: {error}"
+
+
+def readable_rows(connection: sqlite3.Connection, problems: list[str], query: str, *values: Any) -> Iterator[sqlite3.Row]:
+    """Yield the readable rows. Append a damaged database's error to `problems`."""
+    for row in rows(connection, query, *values):
+        if isinstance(row, str):
+            problems.append(row)
+        else:
+            yield row
+
+
+def row_object(row: sqlite3.Row) -> JsonObject:
+    """Return a row as JSON, with bytes as `{"base64": …}`."""
+    return {name: _json(value) for name, value in zip(row.keys(), tuple(row), strict=True)}
+
+
+def row_bytes(row: sqlite3.Row) -> bytes:
+    """Return a row as one line of canonical JSON."""
+    return dumps(row_object(row)) + b"\n"
+
+
+def create_database(schema: str, inserts: Iterable[tuple[str, Iterable[tuple[Any, ...]]]]) -> bytes:
+    """Return the bytes of a new database with a schema and rows."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(schema)
+        for statement, rows_ in inserts:
+            connection.executemany(statement, rows_)
+        connection.commit()
+        return connection.serialize()
+
+
+def _text(value: bytes) -> str:
+    """Decode text, replacing invalid bytes so that one bad value does not make a table unreadable."""
+    return value.decode("utf-8", "replace")
+
+
+def _json(value: Any) -> Json:
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    """Copy the database and its log files in a consistent state. Raise OSError or UsageError."""
+    copy = folder / "copy.db"
+    for _ in range(_TRIES):
+        before = _state(path)
+        for end in _BESIDE:
+            file = path.with_name(path.name + end)
+            target = copy.with_name(copy.name + end)
+            target.unlink(missing_ok=True)
+            if file.is_file() and not file.is_symlink():
+                shutil.copyfile(file, target)
+        if _state(path) == before:
+            return copy
+        time.sleep(_PAUSE)
+    raise UsageError(f"{str(path)!r} is being written to continuously.", fix="Close the program that uses it, or try again later.")
+
+
+def _state(path: Path) -> list[tuple[int, int, int] | None]:
+    found: list[tuple[int, int, int] | None] = []
+    for end in _BESIDE:
+        file = path.with_name(path.name + end)
+        about = file.stat() if file.exists() else None
+        found.append(None if about is None else (about.st_ino, about.st_size, about.st_mtime_ns))
+    return found

@@ -1,0 +1,279 @@
+"""JSON Lines of any size, read one at a time, and files with messages in a JSON array, in an object's `messages`, or in JSON Lines."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from moot.errors import UsageError
+from moot.formats.kit.fields import items, milliseconds, obj, objects, text
+from moot.formats.kit.files import open_regular
+from moot.formats.kit.json import array_items, member, parse_json, parse_prefix, read_chunks, read_document
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ImportedFacts, ImportedRecord
+
+__all__ = [
+    "LONGEST_LINE",
+    "Document",
+    "Line",
+    "Peek",
+    "Record",
+    "documents",
+    "facts_of",
+    "json_lines",
+    "lines_at",
+    "lines_containing",
+    "peek",
+    "unreadable",
+]
+
+
+LONGEST_LINE = 64 << 20
+"""Maximum length in bytes. Longer lines are skipped and never loaded."""
+_CHUNK = 1 << 20
+
+
+class Line(NamedTuple):
+    """One line of a file."""
+
+    number: int
+    """Starts at 1."""
+    raw: bytes
+    """Includes the line ending. Empty if the line is too long."""
+    value: JsonObject | None
+    problem: str = ""
+    """Description of the problem; empty if `value` is available."""
+    offset: int = 0
+    """Offset in the file in bytes."""
+
+
+def json_lines(path: Path) -> Iterator[Line]:
+    """Yield each line that is not blank. Raise UsageError if the file can't be read."""
+    try:
+        with open_regular(path, buffering=_CHUNK) as file:
+            for number, (raw, offset) in enumerate(_lines(file), 1):
+                if raw is None:
+                    yield Line(number, b"", None, f"line {number} is longer than {LONGEST_LINE >> 20} MiB", offset)
+                elif not raw.isspace():
+                    yield _line(number, raw, offset)
+    except OSError as error:
+        raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
+
+
+def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[Line]:
+    """Yield the lines at these offsets, numbered from 1. Raise UsageError if the file can't be read."""
+    try:
+        with open_regular(path) as file:
+            for number, offset in enumerate(offsets, 1):
+                file.seek(offset)
+                yield _line(number, file.readline(LONGEST_LINE), offset)
+    except OSError as error:
+        raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
+
+
+def lines_containing(path: Path, needle: bytes) -> Iterator[bytes]:
+    """Yield the lines that contain these bytes, using little memory. Yield nothing if the file can't be read.
+
+    The file is not memory-mapped: if it is truncated during the search, that would kill the process.
+    """
+    with suppress(OSError), open_regular(path, links=False) as file:
+        tail = b""
+        for chunk in iter(lambda: file.read(_CHUNK), b""):
+            data = tail + chunk
+            end = data.rfind(b"\n") + 1
+            yield from _found(data, end, needle)
+            tail = data[end:] if len(data) - end <= LONGEST_LINE else b""
+        yield from _found(tail, len(tail), needle)
+
+
+def _found(data: bytes, end: int, needle: bytes) -> Iterator[bytes]:
+    at = 0
+    while (found := data.find(needle, at, end)) >= 0:
+        at = data.find(b"\n", found, end) + 1 or end
+        yield data[data.rfind(b"\n", 0, found) + 1 : at]
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
+    """Yield each line with its ending and its offset. A line that is too long is yielded as None."""
+    offset = 0
+    while line := file.readline(LONGEST_LINE + 1):
+        size = len(line)
+        if size <= LONGEST_LINE:
+            yield line, offset
+        else:
+            while not line.endswith(b"\n") and (line := file.readline(_CHUNK)):
+                size += len(line)
+            yield None, offset
+        offset += size
+
+
+def _line(number: int, raw: bytes, offset: int) -> Line:
+    try:
+        value = parse_json(raw)
+        if isinstance(value, dict):
+            return Line(number, raw, value, "", offset)
+    except ValueError:
+        pass  # the problem is determined below
+    if b"\x00" in raw:
+        return Line(number, raw, None, f"line {number} contains NUL bytes, typically caused by a power failure", offset)
+    if not raw.endswith(b"\n"):
+        return Line(number, raw, None, f"the last line, line {number}, is truncated", offset)
+    return Line(number, raw, None, f"line {number} is not a JSON object", offset)
+
+
+_HEAD = 64 << 10
+
+
+class Record(NamedTuple):
+    """One message of a file. `value` is None if it can't be parsed."""
+
+    raw: bytes
+    value: JsonObject | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One conversation of a file."""
+
+    id: str
+    """The file's own id, or a hash of its bytes."""
+    records: Iterator[Record]
+    about: JsonObject = field(default_factory=dict[str, Json])
+    """Fields next to the messages."""
+    around: bytes = b""
+    """Raw bytes of the document without its messages."""
+
+
+class Peek(NamedTuple):
+    """The beginning of a file: its fields and its first messages."""
+
+    about: JsonObject
+    messages: list[JsonObject]
+
+
+def peek(head: bytes) -> Peek | None:
+    """Return the fields and the first messages at the beginning of a file, or None if it has none of the known shapes."""
+    lines = _complete_lines(head)
+    value: Json = list[Json](lines) if len(lines) > 1 else (lines[0] if lines else parse_prefix(head))
+    if isinstance(value, dict):
+        return Peek(value, objects(value, "messages"))
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        return None
+    if value and lines and "messages" in lines[0]:
+        return Peek(lines[0], objects(lines[0], "messages"))
+    return Peek({}, objects({"all": value}, "all"))
+
+
+def documents(path: Path) -> Iterator[Document]:
+    """Yield the conversations of a file. Raise UsageError if it has none of the known shapes."""
+    head = next(read_chunks(path), b"")[:_HEAD]
+    lines = _complete_lines(head)
+    if lines and "messages" in lines[0]:
+        yield from _each_line(path)
+    elif len(lines) > 1:
+        yield Document(_digest(path), _of_lines(path))
+    elif isinstance(value := parse_prefix(head), list):
+        pieces = ((piece.raw, piece.value, piece.problem) for piece in array_items(read_chunks(path)))
+        yield Document(_digest(path), (_record(*piece) for piece in pieces))
+    elif isinstance(value, dict):
+        yield _object(path)
+    else:
+        raise UsageError(f"No messages in {str(path)!r}. Expected a JSON array of messages, an object with 'messages', or JSON Lines.")
+
+
+def facts_of(about: JsonObject) -> ImportedFacts:
+    """Return title, model and creation time from the fields next to the messages."""
+    created = milliseconds(about, "created_at") or milliseconds(about, "created")
+    return ImportedFacts(title=text(about, "title"), model=text(about, "model"), created_at=created)
+
+
+def unreadable(record: Record) -> ImportedRecord:
+    """Return an unreadable message as a record that keeps its raw bytes."""
+    return ImportedRecord(record.raw, record.value, record.problem or "not a message")
+
+
+def _complete_lines(head: bytes) -> list[JsonObject]:
+    """Return the objects in the complete lines of `head`, or nothing if the first line is not an object."""
+    found: list[JsonObject] = []
+    for line in head.splitlines(keepends=True):
+        if not line.endswith(b"\n") and found and len(head) >= _HEAD:
+            break
+        if not line.strip():
+            continue
+        value: Json = None
+        with suppress(ValueError):
+            value = parse_json(line)
+        if isinstance(value, dict):
+            found.append(value)
+        elif not found:
+            return []
+    return found
+
+
+def _each_line(path: Path) -> Iterator[Document]:
+    seen: set[str] = set()
+    for line in json_lines(path):
+        value = line.value or {}
+        id = text(value, "id") or hashlib.sha256(line.raw).hexdigest()
+        while id in seen:
+            id += f"#{line.number}"
+        seen.add(id)
+        if line.value is None:
+            yield Document(id, iter([Record(line.raw, None, line.problem)]))
+        else:
+            yield _within(id, line.raw, line.value)
+
+
+def _of_lines(path: Path) -> Iterator[Record]:
+    return (_of_line(line) for line in json_lines(path))
+
+
+def _of_line(line: Line) -> Record:
+    return Record(line.raw, line.value, line.problem)
+
+
+def _record(raw: bytes, value: Json, problem: str) -> Record:
+    if isinstance(value, dict):
+        return Record(raw, value, problem)
+    return Record(raw, None, problem or "not a JSON object")
+
+
+def _object(path: Path) -> Document:
+    data = read_document(path)
+    try:
+        value = parse_json(data)
+    except ValueError:
+        return _damaged(data)
+    return _within(text(value, "id") or hashlib.sha256(data).hexdigest(), data, obj(value))
+
+
+def _damaged(data: bytes) -> Document:
+    """Return the readable messages of a truncated or damaged document."""
+    span = member(data, "messages")
+    id = hashlib.sha256(data).hexdigest()
+    if span is None:
+        return Document(id, iter([Record(data, None, "the document is damaged")]))
+    found = [_record(piece.raw, piece.value, piece.problem) for piece in array_items([data[span.begin :]])]
+    around = Record(data[: span.begin], None, "the document is damaged")
+    return Document(id, iter([*found, around]))
+
+
+def _within(id: str, data: bytes, value: JsonObject) -> Document:
+    span = member(data, "messages")
+    about = {name: member for name, member in value.items() if name != "messages"}
+    if span is None or not items(value, "messages"):
+        return Document(id, iter(()), about, data)
+    found = (_record(piece.raw, piece.value, piece.problem) for piece in array_items([data[span.begin : span.end]]))
+    return Document(id, found, about, data[: span.begin] + data[span.end :])
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    for piece in read_chunks(path):
+        digest.update(piece)
+    return digest.hexdigest()

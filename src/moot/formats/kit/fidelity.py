@@ -1,0 +1,189 @@
+"""Counts of what a conversation contains and what a format keeps of it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ExportedConversation, Fidelity, FidelityLevel, ImportedMessage
+from moot.types.message import Message, Part, is_settled, is_tool
+
+__all__ = [
+    "Tally",
+    "assistant_files",
+    "fidelity_of",
+    "file_kind",
+    "pretty",
+    "session_id_of",
+    "steps_of",
+    "things_in",
+    "unanswered",
+    "with_descendants",
+    "with_parents",
+]
+
+
+Holds: TypeAlias = Mapping[str, FidelityLevel]
+Weak: TypeAlias = Callable[[Part], bool]
+
+_BORDERS = ("text", "step-start")
+
+
+def fidelity_of(
+    exported: ExportedConversation, holds: Holds, *lost: Part, weak: Weak = lambda _: False, inside: Holds | None = None
+) -> Fidelity:
+    """Return the counts of the conversation and its sub-agents as kept, approximated or lost according to `holds`.
+
+    `lost` are parts of the active branch that were not written, `weak` tells which parts are only approximated, and `inside` is the table
+    for sub-agents. The contents of branches and sub-agents are lost if the table does not name these.
+    """
+    there, left, dropped, weak_counts = Counter[str](), Counter[str](), _things(lost), Counter[str]()
+    left["sub-agents"] = len(exported.children)
+    left["branches"] = _ends(exported)
+    if exported.conversation.title:
+        there["titles"] = 1
+    for counter, messages in ((there, exported.messages), (there if "branches" in holds else left, exported.others)):
+        for message in messages:
+            counter.update(things_in(message))
+            weak_counts.update(_things(part for part in message.parts if weak(part)) if counter is there else ())
+    for thing in ("branches", "sub-agents"):
+        if thing in holds:
+            there[thing] = left.pop(thing)
+    kept, approximated = Counter[str](), Counter[str]()
+    for thing, count in (there - dropped).items():
+        keeping = holds.get(thing)
+        few = count if keeping == "approximated" else min(weak_counts[thing], count)
+        (kept if keeping else left)[thing] += count - few if keeping else count
+        approximated[thing] += few if keeping else 0
+    inner: Holds = (holds if inside is None else inside) if "sub-agents" in holds else {}
+    children = [fidelity_of(child, inner, weak=weak) for child in exported.children]
+    return sum(children, Fidelity(+kept, +approximated, left + (dropped & there)))
+
+
+def unanswered(part: Part) -> bool:
+    """Return whether a part is a tool call without an output."""
+    return is_tool(part) and not is_settled(part)
+
+
+def _things(parts: Iterable[Part]) -> Counter[str]:
+    return Counter(thing for part in parts for thing in _part_things(part))
+
+
+def file_kind(part: Part) -> str:
+    """Return `pictures` or `files`."""
+    return "pictures" if str(part.get("mediaType", "")).startswith("image/") else "files"
+
+
+def steps_of(message: Message | ImportedMessage) -> list[JsonObject]:
+    """Return the model calls in the metadata."""
+    steps = message.metadata.get("steps")
+    return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+
+
+def _ends(exported: ExportedConversation) -> int:
+    """Return the number of branches that are not shown."""
+    parents = {message.parent for message in exported.others}
+    return sum(message.id not in parents for message in exported.others)
+
+
+def things_in(message: Message | ImportedMessage) -> Iterator[str]:
+    """Yield the name of each thing that a message contains."""
+    yield "messages"
+    if message.created_at:
+        yield "times"
+    if message.metadata.get("model"):
+        yield "models"
+    for step in steps_of(message):
+        if step.get("usage"):
+            yield "usage"
+        if step.get("cost") is not None:
+            yield "costs"
+    for part in message.parts:
+        yield from _part_things(part)
+
+
+def _part_things(part: Part) -> Iterable[str]:
+    kind = str(part.get("type", ""))
+    if kind in _BORDERS:
+        return ()
+    if kind == "reasoning":
+        return ("reasoning", "signatures") if _sealed(part.get("providerMetadata")) else ("reasoning",)
+    if is_tool(part):
+        return ("tool calls",)
+    return (file_kind(part),) if kind == "file" else ("other parts",)
+
+
+def _sealed(metadata: Json) -> bool:
+    """Return whether vendor data such as a signature or encrypted content is attached."""
+    return isinstance(metadata, dict) and bool(metadata)
+
+
+def assistant_files(exported: ExportedConversation) -> list[Part]:
+    """Return the files in assistant messages, for formats that allow files only in prompts."""
+    return [part for message in exported.messages if message.role == "assistant" for part in message.parts if part.get("type") == "file"]
+
+
+def with_parents(exported: ExportedConversation) -> Iterator[tuple[Message, str | None]]:
+    """Yield each message with its parent, the active branch first. Parents precede children."""
+    before: str | None = None
+    known = set[str]()
+    for message in exported.messages:
+        yield message, before
+        before = message.id
+        known.add(before)
+    for message in exported.others:
+        yield message, message.parent if message.parent in known else None
+        known.add(message.id)
+
+
+def with_descendants(exported: ExportedConversation) -> Iterator[tuple[ExportedConversation, str | None]]:
+    """Yield the conversation and its descendants with their parent's id. Parents precede children."""
+    stack: list[tuple[ExportedConversation, str | None]] = [(exported, None)]
+    while stack:
+        one, parent = stack.pop()
+        yield one, parent
+        stack += [(child, one.conversation.id) for child in reversed(one.children)]
+
+
+def pretty(value: Json) -> str:
+    """Return JSON indented by two spaces."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def session_id_of(conversation: str, space: uuid.UUID) -> str:
+    """Return a stable session id for a conversation: its own id if that is a UUID, otherwise a UUID in the given namespace."""
+    try:
+        return str(uuid.UUID(conversation))
+    except ValueError:
+        return str(uuid.uuid5(space, conversation))
+
+
+class Tally:
+    """Counts of one conversation, by the names of `Counts`."""
+
+    def __init__(self) -> None:
+        self.kept: Counter[str] = Counter()
+        self.approximated: Counter[str] = Counter()
+        self.lost: Counter[str] = Counter()
+
+    def fidelity(self) -> Fidelity:
+        return Fidelity(dict(self.kept), dict(self.approximated), dict(self.lost))
+
+    def keep(self, message: ImportedMessage) -> None:
+        """Count a message as kept."""
+        self.kept.update(things_in(message))
+
+    def weaken(self, word: str, count: int = 0) -> None:
+        """Count `count` kept things, or all of them, as approximated instead."""
+        count = min(count or self.kept[word], self.kept[word])
+        self.kept[word] -= count
+        self.approximated[word] += count
+        self.kept, self.approximated = +self.kept, +self.approximated
+
+    def lose(self, word: str, count: int = 1) -> None:
+        """Count things as lost."""
+        self.lost[word] += count

@@ -1,0 +1,487 @@
+"""Conversion of the records of other programs' sessions to messages.
+
+A prompt becomes a user message. Everything that follows until the next prompt becomes one assistant message: a `step-start` before each
+model call, and tool calls with their outputs. If a branch starts in the middle of an assistant message, its first message repeats the
+shared records, so that each branch can be read on its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from moot.errors import UsageError
+from moot.formats.kit.fidelity import things_in
+from moot.formats.kit.files import files_below, read_head
+from moot.formats.kit.json import parse_json
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Entry, ExportedConversation, ExportFile, Fidelity, ImportedFacts, ImportedMessage, ImportedRecord
+from moot.types.message import Part, Role, is_settled, is_tool
+
+__all__ = [
+    "Branches",
+    "Output",
+    "ReadOnly",
+    "SessionRecord",
+    "detect_media_type",
+    "entries_of",
+    "environment_folder",
+    "file",
+    "find_branches",
+    "finish_reason",
+    "first_object",
+    "matching_files",
+    "media_type_of",
+    "output_value",
+    "reasoning",
+    "recognizes_any",
+    "sort_tree",
+    "step",
+    "to_messages",
+    "tool_call",
+    "with_counts",
+]
+
+
+_MAGIC = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
+_PREFIX = "~"
+"""Suffix of the id of a message that repeats the beginning of another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The output of a tool call, stored in a later record than the call."""
+
+    call: str
+    value: Json
+    error: bool = False
+    name: str = ""
+    """Name of the tool, if the record contains it."""
+    denied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """One record of a session."""
+
+    id: str
+    """Unique in the source. A repeated id is replaced by a new one."""
+    role: Role
+    """user: a prompt · assistant: a model call or tool outputs · system: instructions."""
+    raw: bytes
+    parts: tuple[Part, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    parent: str | None = None
+    """Id of the preceding record, in sessions with branches."""
+    at: int = 0
+    step: JsonObject | None = None
+    """Facts about the model call as returned by `step`. None if the record is not a model call."""
+    metadata: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The tree structure of a session."""
+
+    forks: frozenset[str]
+    """Records with more than one successor. Their messages are kept in memory until the end."""
+    nearest: dict[str, str | None]
+    """Record that is not part of a message → the nearest earlier one that is."""
+
+
+def reasoning(text: str, metadata: JsonObject | None = None) -> Part:
+    """Return a reasoning part. `metadata` maps a dialect to its signature."""
+    part: Part = {"type": "reasoning", "text": text, "state": "done"}
+    return {**part, "providerMetadata": metadata} if metadata else part
+
+
+def tool_call(id: str, name: str, arguments: Json, *, title: str = "") -> Part:
+    """Return a tool call without an output."""
+    part: Part = {"type": "dynamic-tool", "toolName": name or "unknown", "toolCallId": id}
+    if title:
+        part["title"] = title
+    return {**part, "state": "input-available", "input": arguments}
+
+
+def file(url: str, media_type: str, name: str = "") -> Part:
+    """Return a file part. Only the source's own program may be able to open its URL."""
+    part: Part = {"type": "file", "mediaType": media_type or media_type_of(url), "url": url}
+    return {**part, "filename": name} if name else part
+
+
+def step(model: str, provider: str = "", **facts: Json) -> JsonObject:
+    """Return the known facts about a model call: finish_reason, usage, cost, ms. None values are left out."""
+    result: JsonObject = {"model": f"{model}@{provider}" if provider else model} if model else {}
+    return result | {name: value for name, value in facts.items() if value is not None and value != {}}
+
+
+def find_branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
+    """Find the branches of a session in a first pass over (id, parent, belongs to a message) in the source's order."""
+    forks: set[str] = set()
+    nearest: dict[str, str | None] = {}
+    last: str | None = None
+    for id, parent, speaks in records:
+        parent = nearest.get(parent, parent) if parent is not None else None
+        if not speaks:
+            nearest[id] = parent
+            continue
+        if parent is not None and parent != last:
+            forks.add(parent)
+        last = id
+    return Branches(frozenset(forks), nearest)
+
+
+def entries_of(
+    records: Iterable[SessionRecord | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
+) -> Iterator[Entry]:
+    """Yield the entries of a conversation and their counts. Without `tree`, each record follows the one before it. `head` is the last
+    record shown.
+    """
+    return with_counts(to_messages(records, tree, head))
+
+
+def to_messages(
+    records: Iterable[SessionRecord | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
+) -> Iterator[Entry]:
+    """Convert session records to messages. Other entries are yielded unchanged."""
+    converter = _Linear() if tree is None else _Branching(tree)
+    for one in records:
+        if isinstance(one, SessionRecord):
+            yield from converter.take(one)
+        else:
+            yield one
+    yield from converter.close()
+    if head is not None and (shown := converter.message_of(head)) is not None:
+        yield ImportedFacts(head=shown)
+
+
+def with_counts(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the entries unchanged, then the counts of what was kept and lost."""
+    kept, lost = Counter[str](), Counter[str]()
+    titled = False
+    for entry in entries:
+        if isinstance(entry, ImportedMessage):
+            kept.update(things_in(entry))
+        elif isinstance(entry, ImportedRecord):
+            (lost if entry.problem else kept)["records"] += 1
+        elif entry.title and not titled:
+            kept["titles"] += 1
+            titled = True
+        yield entry
+    yield ImportedFacts(Fidelity(kept, {}, lost))
+
+
+class _Group:
+    """The records of one message."""
+
+    def __init__(self, id: str, parent: str | None, inherited: tuple[SessionRecord, ...] = ()) -> None:
+        self.id = id
+        self.parent = parent
+        self.inherited = inherited
+        """Repeated records of the message that this one branches from."""
+        self.own: list[SessionRecord] = []
+
+    @property
+    def records(self) -> tuple[SessionRecord, ...]:
+        return (*self.inherited, *self.own)
+
+    def message(self) -> ImportedMessage:
+        records = self.records
+        role = records[0].role
+        parts, steps = _parts(records, role)
+        own = steps[len([one for one in self.inherited if one.step]) :]
+        raw = b"".join(one.raw for one in records)
+        at = next((one.at for one in (self.own or records) if one.at), 0)
+        return ImportedMessage(role, parts, self.id, raw, self.parent, at, _metadata(records, own))
+
+
+def _parts(records: tuple[SessionRecord, ...], role: Role) -> tuple[tuple[Part, ...], list[JsonObject]]:
+    parts: list[Part] = []
+    steps: list[JsonObject] = []
+    used_ids: set[str] = set()
+    number = 0
+    for one in records:
+        if role == "assistant" and (one.parts or one.step is not None):
+            number += 1
+            parts.append({"type": "step-start"})
+        parts += [_unique(part, used_ids, number, at) if is_tool(part) else part for at, part in enumerate(one.parts)]
+        for output in one.outputs:
+            _settle(parts, output, used_ids, number)
+        if one.step:
+            steps.append({"step": number, **one.step})
+    return tuple(parts), steps
+
+
+def _unique(part: Part, used_ids: set[str], step: int, at: int) -> Part:
+    """Return the call with an id that is unique in the message. Some programs and vendors reuse ids."""
+    id = str(part.get("toolCallId") or "")
+    own = id if id and id not in used_ids else f"{id}#{step}.{at}"
+    used_ids.add(own)
+    return part if own == id else {**part, "toolCallId": own, "toolMetadata": {"vendorId": id}}
+
+
+def _settle(parts: list[Part], output: Output, used_ids: set[str], step: int) -> None:
+    """Attach an output to the oldest call of that id without one. If there is no such call, create it."""
+    for index, part in enumerate(parts):
+        if is_tool(part) and not is_settled(part) and output.call in (part.get("toolCallId"), _vendor_id(part)):
+            parts[index] = _with_output(part, output)
+            return
+    created = _unique(tool_call(output.call, output.name, None), used_ids, step, len(parts))
+    parts.append(_with_output(created, output))
+
+
+def _vendor_id(part: Part) -> Json:
+    metadata = part.get("toolMetadata")
+    return metadata.get("vendorId") if isinstance(metadata, dict) else None
+
+
+def _with_output(part: Part, output: Output) -> Part:
+    if output.denied:
+        return {**part, "state": "output-denied", "approval": {"id": output.call, "approved": False, "reason": _words(output.value)}}
+    if output.error:
+        return {**part, "state": "output-error", "errorText": _words(output.value)}
+    return {**part, "state": "output-available", "output": output.value}
+
+
+def _words(value: Json) -> str:
+    if isinstance(value, dict) and value.get("type") == "content":
+        pieces = value.get("value")
+        texts = [str(one.get("text", "")) for one in pieces if isinstance(one, dict)] if isinstance(pieces, list) else []
+        return "\n".join(texts)
+    return value if isinstance(value, str) else "failed" if value is None else str(value)
+
+
+def _metadata(records: tuple[SessionRecord, ...], steps: list[JsonObject]) -> JsonObject:
+    metadata: JsonObject = {}
+    for one in records:
+        metadata |= one.metadata or {}
+    if not steps:
+        return metadata
+    last = next((one for one in reversed(steps) if one.get("model")), steps[-1])
+    model, _, provider = str(last.get("model", "")).rpartition("@")
+    metadata |= {"model": model or provider} if last.get("model") else {}
+    metadata |= {"provider": provider} if model else {}
+    if reason := steps[-1].get("finish_reason"):
+        metadata["finish_reason"] = reason
+    return {**metadata, "steps": list[Json](steps)}
+
+
+class _Linear:
+    """Sessions without branches."""
+
+    def __init__(self) -> None:
+        self._open: _Group | None = None
+        self._seen: dict[str, int] = {}
+        self._last: str | None = None
+
+    def take(self, one: SessionRecord) -> Iterator[Entry]:
+        group = self._open
+        if group is not None and one.role == "assistant" == group.records[0].role:
+            group.own.append(one)
+            return
+        yield from self.close()
+        self._open = _Group(_fresh(self._seen, one.id), self._last)
+        self._open.own.append(one)
+
+    def message_of(self, record: str) -> str | None:
+        """Return None: a session without branches always shows its last message."""
+        return None
+
+    def close(self) -> Iterator[Entry]:
+        if self._open is not None:
+            message, self._open = self._open.message(), None
+            self._last = message.source_id
+            yield message
+
+
+class _Branching:
+    """Sessions whose records name their predecessor."""
+
+    def __init__(self, tree: Branches) -> None:
+        self._tree = tree
+        self._open: _Group | None = None
+        self._seen: dict[str, int] = {}
+        self._message_by_record: dict[str, tuple[str, bool]] = {}
+        """Record → its message, and whether that is an assistant message."""
+        self._forked: dict[str, _Group] = {}
+        """Messages with a record that has several successors."""
+        self._last_records: dict[str, str] = {}
+        """Message → its last record."""
+
+    def take(self, one: SessionRecord) -> Iterator[Entry]:
+        parent = self._tree.nearest.get(one.parent, one.parent) if one.parent is not None else None
+        one = replace(one, id=_fresh(self._seen, one.id), parent=parent if parent in self._message_by_record else None)
+        group = self._open
+        if group is not None and one.role == "assistant" == group.records[0].role and one.parent == group.records[-1].id:
+            self._add(group, one)
+            return
+        yield from self.close()
+        parent, inherited = yield from self._parent_of(one)
+        self._open = _Group(one.id, parent, inherited)
+        self._add(self._open, one)
+
+    def message_of(self, record: str) -> str | None:
+        """Return the message that contains a record."""
+        found = self._message_by_record.get(self._tree.nearest.get(record) or record)
+        return found[0] if found is not None else None
+
+    def close(self) -> Iterator[Entry]:
+        if self._open is not None:
+            group, self._open = self._open, None
+            yield group.message()
+
+    def _add(self, group: _Group, one: SessionRecord) -> None:
+        group.own.append(one)
+        self._message_by_record[one.id] = (group.id, group.records[0].role == "assistant")
+        self._last_records[group.id] = one.id
+        if one.id in self._tree.forks:
+            self._forked[group.id] = group
+
+    def _parent_of(self, one: SessionRecord) -> Generator[Entry, None, tuple[str | None, tuple[SessionRecord, ...]]]:
+        """Return the parent message of a record, and the records that it shares with a message whose middle it continues."""
+        if one.parent is None:
+            return None, ()
+        message, is_answer = self._message_by_record[one.parent]
+        group = self._forked.get(message)
+        if not is_answer or group is None or (one.role != "assistant" and self._last_records[message] == one.parent):
+            return message, ()
+        records = group.records
+        shared = records[: next(at for at, known in enumerate(records) if known.id == one.parent) + 1]
+        if one.role == "assistant":
+            return group.parent, shared
+        repeated = _Group(_fresh(self._seen, one.parent + _PREFIX), group.parent, shared)
+        self._message_by_record[one.parent] = (repeated.id, True)
+        self._last_records[repeated.id], self._forked[repeated.id] = one.parent, repeated
+        yield repeated.message()
+        return repeated.id, ()
+
+
+def _fresh(seen: dict[str, int], id: str) -> str:
+    """Return the id, or a variant of it if it is already used."""
+    count = seen.get(id, 0)
+    seen[id] = count + 1
+    return id if not count else _fresh(seen, f"{id}#{count}")
+
+
+def media_type_of(url: str, default: str = "application/octet-stream") -> str:
+    """Return the media type of a `data:` URL, or `default` for any other URL."""
+    return url[5:].partition(",")[0].partition(";")[0] if url.startswith("data:") else default
+
+
+def detect_media_type(data: bytes, default: str = "") -> str:
+    """Return the media type by the magic bytes of common pictures and PDF."""
+    return next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), default)
+
+
+def output_value(parts: Sequence[Part], separator: str = "") -> Json:
+    """Return a tool output as text, or as a `content` object if it contains other parts."""
+    if all(part["type"] == "text" for part in parts):
+        return separator.join(str(part["text"]) for part in parts)
+    return {"type": "content", "value": list[Json](parts)}
+
+
+T = TypeVar("T")
+
+
+def sort_tree(nodes: Iterable[tuple[str, str | None, T]]) -> tuple[list[tuple[str, str | None, T]], int]:
+    """Return the nodes (id, parent, value) with parents before children, otherwise in the given order, and the number of detached nodes.
+
+    A node whose parent is missing or part of a cycle becomes a root. Of nodes with the same id only the first is kept.
+    """
+    first: dict[str, tuple[str, str | None, T]] = {}
+    for node in nodes:
+        first.setdefault(node[0], node)
+    placed: dict[str, tuple[str, str | None, T]] = {}
+    cut = 0
+    for node in first.values():
+        chain: list[tuple[str, str | None, T]] = []
+        seen: set[str] = set()
+        current: tuple[str, str | None, T] | None = node
+        while current is not None and current[0] not in placed and current[0] not in seen:
+            chain.append(current)
+            seen.add(current[0])
+            current = first.get(current[1]) if current[1] is not None else None
+        for id, parent, value in reversed(chain):
+            loose = parent is not None and parent not in placed
+            cut += loose
+            placed[id] = (id, None if loose else parent, value)
+    return list(placed.values()), cut
+
+
+_LOOKED_AT = 20
+"""Number of files examined to recognize a folder."""
+_ENTRIES = 2_000
+"""Maximum number of directory entries examined."""
+
+_FINISHES = {
+    **dict.fromkeys(("stop", "end_turn", "STOP", "complete", "completed", "stop_sequence"), "stop"),
+    **dict.fromkeys(("tool-calls", "tool_calls", "tool_call", "toolUse", "tool_use"), "tool-calls"),
+    **dict.fromkeys(("length", "max_tokens", "MAX_TOKENS"), "length"),
+    **dict.fromkeys(("content-filter", "content_filter", "refusal", "SAFETY"), "content-filter"),
+    "error": "error",
+}
+
+
+class ReadOnly:
+    """Base class of formats that can only be read."""
+
+    name = ""
+    suffix = ".jsonl"
+
+    def write(self, exported: ExportedConversation) -> ExportFile:
+        raise UsageError(f"Can't write conversations as {self.name!r}: this format is read-only.")
+
+
+class _Reader(Protocol):
+    def sniff(self, path: Path, head: bytes) -> bool: ...
+
+
+def first_object(head: bytes) -> JsonObject | None:
+    """Return the object on the first line, or None if it is incomplete or not an object."""
+    line = head.lstrip().partition(b"\n")[0]
+    with suppress(ValueError):
+        value = parse_json(line)
+        return value if isinstance(value, dict) else None
+    return None
+
+
+def recognizes_any(reader: _Reader, folder: Path, *patterns: str, depth: int) -> bool:
+    """Return whether one of the first matching files of a folder belongs to the reader. Only part of a large folder is examined."""
+    return any(reader.sniff(path, read_head(path)) for path in islice(_first(folder, patterns, depth), _LOOKED_AT))
+
+
+def _first(folder: Path, patterns: tuple[str, ...], depth: int) -> Iterator[Path]:
+    left = _ENTRIES
+    queue = [(folder, depth)]
+    while queue and left > 0:
+        place, deep = queue.pop()
+        try:
+            entries = sorted(os.scandir(place), key=lambda entry: os.fsencode(entry.name))
+        except OSError:
+            continue
+        left -= len(entries)
+        paths = [Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False)]
+        yield from (path for path in paths if any(path.match(pattern) for pattern in patterns))
+        if deep > 1:
+            queue += [(Path(entry.path), deep - 1) for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+def matching_files(folder: Path, *patterns: str, depth: int) -> Iterator[Path]:
+    """Yield the regular files below a folder that match one of the patterns (`Path.match`)."""
+    return (path for path in files_below(folder, depth=depth) if any(path.match(pattern) for pattern in patterns))
+
+
+def environment_folder(value: str | None, otherwise: Path) -> Path:
+    """Return the path in an environment variable with `~` expanded, or `otherwise` if it is unset or empty."""
+    return Path(value).expanduser() if value else otherwise
+
+
+def finish_reason(reason: str) -> str | None:
+    """Map a vendor's finish reason to moot's. Return None if it is empty."""
+    return _FINISHES.get(reason, "other") if reason else None

@@ -1,0 +1,117 @@
+"""The model calls of a message, for formats that store one record for each."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from urllib.parse import unquote_to_bytes
+
+from moot.types.canonical import Json, JsonObject, dumps, loads
+from moot.types.format import Fidelity
+from moot.types.message import Message, Part, is_settled, is_tool, note_of
+
+__all__ = ["Step", "approximate", "decode_data_url", "file_text", "model_calls", "output_text", "pretty_bytes", "records_of"]
+
+_SILENT = frozenset({"step-start", "source-url", "source-document"})
+
+
+@dataclass(slots=True)
+class Step:
+    """One model call with the outputs of its tool calls."""
+
+    reasoning: list[Part] = field(default_factory=list[Part])
+    text: str = ""
+    calls: list[Part] = field(default_factory=list[Part])
+    files: list[Part] = field(default_factory=list[Part])
+    others: list[Part] = field(default_factory=list[Part])
+    """Parts of types that only moot has."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.reasoning or self.text or self.calls or self.files or self.others)
+
+
+def model_calls(message: Message) -> list[Step]:
+    """Return at least one model call. Content after a settled tool call starts another one, even without a `step-start`."""
+    steps = [Step()]
+    for part in message.parts:
+        step = steps[-1]
+        kind = part.get("type")
+        spoken = kind in ("text", "reasoning")
+        if not step.is_empty and (kind == "step-start" or (spoken and step.calls and is_settled(step.calls[-1]))):
+            steps.append(step := Step())
+        if kind == "text":
+            step.text += str(part.get("text", ""))
+        elif kind == "reasoning":
+            step.reasoning.append(part)
+        elif is_tool(part):
+            step.calls.append(part)
+        elif kind in ("file", "reasoning-file"):
+            step.files.append(part)
+        elif kind not in _SILENT and not note_of(part):
+            step.others.append(part)
+    return steps if len(steps) == 1 or not steps[-1].is_empty else steps[:-1]
+
+
+def records_of(
+    messages: Iterable[Message], content: Callable[[tuple[Part, ...]], Json], step: Callable[[Step, bool], Iterator[JsonObject]]
+) -> Iterator[JsonObject]:
+    """Yield messages in the shape of a vendor's API. `content` converts prompts, and `step` converts a model call; its second argument
+    is true if it is the only one.
+    """
+    for message in messages:
+        if message.role != "assistant":
+            yield {"role": message.role, "content": content(message.parts)}
+            continue
+        steps = model_calls(message)
+        for one in steps:
+            yield from step(one, len(steps) == 1)
+
+
+def output_text(call: Part) -> str:
+    """Return the output of a call as the text that a model reads."""
+    if call.get("state") == "output-error":
+        return str(call.get("errorText", ""))
+    if call.get("state") == "output-denied":
+        approval = call.get("approval")
+        return str(approval.get("reason") or "denied") if isinstance(approval, dict) else "denied"
+    output = call.get("output")
+    return output if isinstance(output, str) else dumps(output).decode()
+
+
+def decode_data_url(part: Part) -> bytes | None:
+    """Return the content of a `data:` URL, or None if the file part has another or an invalid URL."""
+    head, comma, body = str(part.get("url", "")).partition(",")
+    if not comma or not head.startswith("data:"):
+        return None
+    try:
+        return base64.b64decode(body, validate=True) if head.endswith(";base64") else unquote_to_bytes(body)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def file_text(part: Part) -> str | None:
+    """Return the text of a text file part, or None."""
+    if not str(part.get("mediaType", "")).startswith("text/") or (data := decode_data_url(part)) is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def pretty_bytes(value: Json) -> bytes:
+    """Return JSON indented by two spaces."""
+    return json.dumps(loads(dumps(value)), indent=2, ensure_ascii=False).encode()
+
+
+def approximate(fidelity: Fidelity, word: str, count: int) -> Fidelity:
+    """Count kept things as approximated instead."""
+    count = min(count, fidelity.kept.get(word, 0))
+    if not count:
+        return fidelity
+    kept = {name: number for name, number in {**fidelity.kept, word: fidelity.kept[word] - count}.items() if number}
+    return replace(fidelity, kept=kept, approximated={**fidelity.approximated, word: fidelity.approximated.get(word, 0) + count})

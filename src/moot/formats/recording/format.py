@@ -1,0 +1,390 @@
+"""The format `recording`, and its files as JSON Lines."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import moot
+from moot.convert.exchanges import translator_of
+from moot.convert.imports import apply_growth, is_growth
+from moot.convert.recordings import complete_recording
+from moot.errors import UsageError
+from moot.formats.recording.captures import LOOKED_AT, Line, convert_capture, recognize
+from moot.formats.recording.values import (
+    conversation_facts,
+    conversation_of,
+    event_facts,
+    event_of,
+    exchange_facts,
+    exchange_of,
+    frame_facts,
+    frame_of,
+    message_facts,
+    message_of,
+    raw_of,
+    run_facts,
+    run_of,
+)
+from moot.types.canonical import JsonObject, dumps, empty, loads_exact
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.exchange import Exchange
+from moot.types.format import (
+    Entry,
+    ExportedConversation,
+    ExportFile,
+    Fidelity,
+    ImportedConversation,
+    ImportedFacts,
+    ImportedMessage,
+    ImportedRecord,
+)
+from moot.types.imports import Content, Recording
+from moot.types.message import Message
+from moot.types.run import Run
+
+__all__ = ["VERSION", "Draft", "RecordingFormat", "header_of", "lines_of", "object_of"]
+
+
+VERSION = 1
+MARK = "recording"
+
+
+def lines_of(recording: Recording, program: str) -> Iterator[bytes]:
+    """Yield the lines of a recording: conversation, messages, runs, exchanges, events, then the contents that they reference."""
+    yield _line({MARK: VERSION, "moot": program, "conversation": conversation_facts(recording.conversation)})
+    for message in recording.messages:
+        yield _line({"message": message_facts(message, deleted=message.id in recording.deleted)})
+    for run in recording.runs:
+        yield _line({"run": run_facts(run)})
+    translated = set[str | None]()
+    for exchange in recording.exchanges:
+        yield _line({"exchange": exchange_facts(exchange)})
+        if "redacted" in exchange.request:
+            continue  # the redacted raw bytes would give other chunks
+        if (translator := translator_of(exchange.converter)) and exchange.converter == f"{translator.name}/{translator.version}":
+            translated.add(exchange.id)
+    for event in recording.events:
+        is_frame = event.kind == "raw" and event.raw is not None and event.exchange is not None
+        yield _line(frame_facts(event, chunks=event.exchange not in translated) if is_frame else {"event": event_facts(event)})
+    for content in recording.contents.values():
+        yield _line({"content": _content_facts(content)})
+
+
+def _line(value: JsonObject) -> bytes:
+    return dumps(value) + b"\n"
+
+
+def _content_facts(content: Content) -> JsonObject:
+    try:
+        return {"media_type": content.media_type, "raw": content.data.decode()}
+    except UnicodeDecodeError:
+        return {"media_type": content.media_type, "raw_base64": base64.b64encode(content.data).decode()}
+
+
+def object_of(line: bytes) -> JsonObject | None:
+    """Return the object on a line, or None if it is not a JSON object."""
+    if not line.lstrip().startswith(b"{"):
+        return None  # fast path: most lines of unrelated files
+    try:
+        value = loads_exact(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def header_of(line: bytes) -> JsonObject | None:
+    """Return the header line of a recording, or None for any other line."""
+    value = object_of(line)
+    return value if value is not None and type(value.get(MARK)) is int and isinstance(value.get("conversation"), dict) else None
+
+
+@dataclass(slots=True)
+class Draft:
+    """A recording being read line by line. An unreadable line is kept and affects no other line."""
+
+    conversation: Conversation
+    messages: list[JsonObject] = field(default_factory=list[JsonObject])
+    runs: list[Run] = field(default_factory=list[Run])
+    exchanges: dict[str, Exchange] = field(default_factory=dict[str, Exchange])
+    events: list[Event] = field(default_factory=list[Event])
+    contents: dict[str, Content] = field(default_factory=dict[str, Content])
+    notes: list[str] = field(default_factory=list[str])
+    lost: Counter[str] = field(default_factory=Counter[str])
+    raws: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """Message id → the most complete line about it."""
+    junk: list[bytes] = field(default_factory=list[bytes])
+
+    @classmethod
+    def begin(cls, header: JsonObject) -> Draft:
+        facts = header.get("conversation")
+        return cls(conversation_of(facts if isinstance(facts, dict) else {}))
+
+    def take(self, number: int, line: bytes) -> None:
+        """Read the next line. `number` is its line number in the file."""
+        value = object_of(line)
+        try:
+            if value is None:
+                raise ValueError("not a JSON object")
+            self._take(value, line)
+        except ValueError as error:
+            self.notes.append(f"line {number}: {error}")
+            self.lost["lines"] += 1
+            self.junk.append(line)
+
+    def _take(self, value: JsonObject, line: bytes) -> None:
+        id = self.conversation.id
+        match value:
+            case {"exchange": str() as exchange}:
+                known = self.exchanges.get(exchange)
+                self.events.append(frame_of(value, (known.run or None) if known is not None else None))
+            case {"exchange": dict() as facts}:
+                translated = exchange_of(facts, id)
+                self.exchanges[translated.id] = translated
+            case {"event": dict() as facts}:
+                self._event(event_of(facts), line)
+            case {"message": dict() as facts}:
+                self.messages.append(facts)
+                self.raws.setdefault(str(facts.get("id")), line)
+            case {"run": dict() as facts}:
+                self.runs.append(run_of(facts, id))
+            case {"content": dict() as facts}:
+                self._content(facts)
+            case _:
+                raise ValueError(
+                    f"expected message, run, exchange, event, content or frame, got {', '.join(list(value)[:4]) or 'an empty object'}"
+                )
+
+    def _event(self, event: Event, line: bytes) -> None:
+        self.events.append(event)
+        if event.kind == "message" and isinstance(event.body, dict):
+            self.raws[str(event.body.get("id"))] = line
+
+    def _content(self, facts: JsonObject) -> None:
+        data = raw_of(facts)
+        if data is None:
+            raise ValueError("a content needs `raw` or `raw_base64`")
+        self.contents[hashlib.sha256(data).hexdigest()] = Content(data, str(facts.get("media_type") or "application/octet-stream"))
+
+    def whole(self) -> Recording:
+        """Return the recording with valid references: parents precede children, runs have a message, events belong to existing runs."""
+        runs = {run.id: run for run in self.runs if run.id and run.message and self._is_told(run)}
+        events = [self._settled(event, runs) for event in self.events]
+        messages, deleted = self._messages(events, runs)
+        ids = {message.id for message in messages}
+        kept_runs = tuple(run for run in runs.values() if run.message in ids)
+        head = self.conversation.head if self.conversation.head in ids else (messages[-1].id if messages else None)
+        kept = Counter({"messages": len(messages), "runs": len(kept_runs), "frames": sum(event.kind == "raw" for event in events)})
+        kept.update(_counted(messages))
+        if self.contents:
+            kept["contents"] = len(self.contents)
+        return Recording(
+            self.conversation.id,
+            replace(self.conversation, head=head),
+            tuple(messages),
+            kept_runs,
+            tuple(exchange for exchange in self.exchanges.values() if not exchange.run or exchange.run in runs),
+            tuple(_placed(events)),
+            frozenset(deleted),
+            self.contents,
+            Fidelity(+kept, {}, self.lost),
+            tuple(self.notes),
+        )
+
+    def _is_told(self, run: Run) -> bool:
+        """Return whether the file contains any event of the run."""
+        exchanges = {exchange.id for exchange in self.exchanges.values() if exchange.run == run.id}
+        return any(event.run == run.id or event.exchange in exchanges for event in self.events)
+
+    def _settled(self, event: Event, runs: dict[str, Run]) -> Event:
+        """Detach an event from a run that does not exist."""
+        exchange = self.exchanges.get(event.exchange) if event.exchange is not None else None
+        run = event.run or (exchange.run if exchange is not None else None) or None
+        return event._replace(run=run if run in runs else None)
+
+    def _messages(self, events: list[Event], runs: dict[str, Run]) -> tuple[list[Message], list[str]]:
+        bodies = _bodies_of(events)
+        rows = {str(row.get("id")): row for row in self.messages if row.get("id")}
+        for id, (_, event) in bodies.items():  # a message without its own line is restored from its event
+            rows.setdefault(id, {"id": id, "seq": event.seq, "created_at": event.at // 1000})
+        for event in events:  # and so is one that a run wrote
+            if event.kind == "tree" and (operation := _body(event)).get("op") == "answer" and operation.get("run") in runs:
+                answer: JsonObject = {"id": operation.get("message"), "parent": operation.get("parent"), "created_at": event.at // 1000}
+                rows.setdefault(str(operation.get("message")), {**answer, "seq": event.seq})
+        for run in runs.values():
+            rows.setdefault(run.message, {"id": run.message, "created_at": run.created_at})
+        written = {run.message: run.id for run in runs.values()}
+        found: list[Message] = []
+        seen = set[str]()
+        for id, row in sorted(rows.items(), key=lambda item: _place(item[1])):
+            body, event = bodies.get(id) or (empty(), None)
+            facts: JsonObject = {**row, "run": written.get(id), **({"seq": event.seq} if event is not None else {})}
+            message = message_of(facts, self.conversation.id, {**body, "run": written.get(id)})
+            parent = message.parent if message.parent in seen else (found[-1].id if message.parent is not None and found else None)
+            found.append(replace(message, parent=parent))
+            seen.add(id)
+        return found, [id for id, row in rows.items() if row.get("deleted") is True]
+
+
+def _bodies_of(events: Iterable[Event]) -> dict[str, tuple[JsonObject, Event]]:
+    """Return message id → its body with all changes applied, and its first event."""
+    found: dict[str, tuple[JsonObject, Event]] = {}
+    for event in events:
+        body = _body(event)
+        if event.kind != "message" or "id" not in body:
+            continue
+        id = str(body["id"])
+        if not is_growth(body):
+            found[id] = (body, event)
+        elif id in found:
+            known_body, first = found[id]
+            before = message_of(known_body, "", known_body)
+            parts, metadata = apply_growth(before.parts, before.metadata, body)
+            found[id] = ({**known_body, "parts": list(parts), "metadata": metadata}, first)
+    return found
+
+
+def _body(event: Event) -> JsonObject:
+    return event.body if isinstance(event.body, dict) else {}
+
+
+def _place(row: JsonObject) -> int:
+    seq = row.get("seq")
+    return seq if type(seq) is int else 1 << 60
+
+
+def _placed(events: Iterable[Event]) -> list[Event]:
+    """Sort events by `seq` and remove duplicates and repeated journal keys."""
+    found: list[Event] = []
+    keys = set[tuple[str | None, str | None, str]]()
+    for event in sorted(events, key=lambda event: event.seq):
+        if found and found[-1] == event and event.seq:
+            continue
+        if event.key is not None:
+            name = (event.run, event.phase, event.key)
+            if name in keys:
+                event = event._replace(key=None, phase=None)
+            keys.add(name)
+        found.append(event)
+    return found
+
+
+def _counted(messages: Iterable[Message]) -> Counter[str]:
+    return Counter(name for message in messages for part in message.parts if (name := _NAMES.get(str(part.get("type")).partition("-")[0])))
+
+
+_NAMES: dict[str, str] = {"reasoning": "reasoning", "tool": "tool calls", "dynamic": "tool calls", "file": "files"}
+
+
+_COUNTED = {"reasoning": "reasoning", "tool": "tool calls", "dynamic": "tool calls", "file": "files"}
+
+
+class RecordingFormat:
+    """`Format` and `Recorder`: a recording reproduces the conversation with all raw bytes."""
+
+    name = "recording"
+    version = 1
+    suffix = ".jsonl"
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        first, _, rest = head.partition(b"\n")
+        if header_of(first) is not None:
+            return True
+        some = head[: head.rfind(b"\n") + 1].splitlines(keepends=True) or [head]
+        lines = [Line(raw, object_of(raw)) for raw in some[:LOOKED_AT]]
+        return (bool(rest) or path.suffix == self.suffix) and recognize(lines) is not None
+
+    def recordings(self, path: Path, agent_type: str = "") -> Iterator[Recording]:
+        """Yield each recording of the file, or the single conversation of a capture. Raise UsageError if it can't be read."""
+        try:
+            lines = path.read_bytes().splitlines(keepends=True)
+        except OSError as error:
+            raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
+        if not any(line.strip() for line in lines):
+            raise UsageError(f"{str(path)!r} is empty.")
+        first = next((at for at, line in enumerate(lines) if header_of(line) is not None), None)
+        if first is None:
+            yield _capture(path, lines, agent_type)
+            return
+        for draft in _drafts(lines, first):
+            yield complete_recording(draft.whole())
+
+    def record(self, recording: Recording) -> ExportFile:
+        return ExportFile(b"".join(lines_of(recording, moot.__version__)), recording.fidelity)
+
+    def read(self, path: Path) -> Iterator[ImportedConversation]:
+        """Yield the conversations as messages only."""
+        lines = path.read_bytes().splitlines(keepends=True)
+        first = next((at for at, line in enumerate(lines) if header_of(line) is not None), None)
+        if first is None:
+            yield _as_messages(_capture(path, lines, ""), {}, [], b"".join(lines))
+            return
+        for draft in _drafts(lines, first):
+            yield _as_messages(complete_recording(draft.whole()), draft.raws, draft.junk, b"")
+
+    def write(self, exported: ExportedConversation) -> ExportFile:
+        """Write the messages of a conversation without its runs."""
+        messages = [
+            replace(message, run=None, first_seq=seq, parent=exported.messages[seq - 2].id if seq > 1 else None)
+            for seq, message in enumerate(exported.messages, 1)
+        ]
+        events = [
+            Event(
+                "message",
+                body={"id": one.id, "role": one.role, "parent": one.parent, "parts": list(one.parts), "metadata": one.metadata},
+                at=one.created_at * 1000,
+                seq=one.first_seq,
+            )
+            for one in messages
+        ]
+        draft = Draft(exported.conversation, [], events=events)
+        whole = draft.whole()
+        return self.record(replace(whole, messages=tuple(messages)))
+
+
+def _drafts(lines: list[bytes], first: int) -> Iterator[Draft]:
+    draft: Draft | None = None
+    for number, line in enumerate(lines[first:], first + 1):
+        header = header_of(line)
+        if header is not None:
+            if draft is not None:
+                yield draft
+            draft = Draft.begin(header)
+            continue
+        assert draft is not None
+        draft.take(number, line)
+    if draft is not None:
+        yield draft
+
+
+def _capture(path: Path, lines: list[bytes], agent_type: str) -> Recording:
+    read = [Line(line, object_of(line)) for line in lines if line.strip()]
+    capture = recognize(read, agent_type)
+    if capture is None:
+        raise UsageError(
+            f"{str(path)!r} is neither a recording nor a known agent's output stream.",
+            fix="Specify the agent with --agent-type or the format with -f.",
+        )
+    digest = hashlib.sha256(b"".join(lines)).hexdigest()
+    return complete_recording(
+        convert_capture(capture, read, source_id=f"sha256:{digest}", at=path.stat().st_mtime_ns // 1000, name=path.stem)
+    )
+
+
+def _as_messages(recording: Recording, raws: dict[str, bytes], junk: list[bytes], whole: bytes) -> ImportedConversation:
+    """Return a recording as messages. A message's raw is its most complete line."""
+    entries: list[Entry] = [
+        ImportedMessage(
+            message.role, message.parts, message.id, raws.get(message.id, whole), message.parent, message.created_at, message.metadata
+        )
+        for message in recording.messages
+    ]
+    entries += [ImportedRecord(line) for line in junk]
+    conversation = recording.conversation
+    facts = ImportedFacts(recording.fidelity, title=conversation.title, head=conversation.head)
+    return ImportedConversation(recording.source_id, (*entries, facts))

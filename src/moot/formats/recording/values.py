@@ -1,0 +1,250 @@
+"""JSON values of a recording. Fields of the wrong type are read as missing."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, cast, get_args
+
+from moot.convert.serialization import direction, raw_json
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk
+from moot.types.conversation import Conversation
+from moot.types.event import SENT, Event, as_tombstone, from_tombstone
+from moot.types.exchange import Exchange, ExchangeOptions, Failure, Purpose
+from moot.types.message import Message, MessageStatus, Part
+from moot.types.run import Run, RunStatus
+from moot.types.usage import Usage
+
+_CONVERSATION = (
+    "id",
+    "title",
+    "title_source",
+    "agent",
+    "agent_type",
+    "model",
+    "directory",
+    "head",
+    "forked_from",
+    "created_at",
+    "updated_at",
+)
+_RUN = (
+    "id",
+    "message",
+    "agent",
+    "agent_type",
+    "agent_session_id",
+    "model",
+    "trigger",
+    "status",
+    "cost",
+    "created_at",
+    "started_at",
+    "ended_at",
+)
+_EXCHANGE = ("id", "run", "purpose", "dialect", "converter", "provider", "model", "request", "chunk_format", "ended")
+_MESSAGE = ("id", "role", "parent", "run", "status", "client_id", "created_at")
+
+
+def conversation_facts(value: Conversation) -> JsonObject:
+    return _facts(value, _CONVERSATION)
+
+
+def conversation_of(value: JsonObject) -> Conversation:
+    read = _Reading(value)
+    source = read.text("title_source")
+    return Conversation(
+        read.text("id"),
+        title=read.text("title"),
+        title_source=cast("Any", source) if source in ("first-line", "model", "user") else "none",
+        agent=read.text("agent") or "default",
+        agent_type=read.text("agent_type") or "moot",
+        model=read.text("model"),
+        directory=read.text("directory"),
+        head=read.text("head") or None,
+        created_at=read.number("created_at"),
+        updated_at=read.number("updated_at"),
+    )
+
+
+def run_facts(value: Run) -> JsonObject:
+    error = value.error.to_json() if value.error is not None else None
+    return {**_facts(value, _RUN), "settings": value.settings, "error": error, "usage": value.usage.to_json()}
+
+
+def run_of(value: JsonObject, conversation: str) -> Run:
+    read = _Reading(value)
+    error, usage, cost = value.get("error"), value.get("usage"), value.get("cost")
+    status = read.text("status")
+    return Run(
+        read.text("id"),
+        conversation,
+        read.text("message"),
+        agent=read.text("agent") or "default",
+        agent_type=read.text("agent_type") or "moot",
+        agent_session_id=read.text("agent_session_id") or None,
+        model=read.text("model"),
+        trigger=cast("Any", read.text("trigger") or "import"),
+        status=cast("RunStatus", status) if status in ("finished", "failed", "cancelled") else "cancelled",
+        settings=read.object("settings"),
+        error=Failure.from_json(error) if isinstance(error, dict) else None,
+        usage=Usage.from_json(usage) if isinstance(usage, dict) else Usage(),
+        cost=cost if type(cost) is int else None,
+        created_at=read.number("created_at"),
+        started_at=read.number("started_at") or None,
+        ended_at=read.number("ended_at") or None,
+    )
+
+
+def exchange_facts(value: Exchange) -> JsonObject:
+    options = value.options
+    options_json: JsonObject = {
+        "prefix": options.prefix,
+        "step": options.step,
+        "tool_call_ids": list[Json](options.tool_call_ids),
+        "extra": options.extra,
+    }
+    return {**_facts(value, _EXCHANGE), "options": options_json}
+
+
+def exchange_of(value: JsonObject, conversation: str) -> Exchange:
+    read = _Reading(value)
+    options = _Reading(read.object("options"))
+    ids, ended, purpose = options.value.get("tool_call_ids"), read.text("ended"), read.text("purpose")
+    return Exchange(
+        read.text("id"),
+        read.text("run"),
+        conversation,
+        cast("Purpose", purpose) if purpose in get_args(Purpose) else "answer",
+        read.text("dialect"),
+        read.text("converter"),
+        read.text("provider"),
+        read.text("model"),
+        ExchangeOptions(
+            options.text("prefix") or "0",
+            options.number("step"),
+            tuple(str(id) for id in ids) if isinstance(ids, list) else (),
+            options.object("extra"),
+        ),
+        read.object("request"),
+        read.text("chunk_format") or "ui-message-chunk/7",
+        ended if ended in ("eof", "cut", "cancelled") else "cut",
+    )
+
+
+def message_facts(value: Message, *, deleted: bool) -> JsonObject:
+    facts = {name: fact for name, fact in _facts(value, _MESSAGE).items() if fact is not None}
+    return {**facts, "seq": value.first_seq, **({"deleted": True} if deleted else {})}
+
+
+def message_of(value: JsonObject, conversation: str, body: JsonObject) -> Message:
+    """Return the message. Fields of its own `message` event (`body`) take precedence over those of its line."""
+    read = _Reading({**value, **{name: fact for name, fact in body.items() if fact is not None}})
+    role, status, parts = read.text("role"), read.text("status"), read.value.get("parts")
+    kept = tuple(cast("Part", part) for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
+    return Message(
+        read.text("id"),
+        role if role in ("system", "user", "assistant") else "assistant",
+        kept,
+        read.object("metadata"),
+        conversation,
+        read.text("parent") or None,
+        read.text("run") or None,
+        cast("MessageStatus", status) if status in ("failed", "cancelled") else "finished",
+        read.text("client_id") or None,
+        first_seq=read.number("seq"),
+        created_at=read.number("created_at"),
+    )
+
+
+def frame_facts(event: Event, *, chunks: bool) -> JsonObject:
+    """Return the JSON of a `raw` event. Its chunks are included only if they can't be derived from the raw bytes."""
+    assert event.raw is not None
+    value: JsonObject = {"exchange": event.exchange, "seq": event.seq, "at": event.at, "dir": direction(event), **raw_json(event.raw)}
+    if event.body is not None and event.body != SENT:
+        value["body"] = event.body
+    if chunks:
+        value["chunks"] = list[Json](event.chunks)
+    return value
+
+
+def event_facts(event: Event) -> JsonObject:
+    """Return the JSON of any other event."""
+    event = as_tombstone(event)
+    value: JsonObject = {"seq": event.seq, "kind": event.kind, "at": event.at}
+    more: JsonObject = {"run": event.run, "exchange": event.exchange, "phase": event.phase, "key": event.key, "body": event.body}
+    value |= {name: fact for name, fact in more.items() if fact is not None}
+    if event.chunks:
+        value["chunks"] = list[Json](event.chunks)
+    return value | (raw_json(event.raw) if event.raw is not None else {})
+
+
+def frame_of(value: JsonObject, run: str | None) -> Event:
+    """Return the event. Raise ValueError if it has no readable raw bytes."""
+    read = _Reading(value)
+    raw = raw_of(value)
+    if raw is None:
+        raise ValueError("a frame needs `raw` or `raw_base64`")
+    body = SENT if value.get("dir") == "out" else value.get("body")
+    return Event("raw", _chunks(value), raw, run, read.text("exchange") or None, None, None, body, read.number("at"), read.number("seq"))
+
+
+def event_of(value: JsonObject) -> Event:
+    """Return the event. Raise ValueError if its raw bytes can't be read."""
+    read = _Reading(value)
+    phase = read.text("phase")
+    event = Event(
+        read.text("kind") or "meta",
+        _chunks(value),
+        raw_of(value),
+        read.text("run") or None,
+        read.text("exchange") or None,
+        cast("Any", phase) if phase in ("start", "end") else None,
+        read.text("key") or None,
+        value.get("body"),
+        read.number("at"),
+        read.number("seq"),
+    )
+    return from_tombstone(event)
+
+
+def raw_of(value: JsonObject) -> bytes | None:
+    """Return the bytes of `raw` or `raw_base64`, or None. Raise ValueError if the base64 is invalid."""
+    text, encoded = value.get("raw"), value.get("raw_base64")
+    if isinstance(text, str):
+        return text.encode()
+    try:
+        return base64.b64decode(encoded, validate=True) if isinstance(encoded, str) else None
+    except binascii.Error as error:
+        raise ValueError(f"raw_base64: {error}") from error
+
+
+def _chunks(value: JsonObject) -> tuple[Chunk, ...]:
+    chunks = value.get("chunks")
+    return (
+        tuple(cast("Chunk", piece) for piece in chunks if isinstance(piece, dict) and "type" in piece) if isinstance(chunks, list) else ()
+    )
+
+
+def _facts(value: object, names: tuple[str, ...]) -> JsonObject:
+    return {name: getattr(value, name) for name in names}
+
+
+class _Reading:
+    """An object whose fields may have any type."""
+
+    def __init__(self, value: JsonObject) -> None:
+        self.value = value
+
+    def text(self, name: str) -> str:
+        found = self.value.get(name)
+        return found if isinstance(found, str) else ""
+
+    def number(self, name: str) -> int:
+        found = self.value.get(name)
+        return found if type(found) is int and 0 <= found < 1 << 62 else 0
+
+    def object(self, name: str) -> JsonObject:
+        found = self.value.get(name)
+        return found if isinstance(found, dict) else {}

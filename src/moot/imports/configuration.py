@@ -1,0 +1,117 @@
+"""Configuration of other programs as one file for the user to review and copy from."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from ruamel.yaml import YAML
+
+from moot.errors import MootError, UsageError
+from moot.guard.secrets import redact
+from moot.guard.terminal import visible
+from moot.imports.sources import Source
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import ForeignConfiguration, HasConfiguration
+
+__all__ = ["configuration_of", "count_items", "refuse_live", "to_yaml"]
+
+_HEAD = """\
+Settings of other programs, converted to moot's configuration. moot does not read this file: review it and copy what you want
+into config.yaml. MCP servers are disabled, permissions grant access, and secrets were left out."""
+
+
+def configuration_of(sources: Iterable[Source]) -> ForeignConfiguration:
+    """Return the combined configuration of the sources' programs. Reads files; call it in a worker thread."""
+    pieces: dict[str, Json] = {}
+    unsupported: JsonObject = {}
+    notes: dict[str, None] = {}
+    for one in _each(sources):
+        for note in [*one.notes, *_merge(pieces, one.pieces)]:
+            notes.setdefault(note)
+        for program, kept in one.unsupported.items():
+            before = unsupported.get(program)
+            both: JsonObject = {**before, **kept} if isinstance(before, dict) and isinstance(kept, dict) else {}
+            unsupported[program] = both or kept
+    return ForeignConfiguration(pieces, unsupported, tuple(notes))
+
+
+def count_items(found: ForeignConfiguration) -> dict[str, int]:
+    """Return the number of items of each section: `agents`, `mcp`, `permissions` …"""
+    rules = found.pieces.get("permissions")
+    counts = {name: len(value) for name, value in found.pieces.items() if isinstance(value, dict) and name != "permissions"}
+    if isinstance(rules, dict):
+        listed = rules.get("rules")
+        counts["permissions"] = len(listed) if isinstance(listed, list) else 1
+    return counts
+
+
+def to_yaml(found: ForeignConfiguration) -> str:
+    """Return the file: sections as YAML, and notes and unsupported settings as comments."""
+    notes = _comment("\n".join(f"* {note}" for note in found.notes))
+    text = _comment(_HEAD) + ("#\n" + notes if notes else "") + "\n" + (_yaml(found.pieces) if found.pieces else "{}\n")
+    if not found.unsupported:
+        return text
+    kept = _comment(redact(_yaml(found.unsupported)))
+    return f"{text}\n# unsupported: moot has no equivalent settings; kept unchanged, without secrets\n#\n{kept}"
+
+
+def _each(sources: Iterable[Source]) -> Iterator[ForeignConfiguration]:
+    seen: set[tuple[str, Path]] = set()
+    for source in sources:
+        key = (source.format.name, source.path.parent)
+        if not isinstance(source.format, HasConfiguration) or key in seen:
+            continue
+        seen.add(key)
+        try:
+            yield source.format.configuration(source.path)
+        except (MootError, OSError) as error:
+            yield ForeignConfiguration(notes=(f"{source.format.name}: can't read the configuration at {str(source.path)!r}: {error}",))
+
+
+def _merge(pieces: dict[str, Json], more: JsonObject) -> Iterator[str]:
+    """Merge sections into `pieces` and yield notes. Duplicate names get a number, and existing settings are kept."""
+    for section, settings in more.items():
+        there = pieces.setdefault(section, {})
+        if not isinstance(there, dict) or not isinstance(settings, dict):
+            continue
+        for name, value in settings.items():
+            before = there.get(name)
+            if isinstance(before, list) and isinstance(value, list):
+                there[name] = [*before, *value]
+            elif section in ("agents", "mcp") and before is not None and before != value:
+                number = next(number for number in range(2, len(there) + 3) if f"{name}-{number}" not in there)
+                there[f"{name}-{number}"] = value
+                yield f"{section}: {name!r} exists twice; the second is now {name}-{number}"
+            elif before is not None and before != value:
+                yield f"{section}.{name}: {value!r} was left out because another program sets {before!r}"
+            else:
+                there[name] = value
+
+
+def _yaml(value: JsonObject) -> str:
+    writer = cast("Any", YAML(typ="safe", pure=True))
+    writer.default_flow_style = False
+    writer.allow_unicode = True
+    writer.width = 1_000_000
+    writer.sort_base_mapping_type_on_output = False
+    buffer = io.StringIO()
+    writer.dump(value, buffer)
+    return buffer.getvalue()
+
+
+def _comment(text: str) -> str:
+    """Return the text with each YAML line as a comment."""
+    return "".join(f"# {visible(line)}".rstrip() + "\n" for line in text.splitlines())
+
+
+def refuse_live(path: Path, live: Path) -> None:
+    """Raise UsageError if the path is moot's active configuration or already exists."""
+    if path.resolve() == live.resolve():
+        raise UsageError(
+            f"{str(path)!r} is moot's active configuration. Imported settings must be reviewed first.", fix="Choose another file."
+        )
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{str(path)!r} already exists.", fix="Choose a new file.")

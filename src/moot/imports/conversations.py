@@ -1,0 +1,398 @@
+"""Storage of conversations: one message at a time from the pieces of a source, or whole recordings.
+
+A recording is imported only once, under new ids, and without permissions from the file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+import anyio.to_thread
+
+from moot.convert.imports import key_of
+from moot.errors import NotFound
+from moot.imports.reader import Piece
+from moot.imports.report import NOTES, ImportResult, Outcome, fidelity_json
+from moot.imports.sources import Source
+from moot.runtime.titles import first_line
+from moot.types.canonical import Json, JsonObject, loads
+from moot.types.chunk import Chunk
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.exchange import Exchange
+from moot.types.format import AgentSessions, Fidelity, Format, ImportedFacts, Resumable
+from moot.types.ids import new_id
+from moot.types.imports import FinalFacts, ImportCounts, ImportTarget, IncomingConversation, IncomingEntry, Recorder, Recording
+from moot.types.message import Message, Part
+from moot.types.run import Run
+from moot.types.store import OwnerStore
+
+__all__ = ["ConversationImport", "ImportOptions", "import_recordings"]
+
+
+_HELD = 8 << 20
+"""Bytes of raw buffered until it is known whether the conversation is wanted."""
+_METADATA = 16 << 10
+"""Maximum size of source metadata stored in `origin`."""
+YOUNG = 60
+"""Seconds during which a truncated record at the end of a source is assumed to be still being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """Options of an import."""
+
+    directory: str = ""
+    """Directory of imported conversations whose source is not in its program's own location."""
+    home: Path = field(default_factory=Path.home)
+    since: int = 0
+    """ms; conversations whose newest message is older are skipped. 0 means all."""
+    dry_run: bool = False
+    agent_type: str = ""
+    """Agent type of captures; empty to detect it."""
+
+
+@dataclass(slots=True)
+class ConversationImport:
+    """The state of one conversation while its pieces are stored."""
+
+    holdings: OwnerStore
+    source: Source
+    wanted: ImportOptions
+    source_id: str
+    parent: str | None
+    parent_call: str | None
+    received: ImportTarget | None = None
+    buffered: list[Piece] = field(default_factory=list[Piece])
+    buffered_size: int = 0
+    facts: ImportedFacts = field(default_factory=ImportedFacts)
+    title: str = ""
+    """First line of the first prompt."""
+    messages: int = 0
+    started: bool = False
+    """True once there is content other than what a program writes into a new session."""
+    unpriced: int = 0
+    first_at: int = 0
+    last_at: int = 0
+    last: bytes | None = None
+    """Key of the last message."""
+    problems: int = 0
+    notes: list[str] = field(default_factory=list[str])
+    taken: ImportCounts = field(default_factory=ImportCounts)
+    unfinished: bool = False
+    """True if the last record seems to be incomplete. It is left for the next import."""
+
+    async def take(self, piece: Piece) -> None:
+        """Store a piece, or buffer it until it is known whether the conversation is wanted."""
+        self.facts = piece.facts
+        arrivals = tuple([arrival for arrival in piece.arrivals if self._accept(arrival)])
+        piece = replace(piece, arrivals=arrivals)
+        if self.received is None and not self._is_wanted():
+            self.buffered.append(piece)
+            self.buffered_size += piece.size
+            return
+        if self.received is None:
+            self.received = await self.holdings.imports.receive(self._arriving(), dry_run=self.wanted.dry_run)
+        for one in (*self.buffered, piece):
+            await self._store(self.received, one.arrivals)
+        self.buffered = []
+
+    async def finish(self) -> ImportResult | None:
+        """Return the outcome after the last piece, or None if the conversation is older than `since`."""
+        if self.received is None:
+            return self._result("empty", None) if not self.started else None
+        if self.received.closed:
+            return self._result("known", await self.holdings.conversations.get(self.received.id))
+        if self.wanted.dry_run:
+            outcome: Outcome = "would be added" if self.received.is_new else "would grow" if self.taken.changed else "known"
+            return self._result(outcome, None if not self.received.is_new else self._as_new())
+        if not self.received.is_new and not self.taken.changed and self.received.version == self.source.format.version:
+            return self._result("known", await self.holdings.conversations.get(self.received.id))
+        conversation = await self.holdings.imports.settle(self.received, self._settled())
+        return self._result("added" if self.received.is_new else "grown" if self.taken.changed else "known", conversation)
+
+    # ── entries ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _accept(self, arrival: IncomingEntry) -> bool:
+        """Update the state from an entry. Return False if it is left for the next import."""
+        if arrival.role is None:
+            return self._accept_record(arrival)
+        self.messages += 1
+        self.started = self.started or arrival.role != "system" or not self.source.placed
+        self.unpriced += arrival.unpriced
+        self.last = arrival.key
+        if arrival.created_at:
+            self.first_at = min(self.first_at or arrival.created_at, arrival.created_at)
+            self.last_at = max(self.last_at, arrival.created_at)
+        if not self.title and arrival.role == "user":
+            self.title = first_line(cast("list[Part]", loads(arrival.parts)))
+        return True
+
+    def _accept_record(self, record: IncomingEntry) -> bool:
+        if not record.problem:
+            return True
+        if record.raw and not record.raw.endswith(b"\n") and time.time() - self.source.mark.modified_at / 1e9 < YOUNG:
+            self.unfinished = True
+            return False
+        self.problems += 1
+        if len(self.notes) < NOTES:
+            self.notes.append(self.source.said(record.problem))
+        return True
+
+    def _is_wanted(self) -> bool:
+        if not self.started:
+            return self.buffered_size > _HELD
+        newest = max(self.last_at, self.facts.updated_at)
+        return not newest or newest >= self.wanted.since or self.buffered_size > _HELD
+
+    async def _store(self, received: ImportTarget, arrivals: tuple[IncomingEntry, ...]) -> None:
+        if received.closed or not arrivals:
+            self.taken += ImportCounts(known=len(arrivals))
+            return
+        anew = not received.is_new and 0 < received.version < self.source.format.version
+        self.taken += await self.holdings.imports.take(received, arrivals, compare=anew, dry_run=self.wanted.dry_run)
+
+    # ── the conversation ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _arriving(self) -> IncomingConversation:
+        format = self.source.format
+        resumable = self.source.placed and isinstance(format, Resumable)
+        return IncomingConversation(format.name, format.version, self.source_id, self._as_new(), self.parent, self.parent_call, resumable)
+
+    def _as_new(self) -> Conversation:
+        at = self.first_at or self.facts.created_at or self.source.mark.modified_at // 1_000_000
+        return Conversation(
+            new_id(),
+            project="",
+            title=self.facts.title or self.title,
+            title_source="model" if self.facts.title else "first-line" if self.title else "none",
+            model=self.facts.model,
+            directory=self._directory(),
+            origin=self._origin(),
+            created_at=at,
+            updated_at=at,
+        )
+
+    def _directory(self) -> str:
+        """Return the directory. A source's own directory is trusted only in its program's location, because tools may access it."""
+        path_text = self.facts.directory
+        if not self.source.placed or not path_text:
+            return self.wanted.directory
+        path, home = Path(path_text), self.wanted.home
+        return path_text if path.is_absolute() and path.is_dir() and path not in (home, *home.parents) else self.wanted.directory
+
+    def _origin(self) -> JsonObject:
+        format, facts = self.source.format, self.facts
+        origin: JsonObject = {
+            "format": format.name,
+            "version": format.version,
+            "source_id": self.source_id,
+            "path": self.source.name,
+            "directory": facts.directory,
+            "placed": self.source.placed,
+        }
+        named = {"agent": facts.agent, "key": facts.key, "agent_type": format.agent_type if isinstance(format, AgentSessions) else ""}
+        origin |= {name: value for name, value in named.items() if value}
+        if facts.metadata and len(str(facts.metadata)) <= _METADATA:
+            origin["metadata"] = facts.metadata
+        return origin
+
+    def _settled(self) -> FinalFacts:
+        facts = self.facts
+        fidelity: JsonObject = {"fidelity": fidelity_json(facts.fidelity), "problems": self.problems}
+        return FinalFacts(
+            self.source.format.version,
+            key_of(facts.head) if facts.head is not None else self.last,
+            facts.title or self.title,
+            "model" if facts.title else "first-line",
+            facts.model,
+            facts.created_at,
+            max(facts.updated_at, self.last_at),
+            facts.archived,
+            {**self._origin(), **fidelity},
+        )
+
+    def _result(self, outcome: Outcome, conversation: Conversation | None) -> ImportResult:
+        format = self.source.format
+        return ImportResult(
+            outcome,
+            format.name,
+            self.source.name,
+            self.source_id,
+            conversation,
+            format.agent_type if isinstance(format, AgentSessions) else "",
+            conversation.title if conversation is not None else self.facts.title or self.title,
+            self.taken,
+            self.messages,
+            self.facts.fidelity if outcome != "empty" else Fidelity(),
+            self.problems,
+            tuple(self.notes),
+            unpriced=self.unpriced,
+        )
+
+
+async def import_recordings(
+    holdings: OwnerStore, source: Source, format: Recorder, wanted: ImportOptions
+) -> AsyncGenerator[ImportResult, None]:
+    """Yield each conversation of the file after it is stored or found. Raise UsageError or StoreError."""
+    recordings = format.recordings(source.path, wanted.agent_type)
+    while (recording := await anyio.to_thread.run_sync(lambda: next(recordings, None))) is not None:
+        yield await _import_one(holdings, source, recording, wanted)
+
+
+async def _import_one(holdings: OwnerStore, source: Source, recording: Recording, wanted: ImportOptions) -> ImportResult:
+    format = source.format
+    known = await _known(holdings, format, recording)
+    if known is not None:
+        stored_events = known.origin.get("events") if known.origin is not None else None
+        grown = len(recording.events) - stored_events if isinstance(stored_events, int) else 0
+        return _result("known", source, recording, known, max(grown, 0))
+    renamed = _renamed(recording, wanted.directory)
+    origin: JsonObject = {"format": format.name, "version": format.version, "source_id": recording.source_id, "path": source.name}
+    origin |= {
+        "directory": recording.conversation.directory,
+        "events": len(recording.events),
+        "fidelity": fidelity_json(recording.fidelity),
+    }
+    renamed = replace(renamed, conversation=replace(renamed.conversation, origin=origin))
+    if wanted.dry_run:
+        return _result("would be added", source, recording, renamed.conversation)
+    for media_type in dict.fromkeys(content.media_type for content in renamed.contents.values()):
+        some = [content.data for content in renamed.contents.values() if content.media_type == media_type]
+        await holdings.blobs.put_all(some, media_type)
+    return _result("added", source, recording, await holdings.imports.add(renamed))
+
+
+def _result(outcome: Outcome, source: Source, recording: Recording, conversation: Conversation, grown: int = 0) -> ImportResult:
+    messages = len(recording.messages)
+    return ImportResult(
+        outcome,
+        source.format.name,
+        source.name,
+        recording.source_id,
+        conversation,
+        recording.conversation.agent_type,
+        recording.conversation.title or conversation.title,
+        ImportCounts(added=messages) if outcome != "known" else ImportCounts(known=messages),
+        messages,
+        recording.fidelity,
+        sum(recording.fidelity.lost.values()),
+        recording.notes,
+        grown,
+    )
+
+
+async def _known(holdings: OwnerStore, format: Format, recording: Recording) -> Conversation | None:
+    """Return the result of an earlier import, or the original conversation of the recording."""
+    if (found := await holdings.imports.find(format.name, recording.source_id)) is not None:
+        return found
+    try:
+        own = await holdings.conversations.get(recording.source_id)
+    except NotFound:
+        return None
+    return own if own.id == recording.source_id and own.id else None
+
+
+# ── new ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _renamed(recording: Recording, directory: str) -> Recording:
+    """Return the recording under new ids, because the file's ids may already be used, even by another user."""
+    old = recording.conversation
+    ids = {old.id: new_id(), **{message.id: new_id() for message in recording.messages}, **{run.id: new_id() for run in recording.runs}}
+    ids |= {exchange.id: _exchange_id(exchange, ids, old.id) for exchange in recording.exchanges}
+    conversation = Conversation(
+        ids[old.id],
+        title=old.title,
+        title_source=old.title_source if old.title_source != "user" else "model",
+        agent=old.agent,
+        agent_type=old.agent_type,
+        model=old.model,
+        directory=directory,  # not the file's: imported data must not decide what tools may access
+        head=ids.get(old.head or ""),
+        created_at=old.created_at,
+        updated_at=old.updated_at,
+    )
+    return replace(
+        recording,
+        conversation=conversation,
+        messages=tuple(_message(message, ids, conversation.id) for message in recording.messages),
+        runs=tuple(_run(run, ids, conversation.id) for run in recording.runs),
+        exchanges=tuple(
+            replace(exchange, id=ids[exchange.id], run=ids.get(exchange.run, ""), conversation=conversation.id)
+            for exchange in recording.exchanges
+        ),
+        events=tuple(_event(event, ids) for event in recording.events),
+        deleted=frozenset(ids[id] for id in recording.deleted if id in ids),
+    )
+
+
+def _exchange_id(exchange: Exchange, ids: dict[str, str], conversation: str) -> str:
+    """Return an id derived from the run, as for original exchanges."""
+    base = exchange.run or conversation
+    rest = exchange.id[len(base) :] if exchange.id.startswith(base) else f":{exchange.id}"
+    return ids[base] + rest
+
+
+def _message(message: Message, ids: dict[str, str], conversation: str) -> Message:
+    return replace(
+        message,
+        id=ids[message.id],
+        conversation=conversation,
+        parent=ids.get(message.parent or ""),
+        run=ids.get(message.run or ""),
+        client_id=None,
+        metadata=_without_source(message.metadata),
+    )
+
+
+def _run(run: Run, ids: dict[str, str], conversation: str) -> Run:
+    recorded: JsonObject = {"run": run.id, "trigger": run.trigger, "session": run.agent_session_id}
+    return replace(
+        run,
+        id=ids[run.id],
+        conversation=conversation,
+        message=ids[run.message],
+        trigger="import",
+        agent_session_id=None,  # a file must not make anyone resume a session that it names
+        parent_run=None,
+        settings={**run.settings, "recorded": recorded},
+    )
+
+
+def _event(event: Event, ids: dict[str, str]) -> Event:
+    body = event.body if event.kind == "raw" else _with_new_ids(event.body, ids)
+    if event.kind == "message" and isinstance(body, dict) and isinstance(facts := body.get("metadata"), dict):
+        body = {**body, "metadata": _without_source(facts)}
+    chunks = event.chunks
+    if any("messageMetadata" in piece or piece["type"] == "start" for piece in chunks):
+        chunks = tuple(_with_ids(piece, ids) for piece in chunks)
+    return event._replace(
+        run=ids.get(event.run) if event.run is not None else None,
+        exchange=ids.get(event.exchange, event.exchange) if event.exchange is not None else None,
+        body=body,
+        chunks=chunks,
+    )
+
+
+def _with_ids(chunk: Chunk, ids: dict[str, str]) -> Chunk:
+    renamed_chunk = {**chunk, "messageId": ids.get(str(chunk.get("messageId")), "")} if chunk["type"] == "start" else chunk
+    facts = renamed_chunk.get("messageMetadata")
+    return {**renamed_chunk, "messageMetadata": _without_source(facts)} if isinstance(facts, dict) and "source" in facts else renamed_chunk
+
+
+def _without_source(metadata: JsonObject) -> JsonObject:
+    """Return the metadata without `source`, which would refer to a message of this installation."""
+    return {name: value for name, value in metadata.items() if name != "source"}
+
+
+def _with_new_ids(value: Json, ids: dict[str, str]) -> Json:
+    if isinstance(value, str):
+        return ids.get(value, value)
+    if isinstance(value, list):
+        return [_with_new_ids(item, ids) for item in value]
+    return {name: _with_new_ids(item, ids) for name, item in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,144 @@
+"""Import of sources, one after the other. A problem with one source affects no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import aclosing
+from dataclasses import replace
+
+import anyio.to_thread
+
+from moot.errors import UsageError
+from moot.imports.conversations import ConversationImport, ImportOptions, import_recordings
+from moot.imports.process import MIN_SIZE, reader_for
+from moot.imports.reader import SourceReader, pieces_of
+from moot.imports.report import Report
+from moot.imports.sources import Source, mark_of
+from moot.types.imports import Recorder, SourceMark
+from moot.types.store import OwnerStore
+
+__all__ = ["ImportOptions", "import_source", "import_sources", "list_sources"]
+
+
+async def list_sources(sources: Iterable[Source]) -> list[Source]:
+    """List the sources in a worker thread, because finding them reads folders and files."""
+    return await anyio.to_thread.run_sync(lambda: list(sources))
+
+
+async def import_sources(
+    holdings: OwnerStore, sources: Iterable[Source], wanted: ImportOptions, report: Report, *, worth: int = MIN_SIZE
+) -> None:
+    """Import what is new in the sources and update `report`. Raise StoreError; problems of a source are reported instead.
+
+    What was stored remains if the import is cancelled or killed, and the next import adds the rest. `worth` is the minimum total size in
+    bytes for reading in a separate process.
+    """
+    found = await list_sources(sources)
+    report.sources += len(found)
+    report.bytes += sum(source.mark.size for source in found)
+    left = [source for source in found if not await _is_done(holdings, source, wanted, report)]
+    async with reader_for(left, worth=worth) as reading:
+        for source in left:
+            await _import(holdings, source, wanted, reading, report)
+
+
+async def import_source(holdings: OwnerStore, source: Source, wanted: ImportOptions, reading: SourceReader, report: Report) -> None:
+    """Import one source, which `report` already counts."""
+    if not await _is_done(holdings, source, wanted, report):
+        await _import(holdings, source, wanted, reading, report)
+
+
+async def _import(holdings: OwnerStore, source: Source, wanted: ImportOptions, reading: SourceReader, report: Report) -> None:
+    report.current = source.name
+    before = report.bytes_done
+    await _read(holdings, source, wanted, reading, report)
+    report.done += 1
+    report.bytes_done = before + source.mark.size
+    report.current = ""
+    report.heard()
+
+
+async def _is_done(holdings: OwnerStore, source: Source, wanted: ImportOptions, report: Report) -> bool:
+    """Return whether the source needs no reading, and report the reason."""
+    if source.problem:
+        report.fail(source.name, source.format.name, source.problem)
+    elif not await _is_skipped(holdings, source, wanted, report):
+        return False
+    report.done += 1
+    report.bytes_done += source.mark.size
+    report.heard()
+    return True
+
+
+async def _is_skipped(holdings: OwnerStore, source: Source, wanted: ImportOptions, report: Report) -> bool:
+    if wanted.since and source.mark.modified_at // 1_000_000 < wanted.since:
+        report.older += 1
+        return True
+    if isinstance(source.format, Recorder):
+        return False  # its conversations are reported one by one, known or not
+    if await _is_unchanged(holdings, source):
+        report.unchanged += 1
+        return True
+    return False
+
+
+async def _is_unchanged(holdings: OwnerStore, source: Source) -> bool:
+    """Return whether the source is unchanged since it was last read, or since moot exported it there."""
+    mark = await holdings.imports.mark(source.format.name, str(source.path))
+    if mark is not None:
+        return mark.same(source.mark)
+    return source.placed and await holdings.imports.exported(str(source.path)) == source.mark.size
+
+
+async def _read(holdings: OwnerStore, source: Source, wanted: ImportOptions, reading: SourceReader, report: Report) -> None:
+    if isinstance(source.format, Recorder):
+        async with aclosing(import_recordings(holdings, source, source.format, wanted)) as recordings:
+            try:
+                async for one in recordings:
+                    report.add(one)
+            except UsageError as error:
+                report.fail(source.name, source.format.name, source.said(error.advice()))
+        return
+    if wanted.agent_type:
+        words = f"The format {source.format.name!r} identifies the agent itself. --agent-type is only for captures."
+        raise UsageError(words, fix="Remove --agent-type.")
+    before, problems = sum(report.conversations.values()), report.problems
+    unfinished, problem = await _pieces(holdings, source, wanted, reading, report)
+    if problem:
+        report.fail(source.name, source.format.name, source.said(problem))
+    elif not unfinished and not wanted.dry_run and not wanted.since and not source.called:
+        count = sum(report.conversations.values()) - before
+        await _remember(holdings, source, replace(source.mark, conversations=count, problems=report.problems - problems))
+
+
+async def _pieces(holdings: OwnerStore, source: Source, wanted: ImportOptions, reading: SourceReader, report: Report) -> tuple[bool, str]:
+    """Return whether the source is still being written, and why it could not be read completely."""
+    intake: ConversationImport | None = None
+    unfinished = False
+    async with pieces_of(source, reading) as pieces:
+        async for piece in pieces:
+            if piece.is_first or intake is None:
+                conversation = piece.conversation
+                intake = ConversationImport(holdings, source, wanted, conversation.source_id, conversation.parent, conversation.parent_call)
+            await intake.take(piece)
+            report.bytes_done += piece.size
+            report.messages += len(piece.arrivals)
+            report.heard()
+            if piece.is_last:
+                result = await intake.finish()
+                unfinished = unfinished or intake.unfinished
+                if result is None:
+                    report.older += 1
+                else:
+                    report.add(result)
+    return unfinished, pieces.problem
+
+
+async def _remember(holdings: OwnerStore, source: Source, mark: SourceMark) -> None:
+    """Mark the source as read if it has not changed in the meantime."""
+    try:
+        now = await anyio.to_thread.run_sync(mark_of, source.format, source.path)
+    except OSError:
+        return  # deleted or replaced: nothing to remember
+    if now.same(source.mark):
+        await holdings.imports.remember(mark)

@@ -1,0 +1,226 @@
+"""Reading of a source in a thread or process, in pieces through a bounded queue.
+
+A piece has at most 256 entries or 512 KiB, or one larger entry. At most two pieces are queued; then the reader waits. So memory use does
+not depend on the size of a conversation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from moot.convert.imports import digest_of_record, encode_arrival
+from moot.errors import MootError
+from moot.imports.sources import Source
+from moot.providers.catalogue import cost_at, listed_price
+from moot.types.canonical import Json, JsonObject
+from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedMessage, merge_facts
+from moot.types.imports import IncomingEntry
+from moot.types.model import Price
+from moot.types.usage import Usage
+
+__all__ = ["ESTIMATED", "Piece", "Pieces", "Prices", "Send", "SourceReader", "ThreadReader", "pieces_of", "read"]
+
+
+ESTIMATED = "cost_estimated"
+"""Field of a step whose cost is the current list price of its tokens rather than a known charge."""
+
+
+class Prices:
+    """The price list, with each model looked up once. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Price | None] = {}
+
+    def estimated(self, metadata: JsonObject) -> JsonObject:
+        """Return the metadata with an estimated cost in each step with usage and a known model, or the same object if there is none."""
+        steps = metadata.get("steps")
+        if not isinstance(steps, list):
+            return metadata
+        priced = [self._step(step, metadata) for step in steps]
+        return metadata if all(one is other for one, other in zip(priced, steps, strict=True)) else {**metadata, "steps": priced}
+
+    def _step(self, step: Json, metadata: JsonObject) -> Json:
+        if not isinstance(step, dict) or step.get("cost") is not None:
+            return step
+        usage, model = step.get("usage"), step.get("model") or metadata.get("model")
+        if not isinstance(usage, dict) or not isinstance(model, str):
+            return step
+        name, _, provider = (
+            model.rpartition("@") if "@" in model else (model, "", str(step.get("provider") or metadata.get("provider") or ""))
+        )
+        table = self._price(name, provider)
+        cost = cost_at(table, Usage.from_json(usage)) if table is not None else None
+        return step if cost is None else {**step, "cost": cost, ESTIMATED: True}
+
+    def _price(self, name: str, provider: str) -> Price | None:
+        key = name, provider
+        if key not in self._known:
+            self._known[key] = listed_price(provider, name)
+        return self._known[key]
+
+
+log = logging.getLogger("moot.importing")
+
+_ENTRIES = 256
+_BYTES = 512 << 10
+_WAITING = 2
+_LATEST = 1 << 42
+"""ms: the year 2109. Later times are invalid."""
+_REPEATED = 100_000
+"""Maximum number of distinct records of a conversation whose repetitions are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive entries of a conversation."""
+
+    conversation: ImportedConversation
+    arrivals: tuple[IncomingEntry, ...]
+    facts: ImportedFacts
+    """Facts known so far; complete in the last piece."""
+    size: int
+    """Bytes of raw."""
+    is_first: bool
+    is_last: bool
+
+
+@dataclass(slots=True)
+class Pieces:
+    """The pieces of one source, received while it is read."""
+
+    receive: MemoryObjectReceiveStream[Piece]
+    problem: str = ""
+    """Why the source was not read completely; set after the last piece."""
+
+    def __aiter__(self) -> MemoryObjectReceiveStream[Piece]:
+        return self.receive
+
+
+Send: TypeAlias = Callable[[Piece], Coroutine[None, None, None]]
+"""Function that sends a piece, waiting while the queue is full. Raise BrokenResourceError if the receiver is closed."""
+
+
+class SourceReader(Protocol):
+    """A reader of sources."""
+
+    async def read(self, source: Source, send: Send) -> str:
+        """Send each piece in order. Return the problem, or an empty string."""
+        ...
+
+
+class ThreadReader:
+    """`Reading` in a thread of this process."""
+
+    def __init__(self) -> None:
+        self._prices = Prices()
+
+    async def read(self, source: Source, send: Send) -> str:
+        def sent(piece: Piece) -> None:
+            anyio.from_thread.run(send, piece)
+
+        return await anyio.to_thread.run_sync(read, source, self._prices, sent)
+
+
+@asynccontextmanager
+async def pieces_of(source: Source, reading: SourceReader) -> AsyncGenerator[Pieces, None]:
+    """Read a source and yield its pieces. An error of its reader ends them and becomes their `problem`."""
+    send, receive = anyio.create_memory_object_stream[Piece](_WAITING)
+    pieces = Pieces(receive)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_read_all, source, reading, pieces, send)
+        async with receive:
+            yield pieces
+
+
+async def _read_all(source: Source, reading: SourceReader, pieces: Pieces, send: MemoryObjectSendStream[Piece]) -> None:
+    async with send:
+        pieces.problem = await reading.read(source, send.send)
+
+
+_Take: TypeAlias = Callable[[Piece], None]
+
+
+def read(source: Source, prices: Prices, take: _Take) -> str:
+    """Send each piece in order. Return the problem, or an empty string. Blocks."""
+    conversations = source.format.read(source.path)
+    try:
+        for conversation in conversations:
+            _conversation(conversation, prices, take)
+    except anyio.BrokenResourceError:
+        return "the reader was cancelled"
+    except MootError as error:
+        return error.advice()
+    except OSError as error:
+        return f"can't read {str(source.path)!r}: {error.strerror or error}"
+    except Exception as error:  # formats may be plugins: their bugs must affect only this source
+        log.warning("the format %r failed with %s", source.format.name, source.path, exc_info=error)
+        return f"the format {source.format.name!r} failed: {type(error).__name__}: {error}"
+    finally:
+        if isinstance(conversations, _Closing):
+            conversations.close()
+    return ""
+
+
+class _Closing(Iterator[object]):
+    """An iterator that can be closed, such as a generator."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _NextPiece:
+    """Contents of the next piece."""
+
+    arrivals: list[IncomingEntry] = field(default_factory=list[IncomingEntry])
+    facts: list[ImportedFacts] = field(default_factory=list[ImportedFacts])
+    size: int = 0
+    occurrences: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    """Digest of a record → number of occurrences in the conversation."""
+
+    def add(self, entry: Entry, prices: Prices) -> None:
+        if isinstance(entry, ImportedFacts):
+            self.facts.append(entry)
+            return
+        self.size += len(entry.raw)
+        if isinstance(entry, ImportedMessage):
+            self.arrivals.append(encode_arrival(_normalized(entry, prices)))
+            return
+        digest = digest_of_record(entry)
+        seen = self.occurrences.get(digest, 0)
+        if seen or len(self.occurrences) < _REPEATED:
+            self.occurrences[digest] = seen + 1
+        self.arrivals.append(encode_arrival(entry, seen))
+
+    def merged_facts(self) -> ImportedFacts:
+        """Return all facts so far as one."""
+        if len(self.facts) != 1:
+            self.facts = [merge_facts(self.facts)]
+        return self.facts[0]
+
+
+def _conversation(conversation: ImportedConversation, prices: Prices, take: _Take) -> None:
+    gathered, is_first = _NextPiece(), True
+    for entry in conversation.entries:
+        gathered.add(entry, prices)
+        if len(gathered.arrivals) >= _ENTRIES or gathered.size >= _BYTES:
+            take(Piece(conversation, tuple(gathered.arrivals), gathered.merged_facts(), gathered.size, is_first, False))
+            gathered.arrivals, gathered.size, is_first = [], 0, False
+    take(Piece(conversation, tuple(gathered.arrivals), gathered.merged_facts(), gathered.size, is_first, True))
+
+
+def _normalized(entry: ImportedMessage, prices: Prices) -> ImportedMessage:
+    """Return the message with a valid time and estimated costs."""
+    metadata = prices.estimated(entry.metadata)
+    at = entry.created_at if 0 <= entry.created_at < _LATEST else 0
+    if at != entry.created_at or metadata is not entry.metadata:
+        return replace(entry, created_at=at, metadata=metadata)
+    return entry

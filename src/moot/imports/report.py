@@ -1,0 +1,168 @@
+"""Report of an import."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
+from moot.types.format import Fidelity
+from moot.types.imports import ImportCounts
+
+__all__ = ["NOTES", "Failed", "ImportResult", "Outcome", "Report", "fidelity_json"]
+
+Outcome: TypeAlias = Literal["added", "grown", "known", "would be added", "would grow", "empty"]
+"""`empty`: the source contains no content, so nothing is stored."""
+
+NOTES = 20
+"""Maximum number of problems described for each conversation, and of unrecognized files listed. All are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """The outcome for one conversation."""
+
+    outcome: Outcome
+    format: str
+    path: str
+    source_id: str
+    conversation: Conversation | None = None
+    """The stored conversation; in a dry run, as it would be. None if nothing is stored."""
+    agent_type: str = ""
+    title: str = ""
+    taken: ImportCounts = field(default_factory=ImportCounts)
+    messages: int = 0
+    """Number of messages in the source."""
+    fidelity: Fidelity = field(default_factory=Fidelity)
+    problems: int = 0
+    """Number of unreadable records."""
+    notes: tuple[str, ...] = ()
+    grown: int = 0
+    """Number of events that a recording has in addition to those of an earlier import. They are not added."""
+    unpriced: int = 0
+    """Number of messages with usage but without a price."""
+
+    def to_json(self) -> JsonObject:
+        taken = self.taken
+        counts: JsonObject = {
+            "messages": self.messages,
+            "added": taken.added,
+            "grown": taken.grown,
+            "rewritten": taken.rewritten,
+            "records": taken.records,
+            "known": taken.known,
+            "loose": taken.loose,
+            "unpriced": self.unpriced,
+        }
+        return {
+            "outcome": self.outcome.replace(" ", "-"),
+            "format": self.format,
+            "path": self.path,
+            "source_id": self.source_id,
+            "title": self.title,
+            "agent_type": self.agent_type,
+            "counts": counts,
+            "grown": self.grown,
+            "fidelity": fidelity_json(self.fidelity),
+            "problems": self.problems,
+            "notes": list[Json](self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A source that could not be read completely."""
+
+    path: str
+    format: str
+    problem: str
+
+
+@dataclass(slots=True)
+class Report:
+    """A report that is updated during an import. `heard` is called after each change."""
+
+    heard: Callable[[], None] = lambda: None
+    sources: int = 0
+    """Total number of sources found so far."""
+    done: int = 0
+    unchanged: int = 0
+    """Number of sources that have not changed since they were last read."""
+    older: int = 0
+    """Number of sources and conversations older than `since`."""
+    bytes: int = 0
+    """Total size of the sources."""
+    bytes_done: int = 0
+    messages: int = 0
+    """Number of messages read, new or not."""
+    conversations: Counter[str] = field(default_factory=Counter[str])
+    """Outcome → number of conversations."""
+    taken: ImportCounts = field(default_factory=ImportCounts)
+    problems: int = 0
+    unpriced: int = 0
+    """Number of new messages with usage but without a price."""
+    brought: list[ImportResult] = field(default_factory=list[ImportResult])
+    """Outcomes worth showing: all except known conversations without problems."""
+    failed: list[Failed] = field(default_factory=list[Failed])
+    unclaimed: int = 0
+    """Number of files below a folder that no format recognizes."""
+    strangers: list[str] = field(default_factory=list[str])
+    """The first unrecognized files."""
+    current: str = ""
+    """The source being read."""
+
+    def add(self, one: ImportResult) -> None:
+        self.conversations[one.outcome] += 1
+        self.taken += one.taken
+        self.problems += one.problems
+        self.unpriced += one.unpriced
+        self.brought.append(one)
+        self.heard()
+
+    def fail(self, path: str, format: str, problem: str) -> None:
+        self.failed.append(Failed(path, format, problem))
+        self.heard()
+
+    def pass_over(self, path: str) -> None:
+        """Count an unrecognized file."""
+        self.unclaimed += 1
+        if len(self.strangers) < NOTES:
+            self.strangers.append(path)
+
+    @property
+    def faulty(self) -> bool:
+        """True if anything could not be read."""
+        return bool(self.failed or self.problems)
+
+    def by_format(self) -> dict[str, Fidelity]:
+        """Return the combined fidelity of all conversations by format."""
+        found: dict[str, Fidelity] = {}
+        for one in self.brought:
+            found[one.format] = found.get(one.format, Fidelity()) + one.fidelity
+        return found
+
+    def to_json(self) -> JsonObject:
+        """Return the report without individual conversations."""
+        taken = self.taken
+        return {
+            "sources": {"total": self.sources, "done": self.done, "unchanged": self.unchanged, "older": self.older},
+            "bytes": {"total": self.bytes, "done": self.bytes_done},
+            "messages": self.messages,
+            "conversations": {name.replace(" ", "-"): count for name, count in self.conversations.items()},
+            "added": taken.added,
+            "grown": taken.grown,
+            "rewritten": taken.rewritten,
+            "records": taken.records,
+            "problems": self.problems,
+            "unpriced": self.unpriced,
+            "fidelity": {name: fidelity_json(fidelity) for name, fidelity in self.by_format().items()},
+            "unclaimed": {"count": self.unclaimed, "some": list[Json](self.strangers)},
+            "failed": [{"path": one.path, "format": one.format, "problem": one.problem} for one in self.failed],
+        }
+
+
+def fidelity_json(fidelity: Fidelity) -> JsonObject:
+    return {"kept": dict(fidelity.kept), "approximated": dict(fidelity.approximated), "lost": dict(fidelity.lost)}

@@ -1,0 +1,403 @@
+"""Discovery of sources: below given paths, and in the standard locations of programs.
+
+Files in a program's own location belong to its format. Otherwise formats are first asked about each folder, because some recognize
+sources only by their folder structure; such a file must then be recognized individually, or by no other format. Unrecognized files are
+reported. Only regular files are opened. Links are followed only if the user named them, and moot's own data is never read.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.imports.report import Report
+from moot.plugins import FORMATS
+from moot.types.format import Format, HasLocations, MultiSource
+from moot.types.imports import SourceMark
+
+__all__ = [
+    "DEPTH",
+    "Claim",
+    "Claims",
+    "Places",
+    "Source",
+    "claims_in",
+    "directory_entries",
+    "format_of",
+    "local_places",
+    "local_sources",
+    "mark_of",
+    "read_head",
+    "recognizes",
+    "sources_at",
+]
+
+
+log = logging.getLogger("moot.importing")
+
+DEPTH = 32
+HEAD = 64 << 10
+"""Number of bytes used to recognize a format."""
+_BESIDE = ("-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A source that one format reads."""
+
+    path: Path
+    format: Format
+    problem: str = ""
+    """Why it can't be read; empty if there is no problem."""
+
+
+@dataclass(slots=True)
+class Claims:
+    """The sources below one folder, each once."""
+
+    folder: Path
+    formats: list[Format]
+    """A single format is trusted, because the user named it."""
+    data: Path
+    """moot's own data folder, which is skipped."""
+    report: Report
+    _claimed: set[Path] = field(default_factory=set[Path])
+    """Claimed files, and folders of which everything is claimed."""
+    _by_location: dict[Path, Format] = field(default_factory=dict[Path, Format])
+    """Files that a format claims by location but does not recognize individually."""
+    _whole: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
+    """Format → folders in which it has claimed its files."""
+
+    _exports: list[Path] = field(default_factory=list[Path])
+    """Folders that are one source together with everything in them."""
+
+    def all(self) -> Iterator[Claim]:
+        """Yield sources in programs' standard locations, as if the folder were a home folder, then all other recognized sources."""
+        for format in self.formats:
+            for place in format.places(self.folder, {}) if isinstance(format, HasLocations) else ():
+                if self._is_inside(place):
+                    yield from claims_in(place, format, self.data)
+                    self._claimed.add(place)
+        yield from self._search(self.folder, DEPTH)
+
+    def _is_inside(self, place: Path) -> bool:
+        """Return whether the location exists below the folder without a link on the way."""
+        if self.folder not in place.parents or not _mode(place) or place in self._claimed:
+            return False
+        return not linked(place, self.folder)
+
+    def _search(self, folder: Path, depth: int) -> Iterator[Claim]:
+        if folder.resolve() == self.data or folder in self._claimed:
+            return
+        for format in self.formats:
+            if recognizes(format, folder, b""):
+                yield from self._folder(folder, format)
+        try:
+            entries = directory_entries(folder)
+        except OSError as error:
+            self.report.fail(str(folder), "", f"can't open: {error.strerror}")
+            return
+        for entry in entries:
+            path = folder / entry.name
+            if path in self._claimed:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if depth > 1:
+                    yield from self._search(path, depth - 1)
+            elif entry.is_file(follow_symlinks=False):
+                yield from self._file(path)
+
+    def _folder(self, folder: Path, format: Format) -> Iterator[Claim]:
+        """Yield the sources of a format that recognizes the folder as a whole."""
+        claimed = [claim for claim in _sources_in(folder, format, self.data) if not self._has(claim.path)]
+        known = {claim.path for claim in claimed if self._is_known(claim.path, format)}
+        if any(path.parent == folder or path == folder for path in known):
+            self._whole.setdefault(format.name, []).append(folder)
+            self._exports += [] if isinstance(format, MultiSource) else [folder]
+        for claim in claimed:
+            if claim.path in known:
+                self._claimed.update((claim.path,) if isinstance(format, MultiSource) else ())
+                yield claim
+            else:
+                self._by_location.setdefault(claim.path, format)
+
+    def _is_known(self, path: Path, format: Format) -> bool:
+        if len(self.formats) == 1 or path.is_dir():
+            return True
+        try:
+            return recognizes(format, path, read_head(path))
+        except OSError:
+            return False
+
+    def _has(self, path: Path) -> bool:
+        return any(one in self._claimed for one in (path, *path.parents))
+
+    def _file(self, path: Path) -> Iterator[Claim]:
+        claimed = self._by_location.get(path)
+        try:
+            head = read_head(path)
+        except OSError as error:
+            if claimed is not None:
+                yield Claim(path, claimed)
+            else:
+                self.report.fail(str(path), "", f"can't open: {error.strerror}")
+            return
+        # a file that a format skipped in its own folder is not one of its sources, whatever it looks like
+        found = [format for format in self.formats if recognizes(format, path, head) and not self._passed_over(path, format)]
+        found = found or ([claimed] if claimed is not None else [])
+        if not found:
+            self._unclaimed(path)
+            return
+        self._claimed.add(path)
+        yield Claim(
+            path,
+            found[0],
+            f"matches several formats ({', '.join(one.name for one in found)}): specify one with -f" if len(found) > 1 else "",
+        )
+
+    def _passed_over(self, path: Path, format: Format) -> bool:
+        return path not in self._by_location and any(folder in path.parents for folder in self._whole.get(format.name, ()))
+
+    def _unclaimed(self, path: Path) -> None:
+        """Report an unrecognized file, unless it belongs to a claimed source."""
+        owners = (path.with_name(path.name.removesuffix(end)) for end in _BESIDE if path.name.endswith(end))
+        if (
+            len(self.formats) > 1
+            and not any(one in self._claimed for one in owners)
+            and not any(one in path.parents for one in self._exports)
+        ):
+            self.report.pass_over(str(path))
+
+
+def recognizes(format: Format, path: Path, head: bytes) -> bool:
+    """Return whether the format recognizes the source. Exceptions in a format count as no."""
+    try:
+        return format.sniff(path, head)
+    except Exception as error:  # noqa: BLE001  a format may be anybody's
+        log.warning("the format %r failed with %s: %s: %s", format.name, path, type(error).__name__, error)
+        return False
+
+
+def claims_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
+    """Yield the sources in a format's own location, and folders there that can't be opened. Yield nothing if it does not exist."""
+    try:
+        is_folder = stat.S_ISDIR(place.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        yield Claim(place, format, f"can't open: {error.strerror}")
+        return
+    yield from _sources_in(place, format, data)
+    for folder, problem in _unreadable_folders(place) if is_folder else ():
+        yield Claim(folder, format, f"can't open: {problem}")
+
+
+def _sources_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
+    if not isinstance(format, MultiSource) or stat.S_ISREG(_mode(place)):
+        yield Claim(place, format)
+        return
+    for path in format.sources(place):
+        if data in path.resolve().parents or linked(path, place):
+            continue
+        try:
+            mode = path.stat().st_mode
+        except OSError as error:
+            yield Claim(path, format, f"can't open: {error.strerror}")
+            continue
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            yield Claim(path, format)
+
+
+def linked(path: Path, folder: Path) -> bool:
+    """Return whether there is a link between a folder and a path below it."""
+    return any(stat.S_ISLNK(_mode(one, links=False)) for one in (path, *path.parents) if folder in one.parents)
+
+
+def _mode(path: Path, *, links: bool = True) -> int:
+    """Return the file mode, or 0 if the path is missing or not accessible."""
+    try:
+        return path.stat(follow_symlinks=links).st_mode
+    except OSError:
+        return 0
+
+
+def _unreadable_folders(folder: Path, depth: int = DEPTH) -> Iterable[tuple[Path, str]]:
+    """Yield folders that can't be opened, with the reason."""
+    try:
+        below = [entry.name for entry in directory_entries(folder) if entry.is_dir(follow_symlinks=False)]
+    except OSError as error:
+        yield folder, error.strerror or str(error)
+        return
+    for name in below if depth > 1 else ():
+        yield from _unreadable_folders(folder / name, depth - 1)
+
+
+def directory_entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return the entries sorted by name. Raise OSError if the folder can't be opened."""
+    return sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
+
+
+def read_head(path: Path) -> bytes:
+    """Return the beginning of a file. Raise OSError if it can't be read."""
+    with path.open("rb") as file:
+        return file.read(HEAD)
+
+
+_PACKERS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2"}
+"""Magic bytes of single-file compressors. Each unpacks with `-dk`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that one format reads."""
+
+    path: Path
+    """Absolute."""
+    format: Format
+    mark: SourceMark
+    placed: bool = False
+    """True if it is in its program's standard location on this machine."""
+    problem: str = ""
+    """Why it can't be read; empty if there is no problem."""
+    called: str = ""
+    """Display name of a temporary file, which is not remembered; empty to use its path."""
+
+    @property
+    def name(self) -> str:
+        return self.called or str(self.path)
+
+    def said(self, text: str) -> str:
+        """Return the text with the display name in place of the path."""
+        return text.replace(str(self.path), self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Locations to watch. The callables run in a worker thread and are called each time."""
+
+    roots: Callable[[], Iterable[Path]]
+    """Files and folders to watch, whether they exist or not."""
+    sources: Callable[[], Iterable[Source]]
+    """All sources that can currently be read there."""
+
+
+def format_of(path: Path, name: str = "") -> Format:
+    """Return the named format, or the one that recognizes the source. Raise UsageError if there is none."""
+    if name:
+        return _format_named(name)
+    found = _recognizing(path)
+    if not found:
+        if packed := _compressor(path):
+            raise UsageError(
+                f"{str(path)!r} is compressed with {packed}, which no format reads.",
+                fix=f"Unpack it first: {packed} -dk {shlex.quote(str(path))}",
+            )
+        raise UsageError(
+            f"No format recognizes {str(path)!r}. Known formats: {', '.join(FORMATS.names())}.", fix="Specify the format with -f."
+        )
+    if len(found) > 1:
+        raise UsageError(
+            f"{str(path)!r} matches several formats: {', '.join(format.name for format in found)}.", fix="Specify the format with -f."
+        )
+    return found[0]
+
+
+def _compressor(path: Path) -> str:
+    """Return the program that compressed the file, or an empty string."""
+    head = read_head(path) if path.is_file() else b""
+    return next((program for begins, program in _PACKERS.items() if head.startswith(begins)), "")
+
+
+def _format_named(name: str) -> Format:
+    if name not in FORMATS:
+        raise UsageError(f"{FORMATS.unknown(name)}; known: {', '.join(FORMATS.names())}")
+    return FORMATS.make(name)
+
+
+def _recognizing(path: Path) -> list[Format]:
+    """Return the formats that recognize the source. Raise UsageError if it can't be read."""
+    try:
+        head = b"" if path.is_dir() else read_head(path)
+    except OSError as error:
+        raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
+    formats: list[Format] = [FORMATS.make(known) for known in FORMATS.names()]
+    return [format for format in formats if recognizes(format, path, head)]
+
+
+def mark_of(format: Format, path: Path) -> SourceMark:
+    """Return the current state of a source. Of a folder, all files in it count. Raise OSError if it can't be read."""
+    about = path.stat()
+    size, modified = about.st_size, about.st_mtime_ns
+    real = path.resolve() if path.is_symlink() else path
+    beside: Iterable[Path] = [real.with_name(f"{real.name}-wal")]
+    if stat.S_ISDIR(about.st_mode):
+        size, beside = 0, _files(path)
+    for file in beside:
+        try:
+            more = file.stat(follow_symlinks=False)
+        except OSError:
+            continue  # a database without a log, or a file deleted in the meantime
+        size, modified = size + more.st_size, max(modified, more.st_mtime_ns)
+    return SourceMark(format.name, format.version, str(path), size, modified, about.st_ino)
+
+
+def sources_at(path: Path, name: str, data: Path, report: Report | None = None) -> Iterator[Source]:
+    """Yield the sources at or below a path. Unrecognized files are added to `report`. Raise UsageError if the path can't be a source.
+
+    `data` is moot's own data folder.
+    """
+    path = path.absolute()
+    if not path.exists():
+        raise UsageError(f"{str(path)!r} does not exist.", fix="moot import FILE")
+    real = path.resolve()
+    if real == data.resolve() or data.resolve() in real.parents:
+        raise UsageError(
+            f"{str(path)!r} is moot's own data folder.", fix="Use moot export ID -f recording to write a file that can be imported."
+        )
+    if not path.is_dir():
+        if not path.is_file():
+            raise UsageError(f"{str(path)!r} is neither a regular file nor a folder.")
+        yield _source(Claim(path, format_of(path, name)))
+        return
+    formats: list[Format] = [_format_named(name)] if name else [FORMATS.make(known) for known in FORMATS.names()]
+    yield from map(_source, Claims(path, formats, data.resolve(), report or Report()).all())
+
+
+def local_sources(home: Path, environ: Mapping[str, str], data: Path, name: str = "") -> Iterator[Source]:
+    """Yield the sources of all known programs on this machine, or of one."""
+    for format, place in local_places(home, environ, name):
+        yield from (replace(_source(claim), placed=True) for claim in claims_in(place, format, data.resolve()))
+
+
+def local_places(home: Path, environ: Mapping[str, str], name: str = "") -> Iterator[tuple[Format, Path]]:
+    """Yield each format with each of its standard locations, whether they exist or not."""
+    formats: list[Format] = [_format_named(name)] if name else [FORMATS.make(known) for known in FORMATS.names()]
+    for format in formats:
+        if isinstance(format, HasLocations):
+            for place in dict.fromkeys(format.places(home, environ)):
+                yield format, place.absolute()
+
+
+def _source(claim: Claim) -> Source:
+    path, format, problem = claim.path, claim.format, claim.problem
+    try:
+        return Source(path, format, mark_of(format, path), problem=problem)
+    except OSError as error:
+        return Source(path, format, SourceMark(format.name, format.version, str(path), 0, 0, 0), problem=problem or f"{error.strerror}")
+
+
+def _files(folder: Path, depth: int = DEPTH) -> Iterator[Path]:
+    """Yield regular files, skipping folders that can't be opened."""
+    with suppress(OSError):
+        for entry in directory_entries(folder):
+            if entry.is_file(follow_symlinks=False):
+                yield folder / entry.name
+            elif depth > 1 and entry.is_dir(follow_symlinks=False):
+                yield from _files(folder / entry.name, depth - 1)

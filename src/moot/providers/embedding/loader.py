@@ -1,0 +1,58 @@
+"""Checks for what semantic search needs. Heavy packages are only looked up, and only imported if the weights are installed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from moot.errors import UsageError
+from moot.plugins.registry import attribute
+from moot.providers.weights.files import weights_path
+from moot.providers.weights.manifest import EMBEDDING, find_any
+from moot.types.search import Embedder
+
+__all__ = ["is_available", "load_embedder"]
+
+_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_INSTALL = "pip install 'moot[semantic]'"
+
+
+def is_available(home: Path) -> bool:
+    """Return whether `load` would probably succeed, judging by the files on disk."""
+    return find_spec("numpy") is not None and weights_path(EMBEDDING, home) is not None
+
+
+def load_embedder(home: Path) -> Embedder:
+    """Load the model, which takes half a second and 150 MB. Raise UsageError if something is missing, ProviderError for damaged weights."""
+    if find_spec("numpy") is None:
+        raise UsageError("searching by meaning needs the package 'numpy', which is not installed", fix=_INSTALL)
+    path = weights_path(EMBEDDING, home)
+    if path is None:
+        weights = find_any(EMBEDDING)
+        raise UsageError(
+            f"searching by meaning needs {weights.title.partition(',')[0]} ({weights.size / 1e6:,.0f} MB), which is not installed",
+            fix=f"moot models pull {EMBEDDING}",
+        )
+    with _one_thread():
+        model = attribute("moot.providers.embedding.e5:E5")
+    embedder: Embedder = model(path)
+    return embedder
+
+
+@contextmanager
+def _one_thread() -> Generator[None]:
+    """Make libraries imported in this block compute in one thread, unless the user has set the variables.
+
+    On a busy machine several threads wait for each other, which makes a single text five times slower. The libraries read the variables
+    once, when they are imported.
+    """
+    unset = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(unset, "1"))
+    try:
+        yield
+    finally:
+        for name in unset:
+            del os.environ[name]

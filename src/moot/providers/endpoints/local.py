@@ -1,0 +1,267 @@
+"""The embedded model: weights on the local disk, run by llama.cpp in a child process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import signal
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from anyio import to_thread
+
+from moot.config.settings import ProviderSettings
+from moot.errors import ProviderError, UsageError
+from moot.guard.processes import Child, child_environment, spawn
+from moot.providers.http import HttpProvider
+from moot.providers.machine import INSTEAD, cannot, check_machine, import_failed
+from moot.providers.weights.files import installed_weights, models_folder, weights_path
+from moot.providers.weights.manifest import DEFAULT, Weights, find
+from moot.types import canonical
+from moot.types.canonical import JsonObject
+from moot.types.event import Raw
+from moot.types.model import Model, ModelId, Price
+from moot.types.provider import Facts, ModelRequest
+
+CONTEXT = 8_192
+"""Context size in tokens that llama.cpp is started with."""
+START_SECONDS = 120.0
+"""Time limit for loading the weights."""
+_PROGRAM = Path(__file__).with_name("_local_child.py")
+_LOG_CHARACTERS = 400
+
+
+class Server:
+    """A child process that serves one model. It exits when its standard input closes, and therefore when moot exits."""
+
+    def __init__(self, child: Child, log: Path, key: str, url: str) -> None:
+        self._child = child
+        self._log = log
+        self.key = key
+        self.url = url
+
+    @property
+    def alive(self) -> bool:
+        return self._child.process.returncode is None
+
+    @property
+    def pid(self) -> int:
+        return self._child.process.pid
+
+    async def died(self, within: float) -> str:
+        """Return why the process ended, if it has ended or ends within the given seconds. Empty if it is still running."""
+        try:
+            async with asyncio.timeout(within):
+                code = await self._child.wait()
+        except TimeoutError:
+            return ""
+        return f"it {_ended(code)}{await to_thread.run_sync(_tail, self._log)}"
+
+    async def stop(self) -> None:
+        """Kill the process and wait until it is dead."""
+        if self.alive:
+            await self._child.kill(0)
+            await self._child.wait()
+
+
+async def start(name: str, model: Path, log: Path) -> Server:
+    """Start a server and wait until its weights are loaded. Raise ProviderError if that fails."""
+    key = secrets.token_urlsafe(32)
+    await to_thread.run_sync(lambda: log.parent.mkdir(parents=True, exist_ok=True))
+    # -P: files next to the script must not shadow libraries
+    child = await spawn([sys.executable, "-P", str(_PROGRAM)], env=child_environment(), stdin="pipe", stdout="pipe", stderr="null")
+    options: JsonObject = {"name": name, "model": str(model), "context": CONTEXT, "key": key, "log": str(log)}
+    try:
+        answer = await _exchange(child, options)
+        if (url := answer.get("url")) and isinstance(url, str):
+            return Server(child, log, key, url)
+        raise await _failure(child, log, answer)
+    except BaseException:
+        await asyncio.shield(child.kill(0))
+        raise
+
+
+async def _exchange(child: Child, options: JsonObject) -> JsonObject:
+    """Send the options and return the child's answer. Empty if it ended without one."""
+    stdin, stdout = child.process.stdin, child.stdout
+    assert stdin is not None
+    assert stdout is not None
+    try:
+        stdin.write(json.dumps(options).encode() + b"\n")  # not as an argument: command lines are visible to all users
+        await stdin.drain()
+        async with asyncio.timeout(START_SECONDS):
+            line = await stdout.readline()
+    except TimeoutError as error:
+        raise cannot(f"it was not ready within {START_SECONDS:g} s") from error
+    except ConnectionError:
+        line = b""
+    try:
+        return canonical.loads_object(line)
+    except ValueError:
+        return {}
+
+
+async def _failure(child: Child, log: Path, answer: JsonObject) -> ProviderError:
+    message = str(answer.get("message", ""))
+    if answer.get("error") == "import":
+        return import_failed(message)
+    code = await child.wait()
+    if code == -signal.SIGILL:
+        return cannot("this processor lacks an instruction that xllamacpp was built with")
+    return cannot(f"it {_ended(code) if not message else f'failed with {message!r}'}{await to_thread.run_sync(_tail, log)}")
+
+
+def _ended(code: int) -> str:
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+
+
+def _tail(log: Path) -> str:
+    """Return a clause with the last output of the native code."""
+    try:
+        text = log.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+    return f"; last output: {text[-_LOG_CHARACTERS:]!r} ({str(log)!r})" if text else ""
+
+
+STEPS = 3
+"""Maximum number of model calls for one prompt."""
+_OUTPUT = 600
+"""Maximum number of tokens in an answer."""
+_DEATH_SECONDS = 1.0
+"""Time to wait after a stream fails, to learn whether the child process died."""
+
+
+class Local:
+    """Models named `model@local`. The server of a model starts with its first request and runs until `close`, or until it crashes.
+
+    Weights are looked up below the home folder. The entry's `path` names the user's own file, whose stem becomes the model name. If the
+    machine can't run the model or the weights are missing, ProviderError says why and what to do.
+    """
+
+    facts = Facts("local", dialect="openai-chat-schema", needs_key=False, priority=800, main=DEFAULT, free=True)
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self.name = settings.name or self.facts.name
+        self.dialect = settings.dialect or self.facts.dialect
+        self.quirks = self.facts.quirks
+        self.settings = settings
+        self._home = settings.home
+        self._starting = asyncio.Lock()
+        self._servers: dict[str, tuple[Server, HttpProvider]] = {}
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
+        """Yield the raw frames of the response, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
+        server, http = await self._serving(request.model)
+        try:
+            async with aclosing(http.stream(request)) as frames:
+                async for raws in frames:
+                    yield raws
+        except ProviderError as error:
+            if reason := await server.died(_DEATH_SECONDS):
+                message = f"the embedded model's process died: {reason}"
+                raise ProviderError(
+                    message, fix="try again; the process is restarted automatically", kind="transport", retryable=True
+                ) from error
+            raise
+
+    @property
+    def live(self) -> int:
+        """Number of open streams."""
+        return sum(http.live for _, http in self._servers.values())
+
+    def describe(self, name: str) -> Model:
+        """Return a model of the manifest or the user's own file. Raise UsageError for any other name."""
+        own = self._own_file()
+        return describe_own(self.name, own) if own and own.stem == name else describe(self.name, find(name))
+
+    async def models(self) -> Sequence[Model]:
+        """Return the models whose weights are installed, or else the default model, which can be downloaded."""
+        here = [describe(self.name, weights) for weights in installed_weights(self._home)]
+        if own := self._own_file():
+            here.insert(0, describe_own(self.name, own))
+        return here or [describe(self.name, find(DEFAULT))]
+
+    async def close(self) -> None:
+        """Stop the child processes."""
+        servers, self._servers = self._servers, {}
+        for server, http in servers.values():
+            await http.close()
+            await server.stop()
+
+    async def _serving(self, name: str) -> tuple[Server, HttpProvider]:
+        """Return the model's server. Start one if there is none or it has died."""
+        async with self._starting:
+            if (running := self._servers.get(name)) and running[0].alive:
+                return running
+            if running:
+                await running[1].close()
+            path = self._weights(name)
+            check_machine(path.stat().st_size)
+            server = await start(name, path, self._home / "state" / f"{path.stem}.log")
+            http = _Endpoint(
+                ProviderSettings(
+                    self.name,
+                    base_url=f"{server.url}/v1",
+                    api_key=server.key,
+                    headers={"Connection": "close"},
+                    timeout=self.settings.timeout,
+                )
+            )
+            self._servers[name] = server, http
+            return server, http
+
+    def _weights(self, name: str) -> Path:
+        own = self._own_file()
+        if own and own.stem == name:
+            return own
+        weights = find(name)
+        path = weights_path(name, self._home)
+        if path is None:
+            message = (
+                f"the weights of {weights.title} ({weights.size / 1e6:,.0f} MB) are not installed in {str(models_folder(self._home))!r}"
+            )
+            raise ProviderError(message, fix=f"moot models pull {name}, or --yes-download; {INSTEAD}", kind="invalid_request")
+        return path
+
+    def _own_file(self) -> Path | None:
+        """Return the file that the entry's `path` names, or None. Raise UsageError if it does not exist."""
+        configured = self.settings.options.get("path")
+        if not isinstance(configured, str) or not configured:
+            return None
+        path = Path(configured).expanduser()
+        if not path.is_file():
+            raise UsageError(f"providers.{self.name}.path is {configured!r}, which is not a file", fix="set it to a .gguf file")
+        return path
+
+
+class _Endpoint(HttpProvider):
+    """The endpoint of the child process: an openai-chat server."""
+
+    facts = Facts("local", needs_key=False)
+
+
+def describe(provider: str, weights: Weights) -> Model:
+    """Return the model for an entry of the manifest."""
+    return _small(provider, weights.name, min(CONTEXT, weights.context), weights.note)
+
+
+def describe_own(provider: str, path: Path) -> Model:
+    """Return the model for the user's own file, about which nothing else is known."""
+    return _small(provider, path.stem, CONTEXT, f"answer of a local model ({path.name}): check it")
+
+
+def _small(provider: str, name: str, context: int, note: str) -> Model:
+    return Model(
+        id=ModelId(name, provider),
+        wire_name=name,
+        context=context,
+        max_output=_OUTPUT,
+        tools="schema",
+        max_steps=STEPS,
+        price=Price(0.0, 0.0, 0.0, 0.0),
+        note=note,
+    )

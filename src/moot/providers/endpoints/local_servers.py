@@ -1,0 +1,59 @@
+"""Model servers on the user's own machine: LM Studio, llama.cpp and Ollama."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import SplitResult
+
+from moot.errors import ProviderError
+from moot.providers.catalogue import parse_list
+from moot.providers.http import HttpProvider
+from moot.types.model import Model
+from moot.types.provider import Facts
+
+
+class LocalServer(HttpProvider):
+    """A server without key and prices. Only the server itself knows its models."""
+
+    async def listening(self, seconds: float = 0.5) -> bool:
+        """Return whether the server answers within the given seconds and has a model."""
+        try:
+            body = await self._get(self.shape.models, seconds=seconds)
+            return bool(parse_list(self.name, self.facts, self.settings, body))
+        except ProviderError:
+            return False
+
+
+class LMStudio(LocalServer):
+    """The local server of LM Studio, as started with "Start server"."""
+
+    facts = Facts("lm-studio", "http://127.0.0.1:1234/v1", needs_key=False, priority=81, free=True, open_ended=True)
+
+
+class LlamaCpp(LocalServer):
+    """Uses the default port. The server has a single model."""
+
+    facts = Facts("llama-cpp", "http://127.0.0.1:8080/v1", needs_key=False, priority=82, free=True, open_ended=True)
+
+
+_VERSION = "/v1"
+_CLOUD = ("-cloud", ":cloud")
+
+
+class Ollama(LocalServer):
+    """`base_url` has no version, as in Ollama's own clients. With an OpenAI dialect, `/v1` is added.
+
+    `models: {NAME: {context: 32768}}` of its entry sets the context size that requests ask the server for.
+    """
+
+    facts = Facts("ollama", "http://127.0.0.1:11434", dialect="ollama", needs_key=False, priority=80, free=True, open_ended=True)
+
+    def describe(self, name: str) -> Model:
+        """Return the facts about a model. The price of models that Ollama runs in its cloud is unknown."""
+        model = super().describe(name)
+        priced_here = "price" in self.settings.models.get(name, {})
+        return replace(model, price=None) if name.endswith(_CLOUD) and not priced_here else model
+
+    def _base_url(self) -> SplitResult:
+        url = super()._base_url()
+        return url._replace(path=url.path.removesuffix(_VERSION) + _VERSION) if self.dialect.startswith("openai-") else url

@@ -1,0 +1,173 @@
+"""Vendors whose endpoints need no code beyond their facts and quirks."""
+
+from __future__ import annotations
+
+from moot.providers.http import HttpProvider
+from moot.types.provider import Facts, Quirks
+
+
+class Anthropic(HttpProvider):
+    """`base_url` has no version, because the paths include it."""
+
+    facts = Facts(
+        "anthropic",
+        "https://api.anthropic.com",
+        dialect="anthropic",
+        key_form=r"sk-ant-.+",
+        priority=10,
+        main="claude-sonnet-5-5",
+        prices="anthropic",
+    )
+
+
+class DeepSeek(HttpProvider):
+    """Reasoning must be sent back together with a step's tool calls, otherwise the request is rejected."""
+
+    facts = Facts(
+        "deepseek",
+        "https://api.deepseek.com/v1",
+        priority=30,
+        main="deepseek-v4-pro",
+        prices="deepseek",
+        quirks=Quirks(effort="thinking", reasoning_back="reasoning_content"),
+    )
+
+
+class Groq(HttpProvider):
+    """A host of other vendors' models, so its priority is lower than theirs."""
+
+    facts = Facts(
+        "groq",
+        "https://api.groq.com/openai/v1",
+        key_form=r"gsk_.+",
+        priority=50,
+        main="openai/gpt-oss-120b",
+        prices="groq",
+        quirks=Quirks(max_tokens="max_completion_tokens"),
+    )
+
+
+class MiniMax(HttpProvider):
+    """The coding plan has its own keys but no base URL of its own. The `china` plans take keys of minimaxi.com."""
+
+    facts = Facts(
+        "minimax",
+        "https://api.minimax.io/v1",
+        key_form=r"sk-(api|cp)-.+",
+        priority=32,
+        plans={
+            "coding": "https://api.minimax.io/v1",
+            "china": "https://api.minimaxi.com/v1",
+            "china-coding": "https://api.minimaxi.com/v1",
+        },
+        main="MiniMax-M3",
+        prices="minimax",
+        quirks=Quirks(effort="none", reasoning_back="reasoning_details", extra={"reasoning_split": True}),
+    )
+
+
+class Mistral(HttpProvider):
+    """Rejects unknown fields (`stream_options`; usage is always sent) and tool call ids that don't have exactly nine characters."""
+
+    facts = Facts(
+        "mistral",
+        "https://api.mistral.ai/v1",
+        priority=34,
+        main="mistral-large-latest",
+        prices="mistral",
+        quirks=Quirks(effort="none", stream_usage=False, call_ids="^[A-Za-z0-9]{9}$"),
+    )
+
+
+class Moonshot(HttpProvider):
+    """Plan `coding` is Kimi Code, with its own keys and model names (`kimi-for-coding`). `china` takes keys of moonshot.cn."""
+
+    facts = Facts(
+        "moonshot",
+        "https://api.moonshot.ai/v1",
+        priority=33,
+        plans={"coding": "https://api.kimi.com/coding/v1", "china": "https://api.moonshot.cn/v1"},
+        plan_models={"coding": ("kimi-for-coding",)},
+        main="kimi-k3",
+        prices="moonshotai",
+        quirks=Quirks(effort="thinking", reasoning_back="reasoning_content"),
+    )
+
+
+class OpenAI(HttpProvider):
+    """`dialect: openai-chat` in its entry selects Chat Completions, which the quirks are for: reasoning models reject `max_tokens` and the
+    role `system`, and all models accept the newer names."""
+
+    facts = Facts(
+        "openai",
+        "https://api.openai.com/v1",
+        dialect="openai-responses",
+        key_form=r"sk-(proj|svcacct|admin)-.+|sk-.*T3BlbkFJ.*",
+        priority=20,
+        main="gpt-5.5",
+        prices="openai",
+        quirks=Quirks(max_tokens="max_completion_tokens", developer_role=True),
+    )
+
+
+class OpenRouter(HttpProvider):
+    """Reasoning is requested with an object, and sent back with all details, including signatures."""
+
+    facts = Facts(
+        "openrouter",
+        "https://openrouter.ai/api/v1",
+        key_form=r"sk-or-.+",
+        priority=60,
+        main="anthropic/claude-sonnet-5.5",
+        prices="openrouter",
+        quirks=Quirks(effort="reasoning", reasoning_back="reasoning_details", extra={"usage": {"include": True}}),
+    )
+
+
+class Vercel(HttpProvider):
+    """Charges the vendors' own prices, like OpenRouter, whose prices in the snapshot are therefore used."""
+
+    facts = Facts(
+        "vercel",
+        "https://ai-gateway.vercel.sh/v1",
+        key_form=r"vck_.+",
+        priority=70,
+        main="anthropic/claude-sonnet-5.5",
+        prices="openrouter",
+        vendors={"x-ai": "xai", "z-ai": "zai", "mistralai": "mistral", "meta-llama": "meta"},
+        quirks=Quirks(effort="reasoning", reasoning_back="reasoning_details"),
+    )
+
+
+class XAI(HttpProvider):
+    """The newer models always think and accept no effort."""
+
+    facts = Facts(
+        "xai",
+        "https://api.x.ai/v1",
+        key_form=r"xai-.+",
+        priority=35,
+        main="grok-4.7",
+        prices="x-ai",
+        quirks=Quirks(max_tokens="max_completion_tokens"),
+    )
+
+
+class Zhipu(HttpProvider):
+    """Plan `coding` is the base URL of the subscription. The `china` plans take keys of bigmodel.cn."""
+
+    facts = Facts(
+        "zhipu",
+        "https://api.z.ai/api/paas/v4",
+        key_form=r"[0-9a-f]{32}\.[0-9A-Za-z]{16}",
+        priority=31,
+        plans={
+            "coding": "https://api.z.ai/api/coding/paas/v4",
+            "china": "https://open.bigmodel.cn/api/paas/v4",
+            "china-coding": "https://open.bigmodel.cn/api/coding/paas/v4",
+        },
+        main="glm-5.3",
+        prices="zai",
+        lower_case=True,
+        quirks=Quirks(effort="thinking", reasoning_back="reasoning_content"),
+    )

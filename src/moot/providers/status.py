@@ -1,0 +1,114 @@
+"""The state of providers as JSON, and a test call to a model."""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, cast
+
+from moot.config.settings import ProviderSettings
+from moot.errors import MootError, ProviderError
+from moot.providers.machine import check_machine
+from moot.providers.pool import Providers
+from moot.providers.weights.manifest import DEFAULT, find
+from moot.types.canonical import JsonObject, dumps
+from moot.types.context import Choice
+from moot.types.exchange import Ending, ExchangeOptions
+from moot.types.ids import new_id
+from moot.types.message import Message, text_part
+from moot.types.model import ModelSettings
+from moot.types.provider import ModelPrompt, ModelRequest
+
+__all__ = ["TestAnswer", "answer_json", "check_model", "providers_json"]
+
+
+async def providers_json(providers: Providers) -> list[JsonObject]:
+    """Return every provider with its state, in the order in which a bare model name is looked up."""
+    silent = await providers.silent()
+    return [_facts(name, providers, silent) for name in providers.names()]
+
+
+def _facts(name: str, providers: Providers, silent: set[str]) -> JsonObject:
+    facts = providers.facts(name)
+    entry = providers.settings.providers.get(name) or ProviderSettings(name)
+    lacking = "needs a key" if entry.enabled else "disabled"
+    missing = _missing(name)
+    ready = "not running" if name in silent else "can't run here" if missing else "available"
+    return {
+        "name": name,
+        "state": ready if name in providers.available() else lacking,
+        "missing": missing,
+        "dialect": entry.dialect or facts.dialect,
+        "base_url": entry.base_url or facts.base_url,
+        "needs_key": facts.needs_key,
+        "priority": entry.priority if entry.priority is not None else facts.priority,
+    }
+
+
+def _missing(name: str) -> str | None:
+    """Return what this machine lacks to run the embedded model and how to fix it. None for other providers."""
+    if name != "local":
+        return None
+    try:
+        check_machine(find(DEFAULT).size)
+    except MootError as error:
+        return error.advice()
+    return None
+
+
+QUESTION = "Answer with the one word: ready"
+
+
+@dataclass(frozen=True, slots=True)
+class TestAnswer:
+    """A successful answer."""
+
+    choice: Choice
+    text: str
+    ending: Ending
+    seconds: float
+
+
+async def check_model(providers: Providers, model: str) -> TestAnswer:
+    """Return the model's answer to a short question. Raise UsageError or ProviderError."""
+    choice = await providers.choice(model)
+    started = time.monotonic()
+    text, ending = await _ask(choice)
+    seconds = time.monotonic() - started
+    if ending.error is not None:
+        raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind)
+    return TestAnswer(choice, text, ending, seconds)
+
+
+def answer_json(answered: TestAnswer) -> JsonObject:
+    """Return the result as JSON."""
+    return {
+        "ok": True,
+        "model": str(answered.choice.model.id),
+        "text": answered.text,
+        "seconds": round(answered.seconds, 3),
+        "usage": answered.ending.usage.to_json(),
+    }
+
+
+async def _ask(choice: Choice) -> tuple[str, Ending]:
+    prompt = ModelPrompt(
+        choice.model,
+        "",
+        (Message("0", "user", (text_part(QUESTION),)),),
+        settings=ModelSettings(max_tokens=64 if not choice.model.reasoning else None),
+        quirks=choice.provider.quirks,
+    )
+    request = ModelRequest(dumps(choice.dialect.to_request(prompt)), choice.model.wire_name, new_id())
+    translator = choice.dialect.translator
+    state = translator.open(ExchangeOptions())
+    text: list[str] = []
+    async with aclosing(cast("Any", choice.provider.stream(request))) as frames:
+        async for raws in frames:
+            for raw in raws:
+                state, chunks = translator.feed(state, raw)
+                text += [str(chunk.get("delta", "")) for chunk in chunks if chunk.get("type") == "text-delta"]
+    chunks, ending = translator.close(state, "eof")
+    text += [str(chunk.get("delta", "")) for chunk in chunks if chunk.get("type") == "text-delta"]
+    return "".join(text), ending

@@ -1,0 +1,153 @@
+"""Auxiliary model calls outside of runs. They are recorded like other exchanges but belong to no message and no run's totals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from moot.agents.model_call import settle_exchange
+from moot.agents.request import split
+from moot.errors import ProviderError
+from moot.runtime.runtime import Runtime
+from moot.types.chunk import Chunk
+from moot.types.context import Choice
+from moot.types.event import REFUSED, Event, Raw
+from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, Purpose, start_body
+from moot.types.ids import new_id
+from moot.types.media import MediaCall, MediaResponse
+from moot.types.message import Message
+from moot.types.model import ModelSettings
+from moot.types.provider import ModelPrompt, ModelRequest, Translator
+from moot.types.store import Change, CloseExchange, OpenExchange, RecordUsage
+
+__all__ = ["auxiliary_call", "record_media_call"]
+
+
+async def auxiliary_call(
+    runtime: Runtime,
+    conversation: str,
+    purpose: Purpose,
+    system: str,
+    messages: Sequence[Message],
+    *,
+    model: str,
+    settings: ModelSettings | None = None,
+) -> str:
+    """Return the text of a model's answer to these messages. `model` is a name or a model type.
+
+    The log gets an `exchange` start, a `raw` event for each frame, and an `exchange` end with usage and cost, all without a run. The
+    conversation's totals only change when a run ends, so they don't include this call; statistics read it from the end event.
+    Raise UsageError if there is no such model, ProviderError if it refuses or the answer is interrupted.
+    """
+    choice = await runtime.providers.choice(model)
+    prompt = ModelPrompt(choice.model, system, tuple(messages), settings=settings or ModelSettings(), quirks=choice.provider.quirks)
+    pieces = split(choice.dialect.to_request(prompt))
+    request = ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=new_id())
+    exchange = await _exchange(runtime, conversation, purpose, choice, pieces, choice.dialect.translator, choice.dialect.name)
+    recording = _Recording(runtime, choice, exchange, choice.dialect.translator, choice.dialect.translator.open(exchange.options))
+    await recording.run_in_slot(lambda: choice.provider.stream(request))
+    return "".join(str(chunk.get("delta", "")) for chunk in recording.chunks if chunk["type"] == "text-delta")
+
+
+async def record_media_call(runtime: Runtime, conversation: str, choice: Choice, call: MediaCall) -> MediaResponse:
+    """Record a call for an image or a transcript in the same way, and return its result. Raise ProviderError."""
+    exchange = await _exchange(runtime, conversation, call.purpose, choice, (call.request,), call.translator, call.dialect)
+    recording = _Recording(runtime, choice, exchange, call.translator, call.translator.open(exchange.options))
+    ending = await recording.run_in_slot(call.reads)
+    return MediaResponse(b"".join(recording.raws), tuple(recording.chunks), ending, recording.charged)
+
+
+async def _exchange(
+    runtime: Runtime,
+    conversation: str,
+    purpose: Purpose,
+    choice: Choice,
+    pieces: Sequence[bytes],
+    translator: Translator[Any],
+    dialect: str,
+) -> Exchange:
+    owner = (await runtime.store.conversations.get(conversation)).owner
+    blobs = await runtime.store.of(owner).blobs.put_all(pieces, "application/json" if len(pieces) > 1 else "application/octet-stream")
+    return Exchange(
+        id=f"{conversation}:{purpose}:{new_id()}",  # not derived from the call: it is never resumed, so it need not be found again
+        run="",
+        conversation=conversation,
+        purpose=purpose,
+        dialect=dialect,
+        converter=f"{translator.name}/{translator.version}",
+        provider=choice.provider.name,
+        model=choice.model.wire_name,
+        options=ExchangeOptions(extra={"provider": choice.provider.name}),
+        request={"pieces": [blob.sha256 for blob in blobs]},
+    )
+
+
+@dataclass(slots=True)
+class _Recording:
+    """A running exchange."""
+
+    runtime: Runtime
+    choice: Choice
+    exchange: Exchange
+    translator: Translator[Any]
+    state: Any
+    chunks: list[Chunk] = field(default_factory=list[Chunk])
+    raws: list[Raw] = field(default_factory=list[Raw])
+    charged: int | None = None
+
+    async def run_in_slot(self, reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]) -> Ending:
+        """Run the exchange while holding the provider's slot. Raise ProviderError if it fails."""
+        async with self.runtime.slot(self.choice.provider.name):
+            ending = await self._run(reads)
+        if ending.error is not None:
+            raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind, retryable=ending.error.retryable)
+        return ending
+
+    async def _run(self, reads: Callable[[], AsyncGenerator[tuple[Raw, ...], None]]) -> Ending:
+        """Run and record the exchange, whatever happens. Cancellation is passed on."""
+        start = Event("exchange", exchange=self.exchange.id, phase="start", body=start_body(self.exchange, str(self.choice.model.id)))
+        await self._append([start], OpenExchange(self.exchange))
+        try:
+            async with aclosing(reads()) as all_reads:
+                async for raws in all_reads:
+                    await self._take(raws)
+        except asyncio.CancelledError:
+            await self._end("cancelled", None)
+            raise
+        except ProviderError as error:
+            if error.raw:
+                await self._append([Event("raw", (), error.raw, exchange=self.exchange.id, body=REFUSED)])
+            return await self._end("cut", Failure.of(error))
+        return await self._end("eof", None)
+
+    async def _take(self, raws: tuple[Raw, ...]) -> None:
+        self.raws += raws
+        events: list[Event] = []
+        for raw in raws:
+            self.state, chunks = self.translator.feed(self.state, raw)
+            self.chunks += chunks
+            events.append(Event("raw", chunks, raw, exchange=self.exchange.id))
+        await self._append(events)
+
+    async def _end(self, ended: Ended, failure: Failure | None) -> Ending:
+        chunks, ending = self.translator.close(self.state, ended)
+        self.chunks += chunks
+        ending, self.charged, body = settle_exchange(ending, ended, failure, self.choice.model, heard=bool(self.raws))
+        spent = RecordUsage(self.exchange.id, self.exchange.purpose, str(self.choice.model.id), ending.usage, self.charged)
+        await self._append(
+            [Event("exchange", chunks, exchange=self.exchange.id, phase="end", body=body)], CloseExchange(self.exchange.id, ended), spent
+        )
+        return ending
+
+    async def _append(self, events: list[Event], *changes: Change) -> None:
+        conversation, now = self.exchange.conversation, self.runtime.now()
+        stamped = [event._replace(at=now) for event in events]
+        # not cancellable: everything the state has seen must be in the log, or the end event would be wrong or missing
+        with anyio.CancelScope(shield=True):
+            seqs = await self.runtime.store.log.append(conversation, stamped, changes=changes)
+            self.runtime.hub.publish(conversation, seqs, stamped)

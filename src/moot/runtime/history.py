@@ -1,0 +1,114 @@
+"""The history of a leg: messages that another program sent with its call, and summaries for an agent that takes over."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+
+from moot.agents.outside.prompts import with_history
+from moot.convert.history import estimate
+from moot.errors import MootError, StoreError
+from moot.runtime.auxiliary import auxiliary_call
+from moot.runtime.runtime import Runtime
+from moot.types import chunk
+from moot.types.canonical import JsonObject, loads
+from moot.types.chunk import Chunk
+from moot.types.message import Message, Part, Role, is_tool, text_part
+from moot.types.store import Store
+
+__all__ = ["load_history", "summarize_history", "with_outputs"]
+
+
+_ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
+
+
+async def load_history(store: Store, blobs: Sequence[str]) -> list[Message]:
+    """Return the messages, oldest first. An entry is a message, or names a stored one with the outputs of its calls. Raise NotFound."""
+    messages: list[Message] = []
+    for sha256 in blobs:
+        entries = loads(await store.blobs.get(sha256))
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict):
+                messages.append(await _message(store, entry))
+    return messages
+
+
+async def _message(store: Store, entry: JsonObject) -> Message:
+    named, parts, metadata, outputs = (entry.get(name) for name in ("message", "parts", "metadata", "outputs"))
+    if isinstance(named, str):
+        stored = await store.conversations.message(named)
+        return dataclasses.replace(stored, parts=with_outputs(stored.parts, outputs if isinstance(outputs, dict) else {}))
+    own = tuple(part for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
+    return Message("", _ROLES.get(str(entry.get("role")), "user"), own, metadata if isinstance(metadata, dict) else {})
+
+
+def with_outputs(parts: Sequence[Part], outputs: JsonObject) -> tuple[Part, ...]:
+    """Return the parts with outputs supplied by the program, by call id: `{"output": …}` or `{"errorText": …}`."""
+    return tuple(_with_output(part, outputs.get(str(part.get("toolCallId")))) if is_tool(part) else part for part in parts)
+
+
+def _with_output(part: Part, outcome: object) -> Part:
+    if not isinstance(outcome, dict):
+        return part
+    kept: Part = {name: value for name, value in part.items() if name not in ("output", "errorText", "preliminary")}
+    state = "output-error" if "errorText" in outcome else "output-available"
+    return {**kept, "state": state, **outcome}  # pyright: ignore[reportUnknownVariableType]
+
+
+WHOLE = 12_000
+"""Number of tokens up to which the history is passed on completely."""
+RECENT = 6_000
+"""Number of tokens of the newest messages to pass on unchanged if the history is longer."""
+READ = 100_000
+"""Maximum number of characters of older messages to summarize, the newest of them."""
+
+_ASKED = (
+    "Another agent takes over this conversation. Write what it needs to know to continue: what the user wants and which requirements they"
+    " stated, what was decided and why, what was done (files, commands, results, errors), and what is still open. Quote names, paths and"
+    " numbers exactly. No greeting, no advice."
+)
+_HEAD = "Summary of the first {} messages of this conversation, made by {}:\n\n"
+
+log = logging.getLogger("moot.runtime")
+
+
+async def summarize_history(runtime: Runtime, conversation: str, messages: Sequence[Message]) -> tuple[list[Message], tuple[Chunk, ...]]:
+    """Return the messages unchanged if they are short, otherwise a summary of the older ones, the newest ones, and a note about it.
+
+    Without a model (`models.compaction` or `models.small`), or if it fails, return only the newest messages. Stored messages don't
+    change: the summary is an exchange in the log outside the run.
+    """
+    if sum(estimate(message.parts) for message in messages) <= WHOLE:
+        return list(messages), ()
+    older, newer = _split(messages)
+    model = runtime.settings.models.compaction or runtime.settings.models.small
+    if not older:
+        return list(messages), ()
+    if not model:
+        note = f"the first {len(older)} messages were omitted: the history is too long, and models.compaction is not set"
+        return newer, (chunk.data("note", {"text": note}),)
+    prompt = Message("summary", "user", (text_part(with_history(older, "Write the summary now.", limit=READ)),))
+    try:
+        text = await auxiliary_call(runtime, conversation, "compact", _ASKED, [prompt], model=model)
+    except StoreError:
+        raise
+    except MootError as error:
+        log.warning("could not summarize the history: %s", error.message, extra={"conversation": conversation})
+        note = (
+            f"the first {len(older)} messages were omitted: the history is too long, and {model} failed to summarize it ({error.message})"
+        )
+        return newer, (chunk.data("note", {"text": note}),)
+    summary = Message("summary", "system", (text_part(_HEAD.format(len(older), model) + text.strip()),))
+    note = f"the history is too long for this agent, so {model} summarized the first {len(older)} messages"
+    return [summary, *newer], (chunk.data("note", {"text": note}),)
+
+
+def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+    """Split the messages into older and newer ones. The newer ones contain at least the last message."""
+    left = RECENT
+    at = len(messages)
+    while at > 0 and (left := left - estimate(messages[at - 1].parts)) >= 0:
+        at -= 1
+    at = min(at, len(messages) - 1)
+    return list(messages[:at]), list(messages[at:])

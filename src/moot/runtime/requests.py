@@ -1,0 +1,230 @@
+"""Requests to a person: approvals of calls and questions of tools. A request is stored before it is shown. Each approval is used once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Protocol
+
+from moot.errors import Busy
+from moot.runtime.approvals import Ruling, decide
+from moot.runtime.journal import Journal
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import mode_of
+from moot.tools.schema import definition_digest, subject_of
+from moot.types import chunk
+from moot.types.approval import BY_CLIENT, Answer, Approval, bind, grants_of
+from moot.types.canonical import Json, JsonObject, dumps, loads_exact
+from moot.types.context import Parked, Verdict
+from moot.types.crash import point
+from moot.types.event import Event
+from moot.types.run import RunRequest
+from moot.types.store import Ask, Change, Expire, Fence
+from moot.types.tool import Question, Tool
+
+NO_ONE_AVAILABLE = "this needs a person's approval, but no one is available to give it"
+
+EXPIRED = "no one answered in time"
+
+
+class Asker(Protocol):
+    """The part of a leg that requests need."""
+
+    runtime: Runtime
+    request: RunRequest
+    fence: Fence
+    index: Journal
+    asked: frozenset[str]
+    """Ids of all approvals that the run had requested when the leg started."""
+
+    async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range: ...
+
+
+async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
+    """Implement `RunContext.allow`: apply policy, then the stored answer, else ask (raises Parked)."""
+    request = leg.request
+    ruling = rule_on(leg.runtime, request, tool, subject)
+    if ruling.action == "deny":
+        return Verdict(False, f"not allowed: {ruling.why}")
+    if ruling.action == "allow" and f"{request.run.id}/{key}" not in leg.asked:
+        return Verdict(True)
+    if ruling.action == "ask" and request.settings.get("unattended") == "deny":
+        return Verdict(False, NO_ONE_AVAILABLE, nobody=True)
+    digest = bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
+    approval = Approval(
+        id=f"{request.run.id}/{key}",
+        run=request.run.id,
+        tool_call=tool_call,
+        tool=tool.name,
+        arguments=arguments,
+        digest=digest,
+        asked_at=leg.runtime.clock.now() // 1000,
+        expires_at=expiry(leg),
+        parts=ruling.parts,
+    )
+    asked = 0
+    while (stored := await leg.runtime.store.records.approval(approval.id)) is not None and _is_spent(stored, approval.asked_at):
+        asked += 1
+        approval = dataclasses.replace(approval, id=f"{request.run.id}/{key}#{asked}")
+    if stored is not None and stored.digest != digest:
+        return Verdict(False, "the approval was given for other arguments; ask again")
+    if ruling.action == "allow" and (stored is None or not await _allowed_since(leg, stored)):
+        return Verdict(True)
+    answer = await ask(leg, approval)
+    if not answer.approved:
+        return Verdict(False, answer.reason or "rejected by a person", asked=True)
+    if answer.arguments is not None:
+        return _edited(leg, tool, approval.id, answer.arguments)
+    return Verdict(True, answer.reason, approval.id, digest)
+
+
+async def _allowed_since(leg: Asker, stored: Approval) -> bool:
+    """Answer a request that is allowed by now, unless a person has answered it. Return False if it has expired."""
+    if stored.answer is None:
+        try:
+            await leg.runtime.store.records.answer(stored.id, Answer(True, reason="allowed in the meantime", answered_by="moot"))
+        except Busy:  # answered at this moment, or expired
+            return (await leg.runtime.store.records.approval(stored.id) or stored).answer is not None
+    return True
+
+
+def rule_on(runtime: Runtime, request: RunRequest, tool: Tool, subject: str) -> Ruling:
+    """Return policy's ruling on a call, including the conversation's grants."""
+    settings, conversation = runtime.settings, request.conversation
+    return decide(
+        settings.permissions,
+        mode_of(settings, request.settings),
+        tool,
+        subject,
+        directory=conversation.directory,
+        grants=grants_of(conversation.settings),
+    )
+
+
+def _edited(leg: Asker, tool: Tool, approval: str, arguments: bytes) -> Verdict:
+    """Return the verdict on a call edited by the person. Denied calls stay denied."""
+    ruling = rule_on(leg.runtime, leg.request, tool, subject_of(loads_exact(arguments)))
+    if ruling.action == "deny":
+        return Verdict(False, f"the edited call is not allowed: {ruling.why}")
+    request = leg.request
+    digest = bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
+    return Verdict(True, "", approval, digest, arguments=arguments)
+
+
+def _is_spent(approval: Approval, now: int) -> bool:
+    """Return whether an approval can't be used any more: used by a call with unknown outcome, or expired after it was given."""
+    if approval.answer is None or not approval.answer.approved:
+        return False
+    return approval.used_at is not None or (approval.expires_at is not None and approval.expires_at <= now)
+
+
+async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return the replies to a tool's questions. Raise Parked while they are pending."""
+    if leg.request.settings.get("unattended") == "deny":
+        return tuple(() for _ in wanted)
+    arguments = dumps([_to_json(item) for item in wanted])
+    approval = Approval(
+        id=f"{leg.request.run.id}/{key}/questions",
+        run=leg.request.run.id,
+        tool_call=tool_call,
+        tool=tool.name,
+        arguments=arguments,
+        digest=bind(leg.request.run.id, leg.request.conversation.directory, tool.name, definition_digest(tool), arguments),
+        asked_at=leg.runtime.clock.now() // 1000,
+        expires_at=expiry(leg),
+        questions=[_to_json(item) for item in wanted],
+    )
+    answer = await ask(leg, approval)
+    replies = answer.value if isinstance(answer.value, list) else []
+    return tuple(tuple(str(text) for text in reply) if isinstance(reply, list) else (str(reply),) for reply in replies)
+
+
+async def client_output(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: JsonObject) -> JsonObject:
+    """Implement `ToolContext.client_output`. The call itself tells the client everything, so no chunk is added. It never expires."""
+    run, data = leg.request.run.id, dumps(arguments)
+    approval = Approval(
+        id=f"{run}/{key}/output",
+        run=run,
+        tool_call=tool_call,
+        tool=tool.name,
+        arguments=data,
+        digest=bind(run, leg.request.conversation.directory, tool.name, definition_digest(tool), data),
+        asked_at=leg.runtime.clock.now() // 1000,
+        questions=BY_CLIENT,
+    )
+    answer = await ask(leg, approval)
+    if answer.approved and isinstance(answer.value, dict):
+        return answer.value
+    return {"error": answer.reason or "the client returned no output"}
+
+
+async def ask(leg: Asker, approval: Approval) -> Answer:
+    """Implement `RunContext.ask`."""
+    stored = await leg.runtime.store.records.approval(approval.id)
+    if stored is not None:
+        if stored.answer is not None:
+            await _show_answer(leg, stored, stored.answer)
+            return stored.answer
+        if stored.expires_at is not None and stored.expires_at <= leg.runtime.clock.now() // 1000:
+            return await _expired(leg, stored)
+        raise Parked
+    if approval.by_client:
+        event = Event("meta", body={"awaits": approval.id})
+    elif approval.questions is None:
+        piece: chunk.Chunk = {"type": "tool-approval-request", "approvalId": approval.id, "toolCallId": approval.tool_call}
+        event = Event("chunks", (piece,))
+    else:
+        value: Json = {"approvalId": approval.id, "toolCallId": approval.tool_call, "questions": approval.questions}
+        event = Event("chunks", (chunk.data("questions", value, id=approval.id),))
+    await leg.append(event, changes=(Ask(approval),), sync=True, fold=True)
+    point("approval.asked")
+    raise Parked
+
+
+async def _expired(leg: Asker, approval: Approval) -> Answer:
+    """Store and return a rejection because the approval expired."""
+    answer = Answer(False, reason=EXPIRED, answered_by="moot")
+    try:
+        await _show(leg, approval, answer, Expire(approval.id, EXPIRED))
+    except Busy:  # someone answered just in time
+        raise Parked from None
+    return answer
+
+
+async def _show_answer(leg: Asker, approval: Approval, answer: Answer) -> None:
+    if approval.questions is None and f"answer:{approval.id}" not in leg.index.ends:
+        await _show(leg, approval, answer)
+
+
+async def _show(leg: Asker, approval: Approval, answer: Answer, *changes: Change) -> None:
+    await leg.append(answered(approval, answer), changes=changes, sync=bool(changes))
+    point("approval.shown")
+
+
+def answered(approval: Approval, answer: Answer) -> Event:
+    """Return the answer as an event for watchers. Replies to questions are shown in the output of the call that asked."""
+    key = f"answer:{approval.id}"
+    body: JsonObject = {"option": answer.option, "by": answer.answered_by}
+    if approval.questions is not None:
+        return Event("journal", phase="end", key=key, body=body)
+    if answer.arguments is not None:
+        body["input"] = loads_exact(answer.arguments)
+    piece: chunk.Chunk = {"type": "tool-approval-response", "approvalId": approval.id, "approved": answer.approved}
+    if answer.reason:
+        piece["reason"] = answer.reason
+    return Event("chunks", (piece,), phase="end", key=key, body=body)
+
+
+def expiry(leg: Asker) -> int | None:
+    """Return when a request made now expires, in ms; None = never."""
+    timeout = leg.runtime.settings.permissions.timeout
+    return int(leg.runtime.clock.now() // 1000 + timeout * 1000) if timeout else None
+
+
+def _to_json(item: Question) -> Json:
+    return {
+        "header": item.header,
+        "text": item.text,
+        "options": [{"label": option.label, "description": option.description} for option in item.options],
+        "multiple": item.multiple,
+    }

@@ -1,0 +1,46 @@
+"""Default titles of conversations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from moot.guard.terminal import clean
+from moot.types.message import Part
+
+__all__ = ["first_line", "shorten"]
+
+FIRST_LINE = 80
+_FILE = re.compile(r"(\S*[./]\S*):\n\n")
+"""The start of a text file attached to a prompt."""
+_COMMAND = re.compile(r"/[a-z][\w-]*(\s|$)")
+_FENCE = re.compile(r"```|~~~")
+
+
+def first_line(parts: Sequence[Part]) -> str:
+    """Return the first meaningful line of a prompt, a file's name if there are only files, or an empty string."""
+    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+    own = [text for text in texts if _FILE.match(text) is None]
+    lines = [" ".join(clean(line).split()) for text in own for line in text[: 100 * FIRST_LINE].splitlines()]
+    written = [line for line in lines if any(character.isalnum() for character in line) and _FENCE.match(line) is None]
+    line = next((line for line in written if _COMMAND.match(line) is None), written[0] if written else "")
+    return shorten(line or _file_name(parts), FIRST_LINE)
+
+
+def _file_name(parts: Sequence[Part]) -> str:
+    for part in parts:
+        if part.get("type") == "file":
+            return clean(str(part.get("filename") or "file"))
+        if (header := _FILE.match(str(part.get("text", "")))) is not None:
+            return clean(PurePath(header[1]).name)
+    return ""
+
+
+def shorten(line: str, most: int) -> str:
+    """Return the line, shortened at a word border if enough of it remains."""
+    if len(line) <= most:
+        return line
+    cut = line[: most - 1]
+    whole = cut.rpartition(" ")[0]
+    return f"{whole if len(whole) > most // 2 else cut}…"

@@ -1,0 +1,138 @@
+"""Excerpts of large tool outputs."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import cast
+
+from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.chunk import OURS
+
+__all__ = ["BYTES", "LINK", "ROWS", "Excerpt", "excerpt", "excerpt_text", "link_of"]
+
+BYTES = 16 << 10
+"""An output of more bytes goes out as an excerpt."""
+ROWS = 200
+"""So does one of more lines, or a list of more items."""
+END_BYTES = 4 << 10
+"""Of the beginning, and of the end."""
+END_ROWS = 50
+LINK = "/api/blobs/"
+TEXT = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """An output as clients get it, and what must be a blob before they do."""
+
+    value: Json
+    blob: bytes | None = None
+    """The bytes that its link names; None when they are stored already."""
+    media_type: str = TEXT
+
+
+def link_of(url: str) -> str:
+    """The address under which a client finds what our own `blob:` URL names; any other URL as it is."""
+    return f"{LINK}{url.removeprefix('blob:')}" if url.startswith("blob:") else url
+
+
+def excerpt(output: Json, metadata: Json = None, *, keep: bool = True) -> Excerpt | None:
+    """The excerpt of an output; None when it is small.
+
+    `metadata` is the `providerMetadata` of its chunk, where the runtime says which blob holds the whole of an output that was cut for
+    the model. Without `keep` (what a call shows on its way) nothing is stored and there is no link.
+    """
+    whole = _whole(metadata)
+    if isinstance(output, str):
+        return _of_text(output, whole, keep=keep)
+    if isinstance(output, dict) and output.get("type") == "content" and isinstance(items := output.get("value"), list):
+        return _of_content(output, items, whole)
+    if isinstance(output, list | dict):
+        return _of_value(output, keep=keep)
+    return None
+
+
+def excerpt_text(text: str, metadata: Json = None) -> Excerpt | None:
+    """The same of an error's words, which must stay text."""
+    found = _of_text(text, _whole(metadata), keep=True)
+    if found is None or not isinstance(found.value, dict):
+        return None
+    value = found.value
+    words = f"{value['head']}\n[… {value['size']:,} bytes in all: {value.get('url')} …]\n{value['tail']}"
+    return Excerpt(words, found.blob, found.media_type)
+
+
+def _whole(metadata: Json) -> JsonObject | None:
+    ours = metadata.get(OURS) if isinstance(metadata, dict) else None
+    return ours if isinstance(ours, dict) and isinstance(ours.get("blob"), str) else None
+
+
+def _of_text(text: str, whole: JsonObject | None, *, keep: bool) -> Excerpt | None:
+    size, rows = len(text.encode("utf-8", "replace")), text.count("\n") + 1
+    if whole is None and size <= BYTES and rows <= ROWS:
+        return None
+    value: JsonObject = {"type": "excerpt", "head": _first(text), "tail": _last(text), "size": size, "rows": rows, "mediaType": TEXT}
+    if whole is not None:
+        value |= {name: whole[name] for name in ("size", "rows", "mediaType", "tail") if name in whole}
+        value["url"] = f"{LINK}{whole['blob']}"
+        return Excerpt(value)
+    return _linked(value, text.encode("utf-8", "replace"), TEXT) if keep else Excerpt(value)
+
+
+def _of_value(output: list[Json] | JsonObject, *, keep: bool) -> Excerpt | None:
+    data = dumps(output)
+    rows = len(output) if isinstance(output, list) else 0
+    if len(data) <= BYTES and rows <= ROWS:
+        return None
+    value: JsonObject = {"type": "excerpt", "size": len(data), "mediaType": "application/json"}
+    if isinstance(output, list):
+        value |= {"head": _some(output), "tail": _some(output[::-1])[::-1], "rows": rows}
+    else:
+        text = data.decode()
+        value |= {"head": _first(text), "tail": _last(text)}
+    return _linked(value, data, "application/json") if keep else Excerpt(value)
+
+
+def _of_content(output: JsonObject, items: list[Json], whole: JsonObject | None) -> Excerpt | None:
+    """A text with pictures: the text as any other, pictures by their links."""
+    found: Excerpt | None = None
+    shown: list[Json] = []
+    for item in items:
+        piece = cast("JsonObject", item) if isinstance(item, dict) else {}
+        text, url = piece.get("text"), piece.get("url")
+        if isinstance(text, str) and (cut := _of_text(text, whole, keep=True)) is not None:
+            found = cut
+            item = cut.value
+        elif isinstance(url, str) and url.startswith("blob:"):
+            found = found or Excerpt(None)
+            item = {**piece, "url": link_of(url)}
+        shown.append(item)
+    return None if found is None else Excerpt({**output, "value": shown}, found.blob, found.media_type)
+
+
+def _linked(value: JsonObject, data: bytes, media_type: str) -> Excerpt:
+    value["url"] = f"{LINK}{hashlib.sha256(data).hexdigest()}"
+    return Excerpt(value, data, media_type)
+
+
+def _first(text: str) -> str:
+    rows = text[: END_BYTES * 4].split("\n", END_ROWS)[:END_ROWS]
+    return "\n".join(rows).encode("utf-8", "replace")[:END_BYTES].decode("utf-8", "ignore")
+
+
+def _last(text: str) -> str:
+    rows = text[-END_BYTES * 4 :].rsplit("\n", END_ROWS)[-END_ROWS:]
+    return "\n".join(rows).encode("utf-8", "replace")[-END_BYTES:].decode("utf-8", "ignore")
+
+
+def _some(items: list[Json]) -> list[Json]:
+    """The first items, as many as are small together; one that alone is too large is left out with all behind it."""
+    some: list[Json] = []
+    room = END_BYTES
+    for item in items[:END_ROWS]:
+        room -= len(dumps(item))
+        if room < 0:
+            break
+        some.append(item)
+    return some

@@ -1,0 +1,108 @@
+"""Writers of the two kinds of streams: one message as chunks, or every event."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from moot.convert.serialization import event_json
+from moot.convert.unfold import Version
+from moot.server.caches import Shared
+from moot.server.streams.excerpts import Excerpt
+from moot.server.streams.frames import ChunkFrames, Position, frame
+from moot.server.streams.positions import is_end, is_parked
+from moot.server.streams.view import Blobs, slim
+from moot.types.canonical import Json
+from moot.types.event import Event
+from moot.types.store import Blobs as Store
+
+__all__ = ["EventScribe", "MessageScribe", "keep"]
+
+
+async def keep(store: Store, blobs: Blobs) -> None:
+    """Stores what links will name. Raises StoreError."""
+    for blob in blobs:
+        if blob.blob is not None:
+            await store.put(blob.blob, blob.media_type)
+
+
+class MessageScribe:
+    """One run's message, until its run has ended or waits for somebody."""
+
+    def __init__(
+        self,
+        run: str,
+        after: Position,
+        version: Version,
+        *,
+        store: Store,
+        shared: Shared,
+        waits: Callable[[], Awaitable[bool]],
+        over: Callable[[], Awaitable[bool]],
+    ) -> None:
+        """`waits`: whether the run, which has parked, has something open to wait for. `over`: whether nobody works on it any more."""
+        self.ended = False
+        self.last = "" if after[0] == 0 else f"{after[0]}.{after[1]}"
+        self._run = run
+        self._after = after
+        self._frames = ChunkFrames(version)
+        self._store = store
+        self._waits = waits
+        self._over = over
+        self._shared = shared
+
+    async def write(self, events: Sequence[Event]) -> bytes:
+        own = [event for event in events if event.run == self._run]
+        if not own:
+            return b""
+        last = own[-1]
+        key = (own[0].seq, last.seq, self._after if own[0].seq <= self._after[0] else 0)
+        data = self._shared.get(key)
+        if data is None:
+            blobs: list[Excerpt] = []
+            data = self._frames.write(own, self._after, blobs)
+            if blobs:
+                await keep(self._store, blobs)
+            self._shared.put(key, data)
+        if last.chunks:
+            self.last = f"{last.seq}.{len(last.chunks) - 1}"
+        self.ended = is_end(last) or (is_parked(last) and await self._waits())
+        return data
+
+    async def look(self) -> None:
+        self.ended = await self._over()
+
+
+class EventScribe:
+    """Every event, dense, of a conversation or of one run of it."""
+
+    def __init__(self, store: Store, shared: Shared, *, run: str | None = None, raw: bool = False) -> None:
+        self.ended = False
+        self.last = ""
+        self._store = store
+        self._shared = shared
+        self._run = run
+        self._raw = raw
+
+    async def write(self, events: Sequence[Event]) -> bytes:
+        own = events if self._run is None else [event for event in events if event.run == self._run]
+        if not own:
+            return b""
+        key = (own[0].seq, own[-1].seq, self._raw)
+        data = self._shared.get(key)
+        if data is None:
+            blobs: list[Excerpt] = []
+            data = b"".join([self._frame(event, blobs) for event in own])
+            if blobs:
+                await keep(self._store, blobs)
+            self._shared.put(key, data)
+        self.last = str(own[-1].seq)
+        self.ended = self._run is not None and is_end(own[-1])
+        return data
+
+    async def look(self) -> None:
+        """A conversation never ends; that of a run is told by its last event."""
+
+    def _frame(self, event: Event, blobs: Blobs) -> bytes:
+        value = event_json(event, raw=self._raw)
+        value["chunks"] = list[Json]([slim(chunk, blobs) for chunk in event.chunks])
+        return frame(value, str(event.seq))

@@ -1,3 +1,0 @@
-"""Usage records of finished answers: created in the background, and updated when an answer changes."""
-
-__all__: list[str] = []

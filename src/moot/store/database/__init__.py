@@ -1,0 +1,1 @@
+"""The database file: its library, schema, locks, threads and transactions."""

@@ -1,0 +1,76 @@
+"""The SQLite library of this process, and opening connections.
+
+Two libraries in one process would drop each other's file locks, so all code uses `sqlite` from this module. Versions 3.7.0 to 3.51.2 can
+lose commits when two connections write and checkpoint at the same instant (the WAL-reset bug, fixed in 3.51.3:
+https://sqlite.org/wal.html); with those versions, the store serializes commits and checkpoints itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+__all__ = ["APPLICATION_ID", "NAME", "VERSION", "Connection", "Queries", "connect", "has_wal_reset_bug", "sqlite"]
+
+
+if TYPE_CHECKING:
+    import sqlite3 as sqlite
+else:
+    try:
+        import pysqlite3.dbapi2 as sqlite
+    except ImportError:
+        import sqlite3 as sqlite
+
+
+NAME: str = sqlite.__name__.partition(".")[0]
+"""Name of the imported library."""
+
+VERSION: tuple[int, ...] = tuple(int(part) for part in sqlite.sqlite_version.split("."))
+
+
+def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
+    """Return True if that version of SQLite has the WAL-reset bug."""
+    return (3, 7, 0) <= version <= (3, 51, 2)
+
+
+Connection = sqlite.Connection
+
+
+class Queries(Protocol):
+    """A connection or a transaction: anything that executes SQL."""
+
+    @property
+    def execute(self) -> Callable[..., sqlite.Cursor]: ...
+
+
+APPLICATION_ID = 0x6D6F6F74
+"""`moot`: the application id in the file header that identifies our databases."""
+
+_SECONDS_TO_WAIT = 30.0
+
+
+def connect(path: Path, *, writing: bool = False, wait: float = _SECONDS_TO_WAIT) -> Connection:
+    """Open a connection in autocommit mode, for one thread at a time; read-only unless `writing`."""
+    mode = "rw" if writing else "ro"
+    # the timeout must be set first: switching the journal mode needs a lock that another process may hold for a moment
+    connection = sqlite.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=wait,
+        isolation_level=None,
+        cached_statements=256,
+        check_same_thread=False,
+    )
+    try:
+        if writing:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # affects only new files, and those rewritten as a whole
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

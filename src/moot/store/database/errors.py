@@ -1,0 +1,107 @@
+"""Translation of SQLite's errors into ours, once, where they enter."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from moot.errors import MootError, StoreCorrupt, StoreError, StoreFull, UsageError
+from moot.store.database.connection import sqlite
+
+__all__ = ["FOREIGN_ERRORS", "corrupt_error", "is_unreliable", "translate_error", "translated_errors"]
+
+FOREIGN_ERRORS: tuple[type[Exception], ...] = (sqlite.Error, ValueError)
+"""Exceptions that must not leave the store untranslated: SQLite's, and those of reading and writing JSON and text."""
+_IOERR, _FULL = 10, 13
+_FILES = 4
+"""File descriptors that SQLite needs to open a database, plus one; by the time it reports the error, it has released its own."""
+
+
+def translate_error(error: Exception, path: Path) -> MootError:
+    """Convert an exception to one of our errors; our own are returned unchanged."""
+    if isinstance(error, MootError):
+        return error
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+        return corrupt_error(path, f"stored data cannot be read ({error})")
+    if isinstance(error, UnicodeEncodeError):
+        return UsageError(f"{error.object!r} is not valid Unicode text and cannot be stored.", fix="Remove the lone surrogates from it.")
+    if isinstance(error, ValueError):
+        return StoreError(f"This value cannot be stored: {error}.")
+    code = _code(error)
+    if code == _FULL or (code == _IOERR and _no_room(path)):
+        return StoreFull(
+            f"No space left to write {str(path)!r} ({error}). Nothing of this change was stored.",
+            fix="Free space on that disk (or raise the quota or file size limit) and try again.",
+        )
+    match code:
+        case 11 | 26:
+            return corrupt_error(path, str(error))
+        case 5 | 6:
+            return StoreError(f"Another process has locked {str(path)!r} for too long.", fix="Run `moot ps` to find it, then try again.")
+        case 14 if _no_descriptor():
+            return StoreError(f"Cannot open {str(path)!r}: too many open files.", fix="Raise the limit, for example with ulimit -n 1024.")
+        case 8 | 14:
+            return StoreError(f"Cannot open {str(path)!r} for writing ({error}).", fix=f"Check the permissions of {str(path.parent)!r}.")
+        case _:
+            return StoreError(f"Database error in {str(path)!r}: {error}.", fix="Run `moot doctor`.")
+
+
+def corrupt_error(path: Path, why: str) -> StoreCorrupt:
+    """Return the error for a file that is damaged or is not one of our databases."""
+    return StoreCorrupt(
+        f"{str(path)!r} is not a valid moot database: {why}.",
+        fix=f"Copy it to a safe place and replace it by the newest file in {str(path.parent / 'backups')!r}, or run `moot doctor`.",
+    )
+
+
+def is_unreliable(error: Exception, path: Path) -> bool:
+    """Return True if the disk failed in a way that makes the connection unreliable, above all a failed fsync."""
+    return _code(error) == _IOERR and not _no_room(path)
+
+
+def _code(error: Exception) -> int:
+    """Return the primary error code; not every library reports extended codes."""
+    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def _no_room(path: Path) -> bool:
+    """Detect a quota or file size limit behind an I/O error, which SQLite does not report, by writing at the log's size."""
+    probe = path.with_name(f".room-{os.getpid()}")
+    try:
+        size = max((file.stat().st_size for file in path.parent.glob(f"{path.name}*")), default=0)
+        with probe.open("wb") as file:
+            file.seek(size)
+            file.write(bytes(1 << 16))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    finally:
+        probe.unlink(missing_ok=True)
+    return False
+
+
+def _no_descriptor() -> bool:
+    """Return True if the process has no file descriptors left."""
+    opened: list[int] = []
+    try:
+        opened += (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_FILES))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    finally:
+        for file in opened:
+            os.close(file)
+    return False
+
+
+@contextmanager
+def translated_errors(path: Path) -> Generator[None]:
+    """Translate exceptions of SQLite and JSON raised in the block."""
+    try:
+        yield
+    except FOREIGN_ERRORS as error:
+        raise translate_error(error, path) from error

@@ -1,0 +1,319 @@
+"""The transaction that adds a batch of entries to a conversation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, LiteralString, NamedTuple
+
+from moot.convert.imports import apply_growth, digest_of, growth_body, is_continuation, usage_of_steps
+from moot.errors import StoreError
+from moot.store import lookup
+from moot.store.database.connection import Queries
+from moot.store.database.transaction import Entry, Transaction, insert_many, quick
+from moot.store.rows import message_of, parse_stored, parse_stored_object, parts_of
+from moot.types.canonical import JsonObject, dumps
+from moot.types.ids import new_id
+from moot.types.imports import ImportCounts, IncomingConversation, IncomingEntry
+from moot.types.message import Message, Role
+from moot.types.usage import NO_USAGE, Usage
+
+__all__ = ["Place", "Variant", "fresh", "made_by", "note", "place_of", "take", "variants"]
+
+
+_SIZES = (8, 64, 512)
+"""Numbers of keys per statement; few sizes, so that few statements are prepared."""
+
+
+class Place(NamedTuple):
+    """A conversation imported from a source."""
+
+    no: int
+    id: str
+    version: int
+    deleted: bool
+
+
+class Variant(NamedTuple):
+    """One version of an entry; a source that changes has several."""
+
+    digest: bytes
+    length: int
+    message: str | None
+
+
+def place_of(queries: Queries, owner: str, format: str, source_id: str) -> Place | None:
+    """Return None if the source's conversation is not imported."""
+    row: Any = queries.execute(
+        "SELECT c.no, c.id, i.version, c.deleted_at IS NOT NULL FROM import_conversation AS i"
+        " JOIN conversation AS c ON c.no = i.conversation WHERE i.owner_id = ? AND i.format = ? AND i.source_id = ?",
+        (owner, format, source_id),
+    ).fetchone()
+    return None if row is None else Place(row[0], row[1], row[2], bool(row[3]))
+
+
+def made_by(queries: Queries, owner: str, arriving: IncomingConversation) -> str | None:
+    """Return our conversation whose run created the session, or the session's parent."""
+    if not arriving.resumable:
+        return None
+    row: Any = queries.execute(
+        "SELECT c.id FROM run AS r JOIN conversation AS c ON c.no = r.conversation"
+        " WHERE r.agent_session_id IN (?1, ?2) AND r.owner_id = ?3 LIMIT 1",
+        (arriving.source_id, arriving.parent or arriving.source_id, owner),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def note(transaction: Transaction, conversation: int, origin: JsonObject | None, owner: str) -> None:
+    """Register a complete recording by its conversation's origin."""
+    found = origin or {}
+    if not found.get("format") or not found.get("source_id"):
+        raise StoreError("The origin of an import must have a format and a source id.")
+    transaction.execute(
+        "INSERT OR REPLACE INTO import_conversation (owner_id, format, source_id, conversation, version) VALUES (?, ?, ?, ?, ?)",
+        (owner, str(found["format"]), str(found["source_id"]), conversation, found.get("version") or 0),
+    )
+
+
+def variants(queries: Queries, conversation: int, keys: Iterable[bytes]) -> dict[bytes, list[Variant]]:
+    """Return the known variants of these keys, oldest first."""
+    wanted = list(dict.fromkeys(keys))
+    found: dict[bytes, list[Variant]] = {}
+    while wanted:
+        size = next((size for size in _SIZES if len(wanted) <= size), _SIZES[-1])
+        some, wanted = wanted[:size], wanted[size:]
+        padded = [*some, *[some[-1]] * (size - len(some))]
+        rows: Any = queries.execute(
+            f"SELECT key, digest, length, message FROM import_message WHERE conversation = ? AND key IN ({', '.join('?' * size)})",
+            (conversation, *padded),
+        ).fetchall()
+        for key, digest, length, message in rows:
+            found.setdefault(key, []).append(Variant(digest, length, message))
+    for versions in found.values():
+        versions.sort(key=lambda one: one.message or "")  # ids grow with time
+    return found
+
+
+def fresh(queries: Queries, conversation: int, arrivals: Sequence[IncomingEntry], *, compare: bool) -> list[IncomingEntry]:
+    """Return the entries that are not known byte for byte; with `compare`, also known messages."""
+    known = variants(queries, conversation, (arrival.key for arrival in arrivals))
+    return [
+        arrival
+        for arrival in arrivals
+        if (compare and arrival.key[:1] != b"\0") or all(one.digest != arrival.digest for one in known.get(arrival.key, ()))
+    ]
+
+
+_MESSAGE: LiteralString = (
+    "INSERT INTO message (id, conversation, parent_id, role, parts, metadata, status, first_seq, last_seq, folded_through, created_at)"
+    " VALUES "
+)
+_MESSAGES = {count: _MESSAGE + ", ".join(["(?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?)"] * count) for count in (16, 1)}
+_KNOWN: LiteralString = "INSERT OR REPLACE INTO import_message (conversation, key, digest, length, message) VALUES "
+_KNOWNS = {count: _KNOWN + ", ".join(["(?, ?, ?, ?, ?)"] * count) for count in (16, 1)}
+_SUMS = (
+    "UPDATE conversation SET message_count = message_count + ?1, updated_at = max(updated_at, coalesce(?2, 0)),"
+    " created_at = min(created_at, coalesce(?3, created_at)),"
+    " usage_input = iif(?4 IS NULL, usage_input, coalesce(usage_input, 0) + ?4),"
+    " usage_output = iif(?5 IS NULL, usage_output, coalesce(usage_output, 0) + ?5),"
+    " usage_cache_read = iif(?6 IS NULL, usage_cache_read, coalesce(usage_cache_read, 0) + ?6),"
+    " usage_cache_write = iif(?7 IS NULL, usage_cache_write, coalesce(usage_cache_write, 0) + ?7),"
+    " usage_reasoning = iif(?8 IS NULL, usage_reasoning, coalesce(usage_reasoning, 0) + ?8),"
+    " cost = iif(?9 IS NULL, cost, coalesce(cost, 0) + ?9), unpriced_runs = unpriced_runs + ?10 WHERE no = ?11"
+)
+_MOVE = (
+    "UPDATE conversation SET head_id = ?1 WHERE no = ?2"
+    " AND head_id IS (SELECT head FROM import_conversation WHERE conversation = ?2) RETURNING no"
+)
+_MOVED = "UPDATE import_conversation SET head = ? WHERE conversation = ?"
+_MESSAGE_ROW = (
+    "SELECT m.id, m.role, m.parts, m.metadata, '', m.parent_id, m.run, m.status, m.client_id, m.first_seq, m.last_seq, m.folded_through,"
+    " m.created_at FROM message AS m WHERE m.id = ? AND m.conversation = ?"
+)
+
+
+@dataclass(slots=True)
+class _NewMessage:
+    """A message to insert."""
+
+    id: str
+    parent: str | None
+    arrival: IncomingEntry
+    role: Role
+    at: int
+    """Index of its event in the batch."""
+
+
+@dataclass(slots=True)
+class _Piece:
+    """Everything that one transaction adds."""
+
+    no: int
+    entries: list[Entry] = field(default_factory=list[Entry])
+    new: list[_NewMessage] = field(default_factory=list[_NewMessage])
+    notes: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
+    counts: Counter[str] = field(default_factory=Counter[str])
+    """Counts with the field names of `Taken`."""
+    usage: Usage = field(default_factory=Usage)
+    costs: list[int] = field(default_factory=list[int])
+    unpriced: int = 0
+    times: list[int] = field(default_factory=list[int])
+    last: str | None = None
+    """Id of the newest message."""
+
+
+def take(conversation: tuple[str, str], arrivals: Sequence[IncomingEntry], compare: bool, transaction: Transaction) -> ImportCounts:
+    """Implement `Imports.take`; with `compare`, known messages are compared too, because another version has read them.
+
+    `conversation` is an id and its owner. Raise NotFound for a conversation of another owner.
+    """
+    no = lookup.number(transaction, *conversation)
+    keys = (key for one in arrivals for key in (one.key, one.parent) if key is not None)
+    known = variants(transaction, no, keys)
+    latest = {key: versions[-1].message for key, versions in known.items()}
+    piece = _Piece(no)
+    for one in arrivals:
+        earlier = known.setdefault(one.key, [])
+        if one.role is not None:
+            parent = latest.get(one.parent) if one.parent is not None else None
+            piece.counts["loose"] += one.parent is not None and parent is None
+            latest[one.key] = _message(transaction, piece, one, one.role, earlier, parent, compare=compare)
+        elif earlier:
+            piece.counts["known"] += 1
+        else:
+            piece.entries.append(Entry("meta", one.raw, one.body))
+            _note(piece, one, earlier, None)
+            piece.counts["records"] += 1
+    _store(transaction, piece)
+    taken = ImportCounts(**piece.counts)
+    _sum_up(transaction, piece, taken)
+    return taken
+
+
+def _message(
+    transaction: Transaction, piece: _Piece, one: IncomingEntry, role: Role, earlier: list[Variant], parent: str | None, *, compare: bool
+) -> str | None:
+    """Return the id of our message for this entry."""
+    same = next((variant for variant in earlier if variant.digest == one.digest), None)
+    if same is not None and not compare:
+        piece.counts["known"] += 1
+        return same.message
+    if earlier:
+        found = _extended(transaction, piece, one, earlier, same)
+        if found is not None:
+            return found
+    id = new_id()
+    piece.new.append(_NewMessage(id, parent, one, role, len(piece.entries)))
+    piece.entries.append(Entry("message", one.raw, _body(id, parent, role, one), one.created_at * 1000))
+    piece.counts["rewritten" if earlier else "added"] += 1
+    _note(piece, one, earlier, id)
+    _count(piece, one)
+    piece.last = id
+    return id
+
+
+def _body(id: str, parent: str | None, role: str, one: IncomingEntry) -> bytes:
+    """Build the same JSON as `message_body`, without encoding anything twice."""
+    parent_json = b"null" if parent is None else b'"%s"' % parent.encode()
+    head = b'{"id":"%s","role":"%s","parent":%s,' % (id.encode(), role.encode(), parent_json)
+    return head + b'"parts":%s,"metadata":%s}' % (one.parts, one.metadata)
+
+
+def _note(piece: _Piece, arrival: IncomingEntry, earlier: list[Variant], message: str | None) -> None:
+    length = len(arrival.raw)
+    earlier.append(Variant(arrival.digest, length, message))
+    piece.notes.append((piece.no, arrival.key, arrival.digest, length, message))
+
+
+def _count(piece: _Piece, arrival: IncomingEntry) -> None:
+    if arrival.usage != NO_USAGE:
+        piece.usage += arrival.usage
+    piece.unpriced += arrival.unpriced
+    if arrival.cost is not None:
+        piece.costs.append(arrival.cost)
+    if arrival.created_at:
+        piece.times.append(arrival.created_at)
+
+
+def _count_more(piece: _Piece, arrival: IncomingEntry, before: Message) -> None:
+    """Add the usage since the last import of the message."""
+    usage, cost, unpriced = usage_of_steps(before.metadata)
+    piece.usage += arrival.usage - usage
+    piece.unpriced += arrival.unpriced - unpriced
+    if arrival.cost is not None:
+        piece.costs.append(arrival.cost - (cost or 0))
+
+
+# ── messages that were imported before ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earlier: list[Variant], same: Variant | None) -> str | None:
+    """Return the message that this entry extends; None if it is a different one, which becomes a sibling."""
+    raw = memoryview(one.raw)
+    variant = same or next((old for old in reversed(earlier) if old.length < len(raw) and digest_of(raw[: old.length]) == old.digest), None)
+    is_prefix = variant is not None
+    variant = variant or earlier[-1]
+    _store(transaction, piece)  # the extended message may be in this batch
+    row: Any = transaction.row(_MESSAGE_ROW, (variant.message, piece.no))
+    if row is None:  # purged messages are not imported again
+        piece.counts["known"] += 1
+        return variant.message or ""
+    before = message_of(row)
+    parts = parts_of(parse_stored(one.parts))
+    if not is_prefix and not is_continuation(before.parts, parts):
+        return None
+    body = growth_body(before.id, (before.parts, before.metadata), (parts, parse_stored_object(one.metadata)))
+    if same is not None and len(body) == 2 and not body["parts"] and body["keep"] == len(before.parts):
+        piece.counts["known"] += 1
+        return before.id
+    fresh_raw = None if same is not None else bytes(raw[variant.length :] if is_prefix else raw)
+    _grow(transaction, piece, before, body if is_prefix else {**body, "anew": True}, fresh_raw)
+    transaction.execute("DELETE FROM import_message WHERE conversation = ? AND key = ? AND digest = ?", (piece.no, one.key, variant.digest))
+    earlier.remove(variant)
+    _note(piece, one, earlier, before.id)
+    _count_more(piece, one, before)
+    piece.counts["grown"] += 1
+    return before.id
+
+
+def _grow(transaction: Transaction, piece: _Piece, before: Message, body: JsonObject, raw: bytes | None) -> None:
+    parts, metadata = apply_growth(before.parts, before.metadata, body)
+    (seq,) = transaction.add_encoded(piece.no, (Entry("message", raw, dumps(body)),))
+    transaction.execute(
+        "UPDATE message SET parts = ?, metadata = ?, last_seq = ?, folded_through = ?, is_indexed = 0 WHERE id = ?",
+        (quick(dumps(parts)), quick(dumps(metadata)), seq, seq, before.id),
+    )
+
+
+# ── storing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _store(transaction: Transaction, piece: _Piece) -> None:
+    """Store everything collected."""
+    if piece.entries:
+        first = transaction.add_encoded(piece.no, piece.entries).start
+        rows = [
+            (
+                *(one.id, piece.no, one.parent, one.role, quick(one.arrival.parts), quick(one.arrival.metadata)),
+                *[first + one.at] * 3,
+                one.arrival.created_at or transaction.now_ms,
+            )
+            for one in piece.new
+        ]
+        insert_many(transaction.execute, _MESSAGES, rows)
+    if piece.notes:
+        insert_many(transaction.execute, _KNOWNS, piece.notes)
+    piece.entries, piece.new, piece.notes = [], [], []
+
+
+def _sum_up(transaction: Transaction, piece: _Piece, taken: ImportCounts) -> None:
+    """Update the conversation's sums; its branch follows as long as only imports have moved it."""
+    usage, times = piece.usage, piece.times
+    if not (taken.added or taken.rewritten or taken.grown):
+        return
+    values = (taken.added + taken.rewritten, max(times, default=None), min(times, default=None))
+    sums = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
+    transaction.execute(_SUMS, (*values, *sums, sum(piece.costs) if piece.costs else None, piece.unpriced, piece.no))
+    if piece.last is not None and transaction.row(_MOVE, (piece.last, piece.no)) is not None:
+        transaction.execute(_MOVED, (piece.last, piece.no))

@@ -1,0 +1,166 @@
+"""Storing complete recordings, and the first and last steps of importing a conversation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from moot.errors import NotFound
+from moot.store import lookup
+from moot.store.database.transaction import Transaction
+from moot.store.imports.batches import made_by, note, place_of, variants
+from moot.store.rows import clean, exchange_row, optional
+from moot.store.tree import messages
+from moot.store.tree.messages import new_conversation
+from moot.types.canonical import JsonObject, dumps
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.exchange import Exchange
+from moot.types.imports import FinalFacts, ImportTarget, IncomingConversation, Recording
+from moot.types.run import Run
+from moot.types.usage import Usage
+
+__all__ = ["add", "receive", "settle"]
+
+
+def add(recording: Recording, owner: str, transaction: Transaction) -> Conversation:
+    """Implement `Imports.add`."""
+    wanted = replace(recording.conversation, owner=owner, head=None, message_count=0)
+    made = new_conversation(transaction, wanted)
+    for run in recording.runs:
+        _insert_run(transaction, made.no, run, owner)
+    for exchange in recording.exchanges:
+        _insert_exchange(transaction, made.no, exchange)
+    transaction.add(made.no, recording.events)
+    for message in recording.messages:
+        messages.insert(transaction, made.no, message)
+        if message.id in recording.deleted:
+            transaction.execute("UPDATE message SET deleted_at = ? WHERE id = ?", (made.updated_at, message.id))
+    _sum_up(transaction, made, recording)
+    note(transaction, made.no, made.origin, owner)
+    return lookup.conversation(transaction, made.id)
+
+
+def _insert_run(transaction: Transaction, conversation: int, run: Run, owner: str) -> None:
+    transaction.execute(
+        "INSERT INTO run (id, conversation, message, owner_id, agent, agent_type, agent_session_id, model, trigger, status, on_crash,"
+        " fence, settings, error, usage, cost, created_at, started_at, ended_at, result_seq, first_seq, last_seq)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(run.id, conversation, run.message, owner, run.agent, run.agent_type, run.agent_session_id, run.model),
+            *(run.trigger, run.status, run.on_crash),
+            dumps(run.settings),
+            optional(run.error.to_json()) if run.error is not None else None,
+            dumps(run.usage.to_json()),
+            *(run.cost, run.created_at, run.started_at, run.ended_at, run.result_seq, run.first_seq, run.last_seq),
+        ),
+    )
+
+
+def _insert_exchange(transaction: Transaction, conversation: int, value: Exchange) -> None:
+    transaction.execute(
+        "INSERT INTO exchange (id, run, conversation, purpose, dialect, converter, provider, model, options, request, chunk_format, ended)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        exchange_row(value, conversation),
+    )
+
+
+def _sum_up(transaction: Transaction, made: Conversation, recording: Recording) -> None:
+    """Set the sums as if the runs had ended here."""
+    usage = sum((run.usage for run in recording.runs), Usage())
+    costs = [run.cost for run in recording.runs if run.cost is not None]
+    unpriced = sum(run.cost is None and (run.model != "" or run.usage != Usage()) for run in recording.runs)
+    transaction.execute(
+        "UPDATE conversation SET message_count = ?, head_id = ?, usage_input = ?, usage_output = ?, usage_cache_read = ?,"
+        " usage_cache_write = ?, usage_reasoning = ?, cost = ?, unpriced_runs = ? WHERE no = ?",
+        (
+            *(len(recording.messages), recording.conversation.head),
+            *(usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning),
+            *(sum(costs) if costs else None, unpriced, made.no),
+        ),
+    )
+
+
+_MADE = (
+    "INSERT INTO import_conversation (owner_id, format, source_id, conversation, version, parent, parent_call) VALUES (?, ?, ?, ?, 0, ?, ?)"
+)
+_TO_PARENT = (
+    "UPDATE conversation SET (parent_id, parent_tool_call_id) = (SELECT c.id, ?4 FROM import_conversation AS i JOIN conversation AS c"
+    " ON c.no = i.conversation WHERE i.owner_id = ?1 AND i.format = ?2 AND i.source_id = ?3) WHERE no = ?5"
+)
+_OF_PARENT = (
+    "SELECT conversation, parent_call FROM import_conversation WHERE owner_id = ? AND format = ? AND parent = ? AND conversation <> ?"
+)
+_CLOSED = (
+    "SELECT deleted_at IS NOT NULL OR message_count > 0 AND NOT EXISTS (SELECT 1 FROM import_message WHERE conversation = ?1)"
+    " FROM conversation WHERE no = ?1"
+)
+
+
+def receive(arriving: IncomingConversation, owner: str, transaction: Transaction) -> ImportTarget:
+    """Implement `Imports.receive`."""
+    found = place_of(transaction, owner, arriving.format, arriving.source_id)
+    if found is not None:
+        closed = bool(transaction.row(_CLOSED, (found.no,))[0])
+        return ImportTarget(found.id, closed=closed, version=found.version)
+    if (ours := made_by(transaction, owner, arriving)) is not None:
+        return ImportTarget(ours, closed=True)
+    made = new_conversation(transaction, replace(arriving.conversation, owner=owner))
+    parent = arriving.parent if arriving.parent != arriving.source_id else None
+    transaction.execute(_MADE, (owner, arriving.format, arriving.source_id, made.no, parent, arriving.parent_call))
+    if parent is not None:
+        _link(transaction, (owner, arriving.format, parent), made.no, arriving.parent_call)
+    waiting: list[Any] = transaction.execute(_OF_PARENT, (owner, arriving.format, arriving.source_id, made.no)).fetchall()
+    for child, call in waiting:
+        _link(transaction, (owner, arriving.format, arriving.source_id), child, call)
+    return ImportTarget(made.id, is_new=True)
+
+
+def _link(transaction: Transaction, parent: tuple[str, str, str], child: int, call: str | None) -> None:
+    """Set a conversation's parent, if that is imported and not a descendant."""
+    row = transaction.row("SELECT id FROM conversation WHERE no = ?", (child,))
+    above = place_of(transaction, *parent)
+    seen: set[str] = set()
+    at = above.id if above is not None else None
+    while at is not None and at not in seen:
+        if at == row[0]:
+            return
+        seen.add(at)
+        next_row = transaction.row("SELECT parent_id FROM conversation WHERE id = ?", (at,))
+        at = next_row[0] if next_row is not None else None
+    if above is not None:
+        transaction.execute(_TO_PARENT, (*parent, call, child))
+
+
+def settle(id: str, owner: str, settled: FinalFacts, transaction: Transaction) -> Conversation:
+    """Implement `Imports.settle`. Raise NotFound if the conversation was purged meanwhile."""
+    found = lookup.conversation(transaction, id, owner)
+    row = transaction.row("SELECT head, version FROM import_conversation WHERE conversation = ?", (found.no,))
+    if row is None:
+        raise NotFound(f"The conversation {id!r} was not imported.")
+    if settled.head is not None and found.head == row[0]:
+        _move_head(transaction, found, settled.head)
+    origin: JsonObject = {**(found.origin or {}), **settled.origin}
+    retitle = bool(settled.title) and found.title_source != "user" and not (settled.title_source == "first-line" and found.title)
+    transaction.execute(
+        "UPDATE conversation SET title = iif(?1, ?2, title), title_source = iif(?1, ?3, title_source),"
+        " model = iif(?4 = '' OR head_id IS NOT (SELECT head FROM import_conversation WHERE conversation = ?8), model, ?4),"
+        " updated_at = max(updated_at, ?5), created_at = iif(?6 = 0, created_at, min(created_at, ?6)), origin = ?7,"
+        " archived_at = iif(?9, coalesce(archived_at, updated_at), archived_at) WHERE no = ?8",
+        (
+            *(retitle, clean(settled.title), settled.title_source, settled.model),
+            *(settled.updated_at, settled.created_at, dumps(origin), found.no, settled.archived and not row[1]),
+        ),
+    )
+    transaction.execute("UPDATE import_conversation SET version = ? WHERE conversation = ?", (settled.version, found.no))
+    return lookup.conversation(transaction, id)
+
+
+def _move_head(transaction: Transaction, found: Conversation, key: bytes) -> None:
+    versions = variants(transaction, found.no, (key,)).get(key)
+    head = versions[-1].message if versions else None
+    if head is None or head == found.head or transaction.row("SELECT 1 FROM message WHERE id = ?", (head,)) is None:
+        return
+    transaction.add(found.no, (Event("tree", body={"op": "head", "message": head}),))
+    transaction.execute("UPDATE conversation SET head_id = ? WHERE no = ?", (head, found.no))
+    transaction.execute("UPDATE import_conversation SET head = ? WHERE conversation = ?", (head, found.no))

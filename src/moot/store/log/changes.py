@@ -1,0 +1,230 @@
+"""The changes that an append can make in addition to adding events: one function per change, run in the appending transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from moot.errors import Busy, NotFound, StoreError
+from moot.store.database.transaction import Transaction
+from moot.store.rows import exchange_row, optional, parts_json
+from moot.types.canonical import dumps
+from moot.types.store import (
+    Ask,
+    Change,
+    CloseExchange,
+    End,
+    Expire,
+    Fence,
+    Fold,
+    HandleInbox,
+    OpenExchange,
+    Park,
+    RecordUsage,
+    SetSession,
+    Use,
+)
+from moot.types.usage import Usage
+
+__all__ = ["Target", "apply_change", "continue_run", "deny_open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The run to which an append belongs."""
+
+    fence: Fence
+    conversation: int
+    through: int
+    """The last seq of the append."""
+
+
+def apply_change(transaction: Transaction, target: Target, change: Change) -> None:
+    """Apply one change. Raise Busy, NotFound or StoreError."""
+    _CHANGES[type(change)](transaction, target, change)
+
+
+def _fold(transaction: Transaction, target: Target, change: Fold) -> None:
+    changed = transaction.execute(
+        "UPDATE message SET parts = ?, metadata = ?, status = ?, folded_through = ?, last_seq = ? WHERE id = ?",
+        (dumps(change.parts), dumps(change.metadata), change.status, target.through, target.through, target.fence.message),
+    )
+    if changed.rowcount != 1:
+        raise NotFound(f"No message has the id {target.fence.message!r}.")
+
+
+def _park(transaction: Transaction, target: Target, change: Park) -> None:
+    transaction.execute("UPDATE run SET status = 'waiting', owner = NULL, last_seq = ? WHERE id = ?", (target.through, target.fence.run))
+
+
+def _end(transaction: Transaction, target: Target, change: End) -> None:
+    run, through = target.fence.run, target.through
+    if change.status == "finished" and transaction.row("SELECT 1 FROM inbox WHERE run = ? AND kind = 'steer' AND taken_at IS NULL", (run,)):
+        raise Busy(f"The run {run!r} has a new message and must continue for it.")
+    initial = transaction.row("SELECT agent, model FROM run WHERE id = ?", (run,))
+    transaction.execute(
+        "UPDATE run SET status = ?, ended_at = ?, owner = NULL, error = ?, usage = ?, cost = ?, model = coalesce(nullif(?, ''), model),"
+        " result_seq = ?, last_seq = ? WHERE id = ?",
+        (
+            *(change.status, transaction.now_ms, dumps(change.error.to_json()) if change.error else None),
+            *(dumps(change.usage.to_json()), change.cost, change.model, through, through, run),
+        ),
+    )
+    transaction.execute("UPDATE message SET status = ?, last_seq = ? WHERE id = ?", (change.status, through, target.fence.message))
+    deny_open(transaction, run, "The run has ended.")
+    _add_sums(transaction, target.conversation, change)
+    # keep an agent or model that a person has chosen meanwhile
+    transaction.execute(
+        "UPDATE conversation SET model = ? WHERE no = ? AND ? <> '' AND agent = ? AND model IN ('', ?)",
+        (change.model, target.conversation, change.model, *initial),
+    )
+
+
+def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
+    usage = change.usage
+    transaction.execute(
+        "UPDATE conversation SET updated_at = max(updated_at, ?), usage_input = coalesce(usage_input + ?, ?, usage_input),"
+        " usage_output = coalesce(usage_output + ?, ?, usage_output),"
+        " usage_cache_read = coalesce(usage_cache_read + ?, ?, usage_cache_read),"
+        " usage_cache_write = coalesce(usage_cache_write + ?, ?, usage_cache_write),"
+        " usage_reasoning = coalesce(usage_reasoning + ?, ?, usage_reasoning), cost = coalesce(cost + ?, ?, cost),"
+        " unpriced_runs = unpriced_runs + ?, context_usage = coalesce(?, context_usage) WHERE no = ?",
+        (
+            transaction.now_ms,
+            *(
+                number
+                for count in (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
+                for number in (count, count)
+            ),
+            change.cost,
+            change.cost,
+            int(change.cost is None and (change.model != "" or usage != Usage())),  # a run that called no model has no cost
+            change.context_usage,
+            conversation,
+        ),
+    )
+
+
+def deny_open(transaction: Transaction, run: str, reason: str) -> None:
+    """Deny all open approvals of the run."""
+    transaction.execute(
+        "UPDATE approval SET approved = 0, option = 'once', reason = ?, answered_by = 'moot', answered_at = ?"
+        " WHERE run = ? AND approved IS NULL",
+        (reason, transaction.now_ms, run),
+    )
+
+
+def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
+    value = change.approval
+    transaction.execute(
+        "INSERT INTO approval (id, run, tool_call, tool, arguments, digest, questions, asked_at, expires_at, parts, outside)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (id) DO NOTHING",
+        (
+            *(value.id, value.run, value.tool_call, value.tool, value.arguments, value.digest, optional(value.questions)),
+            *(value.asked_at or transaction.now_ms, value.expires_at, parts_json(value.parts)),
+            optional(value.outside.to_json()) if value.outside is not None else None,
+        ),
+    )
+    if change.hold:
+        transaction.execute("UPDATE run SET status = 'waiting' WHERE id = ? AND status = 'running'", (target.fence.run,))
+
+
+def continue_run(transaction: Transaction, run: str) -> None:
+    """Set a waiting run that has kept its owner to running once it has no open approvals."""
+    transaction.execute(
+        "UPDATE run SET status = 'running' WHERE id = ? AND status = 'waiting' AND owner IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM approval WHERE run = ? AND approved IS NULL)",
+        (run, run),
+    )
+
+
+def _use(transaction: Transaction, target: Target, change: Use) -> None:
+    row = transaction.row(
+        "SELECT coalesce(edited_digest, digest), approved, expires_at, used_at, run FROM approval WHERE id = ?", (change.approval,)
+    )
+    reason = _unusable(row, target.fence.run, change.digest, transaction.now_ms)
+    if reason:
+        raise Busy(f"The approval {change.approval!r} cannot be used: {reason}.", fix="Ask again.")
+    transaction.execute("UPDATE approval SET used_at = ? WHERE id = ?", (transaction.now_ms, change.approval))
+
+
+def _expire(transaction: Transaction, target: Target, change: Expire) -> None:
+    changed = transaction.execute(
+        "UPDATE approval SET approved = 0, option = 'once', reason = ?, answered_by = 'moot', answered_at = ?"
+        " WHERE id = ? AND approved IS NULL AND (? OR expires_at <= ?)",
+        (change.reason, transaction.now_ms, change.approval, change.early, transaction.now_ms),
+    )
+    if changed.rowcount != 1:
+        raise Busy(f"The approval {change.approval!r} is already answered or has not expired.")
+    continue_run(transaction, target.fence.run)
+
+
+def _unusable(row: Any, run: str, digest: bytes, now: int) -> str:
+    if row is None:
+        return "it does not exist"
+    bound, approved, expires_at, used_at, asked_by = row
+    if asked_by != run:
+        return "it belongs to another run"
+    if not approved:
+        return "it is not approved"
+    if used_at is not None:
+        return "it was already used"
+    if expires_at is not None and expires_at <= now:
+        return "it has expired"
+    return "" if bound == digest else "it was given for a different call"
+
+
+def _set_session(transaction: Transaction, target: Target, change: SetSession) -> None:
+    transaction.execute("UPDATE run SET agent_session_id = ? WHERE id = ?", (change.id, target.fence.run))
+
+
+def _took(transaction: Transaction, target: Target, change: HandleInbox) -> None:
+    transaction.execute(
+        # the engine handles cancels, and may not have read one of them yet
+        "UPDATE inbox SET taken_at = ? WHERE run = ? AND no <= ? AND taken_at IS NULL AND kind <> 'cancel'",
+        (transaction.now_ms, target.fence.run, change.through),
+    )
+
+
+def _open_exchange(transaction: Transaction, target: Target, change: OpenExchange) -> None:
+    value = change.exchange
+    transaction.execute(
+        "INSERT INTO exchange (id, run, conversation, purpose, dialect, converter, provider, model, options, request, chunk_format, ended)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET dialect = excluded.dialect,"
+        " converter = excluded.converter, provider = excluded.provider, model = excluded.model, options = excluded.options,"
+        " request = excluded.request, ended = excluded.ended",
+        exchange_row(value, target.conversation),
+    )
+
+
+def _close_exchange(transaction: Transaction, target: Target, change: CloseExchange) -> None:
+    changed = transaction.execute("UPDATE exchange SET ended = ? WHERE id = ?", (change.ended, change.id))
+    if changed.rowcount != 1:
+        raise StoreError(f"No open exchange has the id {change.id!r}.")
+
+
+def _spent(transaction: Transaction, target: Target, change: RecordUsage) -> None:
+    transaction.execute(
+        "INSERT INTO aside (exchange, conversation, at, purpose, model, input, output, cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(change.exchange, target.conversation, transaction.now_ms, change.purpose, change.model),
+            *(change.usage.input or 0, change.usage.output or 0, change.cost),
+        ),
+    )
+
+
+_CHANGES: dict[type, Callable[[Transaction, Target, Any], None]] = {
+    Fold: _fold,
+    Park: _park,
+    End: _end,
+    Ask: _ask,
+    Use: _use,
+    Expire: _expire,
+    SetSession: _set_session,
+    HandleInbox: _took,
+    OpenExchange: _open_exchange,
+    CloseExchange: _close_exchange,
+    RecordUsage: _spent,
+}

@@ -1,0 +1,65 @@
+"""Events in stored form: rows of the log that are not decoded yet."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moot.store.database.transaction import SEQ_BITS, checksum
+from moot.store.rows import parse_stored, parse_stored_object
+from moot.types.canonical import JsonObject, dumps
+
+__all__ = ["LAST_SEQ", "Row", "before_redaction", "checked", "tombstone"]
+
+LAST_SEQ = (1 << SEQ_BITS) - 1
+
+
+class Row(NamedTuple):
+    """A row of `event`."""
+
+    id: int
+    at: int
+    run: int | None
+    exchange: str | None
+    kind: str
+    chunks: bytes
+    raw: bytes | None
+    phase: str | None
+    key: str | None
+    body: bytes | None
+    check: bytes
+
+    @property
+    def seq(self) -> int:
+        return self.id & LAST_SEQ
+
+    def is_sound(self) -> bool:
+        """Return True if the stored check matches."""
+        return checksum(self.seq, self.kind, self.chunks, self.raw, self.phase, self.key, self.body) == self.check
+
+    def exchange_id(self, run: str | None) -> str | None:
+        """Return the full exchange id; `run` is the id of its run."""
+        if self.exchange is None:
+            return None
+        return f"{run}{self.exchange[1:]}" if self.exchange[:1] == ":" else self.exchange[1:]
+
+
+def checked(row: Row) -> Row:
+    """Return the row with a correct check."""
+    return row._replace(check=checksum(row.seq, row.kind, row.chunks, row.raw, row.phase, row.key, row.body))
+
+
+def before_redaction(row: Row) -> Row:
+    """Return what remains of the event behind a tombstone; other rows unchanged. The check is still the tombstone's."""
+    if row.kind != "tombstone" or row.body is None:
+        return row
+    body = parse_stored_object(row.body)
+    inner = body.get("body")
+    return row._replace(kind=str(body.get("was", "tombstone")), body=None if inner is None else dumps(inner))
+
+
+def tombstone(row: Row, chunks: bytes, body: bytes | None, at: int) -> Row:
+    """Return a tombstone for an event, redacted before or not: it has no raw, and only these chunks and this body."""
+    was = before_redaction(row)
+    inner = None if body is None else parse_stored(body)
+    content: JsonObject = {"was": was.kind, "reason": "redacted", "at": at, "body": inner}
+    return checked(row._replace(kind="tombstone", chunks=chunks, raw=None, body=dumps(content)))

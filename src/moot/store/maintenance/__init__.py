@@ -1,0 +1,1 @@
+"""Storage maintenance: sealing, verification, translation, backups, purges and redactions."""

@@ -1,0 +1,151 @@
+"""Deleting a conversation with everything that belongs to it, its prompts, and conversations that have expired."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from copy import deepcopy
+from typing import Any
+
+from moot.errors import Busy
+from moot.store import lookup
+from moot.store.database.connection import Queries
+from moot.store.database.transaction import Transaction
+from moot.store.maintenance.purge.blobs import are_blobs, named_in
+from moot.store.maintenance.purge.jobs import EraseJob, save
+from moot.store.maintenance.purge.tables import PLACES, delete, select
+from moot.store.rows import CONVERSATION, DAMAGED, MESSAGE, conversation_of, message_of
+from moot.store.search.indexer import unindex_all
+from moot.types.conversation import Conversation
+from moot.types.limits import Retention, RetentionRule
+from moot.types.maintenance import Expiry
+from moot.types.message import text_of
+
+__all__ = ["answers_forgotten", "check_idle", "counted", "expired", "prompts", "purge", "with_children"]
+
+
+def prompts(queries: Queries, conversations: Iterable[int]) -> set[str]:
+    """Return the texts of all prompts, and the titles."""
+    found: set[str] = set()
+    for no in conversations:
+        rows: Any = queries.execute(
+            f"SELECT {MESSAGE} FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
+            " WHERE m.conversation = ? AND m.role = 'user'",
+            (no,),
+        )
+        for row in rows:
+            message = message_of(row)
+            if message.parts != (DAMAGED,):
+                found.add(text_of(message.parts))
+        found.update(title for (title,) in queries.execute("SELECT title FROM conversation WHERE no = ?", (no,)))
+    return {text for text in found if text}
+
+
+_DAY = 86_400_000
+"""ms"""
+
+
+def expired(queries: Queries, rules: Retention, now: int) -> list[Expiry]:
+    """Return conversations to delete or purge, except those with an unfinished run. Sub-conversations follow their parent, unless they were
+    deleted separately."""
+    names: dict[str, str] = dict(queries.execute("SELECT id, name FROM project").fetchall())
+    if not (rules.trash_days or rules.keep_days or rules.archived_days or rules.projects):
+        return []
+    found: Any = queries.execute(
+        f"SELECT {CONVERSATION} FROM conversation WHERE (parent_id IS NULL OR deleted_at IS NOT NULL) AND NOT EXISTS"
+        " (SELECT 1 FROM run WHERE conversation = no AND status IN ('queued', 'running', 'waiting', 'interrupted')) ORDER BY no"
+    )
+    expiries: list[Expiry] = []
+    for row in found:
+        conversation = conversation_of(row)
+        keeping = rules.projects.get(conversation.project) or rules.projects.get(names.get(conversation.project, "")) or rules
+        if (expiry := _judged(conversation, rules.trash_days, keeping, now)) is not None:
+            expiries.append(expiry)
+    return expiries
+
+
+def _judged(conversation: Conversation, trash_days: int, keeping: RetentionRule, now: int) -> Expiry | None:
+    if conversation.deleted_at is not None:
+        if _is_over(conversation.deleted_at, trash_days, now):
+            return Expiry(conversation, "purge", f"deleted more than {_days(trash_days)} ago")
+    elif conversation.archived_at is not None:
+        if _is_over(conversation.archived_at, keeping.archived_days, now):
+            return Expiry(conversation, "delete", f"archived more than {_days(keeping.archived_days)} ago")
+    elif _is_over(conversation.updated_at, keeping.keep_days, now):
+        return Expiry(conversation, "delete", f"no activity for more than {_days(keeping.keep_days)}")
+    return None
+
+
+def _is_over(since: int, days: int, now: int) -> bool:
+    return days > 0 and since < now - days * _DAY
+
+
+def _days(days: int) -> str:
+    return "a day" if days == 1 else f"{days:,} days"
+
+
+def with_children(queries: Queries, ids: Sequence[str], owner: str | None) -> dict[int, Conversation]:
+    """Return the conversations and their sub-conversations by number. Raise NotFound."""
+    found: dict[int, Conversation] = {}
+    waiting = [lookup.conversation(queries, id, owner) for id in ids]
+    while waiting:
+        one = waiting.pop()
+        if one.no in found:
+            continue
+        found[one.no] = one
+        children: Any = queries.execute("SELECT id FROM conversation WHERE parent_id = ?", (one.id,)).fetchall()
+        waiting += [lookup.conversation(queries, id, owner) for (id,) in children]
+    return found
+
+
+def check_idle(queries: Queries, conversations: Collection[int]) -> None:
+    """Raise Busy if one of the conversations has an active run."""
+    for no in conversations:
+        row: Any = queries.execute(
+            "SELECT r.id, c.id FROM run AS r JOIN conversation AS c ON c.no = r.conversation"
+            " WHERE r.conversation = ? AND (r.status = 'running' OR r.status = 'waiting' AND r.owner IS NOT NULL)",
+            (no,),
+        ).fetchone()
+        if row is not None:
+            raise Busy(
+                f"The conversation {row[1]!r} has an active run.", fix=f"Stop it with `moot chat stop {row[1][:13]}`, then try again."
+            )
+
+
+def counted(queries: Queries, conversation: int) -> dict[str, int]:
+    """Count the rows that belong to a conversation, by table."""
+    found: dict[str, int] = {}
+    for table, place in PLACES.items():
+        if place.of:
+            found[table] = queries.execute(select("count(*)", table, place.of), (conversation,)).fetchone()[0]
+    return {table: rows for table, rows in found.items() if rows}
+
+
+def purge(work: EraseJob, no: int, transaction: Transaction) -> EraseJob:
+    """Delete one conversation of the work and return the updated work; the receipt is updated in the same transaction."""
+    work = deepcopy(work)  # the transaction may be rolled back and repeated
+    row: Any = transaction.row("SELECT created_at, owner_id FROM conversation WHERE no = ?", (no,))
+    id = work.conversations.pop(no)
+    if row is None:
+        return work
+    check_idle(transaction, (no,))
+    since, owner = row
+    work.owners.add(owner)
+    work.blobs |= are_blobs(transaction, named_in(transaction, no))
+    if indexed := unindex_all(transaction, no):
+        work.unindexed = True
+        work.count("search", indexed)
+    for table, place in PLACES.items():
+        if place.of:
+            work.count(table, transaction.execute(delete(table, place.of), (no,)).rowcount)
+    work.count("idempotency", answers_forgotten(transaction, since))
+    work.receipt.conversations.append(id)
+    save(transaction, work)
+    transaction.forget()
+    return work
+
+
+def answers_forgotten(transaction: Transaction, since: int = 0) -> int:
+    """Drop stored responses and return how many; a repeated request is then answered without its original response."""
+    return transaction.execute(
+        "UPDATE idempotency SET status = 0, headers = ?, body = ? WHERE status > 0 AND at >= ?", (b"[]", b"", since)
+    ).rowcount

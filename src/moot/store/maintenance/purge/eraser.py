@@ -1,0 +1,245 @@
+"""Running purges and redactions from the first step to the last."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import anyio
+from anyio import to_thread
+
+from moot.errors import Busy, StoreFull, UsageError
+from moot.store.blobs import BlobFiles
+from moot.store.database.locks import FORGETTING, FileLock
+from moot.store.database.reader import Reader
+from moot.store.database.transaction import Transaction
+from moot.store.database.writer import Writer
+from moot.store.log.events import Events
+from moot.store.maintenance.backup.archive import remember
+from moot.store.maintenance.backup.creation import BackupCreator
+from moot.store.maintenance.purge import blobs, jobs, redaction
+from moot.store.maintenance.purge import conversations as purging
+from moot.store.maintenance.purge.conversations import expired, prompts
+from moot.store.maintenance.purge.files import forget_typed, redact_files
+from moot.store.maintenance.purge.jobs import EraseJob
+from moot.store.maintenance.purge.redactor import Redactor
+from moot.store.maintenance.vacuum import empty_log, rewrite_database
+from moot.store.search.indexer import merge_some
+from moot.store.tree.conversations import ConversationTree
+from moot.types.conversation import Conversation
+from moot.types.crash import point
+from moot.types.ids import Clock
+from moot.types.limits import Retention
+from moot.types.maintenance import NOT_SEARCHED, ErasureReceipt, Expiry, FileOutcome, ReportProgress, Secret, StoredCopy
+
+__all__ = ["Eraser"]
+
+Reach: TypeAlias = Callable[[EraseJob, Writer, Reader, Path, ReportProgress], Awaitable[Sequence[FileOutcome]]]
+"""Callback that updates copies of the store. It opens stores itself, so the store passes it in."""
+
+_LOOK_AGAIN = 0.5
+_MAX_WAIT = 100.0
+"""Seconds to wait for a blob that a run may be about to reference."""
+
+
+def _silent(_words: str) -> None:
+    return
+
+
+class Eraser:
+    """The runner of purges and redactions; everything that must survive a crash is stored with each step."""
+
+    def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, path: Path, clock: Clock, reach: Reach) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._files = files
+        self._path = path
+        self._reach = reach
+        self.reaches = True
+        """True if copies of the store in other places are updated too."""
+        self.backups = BackupCreator(writer, path, clock)
+        self.patience = 20.0
+        """Seconds to wait at the end for readers of an old state."""
+        self._clock = clock
+        self._state = path.parent.parent / "state"
+
+    async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: ReportProgress | None = None) -> ErasureReceipt:
+        found = await self._reader.read(lambda connection: purging.with_children(connection, conversations, None))
+        await self._reader.read(lambda connection: purging.check_idle(connection, found))
+        since = min(map(_since, found.values()), default=0)
+        work = EraseJob(ErasureReceipt("purge"), {no: one.id for no, one in found.items()}, since=since)
+        if dry_run:
+            for no, id in work.conversations.items():
+                for table, rows in (await self._reader.read(partial(purging.counted, conversation=no))).items():
+                    work.count(table, rows)
+                work.receipt.conversations.append(id)
+            return work.receipt
+        if not work.conversations:
+            raise UsageError("Nothing to purge.", fix="Use `moot purge ID` or `moot purge --deleted`.")
+        async with self._alone():
+            work = await self._writer.write(partial(_hidden, work), sync=True)
+            return await self._work(work, tell or _silent)
+
+    async def redact(
+        self, secret: Secret, *, conversation: str | None = None, dry_run: bool = False, tell: ReportProgress | None = None
+    ) -> ErasureReceipt:
+        Redactor(secret)
+        say = tell or _silent
+        work = EraseJob(ErasureReceipt("redact", unseen=list(NOT_SEARCHED)), secret=secret, whole=conversation is None)
+        work.conversations = await self._reader.read(lambda connection: redaction.scope(connection, conversation, None))
+        if dry_run:
+            return await redaction.Redaction(self._writer, self._reader, self._files, say).look(work)
+        async with self._alone():
+            work = await self._writer.write(lambda transaction: jobs.start(transaction, work), sync=True)
+            return await self._work(work, say)
+
+    async def expire(
+        self, rules: Retention, *, dry_run: bool = False, tell: ReportProgress | None = None
+    ) -> tuple[list[Expiry], ErasureReceipt | None]:
+        now = self._clock.now() // 1000
+        found = await self._reader.read(lambda connection: expired(connection, rules, now))
+        if dry_run:
+            return found, None
+        deleting = ConversationTree(self._writer, self._reader, Events())
+        for one in found:
+            if one.what == "delete":
+                await deleting.delete(one.conversation.id)
+        purged = [one.conversation.id for one in found if one.what == "purge"]
+        return found, await self.purge(purged, tell=tell) if purged else None
+
+    async def finish(self) -> list[ErasureReceipt]:
+        if not await self._reader.read(jobs.open_jobs):
+            return []
+        lock = self._lock()
+        if not await to_thread.run_sync(partial(lock.take, wait=False)):
+            return []
+        try:
+            done: list[ErasureReceipt] = []
+            for _, work, receipt in await self._reader.read(jobs.open_jobs):
+                done.append(await (self._work(work, _silent) if work is not None else self._cleaned(receipt, True)))
+            return done
+        finally:
+            lock.release()
+
+    async def register_files(self, files: Sequence[StoredCopy]) -> None:
+        def work(transaction: Transaction) -> None:
+            for file in files:
+                remember(transaction, file.path, file.kind, file.made_at or transaction.now_ms, file.size, file.conversation)
+
+        if files:
+            await self._writer.write(work)
+
+    async def receipts(self, *, limit: int = 50) -> list[ErasureReceipt]:
+        return await self._reader.read(partial(jobs.receipts, limit=limit))
+
+    # ── the steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _work(self, work: EraseJob, tell: ReportProgress) -> ErasureReceipt:
+        """Run all remaining steps; each of them may have run before."""
+        point("forget.begun")
+        if work.receipt.kind == "purge":
+            work = await self._purged(work, tell)
+        else:
+            work = await redaction.Redaction(self._writer, self._reader, self._files, tell).work(work)
+            work = await self._files_step(work, partial(redact_files, self._state, Redactor(work.secret or Secret())))
+        point("forget.rows")
+        work = await self._swept(work, tell)
+        point("forget.swept")
+        if self.reaches:
+            fates = await self._reach(work, self._writer, self._reader, self._path, tell)
+            work = await self._writer.write(partial(_with_files, work, fates), sync=True)
+        point("forget.reached")
+        return await self._cleaned(work.receipt, work.unindexed, tell)
+
+    async def _purged(self, work: EraseJob, tell: ReportProgress) -> EraseJob:
+        texts = await self._reader.read(lambda connection: prompts(connection, work.conversations))
+        work = await self._files_step(work, partial(forget_typed, self._state, list(work.conversations.values()), texts))
+        for count, no in enumerate(list(work.conversations), 1):
+            tell(f"Purged {count:,} conversations")
+            work = await self._writer.write(partial(purging.purge, work, no), sync=True)
+            point("forget.one")
+        return work
+
+    async def _files_step(self, work: EraseJob, step: Callable[[], Sequence[FileOutcome]]) -> EraseJob:
+        """Run a step on files and add its outcome to the receipt."""
+        fates = await to_thread.run_sync(step)
+        return await self._writer.write(partial(_with_files, work, fates)) if fates else work
+
+    async def _swept(self, work: EraseJob, tell: ReportProgress) -> EraseJob:
+        waiting = 0
+        with anyio.move_on_after(_MAX_WAIT):
+            while work.blobs:
+                tell(f"Checking references to {len(work.blobs):,} blobs")
+                marked = await self._reader.read(partial(blobs.mark, work))
+                work, waiting = await self._writer.write(partial(blobs.sweep, work, marked), sync=True)
+                if not waiting:
+                    break
+                tell(f"Waiting for {waiting:,} blobs that an active run may be about to use")
+                await anyio.sleep(_LOOK_AGAIN)
+        point("forget.unnamed")
+        if waiting:
+            work.receipt.left.append(f"{waiting:,} blobs that an active run keeps using")
+        return await self._writer.write(partial(blobs.unlink, work, self._files), sync=True) if work.blobs else work
+
+    async def _cleaned(self, receipt: ErasureReceipt, unindexed: bool, tell: ReportProgress = _silent) -> ErasureReceipt:
+        """Clean the file: nothing refers to the deleted data anymore, so rewrite the database."""
+        work = EraseJob(receipt)
+        await self._writer.write(lambda transaction: jobs.save(transaction, work, cleaned=True), sync=True)
+        first = True
+        while unindexed and await self._writer.write(partial(merge_some, first)):
+            first = False
+            tell("Cleaning the search index")
+        try:
+            sizes = await rewrite_database(self._writer, self._reader, self._path, tell, unindexed=unindexed)
+        except StoreFull as error:
+            receipt.left.append(error.message)
+            return receipt
+        receipt.bytes_before, receipt.bytes_after = sizes
+        point("forget.scrubbed")
+        if not await empty_log(self._writer, self._path, tell, self.patience):
+            receipt.left.append("the write-ahead log, because another program is reading it; it is emptied once that program ends")
+            return receipt
+        await self._writer.write(lambda transaction: jobs.save(transaction, work, done=True), sync=True)
+        return receipt
+
+    # ── one at a time ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _lock(self) -> FileLock:
+        return FileLock(self._state / FORGETTING)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[None, None]:
+        """Raise Busy while another process purges, redacts or backs up."""
+        lock = self._lock()
+        if not await to_thread.run_sync(partial(lock.take, wait=False)):
+            raise Busy("Another process is purging, redacting or backing up.", fix="Try again when it is done.")
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _since(conversation: Conversation) -> int:
+    """Return the time (ms) before which no copy can contain it. Imported conversations have timestamps of other clocks."""
+    return 0 if conversation.origin else conversation.created_at
+
+
+def _hidden(work: EraseJob, transaction: Transaction) -> EraseJob:
+    """Store the work and mark its conversations as deleted, so that no one continues them; include new sub-conversations."""
+    found = purging.with_children(transaction, list(work.conversations.values()), None)
+    work.conversations = {no: one.id for no, one in found.items()}
+    purging.check_idle(transaction, work.conversations)
+    for no in work.conversations:
+        transaction.execute("UPDATE conversation SET deleted_at = coalesce(deleted_at, ?) WHERE no = ?", (transaction.now_ms, no))
+    return jobs.start(transaction, work)
+
+
+def _with_files(work: EraseJob, fates: Sequence[FileOutcome], transaction: Transaction) -> EraseJob:
+    work = deepcopy(work)
+    work.receipt.files += [fate for fate in fates if fate not in work.receipt.files]
+    jobs.save(transaction, work)
+    return work

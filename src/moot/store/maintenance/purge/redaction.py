@@ -1,0 +1,315 @@
+"""Redacting the whole store: first blobs, whose names change, then each conversation, then the rest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, LiteralString
+
+from moot.errors import StoreCorrupt
+from moot.store.blobs import PACKED, BlobFiles
+from moot.store.database.connection import Connection, Queries
+from moot.store.database.reader import Reader
+from moot.store.database.transaction import Transaction
+from moot.store.database.writer import Writer
+from moot.store.log.rows import Row
+from moot.store.log.segments import log_rows
+from moot.store.maintenance.purge import redactor
+from moot.store.maintenance.purge.blobs import are_blobs, named_in
+from moot.store.maintenance.purge.conversations import answers_forgotten, with_children
+from moot.store.maintenance.purge.events import Rewriting, Scan
+from moot.store.maintenance.purge.jobs import EraseJob, save
+from moot.store.maintenance.purge.redactor import Redactor
+from moot.store.maintenance.purge.tables import BY_ITSELF, COUNTS, PLACES, Form, select, update
+from moot.types.maintenance import ErasureReceipt, ReportProgress, Secret
+
+__all__ = ["Redaction", "scope"]
+
+_OPEN = "SELECT id, status FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted')"
+_TRIES = 5
+_UNCOUNT: tuple[LiteralString, ...] = (
+    "INSERT OR IGNORE INTO to_count SELECT message FROM answer WHERE conversation = ?",
+    "DELETE FROM answer_tool WHERE message IN (SELECT message FROM answer WHERE conversation = ?)",
+    "DELETE FROM answer WHERE conversation = ?",
+)
+"""Have a conversation's answers counted again, because counts and their sums contain the names of tools, agents and models."""
+_NULLED = frozenset({("conversation", "key"), ("conversation", "client_id"), ("message", "client_id")})
+"""Columns with unique names, which are cleared instead of redacted."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """The matches in a conversation, from one snapshot."""
+
+    next_seq: int
+    rows: dict[int, Row] = field(default_factory=dict[int, Row])
+    """Tombstones by seq."""
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    open: str = ""
+    """Description of an unfinished run; empty = none."""
+
+
+def scope(connection: Connection, conversation: str | None, owner: str | None) -> dict[int, str]:
+    """Return the conversations to search: one with its sub-conversations, or all."""
+    if conversation is not None:
+        return {no: one.id for no, one in with_children(connection, [conversation], owner).items()}
+    found: Any = connection.execute("SELECT no, id FROM conversation ORDER BY no").fetchall()
+    return dict(found)
+
+
+class Redaction:
+    """The execution of one redaction."""
+
+    def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, tell: ReportProgress) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._files = files
+        self._tell = tell
+
+    async def look(self, work: EraseJob) -> ErasureReceipt:
+        """Return a receipt of what would change, without changing anything."""
+        needles = Redactor(work.secret or Secret())
+        renamed = await self._blobs(work, needles, set(), dry=True)
+        work.receipt.blobs = len(renamed)
+        for no, id in work.conversations.items():
+            found = await self._reader.read(partial(_find, no, needles.with_names(renamed)))
+            if found.counts:
+                work.receipt.conversations.append(id)
+                work.receipt.left += [found.open] if found.open else []
+            for table, rows in found.counts.items():
+                work.count(table, rows)
+        if work.whole:
+            for table, count in (await self._reader.read(partial(_others, needles))).items():
+                work.count(table, count)
+        return work.receipt
+
+    async def work(self, work: EraseJob) -> EraseJob:
+        """Redact rows and blobs, and return the updated work."""
+        needles, renamed, searched = Redactor(work.secret or Secret()), dict[str, str](), set[str]()
+        waiting = dict(work.conversations)
+        for _ in range(_TRIES):
+            found = await self._blobs(work, needles, searched, dry=False)
+            if found:
+                work = await self._writer.write(partial(_old_blobs, work, list(found)), sync=True)
+                renamed, waiting = renamed | found, dict(work.conversations)
+            named = needles.with_names(renamed)
+            for count, (no, id) in enumerate(waiting.items(), 1):
+                self._tell(f"Redacted {count:,} of {len(waiting):,} conversations")
+                work = await self._conversation(work, no, id, named)
+            work = await self._writer.write(partial(_rest, work, named), sync=True)
+            waiting = await self._reader.read(partial(_newer, work))
+            work.conversations |= waiting
+            if not waiting and searched.issuperset(await self._reader.read(partial(_names, work))):
+                return work
+        return await self._writer.write(partial(_left, work, "content that kept being added during the redaction"))
+
+    async def _conversation(self, work: EraseJob, no: int, id: str, needles: Redactor) -> EraseJob:
+        for _ in range(_TRIES):
+            found = await self._reader.read(partial(_find, no, needles))
+            if not found.counts:
+                return work
+            if found.open:
+                return await self._writer.write(partial(_left, work, f"the conversation {id}: {found.open}"))
+            try:
+                done = await self._writer.write(partial(_change, work, no, id, needles, found), sync=True)
+            except StoreCorrupt as error:  # unreadable data can't be searched
+                return await self._writer.write(partial(_left, work, f"the conversation {id}: {error.message}"))
+            if done is not None:
+                return done
+        return await self._writer.write(partial(_left, work, f"the conversation {id}: it kept changing during the redaction"))
+
+    async def _blobs(self, work: EraseJob, needles: Redactor, searched: set[str], *, dry: bool) -> dict[str, str]:
+        """Map old to new names of changed blobs, among those not searched yet; with `dry`, store nothing."""
+        renamed: dict[str, str] = {}
+        names = [name for name in await self._reader.read(partial(_names, work)) if name not in searched]
+        searched.update(names)
+        for count, name in enumerate(names, 1):
+            if not count % 64:
+                self._tell(f"Searched {count:,} of {len(names):,} blobs")
+            row: Any = await self._reader.read(partial(_blob, name))
+            if row is None:
+                continue
+            data: bytes = row[0] if row[0] is not None else await self._reader.call(partial(self._files.read_range, name, row[1], 0, None))
+            changed = await self._reader.call(partial(needles.bytes, data))
+            if changed == data:
+                continue
+            new = renamed[name] = hashlib.sha256(changed).hexdigest()
+            searched.add(new)
+            if not dry:
+                await self._put(name, new, changed)
+        return renamed
+
+    async def _put(self, old: str, new: str, data: bytes) -> None:
+        """Store the redacted blob for the owners of the original."""
+        if len(data) > PACKED:
+            await self._reader.call(partial(_write_file, self._files, data))
+
+        def work(transaction: Transaction) -> None:
+            packed = data if len(data) <= PACKED else None
+            transaction.execute(
+                "INSERT INTO blob (sha256, size, media_type, created_at, data) SELECT ?, ?, media_type, ?, ? FROM blob WHERE sha256 = ?"
+                " ON CONFLICT (sha256) DO NOTHING",
+                (new, len(data), transaction.now_ms, packed, old),
+            )
+            transaction.execute(
+                "INSERT INTO blob_owner (sha256, owner_id, media_type, created_at, uploaded_at)"
+                " SELECT ?, owner_id, media_type, created_at, uploaded_at FROM blob_owner WHERE sha256 = ?"
+                " ON CONFLICT (sha256, owner_id) DO NOTHING",
+                (new, old),
+            )
+
+        await self._writer.write(work)
+
+
+def _write_file(files: BlobFiles, data: bytes) -> None:
+    incoming = files.begin()
+    try:
+        incoming.add(data)
+        incoming.finish()
+    finally:
+        incoming.drop()
+
+
+def _names(work: EraseJob, connection: Connection) -> list[str]:
+    if work.whole:
+        return [name for (name,) in connection.execute("SELECT sha256 FROM blob ORDER BY sha256")]
+    named: set[str] = set()
+    for no in work.conversations:
+        named |= named_in(connection, no)
+    return sorted(are_blobs(connection, named))
+
+
+def _newer(work: EraseJob, connection: Connection) -> dict[int, str]:
+    """Return conversations created after those that were searched; a fork may contain the same text."""
+    if not work.whole:
+        return {}
+    last = max(work.conversations, default=0)
+    found: Any = connection.execute("SELECT no, id FROM conversation WHERE no > ? ORDER BY no", (last,)).fetchall()
+    return dict(found)
+
+
+def _blob(name: str, connection: Connection) -> Any:
+    return connection.execute("SELECT data, size FROM blob WHERE sha256 = ?", (name,)).fetchone()
+
+
+def _find(no: int, needles: Redactor, connection: Connection) -> _Found:
+    """Find everything to change in a conversation."""
+    head: Any = connection.execute("SELECT next_seq FROM log_head WHERE conversation = ?", (no,)).fetchone()
+    found = _Found(0 if head is None else head[0])
+    scan = Scan(needles)
+    for row in log_rows(connection, no, 0):
+        scan.row(row)
+    scan.end()
+    if scan.hits:
+        found.rows = {row.seq: row for row in log_rows(connection, no, 0) if row.seq in scan.hits}
+        found.rows = {seq: scan.changed(row, 0) for seq, row in found.rows.items()}
+        found.counts["event"] = len(found.rows)
+    for table, rowid, values in _changes(
+        connection, needles, no, COUNTS | {"event", "segment", "blob", "idempotency", "forgetting", "search_term"}
+    ):
+        del rowid, values
+        found.counts[table] = found.counts.get(table, 0) + 1
+    if found.counts and (run := connection.execute(_OPEN, (no,)).fetchone()) is not None:
+        found.open = f"its run {run[0]} is {run[1]}; stop it with `moot chat stop`, then redact again"
+    return found
+
+
+def _others(needles: Redactor, connection: Connection) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for table, _, _ in _changes(connection, needles, None, BY_ITSELF):
+        counts[table] = counts.get(table, 0) + 1
+    return counts
+
+
+def _change(work: EraseJob, no: int, id: str, needles: Redactor, found: _Found, transaction: Transaction) -> EraseJob | None:
+    """Redact a conversation and return the updated work; None if it has changed since it was searched."""
+    head = transaction.row("SELECT next_seq FROM log_head WHERE conversation = ?", (no,))
+    if head is None or head[0] != found.next_seq or transaction.row(_OPEN, (no,)) is not None:
+        return None
+    work = deepcopy(work)
+    for table, rows in Rewriting(transaction, no, needles).work(found.rows).items():
+        work.count(table, rows)
+    for table, count in _replaced(transaction, needles, no).items():
+        work.count(table, count)
+    for statement in _UNCOUNT:
+        transaction.execute(statement, (no,))
+    work.unindexed = True
+    if id not in work.receipt.conversations:
+        work.receipt.conversations.append(id)
+    save(transaction, work)
+    return work
+
+
+def _rest(work: EraseJob, needles: Redactor, transaction: Transaction) -> EraseJob:
+    """Redact what belongs to no conversation."""
+    work = deepcopy(work)
+    work.count("idempotency", answers_forgotten(transaction))
+    work.unindexed = True
+    if work.whole:
+        for table, count in _replaced(transaction, needles, None).items():
+            work.count(table, count)
+    save(transaction, work)
+    return work
+
+
+def _old_blobs(work: EraseJob, names: Sequence[str], transaction: Transaction) -> EraseJob:
+    work = deepcopy(work)
+    work.blobs |= set(names)
+    save(transaction, work)
+    return work
+
+
+def _left(work: EraseJob, words: str, transaction: Transaction) -> EraseJob:
+    work = deepcopy(work)
+    if words not in work.receipt.left:
+        work.receipt.left.append(words)
+    save(transaction, work)
+    return work
+
+
+def _replaced(transaction: Transaction, needles: Redactor, no: int | None) -> dict[str, int]:
+    """Redact rows of plain tables, of a conversation or of none, and count them by table."""
+    counts: dict[str, int] = {}
+    for table, rowid, values in list(_changes(transaction, needles, no, BY_ITSELF)):
+        for column, value in values.items():
+            transaction.execute(update(table, column), (value, rowid))
+        counts[table] = counts.get(table, 0) + 1
+    return counts
+
+
+def _changes(
+    queries: Queries, needles: Redactor, no: int | None, without: frozenset[str]
+) -> Iterator[tuple[LiteralString, int, dict[LiteralString, object]]]:
+    """Yield table, rowid and new values of each row with a match."""
+    for table, place in PLACES.items():
+        if table in without or not place.words or (no is None) == bool(place.of):
+            continue
+        columns: LiteralString = ", ".join(place.words)
+        values = () if no is None else (no,)
+        for row in queries.execute(select(f"rowid, {columns}", table, place.of or "true"), values).fetchall():
+            changed: dict[LiteralString, object] = {}
+            for (column, form), value in zip(place.words.items(), row[1:], strict=True):
+                new = _without(needles, form, value)
+                if new != value:
+                    changed[column] = None if (table, column) in _NULLED else new
+            if changed:
+                yield table, row[0], changed
+
+
+def _without(needles: Redactor, form: Form, value: Any) -> object:
+    if value is None:
+        return None
+    match form:
+        case "text":
+            return needles.text(value)
+        case "json":
+            return needles.json(value)
+        case "parts":
+            return needles.json(value, structured=True)
+        case "page":
+            return redactor.without(needles, value)
+        case "bytes":
+            return needles.bytes(value)

@@ -1,0 +1,122 @@
+"""Verifying a store in batches, so that others can read and write in between."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+from typing import Any
+
+from moot.store import lookup
+from moot.store.blobs import BlobFiles
+from moot.store.database.connection import Connection, Queries, sqlite
+from moot.store.database.reader import Reader
+from moot.store.maintenance.verify.conversations import ConversationJudge
+from moot.store.maintenance.verify.records import Findings
+from moot.types.verify import Receipt, Translators
+
+__all__ = ["StoreVerifier", "hash_blobs", "names_behind"]
+
+
+def names_behind(queries: Queries, after: str, limit: int) -> list[str]:
+    """Return the next blobs of the store in hash order."""
+    return [name for (name,) in queries.execute("SELECT sha256 FROM blob WHERE sha256 > ? ORDER BY sha256 LIMIT ?", (after, limit))]
+
+
+def hash_blobs(queries: Queries, files: BlobFiles, names: Sequence[str], findings: Findings) -> None:
+    """Hash these blobs and report differences."""
+    for name in names:
+        try:
+            row: Any = queries.execute("SELECT size, data FROM blob WHERE sha256 = ?", (name,)).fetchone()
+        except sqlite.DatabaseError as error:
+            findings.add("file", f"blob {name}", "a readable page", str(error))
+            continue
+        if row is None:
+            findings.add("missing", f"blob {name}", "its bytes, because a message refers to it", "no row")
+            continue
+        size, data = row
+        findings.receipt.blobs += 1
+        findings.receipt.blob_bytes += size
+        found = _of_file(files, name) if data is None else (len(data), hashlib.sha256(data).hexdigest())
+        if isinstance(found, str):
+            findings.add("missing", f"blob {name}", f"the file {files.path(name)}", found)
+        elif found != (size, name):
+            where = str(files.path(name)) if data is None else "the database"
+            findings.add("blob", f"blob {name}", f"{size} bytes with this hash in {where}", f"{found[0]} bytes with hash {found[1]}")
+
+
+def _of_file(files: BlobFiles, name: str) -> tuple[int, str] | str:
+    """Return size and hash of the file, or a description of why it can't be read."""
+    try:
+        return files.measure(name)
+    except OSError as error:
+        return f"{error.strerror}"
+
+
+_CONVERSATIONS = 200
+_BLOBS = 32
+"""Blobs hashed at a time; those in the database have at most 8 MiB together."""
+
+
+class StoreVerifier:
+    """`Verifying` on SQLite."""
+
+    def __init__(self, reader: Reader, files: BlobFiles, owner: str | None = None) -> None:
+        self._reader = reader
+        self._files = files
+        self._owner = owner
+
+    async def verify(self, translators: Translators, *, conversation: str | None = None) -> AsyncGenerator[Receipt, None]:
+        receipt = Receipt()
+        if conversation is not None:
+            found = await self._reader.read(partial(lookup.conversation, id=conversation, owner=self._owner))
+            judge = ConversationJudge(found.no, found.id, receipt, translators)
+            while not await self._reader.read(judge.stretch):
+                yield receipt
+            names = sorted(judge.blobs)
+            for begin in range(0, len(names), _BLOBS):
+                await self._hash(names[begin : begin + _BLOBS], Findings(receipt, found.id))
+                yield receipt
+            yield receipt
+            return
+        await self._check_file(receipt)
+        yield receipt
+        after = 0
+        while page := await self._reader.read(partial(_conversations, after=after)):
+            for no, id in page:
+                judge = ConversationJudge(no, id, receipt, translators)
+                while not await self._reader.read(judge.stretch):
+                    yield receipt
+                yield receipt
+            after = page[-1][0]
+        async for _ in self._all_blobs(receipt):
+            yield receipt
+        yield receipt
+
+    async def _all_blobs(self, receipt: Receipt) -> AsyncGenerator[None, None]:
+        after = ""
+        while names := await self._reader.read(partial(names_behind, after=after, limit=_BLOBS)):
+            await self._hash(names, Findings(receipt))
+            after = names[-1]
+            yield
+
+    async def _hash(self, names: list[str], findings: Findings) -> None:
+        await self._reader.read(partial(hash_blobs, files=self._files, names=names, findings=findings))
+
+    async def _check_file(self, receipt: Receipt) -> None:
+        """Check the structure of the database file: tables, indexes and pages."""
+
+        def look(connection: Connection) -> list[str]:
+            try:
+                return [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)") if row[0] != "ok"]
+            except sqlite.DatabaseError as error:
+                return [str(error)]
+
+        for words in await self._reader.read(look):
+            Findings(receipt).add("file", "the database", "an undamaged file", words)
+
+
+def _conversations(queries: Connection, after: int) -> list[tuple[int, str]]:
+    """Return conversations including deleted ones, because nothing is lost until a purge."""
+    found: Any = queries.execute("SELECT no, id FROM conversation WHERE no > ? ORDER BY no LIMIT ?", (after, _CONVERSATIONS))
+    return found.fetchall()

@@ -1,0 +1,258 @@
+"""The rows of the index: adding and removing messages, and merging."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from moot.store.database.connection import Connection, Queries
+from moot.store.database.transaction import Transaction
+from moot.store.log.events import Events
+from moot.store.rows import AGENT_OR_FORMAT, MESSAGE, message_of
+from moot.store.search.documents import Document, conversation_fact, document_of, owner_fact
+from moot.store.search.semantic import forget_vectors
+from moot.store.search.text import distinct, spaced, tokens
+from moot.store.search.vocabulary import learn, unlearn
+from moot.types.canonical import dumps
+
+__all__ = ["Entry", "Filler", "merge_some", "optimize", "pending", "take_out", "unindex", "unindex_all"]
+
+
+_BATCH = 512
+_BATCH_CHARACTERS = 512 << 10
+_BULK = 4
+"""Factor for the batch size in bulk mode."""
+_SLICE = 64
+_SLICE_CHARACTERS = 64 << 10
+_TIE_BITS = 20
+_REMEMBERED = 400_000
+"""Maximum number of cached words of the vocabulary."""
+_PENDING = (
+    f"SELECT {MESSAGE}, m.no, {AGENT_OR_FORMAT}, c.model, c.owner_id FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
+    " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') AND m.no NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
+)
+_LEFT = "SELECT m.no FROM json_each(?) AS e JOIN message AS m ON m.no = e.value ->> 0 AND m.last_seq = e.value ->> 1 WHERE m.is_indexed = 0"
+_MARK = "UPDATE message SET is_indexed = 1 WHERE no IN (SELECT value FROM json_each(?))"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message to index."""
+
+    no: int
+    last_seq: int
+    """Last seq of the message when it was read; if it has grown since, it is read again."""
+    place: int
+    conversation: int
+    at: int
+    document: Document
+    indexed: tuple[str, ...]
+    """The columns in the form for FTS5."""
+    words: set[str]
+    """Words that were not in the vocabulary when it was read."""
+
+    @property
+    def about(self) -> tuple[str, str, str]:
+        return self.document.agent, self.document.model, self.document.facts
+
+
+def pending(
+    connection: Connection, events: Events, besides: Sequence[Entry] = (), *, known: Set[str] = frozenset(), bulk: bool = False
+) -> list[Entry]:
+    """Return a batch of unindexed messages in index order, except `besides`, which are already being indexed; `bulk`: a large batch.
+
+    Words in `known` are left out of the entries, because they take more memory than the text.
+    """
+    found: list[Entry] = []
+    size, times = 0, _BULK if bulk else 1
+    for row in connection.execute(_PENDING, (dumps([entry.no for entry in besides]).decode(), _BATCH * times)):
+        message = events.folded(connection, message_of(row), row[13])
+        no, agent, model, owner = row[14:18]
+        document = document_of(message, agent, model, (conversation_fact(row[13]), owner_fact(owner)))
+        place = message.created_at // 1000 << _TIE_BITS | no & (1 << _TIE_BITS) - 1
+        texts = (document.text, document.tools, document.reasoning)
+        indexed = tuple(map(spaced, texts))
+        words = distinct(indexed[0])
+        for text in indexed[1:]:
+            if text:
+                words |= distinct(text)
+        found.append(Entry(no, row[10], place, row[13], message.created_at, document, indexed, words - known))
+        size += sum(map(len, texts))
+        if size > _BATCH_CHARACTERS * times:
+            break
+    return sorted(found, key=lambda entry: entry.place)
+
+
+class Filler:
+    """The code that adds entries to the index; `fill` runs on the writer's thread."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    @property
+    def known(self) -> Set[str]:
+        """Words that are certainly in the vocabulary; grows."""
+        return self._known
+
+    def fill(self, entries: Sequence[Entry], seconds: float, transaction: Transaction) -> int:
+        """Add entries for about `seconds`, at least some, and return their number."""
+        until = time.monotonic() + seconds
+        fresh: set[str] = set()
+        put: list[int] = []
+        count = 0
+        while count < len(entries) and (not count or time.monotonic() < until):
+            some = _some(entries, count)
+            count += len(some)
+            for entry in _put(transaction, some):
+                fresh |= entry.words
+                put.append(entry.no)
+        # all at once: FTS5 flushes for each statement that changes several rows, and each flush is a segment to merge
+        transaction.execute(_MARK, (dumps(put).decode(),))
+        learn(transaction, fresh - self._known)
+        _update_heads(transaction, {entry.conversation for entry in entries[:count]})
+        return count
+
+    def filled(self, entries: Sequence[Entry]) -> None:
+        """Cache the words of committed entries."""
+        if len(self._known) > _REMEMBERED:
+            self.forget()
+        self._known.update(*(entry.words for entry in entries))
+
+    def forget(self) -> None:
+        """Clear the cache, because words may have been purged."""
+        self._known = set()
+
+
+def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
+    """Remove a message from the index, if present; with `purged`, also its words that occur nowhere else."""
+    rows = queries.execute(
+        "SELECT t.no, t.text, t.tools, t.reasoning, t.agent, t.model, t.facts FROM search AS s JOIN search_text AS t ON t.no = s.no"
+        " WHERE s.message = ?",
+        (message,),
+    ).fetchall()
+    if not rows:
+        return
+    forget_vectors(queries, message)
+    row = rows[0]
+    columns = tuple(map(spaced, row[1:4]))
+    queries.execute(
+        "INSERT INTO search_words (search_words, rowid, text, tools, reasoning, agent, model, facts)"
+        " VALUES ('delete', ?, ?, ?, ?, ?, ?, ?)",
+        (row[0], *columns, *row[4:7]),
+    )
+    queries.execute("DELETE FROM search_text WHERE no = ?", (row[0],))
+    queries.execute("DELETE FROM search WHERE no = ?", (row[0],))
+    if purged:
+        unlearn(queries, {word for text in columns for word in tokens(text)})
+
+
+def _some(entries: Sequence[Entry], start: int) -> Sequence[Entry]:
+    """Return the next few entries, together about as long as one long message."""
+    end, size = start, 0
+    while end < len(entries) and end - start < _SLICE and size < _SLICE_CHARACTERS:
+        size += sum(map(len, entries[end].indexed))
+        end += 1
+    return entries[start:end]
+
+
+def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
+    """Add the entries that are not indexed yet, and return them."""
+    numbers = dumps([entry.no for entry in entries]).decode()
+    left = transaction.execute(_LEFT, (dumps([(entry.no, entry.last_seq) for entry in entries]).decode(),)).fetchall()
+    ours = {row[0] for row in left}
+    old = transaction.execute("SELECT message FROM search WHERE message IN (SELECT value FROM json_each(?))", (numbers,)).fetchall()
+    for row in old:  # the old version of a message that has grown
+        take_out(transaction, row[0])
+    taken = [entry for entry in entries if entry.no in ours]
+    places = _free(transaction, [entry.place for entry in taken])
+    rows = list(zip(places, taken, strict=True))
+    transaction.many(
+        "INSERT INTO search (no, message, conversation, at, cost) VALUES (?, ?, ?, ?, ?)",
+        [(place, entry.no, entry.conversation, entry.at, entry.document.cost) for place, entry in rows],
+    )
+    transaction.many(
+        "INSERT INTO search_text (no, text, tools, reasoning, agent, model, facts) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(place, entry.document.text, entry.document.tools, entry.document.reasoning, *entry.about) for place, entry in rows],
+    )
+    transaction.many(
+        "INSERT INTO search_words (rowid, text, tools, reasoning, agent, model, facts) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(place, *entry.indexed, *entry.about) for place, entry in rows],
+    )
+    return taken
+
+
+def _free(transaction: Transaction, places: list[int]) -> list[int]:
+    """Return free places: those given, or the next ones if another message of the same second has the place."""
+    found = transaction.execute("SELECT no FROM search WHERE no IN (SELECT value FROM json_each(?))", (dumps(places).decode(),)).fetchall()
+    used = {row[0] for row in found}
+    free: list[int] = []
+    for wanted in places:
+        place = wanted
+        while place in used or (place != wanted and transaction.row("SELECT 1 FROM search WHERE no = ?", (place,))):
+            place += 1
+        used.add(place)
+        free.append(place)
+    return free
+
+
+def _update_heads(transaction: Transaction, conversations: set[int]) -> None:
+    for conversation in conversations:
+        transaction.execute(
+            "UPDATE log_head SET indexed_through = coalesce((SELECT min(first_seq) - 1 FROM message"
+            " WHERE conversation = ?1 AND is_indexed = 0), next_seq - 1) WHERE conversation = ?1",
+            (conversation,),
+        )
+
+
+_PAGES = 200
+"""Index pages merged at a time: a few milliseconds."""
+
+
+def unindex(transaction: Transaction, message: str) -> bool:
+    """Remove a message and return True if it was indexed; if it still exists, it is indexed again later."""
+    row: Any = transaction.row("SELECT m.no, s.no FROM message AS m LEFT JOIN search AS s ON s.message = m.no WHERE m.id = ?", (message,))
+    if row is None:
+        return False
+    take_out(transaction, row[0], purged=True)
+    transaction.execute("UPDATE message SET is_indexed = 0 WHERE no = ? AND is_indexed = 1", (row[0],))
+    return row[1] is not None
+
+
+def unindex_all(transaction: Transaction, conversation: int) -> int:
+    """Remove a conversation's messages and return how many were indexed."""
+    rows = transaction.execute("SELECT message FROM search WHERE conversation = ?", (conversation,)).fetchall()
+    for (message,) in rows:
+        take_out(transaction, message, purged=True)
+    return len(rows)
+
+
+def merge_some(first: bool, transaction: Transaction) -> bool:
+    """Merge the indexes by one step; removed words disappear when they are fully merged. Return False when done."""
+    pages = -_PAGES if first else _PAGES  # a negative number first assigns all segments to one level
+    more = _merged(transaction, "INSERT INTO search_words (search_words, rank) VALUES ('merge', ?)", pages)
+    return _merged(transaction, "INSERT INTO search_infix (search_infix, rank) VALUES ('merge', ?)", pages) or more
+
+
+def optimize(connection: Connection) -> None:
+    """Merge the indexes completely, however long it takes, and drop words that occur in no text anymore."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute("INSERT INTO search_words (search_words) VALUES ('optimize')")
+        connection.execute("CREATE VIRTUAL TABLE temp.used_term USING fts5vocab (main, search_words, row)")
+        unused = connection.execute("SELECT term FROM search_term WHERE term NOT IN (SELECT term FROM temp.used_term)").fetchall()
+        unlearn(connection, [term for (term,) in unused])
+        connection.execute("DROP TABLE temp.used_term")
+        connection.execute("INSERT INTO search_infix (search_infix) VALUES ('optimize')")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _merged(transaction: Transaction, statement: str, pages: int) -> bool:
+    before = transaction.row("SELECT total_changes()")[0]
+    transaction.execute(statement, (pages,))
+    return transaction.row("SELECT total_changes()")[0] - before > 1

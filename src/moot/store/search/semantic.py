@@ -1,0 +1,200 @@
+"""Semantic search: embedding answers in the background, and comparing all vectors with the question's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, LiteralString
+
+import anyio
+from anyio import to_thread
+
+from moot.store.database.connection import Connection, Queries
+from moot.store.database.locks import FileLock
+from moot.store.database.reader import Reader
+from moot.store.database.transaction import Transaction
+from moot.store.database.writer import Writer
+from moot.store.search.matches import Scope, SearchOptions, hits_of, scope_of, without_owner_filter
+from moot.store.search.query import Condition, Query, parse
+from moot.types.canonical import dumps
+from moot.types.search import Embedder, Hit, Search, SearchPage, SemanticQuery
+
+__all__ = ["SqliteSemanticSearch", "Unread", "embedded_count", "forget_vectors", "nearest", "put", "unread"]
+
+
+_QUESTION, _ANSWER = 500, 1000
+"""Maximum characters of question and answer to embed: the beginning shows the topic, and each character costs time."""
+_TEXTS: LiteralString = (
+    "SELECT s.no, coalesce(substr(asked.text, 1, ?1), ''), substr(t.text, 1, ?2) FROM search AS s JOIN message AS m ON m.no = s.message"
+    " JOIN search_text AS t ON t.no = s.no LEFT JOIN message AS q ON q.id = m.parent_id AND q.role = 'user'"
+    " LEFT JOIN search AS qs ON qs.message = q.no LEFT JOIN search_text AS asked ON asked.no = qs.no"
+    " WHERE m.role = 'assistant' AND (q.no IS NULL OR q.is_indexed = 1)"
+)
+_UNREAD: LiteralString = (
+    f"{_TEXTS} AND s.no < ?3 AND NOT EXISTS (SELECT 1 FROM search_vector AS v WHERE v.no = s.no AND v.model = ?4)"
+    " ORDER BY s.no DESC LIMIT ?5"
+)
+_STILL: LiteralString = f"{_TEXTS} AND s.no IN (SELECT value FROM json_each(?3))"
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """An answer without a vector."""
+
+    place: int
+    text: str
+    """The beginnings of its question and of the answer; may be empty."""
+
+
+def unread(connection: Connection, model: str, before: int, limit: int) -> list[Unread]:
+    """Return the newest unembedded answers before a place."""
+    return [_unread_of(row) for row in connection.execute(_UNREAD, (_QUESTION, _ANSWER, before, model, limit))]
+
+
+def put(read: Sequence[tuple[Unread, bytes]], model: str, transaction: Transaction) -> None:
+    """Store the vectors of answers whose text has not changed since."""
+    places = dumps([each.place for each, _ in read]).decode()
+    still = {_unread_of(row) for row in transaction.execute(_STILL, (_QUESTION, _ANSWER, places))}
+    transaction.many(
+        "INSERT OR REPLACE INTO search_vector (no, model, vector) VALUES (?, ?, ?)",
+        [(each.place, model, vector) for each, vector in read if each in still],
+    )
+
+
+def forget_vectors(queries: Queries, message: int) -> None:
+    """Delete the vector of a message, and those of the answers to it."""
+    queries.execute(
+        "DELETE FROM search_vector WHERE no IN (SELECT no FROM search WHERE message = ?1 OR message IN"
+        " (SELECT a.no FROM message AS q JOIN message AS a ON a.parent_id = q.id WHERE q.no = ?1))",
+        (message,),
+    )
+
+
+def _unread_of(row: Any) -> Unread:
+    return Unread(row[0], f"{row[1]}\n{row[2]}".strip())
+
+
+_TOGETHER = 8192
+"""Number of vectors in memory at once: 3 MB."""
+_ANSWERS = Query(conditions=(Condition("role", ("assistant",)),))
+
+
+def nearest(connection: Connection, query: Query, asked: SearchOptions, vector: bytes, embedder: Embedder) -> SearchPage:
+    """Return the nearest answers, one per conversation, or all of `asked.conversation`. Raise UsageError for an unknown project."""
+    asked = without_owner_filter(connection, asked)
+    done, total = embedded_count(connection, embedder.model, asked)
+    scope = scope_of(connection, replace(query, terms=()), asked)
+    ranked = sorted(_near(scope, vector, embedder), reverse=True)
+    hits: list[Hit] = []
+    seen: set[int] = set()
+    for _, place, conversation in ranked:
+        if len(hits) >= asked.limit:
+            break
+        if conversation in seen:
+            continue
+        found = hits_of(scope, [place])  # empty for a deleted message
+        hits += found
+        if found and asked.conversation is None:
+            seen.add(conversation)
+    return SearchPage(tuple(hits), done, total)
+
+
+def embedded_count(connection: Connection, model: str, asked: SearchOptions) -> tuple[int, int]:
+    """Return the number of the owner's answers that have a vector, and of all answers."""
+    scope = scope_of(connection, _ANSWERS, SearchOptions(owner=asked.owner))
+    total = connection.execute("SELECT count(*) FROM search_words WHERE search_words MATCH ?", (scope.match,)).fetchone()[0]
+    done = connection.execute(
+        "SELECT count(*) FROM search_vector WHERE model = ? AND no IN (SELECT rowid FROM search_words WHERE search_words MATCH ?)",
+        (model, scope.match),
+    ).fetchone()[0]
+    return done, total
+
+
+def _vectors(checks: LiteralString) -> LiteralString:
+    return (
+        "SELECT v.no, s.conversation, v.vector FROM search_vector AS v JOIN search AS s ON s.no = v.no"
+        " WHERE v.model = ? AND v.vector <> x''"
+        f" AND v.no IN (SELECT rowid FROM search_words WHERE search_words MATCH ? AND rowid > ? AND rowid < ?{checks})"
+    )
+
+
+def _near(scope: Scope, vector: bytes, embedder: Embedder) -> Iterator[tuple[float, int, int]]:
+    """Yield similarity, place and conversation of each answer."""
+    rows = scope.connection.execute(_vectors(scope.checks), (embedder.model, scope.match, *scope.between, *scope.values))
+    while some := rows.fetchmany(_TOGETHER):
+        near = embedder.near(vector, [row[2] for row in some])
+        yield from ((score, row[0], row[1]) for score, row in zip(near, some, strict=True))
+
+
+_BATCH = 16
+"""Number of answers embedded between two transactions: about a second."""
+_LOOK_AGAIN = 0.1
+_END = (1 << 63) - 1
+
+
+class SqliteSemanticSearch:
+    """`Meaning` on vectors stored with the full-text index."""
+
+    def __init__(self, writer: Writer, reader: Reader, lock: FileLock, index: Search, owner: str | None = None) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._lock = lock
+        self._index = index
+        self._owner = owner
+
+    async def search(self, meant: SemanticQuery, *, embedder: Embedder, wait: float = 2.0) -> SearchPage:
+        query = parse(meant.query, now=int(time.time() * 1000))
+        asked = SearchOptions(meant.limit, conversation=meant.conversation, owner=self._owner)
+        await self._caught_up(embedder, wait)
+        if not query.terms:
+            done, total = await self._reader.read(partial(embedded_count, model=embedder.model, asked=asked))
+            return SearchPage((), done, total)
+        vector = await to_thread.run_sync(partial(embedder.embed, _words(meant.query, query), question=True))
+        return await self._reader.read(partial(nearest, query=query, asked=asked, vector=vector, embedder=embedder))
+
+    async def read(self, *, embedder: Embedder, seconds: float = 30.0, share: float = 1.0) -> tuple[int, int]:
+        if await self._reader.call(lambda: self._lock.take(wait=False)):
+            try:
+                await self._read(embedder, time.monotonic() + seconds, share)
+            finally:
+                self._lock.release()
+        return await self._reader.read(partial(embedded_count, model=embedder.model, asked=SearchOptions(owner=self._owner)))
+
+    async def _caught_up(self, embedder: Embedder, seconds: float) -> None:
+        """Embed missing answers, or wait while another process does."""
+        until = time.monotonic() + seconds
+        await self._index.index(seconds=seconds)
+        while True:
+            done, total = await self.read(embedder=embedder, seconds=until - time.monotonic())
+            if done >= total or time.monotonic() + _LOOK_AGAIN > until:
+                return
+            await anyio.sleep(_LOOK_AGAIN)
+
+    async def _read(self, embedder: Embedder, until: float, share: float) -> None:
+        """Embed answers, newest first; those that arrive meanwhile are left for the next time."""
+        before = _END
+        while time.monotonic() < until:
+            some = await self._reader.read(partial(unread, model=embedder.model, before=before, limit=_BATCH))
+            if not some:
+                return
+            before = some[-1].place
+            await self._read_some(some, embedder, until, share)
+
+    async def _read_some(self, some: list[Unread], embedder: Embedder, until: float, share: float) -> None:
+        embedded: list[tuple[Unread, bytes]] = []
+        for each in some:
+            if embedded and time.monotonic() > until:
+                break
+            started = time.monotonic()
+            vector = await to_thread.run_sync(partial(embedder.embed, each.text, question=False)) if each.text else b""
+            embedded.append((each, vector))
+            await anyio.sleep((time.monotonic() - started) * (1 / share - 1))
+        await self._writer.write(partial(put, embedded, embedder.model))
+
+
+def _words(typed: str, query: Query) -> str:
+    """Return the words to embed: the query without operators."""
+    plain = query == Query(query.terms)
+    return typed if plain else " ".join(query.terms)

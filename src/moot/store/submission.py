@@ -1,0 +1,278 @@
+"""Storing a prompt, and ending inactive runs, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from moot.convert.exchanges import InterruptedExchange, close_open, settle_calls, totals
+from moot.convert.fold import Folder
+from moot.errors import Busy, NotFound, UsageError
+from moot.store import lookup
+from moot.store.database.transaction import Transaction
+from moot.store.log.changes import Target, apply_change, deny_open
+from moot.store.log.events import Events
+from moot.store.rows import EXCHANGE, exchange_of, message_of
+from moot.store.tree import messages
+from moot.store.tree.messages import check_message, insert_conversation
+from moot.types.canonical import JsonObject, dumps, empty
+from moot.types.chunk import Chunk, abort, finish, tool_denied
+from moot.types.conversation import Conversation
+from moot.types.event import Event
+from moot.types.exchange import Ending, Failure
+from moot.types.message import Message, Part, is_tool
+from moot.types.store import Accepted, CloseExchange, End, Fence, Fold, InboxItem, Submission
+
+__all__ = ["WITHDRAWN", "at_run_limit", "post", "submit", "supersede"]
+
+
+_PAGE = 2048
+
+SUPERSEDED = ("superseded", "superseded by a new prompt")
+WITHDRAWN = ("cancelled", "cancelled before it started")
+
+
+def supersede(transaction: Transaction, events: Events, conversation: int, run: str, why: tuple[str, str] = SUPERSEDED) -> None:
+    """Deny the run's open approvals, close its exchange and message, and end it as cancelled; its fence becomes invalid.
+
+    `why` is a keyword for the record and a sentence for calls without output.
+    """
+    reason, text = why
+    row: Any = transaction.row("UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING fence, message", (run,))
+    number, message_id = row
+    deny_open(transaction, run, reason)
+    message = events.folded(transaction, message_of(lookup.message_row(transaction, message_id)), conversation)
+    target = Target(Fence("", run, message_id, number), conversation, 0)
+    cut = _cut(transaction, run)
+    usage, cost, model = totals(_through(_journal(transaction, events, conversation, run), cut))
+    folder = Folder(message.parts, message.metadata)
+    if cut is not None and cut.is_open:
+        end = cut.end(run, Failure(text, kind="cut"))
+        usage += Ending.from_json(end.body if isinstance(end.body, dict) else {}).usage
+        transaction.add(conversation, (end,))
+        apply_change(transaction, target, CloseExchange(str(end.exchange), "cut"))
+        folder.feed_all(end.chunks)
+    closing = (*_closing(folder.parts(), text), abort(reason), finish("other"))
+    body: JsonObject = {"status": "cancelled", "finish_reason": "other"}
+    seq = transaction.add(conversation, (Event("chunks", closing, run=run, phase="end", key="run", body=body),))[-1]
+    folder.feed_all(closing)
+    target = replace(target, through=seq)
+    apply_change(transaction, target, Fold(folder.parts(), folder.metadata(), "cancelled"))
+    apply_change(transaction, target, End("cancelled", None, usage, cost, model=model))
+
+
+def _journal(transaction: Transaction, events: Events, conversation: int, run: str) -> Iterator[Event]:
+    after = 0
+    while page := events.page(transaction, conversation, after, _PAGE, run):
+        yield from page
+        after = page[-1].seq
+
+
+def _cut(transaction: Transaction, run: str) -> InterruptedExchange | None:
+    """Return the run's last exchange if it was cut off; earlier ones without an end were abandoned when the run was resumed."""
+    row: Any = transaction.row(f"SELECT {EXCHANGE} WHERE e.run = ? AND e.purpose = 'answer' ORDER BY e.rowid DESC LIMIT 1", (run,))
+    exchange = None if row is None else exchange_of(row)
+    return (
+        None if exchange is None or exchange.ended is not None else InterruptedExchange(exchange.id, exchange.converter, exchange.options)
+    )
+
+
+def _through(journal: Iterator[Event], cut: InterruptedExchange | None) -> Iterator[Event]:
+    for event in journal:
+        if cut is not None:
+            cut.take(event)
+        yield event
+
+
+def _closing(parts: Sequence[Part], text: str) -> Iterator[Chunk]:
+    """Yield the chunks that close everything open: one output per tool call, and an end for each streaming part."""
+    asked = [part for part in parts if is_tool(part) and str(part.get("state")).startswith("approval-")]
+    yield from close_open(parts)
+    yield from (tool_denied(str(part.get("toolCallId"))) for part in asked)
+    yield from settle_calls([part for part in parts if part not in asked], text)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The runs in the conversation before the new prompt."""
+
+    running: tuple[str, str] | None = None
+    """Id and message of the running run."""
+    idle: tuple[str, ...] = ()
+    """Inactive runs, newest first, which the prompt replaces."""
+    last: str | None = None
+    """The assistant message after which a queued prompt is placed."""
+
+    @property
+    def busy(self) -> bool:
+        return self.last is not None
+
+
+def submit(submission: Submission, events: Events, transaction: Transaction) -> Accepted:
+    """Store the prompt, see `Records.submit`. Raise Busy, NotFound or UsageError."""
+    conversation = _conversation(transaction, submission.conversation, remember=submission.remember)
+    state = _state(transaction, conversation.no)
+    if state.busy and submission.on_busy == "reject":
+        raise Busy(
+            f"The conversation {conversation.id!r} has an unfinished run.",
+            fix="Wait for it, use --on-busy with queue, steer or interrupt, or stop it with `moot chat stop`.",
+        )
+    if state.running is not None and submission.on_busy == "steer":
+        return _steer(transaction, conversation, submission, state.running[0])
+    for run in state.idle:
+        supersede(transaction, events, conversation.no, run)
+    return _store(transaction, conversation, submission, state)
+
+
+def _conversation(transaction: Transaction, wanted: Conversation, *, remember: bool) -> Conversation:
+    found = lookup.conversation_by(transaction, "id", wanted.id)
+    if found is None and wanted.key is not None:
+        found = lookup.conversation_by(transaction, "key", wanted.key, wanted.owner)
+    if found is None and wanted.client_id is not None:
+        found = lookup.conversation_by(transaction, "client_id", wanted.client_id, wanted.owner)
+    if found is None:
+        return insert_conversation(transaction, wanted)
+    if found.deleted_at is not None:
+        raise NotFound(f"The conversation {found.id!r} is deleted.", fix=f"Restore it with `moot chat restore {found.id}`.")
+    if remember:
+        transaction.execute(
+            "UPDATE conversation SET agent = ?, agent_type = ?, model = ? WHERE no = ?",
+            (wanted.agent, wanted.agent_type, wanted.model, found.no),
+        )
+    return found
+
+
+def _state(transaction: Transaction, conversation: int) -> _State:
+    rows: list[Any] = transaction.execute(
+        "SELECT id, message, status, status = 'running' OR status = 'queued' AND (owner IS NOT NULL OR on_crash = 'resume')"
+        " FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted') ORDER BY no",
+        (conversation,),
+    ).fetchall()
+    running = next(((id, message) for id, message, status, _ in rows if status == "running"), None)
+    idle = tuple(id for id, _, _, busy in reversed(rows) if not busy)
+    last = [message for _, message, _, busy in rows if busy]
+    return _State(running, idle, last[-1] if last else None)
+
+
+def _steer(transaction: Transaction, conversation: Conversation, submission: Submission, run: str) -> Accepted:
+    if submission.user is None or submission.edits is not None:
+        raise UsageError("A running answer accepts only new messages.", fix="Queue the prompt, or interrupt the answer.")
+    user = submission.user
+    body = {"id": user.id, "parts": list(user.parts)}
+    post(transaction, run, InboxItem("steer", body))  # type: ignore[arg-type]
+    last = transaction.row("SELECT next_seq - 1 FROM log_head WHERE conversation = ?", (conversation.no,))[0]
+    return Accepted(conversation, lookup.run(transaction, run), last, steered=True)
+
+
+def post(transaction: Transaction, run: str, item: InboxItem) -> int:
+    """Add an item to the run's inbox and return its number. Raise NotFound, or Busy if the run has ended."""
+    row = transaction.row("SELECT status FROM run WHERE id = ?", (run,))
+    if row is None:
+        raise NotFound(f"No run has the id {run!r}.")
+    if row[0] in ("finished", "failed", "cancelled"):
+        raise Busy(f"The run {run!r} has ended: it is {row[0]}.")
+    body = None if item.body is None else dumps(item.body)
+    return transaction.row(
+        "INSERT INTO inbox (run, kind, body, at) VALUES (?, ?, ?, ?) RETURNING no", (run, item.kind, body, item.at or transaction.now_ms)
+    )[0]
+
+
+def _store(transaction: Transaction, conversation: Conversation, submission: Submission, state: _State) -> Accepted:
+    now = transaction.now_ms
+    run, user = submission.run, None
+    if submission.user is not None:
+        user, prompt = _user_message(transaction, conversation, submission.user, submission.edits, state.last, now)
+        parent, before = user.id, (prompt,)
+    else:
+        parent, before = _answered(transaction, conversation, submission.answers, state), ()
+    tree = Event("tree", body={"op": "answer", "message": run.message, "parent": parent, "run": run.id})
+    seqs = transaction.add(conversation.no, (*before, tree))
+    seq = seqs[-1]
+    if user is not None:
+        messages.insert(transaction, conversation.no, messages.placed(user, seqs[0]))
+    answer = Message(run.message, "assistant", parent=parent, run=run.id, status="streaming", created_at=now)
+    answer = replace(messages.placed(answer, seq), first_seq=seq + 1)
+    messages.insert(transaction, conversation.no, answer)
+    messages.count(transaction, conversation.no, len(seqs), now, run.message)
+    full = run.parent_run is None and at_run_limit(transaction, run.user, submission.at_most)
+    claimed = submission.owner if state.last is None and not full else None
+    no = _insert_run(transaction, conversation.no, submission, claimed is not None, seq, now)
+    transaction.learn((conversation.id, conversation.no), (run.id, no))
+    fence = Fence(conversation.id, run.id, run.message, 1) if claimed is not None else None
+    interrupts = state.running[0] if state.running is not None and submission.on_busy == "interrupt" else None
+    return Accepted(
+        lookup.conversation(transaction, conversation.id), lookup.run(transaction, run.id), seq, fence, False, interrupts, state.idle
+    )
+
+
+def at_run_limit(transaction: Transaction, user: str, at_most: int) -> bool:
+    """Return True if the user has `at_most` top-level runs running. Counted in the claiming transaction, so the limit holds in races."""
+    if not at_most:
+        return False
+    sql = "SELECT count(*) FROM run WHERE status = 'running' AND parent_run IS NULL AND owner_id = ?"
+    return transaction.row(sql, (user,))[0] >= at_most
+
+
+def _answered(transaction: Transaction, conversation: Conversation, answers: str | None, state: _State) -> str:
+    """Return the parent of the answer if the prompt has no new message."""
+    if answers is not None:
+        return _question(transaction, conversation, answers)
+    return state.last or _last_prompt(transaction, conversation)
+
+
+def _user_message(
+    transaction: Transaction, conversation: Conversation, user: Message, edits: str | None, queued_after: str | None, now: int
+) -> tuple[Message, Event]:
+    """Return the prompt as a stored message, and its event."""
+    parent, body = user.parent or queued_after or conversation.head, empty()
+    if user.parent is not None:
+        check_message(transaction, conversation.no, user.parent)
+    if edits is not None:
+        role, parent = check_message(transaction, conversation.no, edits)
+        if role != "user":
+            raise UsageError(f"The message {edits!r} is not a prompt; its role is {role}.", fix="Edit the prompt before it.")
+        body["edits"] = edits
+    message = replace(user, conversation=conversation.id, parent=parent, status="finished", created_at=user.created_at or now)
+    return message, messages.message_event(message, body=body)
+
+
+def _question(transaction: Transaction, conversation: Conversation, id: str) -> str:
+    """Return the parent of a new answer to a message; for an answer, its own parent, so that the new one becomes its sibling."""
+    role, parent = check_message(transaction, conversation.no, id)
+    if role != "assistant":
+        return id
+    if parent is None:
+        raise UsageError(f"The message {id!r} answers no prompt and cannot be retried.", fix="Use `moot chat continue ID PROMPT`.")
+    return parent
+
+
+def _last_prompt(transaction: Transaction, conversation: Conversation) -> str:
+    """Return the last user message of the shown branch."""
+    at = conversation.head
+    while at is not None:
+        row = transaction.row("SELECT role, parent_id, deleted_at FROM message WHERE id = ?", (at,))
+        if row is None:
+            break
+        if row[0] == "user" and row[2] is None:
+            return at
+        at = row[1]
+    raise UsageError(f"The conversation {conversation.id!r} has no prompt to answer.", fix="Give a prompt.")
+
+
+def _insert_run(transaction: Transaction, conversation: int, submission: Submission, claimed: bool, seq: int, now: int) -> int:
+    """Insert the run and return its number."""
+    run = submission.run
+    inserted = transaction.execute(
+        "INSERT INTO run (id, conversation, message, owner_id, agent, agent_type, agent_session_id, model, trigger, parent_run, status,"
+        " on_crash, owner, fence, settings, usage, created_at, started_at, first_seq, last_seq)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(run.id, conversation, run.message, run.user, run.agent, run.agent_type, run.agent_session_id, run.model, run.trigger),
+            *(run.parent_run, "running" if claimed else "queued", run.on_crash),
+            submission.owner,  # a queued run has an owner too: the process that waits for its turn
+            *(int(claimed), dumps(run.settings), b"{}", run.created_at or now, now if claimed else None, seq + 1, seq),
+        ),
+    )
+    assert inserted.lastrowid is not None
+    return inserted.lastrowid

@@ -1,0 +1,1 @@
+"""Conversations, projects and the message tree."""

@@ -1,0 +1,194 @@
+"""Conversations and their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+from moot.errors import Busy
+from moot.store import lookup
+from moot.store.database.connection import Connection
+from moot.store.database.reader import Reader
+from moot.store.database.transaction import Transaction
+from moot.store.database.writer import Writer
+from moot.store.log.events import Events
+from moot.store.rows import clean, message_of
+from moot.store.tree import messages
+from moot.store.tree.branches import branch_rows
+from moot.store.tree.listing import ListFilter, page
+from moot.store.tree.messages import check_message, new_conversation
+from moot.store.tree.projects import default_project_id, ensure_project
+from moot.types.canonical import JsonObject, dumps
+from moot.types.conversation import DEFAULT_PROJECT, Conversation, Page
+from moot.types.event import Event
+from moot.types.message import Message
+from moot.types.token import LOCAL_USER
+
+__all__ = ["ConversationTree"]
+
+_RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
+
+
+class ConversationTree:
+    """`Conversations` on SQLite."""
+
+    def __init__(self, writer: Writer, reader: Reader, events: Events, owner: str | None = None) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._events = events
+        self._owner = owner
+
+    async def create(self, conversation: Conversation) -> Conversation:
+        theirs = conversation if self._owner is None else replace(conversation, owner=self._owner)
+
+        return await self._writer.write(lambda transaction: new_conversation(transaction, theirs), sync=True)
+
+    async def get(self, reference: str) -> Conversation:
+        return await self._reader.read(lambda connection: lookup.find_conversation(connection, reference, self._owner))
+
+    async def by_key(self, key: str) -> Conversation | None:
+        return await self._reader.read(lambda connection: lookup.conversation_by(connection, "key", key, self._owner or LOCAL_USER))
+
+    async def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        directory: str | None = None,
+        project: str | None = None,
+        deleted: bool = False,
+        archived: bool | None = False,
+        query: str = "",
+        parent: str | None = None,
+    ) -> Page[Conversation]:
+        folder = default_project_id(self._owner or LOCAL_USER) if project == DEFAULT_PROJECT else project
+        listed = ListFilter(limit, cursor, directory, folder, deleted, archived, query, self._owner, parent)
+        return await self._reader.read(lambda connection: page(connection, listed))
+
+    async def rename(self, id: str, title: str, source: Literal["first-line", "model", "user"]) -> Conversation:
+        def work(transaction: Transaction, found: Conversation) -> None:
+            if _RANK[source] < _RANK[found.title_source]:
+                return
+            name = clean(title)
+            transaction.add(found.no, (Event("meta", body={"title": name, "source": source}),))
+            transaction.execute("UPDATE conversation SET title = ?, title_source = ? WHERE no = ?", (name, source, found.no))
+
+        return await self._change(id, work)
+
+    async def set_settings(self, id: str, settings: JsonObject) -> Conversation:
+        def work(transaction: Transaction, found: Conversation) -> None:
+            grants = found.settings.get("grants")  # changed only by answers and `Grants`: a stale copy must not undo those
+            kept: JsonObject = {**settings, "grants": grants} if grants else settings
+            transaction.add(found.no, (Event("meta", body={"settings": kept}),))
+            transaction.execute("UPDATE conversation SET settings = ? WHERE no = ?", (dumps(kept), found.no))
+
+        return await self._change(id, work)
+
+    async def update(
+        self,
+        id: str,
+        *,
+        agent: tuple[str, str] | None = None,
+        model: str | None = None,
+        archived: bool | None = None,
+        project: str | None = None,
+        touch: bool = False,
+    ) -> Conversation:
+        def work(transaction: Transaction, found: Conversation) -> None:
+            facts: JsonObject = {}
+            if project is not None:
+                facts["project"] = ensure_project(transaction, project, found.owner)
+            name, kind = agent or (found.agent, found.agent_type)
+            if agent is not None:
+                facts |= {"agent": clean(name), "agent_type": clean(kind)}
+            if model is not None:
+                facts["model"] = clean(model)
+            archived_at, now = found.archived_at, transaction.now_ms
+            if archived is not None and archived != (archived_at is not None):
+                archived_at = now if archived else None
+                facts["archived"] = archived
+            if facts:
+                transaction.add(found.no, (Event("meta", body=facts),))
+            transaction.execute(
+                "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(?, model), archived_at = ?,"
+                " project_id = coalesce(?, project_id), updated_at = max(updated_at, ?) WHERE no = ?",
+                (clean(name), clean(kind), facts.get("model"), archived_at, facts.get("project"), now if touch else 0, found.no),
+            )
+
+        return await self._change(id, work)
+
+    async def delete(self, id: str, *, restore: bool = False) -> Conversation:
+        def work(transaction: Transaction, found: Conversation) -> None:
+            if not restore and transaction.row("SELECT 1 FROM run WHERE conversation = ? AND status = 'running'", (found.no,)):
+                raise Busy(f"The conversation {id!r} has a running run.", fix="Cancel it with `moot chat stop`, then delete.")
+            if (found.deleted_at is None) == restore:
+                return
+            transaction.add(found.no, (Event("tree", body={"op": "restore" if restore else "delete"}),))
+            if restore:  # it is wanted, so retention rules must not delete it again because of its age
+                now, archived = transaction.now_ms, None if found.archived_at is None else transaction.now_ms
+                values = (now, archived, found.no)
+                transaction.execute("UPDATE conversation SET deleted_at = NULL, updated_at = ?, archived_at = ? WHERE no = ?", values)
+            else:
+                transaction.execute("UPDATE conversation SET deleted_at = ? WHERE no = ?", (transaction.now_ms, found.no))
+
+        return await self._change(id, work, sync=True)
+
+    async def branch(self, id: str, *, head: str | None = None, limit: int | None = None) -> list[Message]:
+        def work(connection: Connection) -> list[Message]:
+            no = lookup.number(connection, id, self._owner)
+            end = head or connection.execute("SELECT head_id FROM conversation WHERE no = ?", (no,)).fetchone()[0]
+            if end is None:
+                return []
+            rows = branch_rows(connection, no, end, limit)
+            if not rows:
+                check_message(connection, no, end)
+            return [self._message(connection, found) for found in rows]
+
+        return await self._reader.read(work)
+
+    async def message(self, reference: str, *, conversation: str | None = None) -> Message:
+        def work(connection: Connection) -> Message:
+            id = reference
+            if conversation is not None:
+                id = lookup.message_id(connection, lookup.number(connection, conversation, self._owner), reference)
+            return self._message(connection, lookup.message_row(connection, id, self._owner))
+
+        return await self._reader.read(work)
+
+    async def add_message(
+        self, message: Message, *, raw: bytes | None = None, body: JsonObject | None = None, move_head: bool = True
+    ) -> Message:
+        def work(transaction: Transaction) -> Message:
+            no = lookup.number(transaction, message.conversation, self._owner)
+            if message.parent is not None:
+                check_message(transaction, no, message.parent)
+            now = transaction.now_ms
+            new = replace(message, created_at=message.created_at or now)
+            stays = {} if move_head else {"head": False}
+            seq = transaction.add(no, (messages.message_event(new, raw=raw, body={**(body or {}), **stays}),))[-1]
+            stored = messages.placed(new, seq)
+            messages.insert(transaction, no, stored)
+            messages.count(transaction, no, 1, new.created_at, message.id if move_head else None)
+            return stored
+
+        return await self._writer.write(work, message.conversation)
+
+    async def by_client_id(self, client_id: str) -> Conversation | None:
+        owner = self._owner or LOCAL_USER
+
+        def work(connection: Connection) -> Conversation | None:
+            found = lookup.conversation_by(connection, "id", client_id, self._owner)
+            return found or lookup.conversation_by(connection, "client_id", client_id, owner)
+
+        return await self._reader.read(work)
+
+    async def _change(self, id: str, change: Callable[[Transaction, Conversation], None], *, sync: bool = False) -> Conversation:
+        def work(transaction: Transaction) -> Conversation:
+            change(transaction, lookup.conversation(transaction, id, self._owner))
+            return lookup.conversation(transaction, id)
+
+        return await self._writer.write(work, id, sync=sync)
+
+    def _message(self, connection: Connection, row: Any) -> Message:
+        return self._events.folded(connection, message_of(row), row[13])

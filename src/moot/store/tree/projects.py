@@ -1,0 +1,204 @@
+"""Projects, including each owner's default project."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from typing import Any
+
+from moot.errors import Busy, NotFound, UsageError
+from moot.store.database.connection import Queries
+from moot.store.database.reader import Reader
+from moot.store.database.transaction import Transaction
+from moot.store.database.writer import Writer
+from moot.store.lookup import OWNED
+from moot.store.rows import clean
+from moot.store.search import text as words
+from moot.types.conversation import DEFAULT_PROJECT, Page, Project
+from moot.types.token import LOCAL_USER
+
+__all__ = ["SqliteProjects", "default_project_id", "ensure_project", "project_for_directory", "project_of"]
+
+_COLUMNS = "id, name, description, root_path, context, rules, created_at, owner_id"
+_LIKE = "name || char(10) || description || char(10) || coalesce(CAST(root_path AS TEXT), '') LIKE ? ESCAPE '\\'"
+_CURSOR = re.compile(r"p([0-9a-f]{1,6})")
+
+
+class SqliteProjects:
+    """`Projects` on SQLite."""
+
+    def __init__(self, writer: Writer, reader: Reader, owner: str | None = None) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._owner = owner
+
+    async def get(self, reference: str) -> Project:
+        return await self._reader.read(lambda connection: self._found(connection, reference))
+
+    async def at(self, root_path: str | None) -> Project:
+        sql = f"SELECT {_COLUMNS} FROM project WHERE root_path = ?{OWNED}"
+
+        def work(connection: Queries) -> Project:
+            row = None if root_path is None else connection.execute(sql, (os.fsencode(root_path), self._owner)).fetchone()
+            return self._found(connection, DEFAULT_PROJECT) if row is None else _project_of(row)
+
+        return await self._reader.read(work)
+
+    async def list(self, *, limit: int = 50, cursor: str | None = None, query: str = "") -> Page[Project]:
+        skipped = _skipped(cursor)
+        likes: list[str] = []
+        wheres = ["true"]
+        for word in query.split():
+            patterns = words.like_patterns(word)
+            wheres.append(f"({' OR '.join([_LIKE] * len(patterns))})")
+            likes += patterns
+        sql = f"SELECT {_COLUMNS} FROM project WHERE {' AND '.join(wheres)}{OWNED} ORDER BY id <> ?, name, id LIMIT ? OFFSET ?"
+
+        def work(connection: Queries) -> Page[Project]:
+            first = default_project_id(self._owner or LOCAL_USER)
+            rows = connection.execute(sql, (*likes, self._owner, first, limit + 1, skipped)).fetchall()
+            found = [_project_of(row) for row in rows[:limit]]
+            if skipped == 0 and not query.split() and (not rows or rows[0][0] != first):
+                found = [_unmade(self._owner), *found][:limit]  # it is stored together with its first content
+            return Page(found, f"p{skipped + limit:x}" if len(rows) > limit else None)
+
+        return await self._reader.read(work)
+
+    async def create(self, project: Project) -> Project:
+        value = replace(project, owner=self._owner or project.owner, name=clean(project.name))
+
+        def work(transaction: Transaction) -> Project:
+            if transaction.row("SELECT 1 FROM project WHERE id = ?", (value.id,)):
+                raise Busy(f"A project with the id {value.id!r} already exists.")
+            ensure_project(transaction, DEFAULT_PROJECT, value.owner)
+            _free(transaction, value.root_path, value.owner)
+            made = replace(value, created_at=value.created_at or transaction.now_ms)
+            _insert(transaction, made)
+            return made
+
+        return await self._writer.write(work, sync=True)
+
+    async def update(
+        self,
+        id: str,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        root_path: str | None = None,
+        context: str | None = None,
+        rules: str | None = None,
+    ) -> Project:
+        texts = {"name": name, "description": description, "context": context, "rules": rules}
+        updates = {key: clean(text) for key, text in texts.items() if text is not None}
+
+        def work(transaction: Transaction) -> Project:
+            found = self._found(transaction, id)
+            ensure_project(transaction, found.id, found.owner)
+            changed = replace(found, **updates)
+            if root_path is not None and (root_path or None) != found.root_path:
+                _free(transaction, root_path or None, found.owner)
+                changed = replace(changed, root_path=root_path or None)
+            transaction.execute(
+                "UPDATE project SET name = ?, description = ?, root_path = ?, context = ?, rules = ? WHERE id = ?",
+                (changed.name, changed.description, _bytes(changed.root_path), changed.context, changed.rules, changed.id),
+            )
+            return changed
+
+        return await self._writer.write(work, sync=True)
+
+    def _found(self, queries: Queries, reference: str) -> Project:
+        """Find by id or exact name. Raise NotFound."""
+        default = default_project_id(self._owner or LOCAL_USER)
+        wanted = default if reference == DEFAULT_PROJECT else reference
+        for where in ("id", "name"):
+            rows = queries.execute(f"SELECT {_COLUMNS} FROM project WHERE {where} = ?{OWNED} LIMIT 2", (wanted, self._owner)).fetchall()
+            if len(rows) == 1:
+                return _project_of(rows[0])
+            if rows:
+                raise NotFound(f"{reference!r} matches several projects.", fix="Give the id.")
+        if wanted == default:
+            return _unmade(self._owner)
+        raise NotFound(f"No project has the id or name {reference!r}.")
+
+
+def default_project_id(owner: str) -> str:
+    """Return the id of the owner's default project."""
+    return DEFAULT_PROJECT if owner == LOCAL_USER else f"{DEFAULT_PROJECT}:{owner}"
+
+
+def ensure_project(transaction: Transaction, id: str, owner: str) -> str:
+    """Return the id of an owner's project, creating the owner and the default project if needed.
+
+    Raise NotFound.
+    """
+    default = default_project_id(owner)
+    wanted = default if id == DEFAULT_PROJECT else id
+    if transaction.row("SELECT 1 FROM project WHERE id = ? AND owner_id = ?", (wanted, owner)) is None:
+        if wanted != default:
+            raise NotFound(f"No project has the id {id!r}.")
+        now = transaction.now_ms
+        transaction.execute("INSERT OR IGNORE INTO user (id, name, created_at) VALUES (?, ?, ?)", (owner, owner, now))
+        _insert(transaction, replace(_unmade(owner), created_at=now))
+    return wanted
+
+
+def project_for_directory(transaction: Transaction, directory: str, owner: str) -> str:
+    """Return the id of the owner's project whose root is the closest ancestor of the directory, or else of the default project."""
+    folder = os.fsencode(directory)
+    rows: list[Any] = transaction.execute(
+        "SELECT id, root_path FROM project WHERE owner_id = ? AND root_path IS NOT NULL", (owner,)
+    ).fetchall()
+    around = [(len(root), id) for id, root in rows if folder == root or folder.startswith(root.rstrip(b"/") + b"/")]
+    return max(around)[1] if around else ensure_project(transaction, DEFAULT_PROJECT, owner)
+
+
+def project_of(queries: Queries, id: str) -> Project:
+    """Find by exact id, for any owner. Raise NotFound."""
+    row = queries.execute(f"SELECT {_COLUMNS} FROM project WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise NotFound(f"No project has the id {id!r}.")
+    return _project_of(row)
+
+
+def _unmade(owner: str | None) -> Project:
+    whole = owner or LOCAL_USER
+    return Project(default_project_id(whole), DEFAULT_PROJECT, owner=whole)
+
+
+def _insert(transaction: Transaction, project: Project) -> None:
+    transaction.execute(
+        f"INSERT INTO project ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(project.id, project.name, project.description, _bytes(project.root_path), project.context, project.rules),
+            *(project.created_at, project.owner),
+        ),
+    )
+
+
+def _free(transaction: Transaction, root_path: str | None, owner: str) -> None:
+    """Raise Busy if another project of the owner has that root."""
+    if root_path is None:
+        return
+    row: Any = transaction.row("SELECT name FROM project WHERE root_path = ? AND owner_id = ?", (os.fsencode(root_path), owner))
+    if row is not None:
+        raise Busy(f"The folder {root_path!r} is already the root of project {row[0]!r}.")
+
+
+def _project_of(row: Any) -> Project:
+    values: list[Any] = [*row]
+    values[3] = os.fsdecode(row[3]) if row[3] is not None else None
+    return Project(*values)
+
+
+def _bytes(path: str | None) -> bytes | None:
+    return None if path is None else os.fsencode(path)
+
+
+def _skipped(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
+    return int(match[1], 16)

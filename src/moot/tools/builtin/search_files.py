@@ -1,0 +1,172 @@
+"""search_files: find lines that match a pattern, with ripgrep if it is installed, otherwise in Python, with the same output."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any, cast
+
+import anyio.to_thread
+import orjson
+from pydantic import BaseModel, Field
+
+from moot.errors import MootError, NotFound, Refused
+from moot.guard import processes
+from moot.guard.paths import Paths
+from moot.guard.processes import child_environment
+from moot.tools.basics import Defaults, error_text, failed, paths_of, run_guarded, title
+from moot.tools.matching import FILE_BYTES, Match, Request, is_expression
+from moot.tools.walk import expanded
+from moot.types.approval import Effect
+from moot.types.canonical import JsonObject
+from moot.types.tool import ToolContext, ToolOutput, View
+
+MATCHES = 200
+TEXT_CHARACTERS = 250
+SECONDS = 20.0
+_OUTPUT_BYTES = 20_000_000
+
+# only files below the folder count, so that both ways give the same result: no user settings, no rules of parent folders
+_RIPGREP = (
+    *("--json", "--sort=path", "--crlf", "--hidden", "--glob=!.git", f"--max-filesize={FILE_BYTES}", "--no-messages", "--no-config"),
+    *("--no-require-git", "--no-ignore-parent", "--no-ignore-global", "--no-ignore-exclude", "--no-ignore-dot"),
+)
+
+
+class SearchFilesArguments(BaseModel):
+    pattern: str = Field(min_length=1, max_length=1000, description="Regular expression, or plain text")
+    path: str = Field(default=".", description="Folder or file to search")
+    glob: str = Field(default="", max_length=500, description="Only files like *.py")
+    ignore_case: bool = Field(default=False)
+
+
+class SearchFiles(Defaults):
+    """The `search_files` tool. Ignored, binary and very large files are left out."""
+
+    name: str = "search_files"
+    description: str = "Search the text of files for a pattern, in all subfolders. Shows file, line number and line."
+    arguments: type[BaseModel] = SearchFilesArguments
+    concurrent: bool = True
+    idempotent: bool = True
+    effects: frozenset[Effect] = frozenset({"read"})
+    examples: tuple[JsonObject, ...] = (
+        {"user": "Where is the function parse defined?", "arguments": {"pattern": "def parse"}},
+        {"user": "Which notes mention Oslo?", "arguments": {"pattern": "Oslo", "glob": "*.md"}},
+    )
+
+    async def run(self, arguments: SearchFilesArguments, context: ToolContext) -> ToolOutput:
+        paths = paths_of(context)
+        path = arguments.path or "."
+        roots = tuple(str(root) for root in context.roots)
+        request = Request(roots, str(context.directory), path, arguments.pattern, arguments.glob, arguments.ignore_case, MATCHES + 1)
+        kind = await run_guarded(lambda: paths.kind(path))
+        if isinstance(kind, ToolOutput):
+            return kind
+        try:
+            return await _search(request, paths, folder=kind == "directory")
+        except MootError as error:
+            return failed(error_text(error))
+
+    def doing(self, arguments: SearchFilesArguments) -> View:
+        places = [arguments.glob, "" if arguments.path in ("", ".") else f"in {arguments.path}"]
+        return View(title("Search", arguments.pattern), " ".join(place for place in places if place))
+
+
+async def _search(request: Request, paths: Paths, *, folder: bool) -> ToolOutput:
+    ripgrep = shutil.which("rg", path=child_environment()["PATH"]) if folder else None
+    found = await _by_ripgrep(ripgrep, request, paths) if ripgrep else None
+    return _output(request, *(found or await _by_python(request)))
+
+
+async def _by_python(request: Request) -> tuple[list[Match], bool]:
+    argv = [sys.executable, "-I", "-m", "moot.tools.matching", orjson.dumps(asdict(request)).decode()]
+    done = await processes.output(argv, timeout=SECONDS, limit=_OUTPUT_BYTES)
+    if done.code not in (0, None):
+        raise Refused(f"the search failed: {done.stderr.decode('utf-8', 'replace')[-500:]}")
+    lines = done.stdout.split(b"\n")[:-1]
+    return [Match(*orjson.loads(line)) for line in lines], done.code is not None
+
+
+async def _by_ripgrep(ripgrep: str, request: Request, paths: Paths) -> tuple[list[Match], bool] | None:
+    """Return the matches and whether the search completed, or None if ripgrep does not support the pattern."""
+    base = await anyio.to_thread.run_sync(lambda: paths.resolve(request.path))
+    options = [*_RIPGREP, *(["--ignore-case"] if request.ignore_case else []), *_glob_options(request.glob)]
+    if not is_expression(request.pattern):
+        options.append("--fixed-strings")
+    if request.glob and "/" in request.glob:
+        return None
+    done = await processes.output([ripgrep, *options, f"--regexp={request.pattern}", "."], cwd=base, timeout=SECONDS, limit=_OUTPUT_BYTES)
+    if done.code not in (0, 1, None) and b'"type":"summary"' not in done.stdout:
+        return None
+    matches = await anyio.to_thread.run_sync(lambda: list(islice(_allowed(_read(done.stdout), request.path, paths), request.limit)))
+    return matches, done.code is not None
+
+
+def _glob_options(glob: str) -> list[str]:
+    # a type instead of --glob, which would include ignored files
+    return [f"--type-add=wanted:{one}" for one in expanded(glob)] + ["--type=wanted"] if glob else []
+
+
+def _read(stdout: bytes) -> Iterator[Match]:
+    """Yield the matches in ripgrep's JSON lines (https://docs.rs/grep-printer, `JSON`), except those in binary files."""
+    pending: list[Match] = []
+    for line in stdout.split(b"\n")[:-1]:
+        event = cast("dict[str, Any]", orjson.loads(line))
+        data = event["data"]
+        if event["type"] == "match":
+            text = _text(data["lines"]).removesuffix("\n").removesuffix("\r")
+            pending.append(Match(_text(data["path"]).removeprefix("./"), data["line_number"], text))
+        elif event["type"] == "end":
+            if data["binary_offset"] is None:
+                yield from pending
+            pending = []
+    yield from pending  # the output ended in the middle of a file
+
+
+def _allowed(matches: Iterator[Match], base: str, paths: Paths) -> Iterator[Match]:
+    """Yield the matches in files that the guard allows to read. ripgrep does not know the forbidden folders."""
+    allowed: dict[str, bool] = {}
+    for match in matches:
+        if match.path not in allowed:
+            allowed[match.path] = _may_read(f"{base}/{match.path}", paths)
+        if allowed[match.path]:
+            yield match
+
+
+def _may_read(path: str, paths: Paths) -> bool:
+    try:
+        return paths.kind(path) == "file"
+    except NotFound:
+        return "\ufffd" in path  # a name that is not UTF-8, so the path can't be reconstructed
+    except Refused:
+        return False
+
+
+def _text(value: dict[str, str]) -> str:
+    return value["text"] if "text" in value else base64.b64decode(value["bytes"]).decode("utf-8", "replace")
+
+
+def _output(request: Request, matches: list[Match], complete: bool) -> ToolOutput:
+    shown = matches[:MATCHES]
+    lines = [f"{_place(request.path, match.path)}:{match.number}: {_short(match.text)}" for match in shown]
+    if len(matches) > MATCHES:
+        lines.append(f"(more than {MATCHES} matches; narrow the pattern, the path or the glob)")
+    elif not complete:
+        lines.append(f"(stopped after {SECONDS:.0f} seconds or {_OUTPUT_BYTES // 1_000_000} MB; narrow the pattern, the path or the glob)")
+    if not is_expression(request.pattern):
+        lines.append(f"({request.pattern!r} is not a valid regular expression and was searched as plain text)")
+    return ToolOutput("\n".join(lines) or f"no matches for {request.pattern!r} in {request.path!r}")
+
+
+def _place(base: str, path: str) -> str:
+    return str(PurePosixPath(base) / path)
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= TEXT_CHARACTERS else f"{text[:TEXT_CHARACTERS]} … (line cut)"

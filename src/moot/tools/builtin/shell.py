@@ -1,0 +1,122 @@
+"""shell: run a command in the conversation's folder, in the foreground or background."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from moot.errors import MootError
+from moot.guard.processes import child_environment
+from moot.tools.basics import Defaults, ToolSettings, error_text, failed, title
+from moot.tools.jobs import KEPT_BYTES, Job, Jobs, drain, shown_output, start
+from moot.types.approval import Effect
+from moot.types.canonical import JsonObject
+from moot.types.tool import ToolContext, ToolOutput, View
+
+SECONDS = 120.0
+MAX_SECONDS = 3600.0
+REPORTED_CHARACTERS = 2000
+
+
+class ShellArguments(BaseModel):
+    command: str = Field(default="", max_length=100_000, description="Command to run; may have many lines")
+    timeout: float = Field(default=SECONDS, gt=0, le=MAX_SECONDS, description="Seconds until it is killed")
+    background: bool = Field(default=False, description="Return an id at once and keep running")
+    action: Literal["run", "status", "output", "kill"] = Field(default="run", description="All except run apply to background commands")
+    id: str = Field(default="", description="Id of a background command")
+
+
+class ShellSettings(ToolSettings):
+    environment: tuple[str, ...] = ()
+    """Names of further environment variables to pass to commands."""
+    kept_bytes: int = Field(default=KEPT_BYTES, ge=0)
+    """Size of output to keep completely. Of longer output, this much of the beginning is kept, and the end."""
+
+
+class Shell(Defaults):
+    """The `shell` tool. Commands run in bash, without input and with few environment variables."""
+
+    name: str = "shell"
+    description: str = (
+        "Run a shell command and get its output. It has no input and no terminal. When it exits, all processes it started are killed, "
+        "so run servers with background=true."
+    )
+    arguments: type[BaseModel] = ShellArguments
+    settings: type[BaseModel] = ShellSettings
+    effects: frozenset[Effect] = frozenset({"execute"})
+
+    async def run(self, arguments: ShellArguments, context: ToolContext) -> ToolOutput:
+        jobs = context.kept("jobs", Jobs)
+        if arguments.action != "run":
+            return await _look(arguments, jobs, context)
+        if not arguments.command.strip():
+            return failed("command is empty; say what to run")
+        try:
+            settings = ShellSettings.of(self.name, context.settings)
+            env = child_environment(settings.environment)
+            job = await start(arguments.command, cwd=context.directory, env=env, note=context.note, kept_bytes=settings.kept_bytes)
+        except MootError as error:
+            return failed(error_text(error))
+        if arguments.background:
+            id = await jobs.add(job)
+            return ToolOutput(
+                f"Running in the background with id {id}; read its output with action=output, stop it with action=kill.", {"id": id}
+            )
+        with closing(job.spool):
+            return await _foreground(job, arguments, context)
+
+    def doing(self, arguments: ShellArguments) -> View:
+        if arguments.action != "run":
+            return View(title("Shell", f"{arguments.action} {arguments.id}"))
+        line = title("$", arguments.command)
+        whole = line == f"$ {arguments.command}"
+        return View(line, "in the background" if arguments.background else "", "" if whole else arguments.command, "bash")
+
+
+async def _foreground(job: Job, arguments: ShellArguments, context: ToolContext) -> ToolOutput:
+    reporting = asyncio.create_task(_report(job, context))
+    try:
+        async with asyncio.timeout(arguments.timeout):
+            await drain(job)
+    except TimeoutError:
+        job.stop_reason = f"killed after {arguments.timeout:g} seconds"
+    finally:
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+    text, whole = await shown_output(job.spool, context.blobs)
+    value: JsonObject = {"exit_code": job.code}
+    if job.code == 0:
+        return ToolOutput(text or "(no output)", value, whole=whole)
+    return ToolOutput(f"{text}\n({job.state})".lstrip("\n"), value, error=True, whole=whole)
+
+
+async def _report(job: Job, context: ToolContext) -> None:
+    """Report the end of a long command's output, at increasing intervals."""
+    pause, reported = 2.0, 0
+    while True:
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, 30.0)
+        if job.spool.total > reported:
+            reported = job.spool.total
+            await context.report(job.spool.end(REPORTED_CHARACTERS).decode("utf-8", "replace"))
+
+
+async def _look(arguments: ShellArguments, jobs: Jobs, context: ToolContext) -> ToolOutput:
+    if arguments.action == "status" and not arguments.id:
+        lines = [f"{id}: {job.state}: {job.command}" for id, job in jobs.jobs.items()]
+        return ToolOutput("\n".join(lines) or "there are no background commands")
+    job = jobs.jobs.get(arguments.id)
+    if job is None:
+        known = ", ".join(jobs.jobs) or "none"
+        return failed(f"no background command has the id {arguments.id!r}; known: {known} (they stop when moot exits)")
+    if arguments.action == "kill":
+        await jobs.end(job)
+    if arguments.action == "output":
+        state = job.state  # read first: if the command ends while the output is read, the output may be incomplete
+        value: JsonObject = {"exit_code": job.code}
+        text, whole = await shown_output(job.spool, context.blobs)
+        return ToolOutput(f"{text}\n({state})".lstrip("\n"), value, whole=whole)
+    return ToolOutput(f"{arguments.id}: {job.state}")

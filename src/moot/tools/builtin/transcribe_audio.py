@@ -1,0 +1,60 @@
+"""transcribe_audio: transcribe a recording with the configured transcription model. Unavailable if there is none."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from moot.errors import MootError
+from moot.tools.basics import Defaults, error_text, failed, read_source, title
+from moot.types.approval import Effect
+from moot.types.canonical import Json
+from moot.types.media import SOUND_BYTES, Media
+from moot.types.model import ModelRole
+from moot.types.tool import ToolContext, ToolOutput, View
+
+_SOUNDS = (
+    (0, b"ID3", "audio/mpeg", "mp3"),
+    (0, b"\xff\xfb", "audio/mpeg", "mp3"),
+    (0, b"\xff\xf3", "audio/mpeg", "mp3"),
+    (0, b"\xff\xf2", "audio/mpeg", "mp3"),
+    (8, b"WAVE", "audio/wav", "wav"),
+    (0, b"OggS", "audio/ogg", "ogg"),
+    (0, b"fLaC", "audio/flac", "flac"),
+    (4, b"ftyp", "audio/mp4", "m4a"),
+    (0, b"\x1aE\xdf\xa3", "audio/webm", "webm"),
+)
+"""Offset and bytes that identify each type of recording, its media type, and the file extension by which vendors recognize it."""
+
+
+class TranscribeAudioArguments(BaseModel):
+    path: str = Field(min_length=1, description="Recording to transcribe (mp3, wav, ogg, flac, m4a, webm), or blob:<sha256>")
+    language: str = Field(default="", pattern=r"^([a-z]{2,3})?$", description="Language code, such as de, if known")
+
+
+class TranscribeAudio(Defaults):
+    """The `transcribe_audio` tool."""
+
+    name: str = "transcribe_audio"
+    description: str = "Transcribe the speech in a recording."
+    arguments: type[BaseModel] = TranscribeAudioArguments
+    concurrent: bool = True
+    idempotent: bool = True
+    effects: frozenset[Effect] = frozenset({"read", "network"})
+    model_type: ModelRole | None = "transcription"
+
+    async def run(self, arguments: TranscribeAudioArguments, context: ToolContext) -> ToolOutput:
+        data = await read_source(arguments.path, context, SOUND_BYTES)
+        if isinstance(data, ToolOutput):
+            return data
+        kind = next(((media_type, end) for at, magic, media_type, end in _SOUNDS if data[at : at + len(magic)] == magic), None)
+        if kind is None:
+            return failed(f"{arguments.path!r} is not a recording in a supported format: mp3, wav, ogg, flac, m4a, webm")
+        try:
+            made = await context.media.transcribe(Media(data, kind[0], f"sound.{kind[1]}"), arguments.language)
+        except MootError as error:
+            return failed(error_text(error))
+        value: Json = {"text": made.text, "model": made.model, "usage": made.usage.to_json(), "cost": made.cost}
+        return ToolOutput(made.text or "The recording contains no speech.", value)
+
+    def doing(self, arguments: TranscribeAudioArguments) -> View:
+        return View(title("Listen to", arguments.path))

@@ -1,0 +1,150 @@
+"""web_search: search with Brave, Tavily, SearXNG or a custom endpoint. Unavailable until one is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, cast
+from urllib.parse import quote, urlencode
+
+from pydantic import BaseModel, Field
+
+from moot.errors import MootError, Refused, UsageError
+from moot.guard.secrets import redact
+from moot.guard.urls import Page, Policy, fetch
+from moot.tools.basics import Defaults, ToolSettings, error_text, failed, title
+from moot.tools.html import plain
+from moot.types.approval import Effect
+from moot.types.canonical import Json, JsonObject, dumps, loads
+from moot.types.tool import ToolContext, ToolOutput, View
+
+_SNIPPET_CHARACTERS = 500
+_POLICY = Policy(bytes=2_000_000, seconds=20.0, anywhere=True)
+
+
+class WebSearchArguments(BaseModel):
+    query: str = Field(min_length=1, max_length=400, description="What to search for")
+    count: int = Field(default=5, ge=1, le=20, description="How many results")
+
+
+class WebSearchSettings(ToolSettings):
+    provider: Literal["", "brave", "tavily", "searxng", "custom"] = ""
+    api_key: str = ""
+    base_url: str = ""
+    """For `custom`, a URL with `{query}` in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    url: str
+    headers: dict[str, str]
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """A kind of search engine: how to query it, and where its response contains the results."""
+
+    ask: Callable[[str, int, str, str], _Question]
+    """Function from query, count, base URL and key to a request."""
+    base_url: str
+    """Empty = must be configured."""
+    needs_key: bool
+    results: tuple[str, ...] = ("results",)
+
+
+class WebSearch(Defaults):
+    """The `web_search` tool."""
+
+    name: str = "web_search"
+    description: str = "Search the web. Returns titles, URLs and snippets; use fetch_url to read a page."
+    arguments: type[BaseModel] = WebSearchArguments
+    settings: type[BaseModel] = WebSearchSettings
+    concurrent: bool = True
+    idempotent: bool = True
+    effects: frozenset[Effect] = frozenset({"network"})
+
+    def available(self, settings: JsonObject) -> bool:
+        """Return whether a search engine is configured completely."""
+        try:
+            found = WebSearchSettings.of(self.name, settings)
+        except UsageError:  # `moot config check` reports invalid settings
+            return False
+        engine = _ENGINES.get(found.provider)
+        if engine is None or (engine.needs_key and not found.api_key):
+            return False
+        return bool(engine.base_url or found.base_url)
+
+    async def run(self, arguments: WebSearchArguments, context: ToolContext) -> ToolOutput:
+        if not self.available(context.settings):
+            return failed(f"no search engine is configured; set tools.web_search.provider to one of {', '.join(_ENGINES)}")
+        settings = WebSearchSettings.of(self.name, context.settings)
+        engine, key = _ENGINES[settings.provider], settings.api_key
+        base = (settings.base_url or engine.base_url).rstrip("/")
+        question = engine.ask(arguments.query, arguments.count, base, key)
+        try:
+            page = await fetch(question.url, headers=question.headers, body=question.body, policy=_POLICY)
+            return _output(_results(page, engine)[: arguments.count], arguments.query)
+        except MootError as error:
+            message = error_text(error)
+            return failed(redact(message.replace(key, "***") if key else message))
+
+    def doing(self, arguments: WebSearchArguments) -> View:
+        return View(title("Search the web for", arguments.query))
+
+    def done(self, arguments: WebSearchArguments, output: ToolOutput) -> View:
+        return View(title("Search the web for", arguments.query), body=output.text, language="markdown")
+
+
+def _brave(query: str, count: int, base: str, key: str) -> _Question:
+    parameters = urlencode({"q": query, "count": count})
+    return _Question(f"{base}/res/v1/web/search?{parameters}", {"Accept": "application/json", "X-Subscription-Token": key})
+
+
+def _tavily(query: str, count: int, base: str, key: str) -> _Question:
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    return _Question(f"{base}/search", headers, dumps({"query": query, "max_results": count}))
+
+
+def _searxng(query: str, count: int, base: str, key: str) -> _Question:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return _Question(f"{base}/search?{urlencode({'q': query, 'format': 'json'})}", headers)
+
+
+def _custom(query: str, count: int, base: str, key: str) -> _Question:
+    headers = {"Accept": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+    return _Question(base.replace("{query}", quote(query, safe="")).replace("{count}", str(count)), headers)
+
+
+_ENGINES: dict[str, _Engine] = {
+    "brave": _Engine(_brave, "https://api.search.brave.com", needs_key=True, results=("web", "results")),
+    "tavily": _Engine(_tavily, "https://api.tavily.com", needs_key=True),
+    "searxng": _Engine(_searxng, "", needs_key=False),
+    "custom": _Engine(_custom, "", needs_key=False),
+}
+
+
+def _results(page: Page, engine: _Engine) -> list[JsonObject]:
+    if page.status >= 400:
+        raise Refused(f"the search engine answered with status {page.status}: {page.body[:200].decode('utf-8', 'replace')}")
+    try:
+        found: Json = loads(page.body)
+    except ValueError as error:
+        raise Refused("the search engine's answer is not valid JSON") from error
+    for name in engine.results:
+        found = found.get(name) if isinstance(found, dict) else found
+    if not isinstance(found, list):
+        raise Refused(f"the search engine's answer has no list of results at {'.'.join(engine.results)!r}")
+    return [_result(item) for item in found if isinstance(item, dict) and isinstance(item.get("url"), str)]
+
+
+def _result(item: JsonObject) -> JsonObject:
+    snippet = next((str(item[name]) for name in ("snippet", "content", "description") if isinstance(item.get(name), str)), "")
+    return {"title": plain(str(item.get("title") or "")), "url": item["url"], "snippet": plain(snippet)[:_SNIPPET_CHARACTERS]}
+
+
+def _output(results: list[JsonObject], query: str) -> ToolOutput:
+    if not results:
+        return ToolOutput(f"no results for {query!r}", [])
+    lines = [f"{number}. {item['title']}\n   {item['url']}\n   {item['snippet']}" for number, item in enumerate(results, 1)]
+    return ToolOutput("\n".join(lines), cast("Json", results))

@@ -1,0 +1,197 @@
+"""The available tools: placeholders for the built-in ones, selection for an agent, and tools as JSON."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from moot.config.settings import Settings
+from moot.errors import UsageError
+from moot.plugins import TOOLS
+from moot.plugins.registry import attribute
+from moot.types.agent import Agent
+from moot.types.approval import Effect
+from moot.types.canonical import Json, JsonObject, dumps, loads_object
+from moot.types.model import ModelRole
+from moot.types.tool import Available, NeedsModel, Tool, ToolContext, ToolOutput, View
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["FILE", "Placeholder", "find_tool", "generated_table", "is_available", "placeholders", "tool_facts", "tool_json", "tools_for"]
+
+
+FILE = Path(__file__).with_name("definitions.json")
+"""Written by `python docs/generate.py`."""
+
+_FLAGS = ("concurrent", "idempotent", "hidden", "beta")
+
+
+class Placeholder:
+    """A placeholder for a built-in tool. The tool itself, with pydantic and its other imports, is loaded when it is called."""
+
+    def __init__(self, name: str, row: JsonObject) -> None:
+        self.name = name
+        self.description = cast("str", row["description"])
+        self.schema = cast("JsonObject", row["schema"])
+        """The result of `moot.tools.arguments.schema_of` for its arguments."""
+        self.examples = tuple(cast("list[JsonObject]", row["examples"]))
+        self.effects = frozenset(cast("list[Effect]", row["effects"]))
+        self.model_type = cast("ModelRole | None", row["model_type"])
+        self.badge = cast("str", row["badge"])
+        self.concurrent, self.idempotent, self.hidden, self.beta = (row[flag] is True for flag in _FLAGS)
+
+    @cached_property
+    def tool(self) -> Tool:
+        """The real tool."""
+        return cast("Tool", TOOLS.make(self.name))
+
+    @property
+    def arguments(self) -> type[BaseModel]:
+        return self.tool.arguments
+
+    async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
+        return await self.tool.run(arguments, context)
+
+    def doing(self, arguments: Any) -> View:
+        return self.tool.doing(arguments)
+
+    def done(self, arguments: Any, output: ToolOutput) -> View:
+        return self.tool.done(arguments, output)
+
+
+class _Configured(Placeholder):
+    """A placeholder for a tool that needs settings. If there are some, the tool itself is asked whether it is available."""
+
+    def available(self, settings: JsonObject) -> bool:
+        return bool(settings) and cast("Available", self.tool).available(settings)
+
+
+def placeholders() -> dict[str, Placeholder]:
+    """Return the built-in tools by name, from the table."""
+    rows = cast("dict[str, JsonObject]", loads_object(FILE.read_bytes()))
+    return {name: (_Configured if row["configured"] else Placeholder)(name, row) for name, row in rows.items()}
+
+
+def generated_table() -> JsonObject:
+    """Return the table for the current tools, importing all of them."""
+    tools = [cast("Tool", TOOLS.make(name)) for name in TOOLS.names() if not TOOLS.package(name)]
+    return {tool.name: _row(tool) for tool in tools}
+
+
+def _row(tool: Tool) -> JsonObject:
+    flags: JsonObject = {flag: getattr(tool, flag) for flag in _FLAGS}
+    schema = attribute("moot.tools.arguments:schema_of")(tool.arguments)
+    row: JsonObject = {
+        "description": tool.description,
+        "schema": schema,
+        "examples": list(tool.examples),
+        "effects": list[Json](sorted(tool.effects)),
+        "badge": tool.badge,
+        "model_type": tool.model_type if isinstance(tool, NeedsModel) else None,
+        "configured": isinstance(tool, Available),
+        **flags,
+    }
+    return loads_object(dumps(row))  # as loaded from the file
+
+
+log = logging.getLogger("moot.tools")
+
+
+def tools_for(settings: Settings, agent: Agent) -> tuple[Tool, ...]:
+    """Return the agent's tools, sorted by name.
+
+    Leave out hidden tools that the agent does not list, tools with effects other than reading for role `read`, tools whose configuration
+    is missing, and broken plugins that the agent does not list. Raise UsageError for an unknown name.
+    """
+    named = agent.tools
+    for name in named or ():
+        if name not in TOOLS:
+            raise UsageError(f"agent {agent.name!r}: {TOOLS.unknown(name)}", fix="moot tools list")
+    candidates = [find_tool(name) for name in named] if named is not None else _all()
+    return tuple(candidate for candidate in sorted(candidates, key=lambda one: one.name) if _fits(candidate, settings, agent))
+
+
+def _all() -> list[Tool]:
+    found: list[Tool] = []
+    for name in TOOLS.names():
+        try:
+            found.append(find_tool(name))
+        except UsageError as error:
+            _warn_once(error.message)
+    return found
+
+
+@cache
+def _warn_once(message: str) -> None:
+    # called at every step
+    log.warning("%s", message)
+
+
+@cache
+def find_tool(name: str) -> Tool:
+    """Return a tool by name; built-in ones as placeholders. Raise UsageError for an unknown name."""
+    return cast("Tool", _built_in().get(name) or TOOLS.make(name))
+
+
+@cache
+def _built_in() -> dict[str, Placeholder]:
+    return placeholders()
+
+
+def _fits(candidate: Tool, settings: Settings, agent: Agent) -> bool:
+    if candidate.hidden and candidate.name not in (agent.tools or ()):
+        return False
+    if agent.role == "read" and not candidate.effects <= {"read"}:
+        return False
+    return is_available(candidate, settings)
+
+
+def is_available(candidate: Tool, settings: Settings) -> bool:
+    """Return whether the tool has the configuration that it needs. A plugin that fails to answer is not available."""
+    needed = getattr(candidate, "model_type", None)  # `NeedsModel`, checked for every tool at every step
+    if needed is not None and not getattr(settings.models, str(needed), ""):
+        return False
+    if not _needs_settings(type(candidate)):
+        return True
+    try:
+        return cast("Available", candidate).available(settings.tools.get(candidate.name, {}))
+    except Exception as error:
+        if not TOOLS.package(candidate.name):
+            raise
+        _warn_once(f"tool {candidate.name!r} from the package {TOOLS.package(candidate.name)} failed to check its availability: {error!r}")
+        return False
+
+
+@cache
+def _needs_settings(kind: type[Tool]) -> bool:
+    # checked for every tool at every step, and isinstance of a Protocol takes 25 µs on Python 3.11
+    return issubclass(kind, Available)
+
+
+def tool_facts(name: str, settings: Settings) -> JsonObject:
+    """Return the facts about a tool. For a broken plugin they include the error."""
+    try:
+        return tool_json(find_tool(name), settings)
+    except UsageError as error:
+        package = TOOLS.package(name)
+        facts: JsonObject = {"name": name, "description": error.message, "effects": [], "available": False}
+        return {**facts, "package": package, "error": error.message}
+
+
+def tool_json(tool: Tool, settings: Settings) -> JsonObject:
+    """Return the facts about a tool."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "effects": list[Json](sorted(tool.effects)),
+        "available": is_available(tool, settings),
+        "hidden": tool.hidden,
+        "concurrent": tool.concurrent,
+        "idempotent": tool.idempotent,
+        "beta": tool.beta,
+        "badge": tool.badge,
+        "package": TOOLS.package(tool.name),
+    }

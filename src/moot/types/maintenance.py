@@ -1,0 +1,328 @@
+"""The seams of storage maintenance: backups, purges and redactions, sealing and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
+from moot.types.limits import Retention
+
+__all__ = [
+    "NOT_SEARCHED",
+    "REDACTION_MARK",
+    "Backup",
+    "Backups",
+    "ConversationSize",
+    "CopyKind",
+    "Erasure",
+    "ErasureReceipt",
+    "Expiry",
+    "Extent",
+    "FileOutcome",
+    "ReportProgress",
+    "Sealed",
+    "Secret",
+    "Sizes",
+    "StoredCopy",
+    "Upkeep",
+]
+
+
+ReportProgress: TypeAlias = Callable[[str], None]
+"""Callback for progress messages; may be called any number of times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """The description of a backup that was read completely."""
+
+    path: str
+    made_at: int
+    """ms"""
+    program: str
+    """The moot version that wrote it."""
+    schema: int
+    files: int
+    size: int
+    """Total size of the files in it, in bytes."""
+    packed: int
+    """Size of the backup file, in bytes."""
+    has_secrets: bool
+    """True if the configuration is included unchanged, with its API keys."""
+
+    def to_json(self) -> JsonObject:
+        return {
+            "path": self.path,
+            "made_at": self.made_at,
+            "program": self.program,
+            "schema": self.schema,
+            "files": self.files,
+            "bytes": self.size,
+            "packed_bytes": self.packed,
+            "has_secrets": self.has_secrets,
+        }
+
+
+class Backups(Protocol):
+    """The creation of backups while the store is in use. Reading a backup needs no store, see `moot.store.maintenance.backup`."""
+
+    async def back_up(self, to: Path, *, secrets: bool = False, tell: ReportProgress | None = None) -> Backup:
+        """Back up the whole home from one snapshot to a new file, or to a new file in a folder.
+
+        The file is read again and compared before it gets its final name. The store remembers the path so that purges reach the backup.
+        Raise UsageError or StoreFull, or Busy while another process purges.
+        """
+        ...
+
+
+REDACTION_MARK = "[redacted]"
+"""Replacement for a redacted string."""
+
+NOT_SEARCHED = (
+    "compressed, encrypted or rendered content: archives, PDF, images, audio",
+    "base64 in base64, hexadecimal, quoted-printable",
+)
+"""Places that a redaction does not search."""
+
+CopyKind: TypeAlias = Literal["backup", "export"]
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """The strings and patterns to redact."""
+
+    strings: tuple[str, ...] = ()
+    """Literal strings. Their JSON-escaped, percent-encoded and base64 forms match too."""
+    patterns: tuple[str, ...] = ()
+    """Regular expressions; every repetition must be bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """The outcome for a file outside the database."""
+
+    path: str
+    what: Literal["deleted", "rewritten", "left", "not reached"]
+    why: str = ""
+
+    def to_json(self) -> JsonObject:
+        return {"path": self.path, "what": self.what, "why": self.why or None}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCopy:
+    """A file with a copy of store contents: a backup or an export."""
+
+    path: str
+    kind: CopyKind
+    made_at: int
+    """ms"""
+    size: int
+    conversation: str | None = None
+    """The only conversation in it; None = all conversations."""
+
+
+def _files() -> list[FileOutcome]:
+    return []
+
+
+@dataclass(slots=True)
+class ErasureReceipt:
+    """The receipt of one purge or redaction. It is stored, and reports only what has been done."""
+
+    kind: Literal["purge", "redact"]
+    no: int = 0
+    begun_at: int = 0
+    """ms"""
+    done_at: int | None = None
+    """None = unfinished; it is resumed automatically."""
+    conversations: list[str] = field(default_factory=list[str])
+    """Ids of the purged conversations, or of those with redacted content."""
+    rows: dict[str, int] = field(default_factory=dict[str, int])
+    """Number of deleted or changed rows by table."""
+    blobs: int = 0
+    blob_bytes: int = 0
+    files: list[FileOutcome] = field(default_factory=_files)
+    left: list[str] = field(default_factory=list[str])
+    """Descriptions of what was not reached, and why."""
+    unseen: list[str] = field(default_factory=list[str])
+    """Descriptions of what a redaction did not search."""
+    bytes_before: int = 0
+    """Size of the database."""
+    bytes_after: int = 0
+
+    def to_json(self) -> JsonObject:
+        return {
+            "no": self.no,
+            "kind": self.kind,
+            "begun_at": self.begun_at,
+            "done_at": self.done_at,
+            "conversations": list[Json](self.conversations),
+            "rows": dict[str, Json](self.rows),
+            "blobs": self.blobs,
+            "blob_bytes": self.blob_bytes,
+            "files": list[Json]([file.to_json() for file in self.files]),
+            "left": list[Json](self.left),
+            "not_looked_into": list[Json](self.unseen),
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """An expired conversation and what happens to it."""
+
+    conversation: Conversation
+    what: Literal["delete", "purge"]
+    why: str
+
+
+class Erasure(Protocol):
+    """Permanent deletion. Only one process at a time does it; `finish` resumes what a crash interrupted."""
+
+    @property
+    def backups(self) -> Backups:
+        """Backups of the whole home, which later purges and redactions reach."""
+        ...
+
+    async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: ReportProgress | None = None) -> ErasureReceipt:
+        """Purge the conversations with these ids, their sub-conversations and all their data. Raise NotFound, or Busy for an active run."""
+        ...
+
+    async def redact(
+        self, secret: Secret, *, conversation: str | None = None, dry_run: bool = False, tell: ReportProgress | None = None
+    ) -> ErasureReceipt:
+        """Redact in the whole store, or in one conversation and its sub-conversations. Raise UsageError or NotFound."""
+        ...
+
+    async def expire(
+        self, rules: Retention, *, dry_run: bool = False, tell: ReportProgress | None = None
+    ) -> tuple[list[Expiry], ErasureReceipt | None]:
+        """Apply the retention rules, or with `dry_run` only list what has expired. The receipt is None if nothing was purged."""
+        ...
+
+    async def finish(self) -> list[ErasureReceipt]:
+        """Resume interrupted purges and redactions, unless another process is doing it."""
+        ...
+
+    async def register_files(self, files: Sequence[StoredCopy]) -> None:
+        """Remember export files. The receipt of a purge names them; deleting them is up to their owner."""
+        ...
+
+    async def receipts(self, *, limit: int = 50) -> list[ErasureReceipt]:
+        """Return receipts, newest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Progress of sealing."""
+
+    conversations: int = 0
+    """Number of conversations that had something to seal."""
+    events: int = 0
+    before: int = 0
+    """Bytes of the sealed events as rows."""
+    after: int = 0
+    """Bytes of their segments, including the index."""
+
+    def to_json(self) -> JsonObject:
+        return {"conversations": self.conversations, "events": self.events, "bytes_before": self.before, "bytes_after": self.after}
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Size of a group of events stored in the same form."""
+
+    events: int = 0
+    bytes: int = 0
+    """Size of the content."""
+    stored: int = 0
+    """Space that it takes."""
+
+    def to_json(self) -> JsonObject:
+        return {"events": self.events, "bytes": self.bytes, "stored_bytes": self.stored}
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSize:
+    """Storage size of one conversation's log."""
+
+    id: str
+    title: str
+    rows: Extent
+    sealed: Extent
+
+    def to_json(self) -> JsonObject:
+        return {"id": self.id, "title": self.title, "rows": self.rows.to_json(), "segments": self.sealed.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Storage sizes in bytes."""
+
+    database: int
+    """Size of the database file."""
+    free: int
+    """Unused pages in it, which new data fills first."""
+    gives_back: bool
+    """True if the file can shrink without a complete rewrite."""
+    rows: Extent
+    sealed: Extent
+    segments: int
+    frames: int
+    raw: int
+    """Bytes from vendors in rows."""
+    messages: int
+    index: int
+    """Size of the search index."""
+    requests: int
+    """Request manifests; their pieces are blobs."""
+    blobs: int
+    blobs_inside: int
+    """Bytes of blobs in the database; the others are files."""
+    largest: tuple[ConversationSize, ...]
+
+    def to_json(self) -> JsonObject:
+        return {
+            "database_bytes": self.database,
+            "free_bytes": self.free,
+            "gives_back": self.gives_back,
+            "rows": {**self.rows.to_json(), "raw_bytes": self.raw},
+            "segments": {**self.sealed.to_json(), "count": self.segments, "frames": self.frames},
+            "messages_bytes": self.messages,
+            "index_bytes": self.index,
+            "requests_bytes": self.requests,
+            "blobs": {"bytes": self.blobs, "inside_bytes": self.blobs_inside},
+            "largest": list[Json]([one.to_json() for one in self.largest]),
+        }
+
+
+class Upkeep(Protocol):
+    """Storage maintenance; one process at a time does it."""
+
+    def seal(
+        self, *, quiet: float = 0.0, seconds: float | None = None, share: float = 1.0, conversation: str | None = None, dry: bool = False
+    ) -> AsyncGenerator[Sealed, None]:
+        """Seal conversations without activity for `quiet` seconds, yielding the progress after each segment.
+
+        End early after `seconds`, or at once if another process is sealing. Use at most `share` of the time. With `dry`, only count.
+        """
+        ...
+
+    def give_back(self, *, keep: int = 0, share: float = 1.0) -> AsyncGenerator[int, None]:
+        """Shrink the file by its free pages, except `keep` bytes, in short transactions; yield the bytes that remain to be returned."""
+        ...
+
+    async def rewrite(self, tell: ReportProgress) -> None:
+        """Rewrite the whole database, so that no old data remains in free pages. Other writers wait. Raise StoreFull."""
+        ...
+
+    async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:
+        """Return storage sizes and the `largest` conversations, optionally those of one owner."""
+        ...
