@@ -1,4 +1,4 @@
-"""What tests/conftest.py promises, shown on planted tests in a session of their own."""
+"""tests/conftest.py gives tests an empty home and a closed network, shown on prepared tests in a separate session."""
 
 from __future__ import annotations
 
@@ -64,11 +64,12 @@ def test_needs_keys():
 def report(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     tests = tmp_path_factory.mktemp("planted") / "tests"
     tests.mkdir()
-    shutil.copy(repository / "tests" / "conftest.py", tests)
+    for file in ("conftest.py", "fork_server.py"):
+        shutil.copy(repository / "tests" / file, tests)
     shutil.copy(repository / "pyproject.toml", tests.parent)
     (tests / "test_planted.py").write_text(PLANTED)
     environment = {**os.environ, "ANTHROPIC_API_KEY": "sk-not-real", "OPENAI_BASE_URL": "http://192.0.2.1"}
-    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:inline_snapshot", "--basetemp", str(tests.parent / "base")]
+    command = [sys.executable, "-m", "pytest", "tests", "-p", "no:xdist", "-p", "no:inline_snapshot", "--basetemp", str(tests.parent / "base")]
     ran = subprocess.run(command, cwd=tests.parent, env=environment, capture_output=True, text=True, check=False)
     return ran.stdout
 

@@ -33,7 +33,7 @@ def test_commit_subjects_are_conventional(repository: Path) -> None:
     added = _git(repository, "log", "--diff-filter=A", "--format=%H", "--", this).split()
     if not added:
         pytest.skip("this check is not committed")
-    subjects = _git(repository, "log", "--no-merges", "--format=%s", f"{added[-1]}..HEAD").splitlines()
+    subjects = _git(repository, "log", "--first-parent", "--format=%s", f"{added[-1]}..HEAD").splitlines()
     none_of([fault for fault in map(subject_fault, subjects) if fault])
 
 

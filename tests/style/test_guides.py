@@ -173,7 +173,7 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "src" / "moot" / "store" / "log.py").touch()
     page = tmp_path / "README.md"
     page.write_text(
-        f"{text} and `store/log/append.py`, [this](README.md#below), [that](https://example.org/x.md), `src/moot/`, `~/x/y.py`, `/etc/z.md`"
+        f"{text} and `store/log.py`, [this](README.md#below), [that](https://example.org/x.md), `src/moot/`, `~/x/y.py`, `/etc/z.md`"
     )
     assert len(missing_paths(tmp_path, page)) == 1
 
@@ -181,8 +181,8 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path, text: str) -> None:
 def test_a_path_in_a_docstring_that_is_not_there_is_named(tmp_path: Path) -> None:
     room = tmp_path / "src" / "moot" / "store"
     room.mkdir(parents=True)
-    (room / "log.py").write_text('"""See `store/log/append.py` and `runtime/gone.py`."""')
-    assert missing_in_code(tmp_path) == ["store/log/append.py: runtime/gone.py"]
+    (room / "log.py").write_text('"""See `store/log.py` and `runtime/gone.py`."""')
+    assert missing_in_code(tmp_path) == ["store/log.py: runtime/gone.py"]
 
 
 def test_a_yaml_block_that_is_no_configuration_is_refused(tmp_path: Path) -> None:
