@@ -1,4 +1,4 @@
-"""moot as a library: a program's runs on a real store, with a scripted model behind real HTTP."""
+"""moot as a library, with a real store and a scripted model over HTTP."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def calling(tool: str, arguments: dict[str, Any], then: str = "done") -> Any:
 ASK = {"questions": [{"question": "Which one?", "options": [{"label": "red"}, {"label": "blue"}]}]}
 
 
-async def test_events_come_one_by_one_and_the_run_says_what_came_of_it(desk: Any) -> None:
+async def test_events_are_iterated_and_the_run_has_a_result(desk: Any) -> None:
     async with desk([Reply(text="Hello there, you.")]) as on:
         run = on.m.run("Hi")
         events = [event async for event in run]
@@ -77,7 +77,7 @@ async def test_events_come_one_by_one_and_the_run_says_what_came_of_it(desk: Any
         assert [event for event in stored if event.run == run.run.id] == events
 
 
-async def test_awaiting_gives_the_finished_run_and_a_conversation_goes_on(desk: Any) -> None:
+async def test_awaiting_returns_the_finished_run_and_a_conversation_can_be_continued(desk: Any) -> None:
     async with desk([Reply(text="one"), Reply(text="two"), Reply(text="three"), Reply(text="four")]) as on:
         first = await on.m.run("first")
         second = await on.m.run("second", conversation=first.conversation)
@@ -98,7 +98,7 @@ async def test_awaiting_gives_the_finished_run_and_a_conversation_goes_on(desk: 
         assert [run.id for run in await on.m.conversations.runs("Ours")] == [second.run.id, first.run.id]
 
 
-async def test_a_conversation_branches_by_edits_other_answers_and_forks(desk: Any) -> None:
+async def test_edits_regenerated_answers_and_forks_create_branches(desk: Any) -> None:
     async with desk([Reply(text=text) for text in ("one", "two", "three")]) as on:
         first = await on.m.run("first")
         [asked, _] = await on.m.conversations.messages(first.conversation)
@@ -114,7 +114,7 @@ async def test_a_conversation_branches_by_edits_other_answers_and_forks(desk: An
         assert len((await on.m.conversations.list(archived=True, query="mine")).items) == 1
 
 
-async def test_leaving_the_loop_leaves_the_run_and_a_later_one_goes_on_behind_it(desk: Any) -> None:
+async def test_leaving_the_loop_keeps_the_run_and_a_later_loop_continues_after_it(desk: Any) -> None:
     async with desk([Reply(text="a long answer in many pieces, word by word", delay=0.02)]) as on:
         run = on.m.run("go")
         before: list[Any] = []
@@ -129,7 +129,7 @@ async def test_leaving_the_loop_leaves_the_run_and_a_later_one_goes_on_behind_it
         assert await on.m.live() == []
 
 
-async def test_a_run_that_is_still_going_when_the_block_ends_can_be_taken_up(desk: Any) -> None:
+async def test_a_run_that_is_live_when_the_block_ends_can_be_resumed(desk: Any) -> None:
     async with desk([Reply(text="never ends", hang_at=3)]) as on:
         run = await on.m.run("go").start()
         async for event in run:
@@ -144,7 +144,7 @@ async def test_a_run_that_is_still_going_when_the_block_ends_can_be_taken_up(des
             await on.m.resume(run.run.id)
 
 
-async def test_a_cancelled_run_keeps_its_words_and_is_no_good_one(desk: Any) -> None:
+async def test_a_cancelled_run_keeps_its_text_and_raises(desk: Any) -> None:
     async with desk([Reply(text="never ends", hang_at=3)]) as on:
         run = on.m.run("go")
         async for event in run:
@@ -158,7 +158,7 @@ async def test_a_cancelled_run_keeps_its_words_and_is_no_good_one(desk: Any) -> 
         await run.cancel()
 
 
-async def test_a_failed_run_raises_what_it_failed_with(desk: Any) -> None:
+async def test_a_failed_run_raises_its_error(desk: Any) -> None:
     async with desk([Reply(status=401)]) as on:
         with pytest.raises(moot.ProviderError) as caught:
             await on.m.run("go")
@@ -184,7 +184,7 @@ async def test_a_busy_conversation_is_an_error_and_a_live_run_can_be_steered(des
         assert (await run).message.parts[-1]["text"] == "and brief"
 
 
-async def test_without_anybody_to_ask_a_call_is_denied_and_the_run_says_so(desk: Any) -> None:
+async def test_a_call_is_denied_and_listed_if_no_one_can_approve_it(desk: Any) -> None:
     async with desk(calling("shell", {"command": "touch made"})) as on:
         run = await on.m.run("go")
         assert run.denied == ("shell",) and not Path("made").exists()
@@ -193,7 +193,7 @@ async def test_without_anybody_to_ask_a_call_is_denied_and_the_run_says_so(desk:
 
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
-async def test_a_program_answers_an_approval_and_sees_what_it_is_about(desk: Any, kind: str) -> None:
+async def test_a_program_answers_an_approval_after_seeing_the_call(desk: Any, kind: str) -> None:
     seen: list[moot.Asked] = []
 
     def decide(asked: moot.Asked) -> bool:
@@ -212,14 +212,14 @@ async def test_a_program_answers_an_approval_and_sees_what_it_is_about(desk: Any
         assert "touch made" in asked.view.title + asked.view.body
 
 
-async def test_a_no_with_a_reason_reaches_the_model(desk: Any) -> None:
+async def test_the_reason_of_a_denial_reaches_the_model(desk: Any) -> None:
     async with desk(calling("shell", {"command": "touch made"})) as on:
         run = await on.m.run("go", on_approval=lambda asked: moot.Answer(False, reason="not on a Sunday"))
         assert not Path("made").exists() and run.denied == ()
         assert "not on a Sunday" in str(on.server.requests[1].json)
 
 
-async def test_what_a_programs_function_raises_comes_out_of_the_loop(desk: Any) -> None:
+async def test_an_exception_of_a_callback_is_raised_from_the_loop(desk: Any) -> None:
     class Mine(Exception):
         pass
 
@@ -233,7 +233,7 @@ async def test_what_a_programs_function_raises_comes_out_of_the_loop(desk: Any) 
         assert [live.status for live in await on.m.live()] == ["waiting"] and not Path("made").exists()
 
 
-async def test_questions_are_answered_by_the_program_or_by_nobody(desk: Any) -> None:
+async def test_questions_are_answered_by_the_program_or_left_unanswered(desk: Any) -> None:
     async with desk(calling("ask_user", ASK)) as on:
         asked: list[moot.Question] = []
 
@@ -249,7 +249,7 @@ async def test_questions_are_answered_by_the_program_or_by_nobody(desk: Any) -> 
         assert "(no answer)" in str(on.server.requests[5].json["messages"][-1])
 
 
-async def test_an_answer_given_by_another_process_is_as_good(desk: Any) -> None:
+async def test_an_answer_of_another_process_is_accepted(desk: Any) -> None:
     def never(asked: moot.Asked) -> bool:
         raise AssertionError("somebody else was faster")
 
@@ -264,7 +264,7 @@ async def test_an_answer_given_by_another_process_is_as_good(desk: Any) -> None:
             assert (await run).text == "done" and Path("made").exists()
 
 
-async def test_a_run_of_another_process_can_be_watched_to_its_end(desk: Any) -> None:
+async def test_a_run_of_another_process_can_be_followed_to_its_end(desk: Any) -> None:
     async with desk([Reply(text="said elsewhere", delay=0.02)]) as on, open_engine(on.settings) as other:
         submitted = await other.runs.submit(Prompt((text_part("go"),), directory=str(Path.cwd())))
         with anyio.fail_after(5):
@@ -276,7 +276,7 @@ class City(BaseModel):
     people: int
 
 
-async def test_a_schema_gives_a_typed_value_or_an_error(desk: Any) -> None:
+async def test_a_schema_returns_a_typed_value_or_raises(desk: Any) -> None:
     good, bad = Reply(text='{"name": "Oslo", "people": 700000}'), Reply(text='{"name": "Oslo"}')
     async with desk([good, good, bad, Reply(text="Oslo")]) as on:
         run = await on.m.run("which?", schema=City)
@@ -290,7 +290,7 @@ async def test_a_schema_gives_a_typed_value_or_an_error(desk: Any) -> None:
             assert run.run.status == "finished" and "Oslo" in run.text
 
 
-async def test_files_go_with_the_prompt(desk: Any) -> None:
+async def test_files_are_attached_to_the_prompt(desk: Any) -> None:
     async with desk([Reply(text="seen")]) as on:
         Path("notes.txt").write_text("the cat is Miso")
         await on.m.run("read", files=["notes.txt"])
@@ -299,7 +299,7 @@ async def test_files_go_with_the_prompt(desk: Any) -> None:
             await on.m.run("read", files=["gone.txt"])
 
 
-async def test_several_runs_go_on_at_once(desk: Any) -> None:
+async def test_several_runs_are_concurrent(desk: Any) -> None:
     async with desk([Reply(text="ok", times=0)]) as on:
         async with anyio.create_task_group() as group:
             runs = [on.m.run(f"number {number}") for number in range(6)]
@@ -308,39 +308,39 @@ async def test_several_runs_go_on_at_once(desk: Any) -> None:
         assert {run.text for run in runs} == {"ok"} and len({run.conversation for run in runs}) == 6
 
 
-async def test_what_can_be_read_when_is_said(desk: Any) -> None:
+async def test_reading_a_result_too_early_raises(desk: Any) -> None:
     async with desk([Reply(text="ok")]) as on:
         run = on.m.run("go")
-        with pytest.raises(moot.UsageError, match="not begun"):
+        with pytest.raises(moot.UsageError, match="not started"):
             run.conversation  # noqa: B018
         await run.start()
         with pytest.raises(moot.UsageError, match="not ended"):
             run.text  # noqa: B018
         await run
-        with pytest.warns(RuntimeWarning, match="never begun"):
+        with pytest.warns(RuntimeWarning, match="never started"):
             on.m.run("never")
         assert {tool.name for tool in on.m.tools()} > {"read_file", "shell"}
         assert [str(model.id) for model in (await on.m.models("mine")).models] == ["scripted@mine"]
 
 
-async def test_an_error_of_the_program_leaves_the_block_as_it_is(desk: Any) -> None:
+async def test_an_exception_of_the_program_leaves_the_block_unchanged(desk: Any) -> None:
     with pytest.raises(ZeroDivisionError):
         async with desk([]) as on:
             await on.m.conversations.list()
             1 / 0  # noqa: B018
 
 
-def test_a_script_without_a_loop_gets_its_answer(tmp_path: Path) -> None:
+def test_run_sync_works_without_an_event_loop(tmp_path: Path) -> None:
     run = moot.run_sync("hello", home=tmp_path / "home", config={"models.main": "demo@demo"}, tools=False)
     assert "You said: hello" in run.text and run.cost == 0
 
 
-async def test_a_notebook_whose_loop_runs_gets_its_answer_too(tmp_path: Path) -> None:
+async def test_run_sync_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     run = moot.run_sync("hello", home=tmp_path / "home", config={"models.main": "demo@demo"}, schema=None)
     assert run.run.status == "finished"
 
 
-def test_importing_moot_imports_nothing_of_it() -> None:
+def test_importing_moot_imports_no_submodules() -> None:
     program = "import sys; before = set(sys.modules); import moot; from moot import errors; print(*sorted(set(sys.modules) - before))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert {name for name in loaded if "moot" in name} == {"moot", "moot.errors"} and "asyncio" not in loaded
@@ -348,7 +348,7 @@ def test_importing_moot_imports_nothing_of_it() -> None:
         moot.Nothing  # noqa: B018  # type: ignore[attr-defined]
 
 
-def test_type_checkers_are_told_of_exactly_the_names_that_there_are(repository: Path) -> None:
+def test_the_type_stub_lists_exactly_the_public_names(repository: Path) -> None:
     stub = (repository / "src" / "moot" / "__init__.pyi").read_text(encoding="utf-8")
     told = [line.rpartition(" as ")[2] for line in stub.splitlines() if " import " in line]
     assert sorted(told) == sorted(NAMES)

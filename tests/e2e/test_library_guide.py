@@ -1,4 +1,4 @@
-"""The guide to the library: every example runs, and a strict type checker takes it."""
+"""The library guide: every example runs and passes a strict type checker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES = blocks(GUIDE, "python")
 
 
 def script(recorded: Recorded) -> Reply:
-    """A model that reads a file, runs the tests, and knows a city."""
+    """Replies of a model that reads a file, runs the tests, and names a city."""
     said, prompt = "'role': 'tool'" in str(recorded.json["messages"]), recorded.user_text
     if "response_format" in recorded.json:
         return Reply(text='{"name": "Oslo", "people": 700000}')
@@ -34,7 +34,7 @@ def script(recorded: Recorded) -> Reply:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
-    """A scripted model beside the test, so that an example may have an event loop of its own; the home names it."""
+    """A home with a scripted model in another process, so that an example can run its own event loop."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -59,7 +59,7 @@ def test_the_guide_has_examples() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_runs(server: ScriptedServer, number: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_example_runs(server: ScriptedServer, number: int, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(EXAMPLES[number], f"example {number}", "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
     assert server.requests and ("Miso" in printed or "Oslo" in printed)
@@ -81,7 +81,7 @@ async def main() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_a_strict_type_checker_takes_the_examples_and_names_what_is_wrong(tmp_path: Path) -> None:
+def test_a_strict_type_checker_accepts_the_examples_and_reports_errors(tmp_path: Path) -> None:
     for number, example in enumerate(EXAMPLES):
         (tmp_path / f"example_{number}.py").write_text(example)
     (tmp_path / "wrong.py").write_text(WRONG)

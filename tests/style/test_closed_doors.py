@@ -69,7 +69,18 @@ def report(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     shutil.copy(repository / "pyproject.toml", tests.parent)
     (tests / "test_planted.py").write_text(PLANTED)
     environment = {**os.environ, "ANTHROPIC_API_KEY": "sk-not-real", "OPENAI_BASE_URL": "http://192.0.2.1"}
-    command = [sys.executable, "-m", "pytest", "tests", "-p", "no:xdist", "-p", "no:inline_snapshot", "--basetemp", str(tests.parent / "base")]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "tests",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:inline_snapshot",
+        "--basetemp",
+        str(tests.parent / "base"),
+    ]
     ran = subprocess.run(command, cwd=tests.parent, env=environment, capture_output=True, text=True, check=False)
     return ran.stdout
 

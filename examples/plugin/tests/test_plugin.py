@@ -1,4 +1,4 @@
-"""The package's own tests: what it does beyond its seams, which moot's conformance suites look after."""
+"""Tests of the package's own behavior; its interfaces are tested by moot's conformance suites."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import moot
 pytestmark = pytest.mark.anyio
 CONFIG = """
 models: {main: rules@rules}
-providers: {rules: {rules: {"(?i)hello": "Good morning.", "price of (\\\\w+)": "Nobody knows what \\\\1 costs."}}}
+providers: {rules: {rules: {"(?i)hello": "Good morning.", "price of (\\\\w+)": "The price of \\\\1 is unknown."}}}
 agents:
   shouter: {agent_type: pipe, options: {command: [tr, a-z, A-Z]}}
   failing: {agent_type: pipe, options: {command: ["false"]}}
@@ -42,7 +42,7 @@ async def test_rules_answer(home: Path) -> None:
     async with moot.open(home=home) as m:
         assert (await m.run("Hello there")).text == "Good morning."
         priced = await m.run("the price of tea?")
-        assert (priced.text, priced.cost) == ("Nobody knows what tea costs.", 0)
+        assert (priced.text, priced.cost) == ("The price of tea is unknown.", 0)
         assert (await m.run("what else?")).text == "No rule fits that."
 
 
@@ -63,8 +63,8 @@ async def test_a_command_answers_and_its_lines_are_kept(home: Path) -> None:
     [
         (5, "mile", "km", "8.04672 km"),
         (1, "hour", "second", "3600 second"),
-        (1, "kg", "m", "nothing converts"),
-        (1, "ell", "m", "no unit 'ell'"),
+        (1, "kg", "m", "can't be converted"),
+        (1, "ell", "m", "unknown unit 'ell'"),
     ],
 )
 async def test_units(value: float, unit: str, into: str, said: str) -> None:

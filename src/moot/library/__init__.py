@@ -1,3 +1,3 @@
-"""moot for programs: the face that `import moot` shows, over the same runtime and the same store as the command line."""
+"""The Python library behind `import moot`, on the same runtime and store as the command line."""
 
 __all__: list[str] = []

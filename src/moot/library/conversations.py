@@ -1,4 +1,4 @@
-"""Conversations as a program reads and arranges them."""
+"""Reading and managing conversations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from moot.types.tree import Tree
 
 
 class Conversations:
-    """A reference is an id, the beginning of one (4 characters or more), or an exact title. What fits nothing raises NotFound."""
+    """Conversations of a store. A reference is an id, a prefix of one (4 characters or more), or an exact title; NotFound is raised if none
+    matches.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.tree: Tree = store.tree
-        """The tree of messages of a conversation, by ids: all of its branches, and what can be done to them."""
+        """The message tree of a conversation by ids: all branches and operations on them."""
 
     async def list(
         self,
@@ -32,9 +34,10 @@ class Conversations:
         archived: bool | None = False,
         query: str = "",
     ) -> Page[Conversation]:
-        """One page, newest activity first; `next_cursor` leads to the next one. `archived=None` gives both kinds.
+        """Return one page, most recent activity first; `next_cursor` leads to the next one. `archived=None` includes archived
+        conversations.
 
-        Each word of `query` occurs in title, model, agent, origin or directory; for what was said there is `m.search`.
+        Each word of `query` must occur in the title, model, agent, origin or directory; use `m.search` to search messages.
         """
         folder = folder_of(directory) or None
         return await self._store.conversations.list(
@@ -42,19 +45,19 @@ class Conversations:
         )
 
     async def get(self, reference: str) -> Conversation:
-        """The one that is meant."""
+        """Return the matching conversation."""
         return await self._store.conversations.get(reference)
 
     async def messages(self, reference: str, *, limit: int | None = None) -> Sequence[Message]:
-        """The shown branch, oldest first; the last `limit` of it."""
+        """Return the messages of the current branch, oldest first, or the last `limit` of them."""
         return await self._store.conversations.branch((await self.get(reference)).id, limit=limit)
 
     async def runs(self, reference: str) -> Sequence[Run]:
-        """Its runs, newest first."""
+        """Return the conversation's runs, newest first."""
         return await self._store.records.runs(conversation=(await self.get(reference)).id)
 
     async def events(self, reference: str, *, after: int = 0) -> AsyncGenerator[Event, None]:
-        """Everything that its log holds behind `after`, the vendors' own bytes in `raw`; ends at the last event that is stored."""
+        """Yield all stored events after `after`, with the vendor's bytes in `raw`."""
         id = (await self.get(reference)).id
         while page := await self._store.log.read(id, after=after):
             for event in page:
@@ -62,25 +65,25 @@ class Conversations:
             after = page[-1].seq
 
     async def rename(self, reference: str, title: str) -> Conversation:
-        """Gives it a title that nothing but another rename changes."""
+        """Set a title that only another rename changes."""
         return await self._store.conversations.rename((await self.get(reference)).id, title, "user")
 
     async def delete(self, reference: str) -> Conversation:
-        """Marks it deleted; nothing of it is lost. Raises Busy while a run is running."""
+        """Mark the conversation as deleted; it can be restored. Raise Busy while a run is active."""
         return await self._store.conversations.delete((await self.get(reference)).id)
 
     async def restore(self, reference: str) -> Conversation:
-        """Brings a deleted one back."""
+        """Restore a deleted conversation."""
         return await self._store.conversations.delete((await self.get(reference)).id, restore=True)
 
     async def archive(self, reference: str, archived: bool = True) -> Conversation:
-        """Takes it out of the list, or puts it back."""
+        """Archive the conversation, or unarchive it."""
         return await self._store.conversations.update((await self.get(reference)).id, archived=archived)
 
     async def fork(self, reference: str, *, message: str | None = None, title: str = "") -> Conversation:
-        """A new conversation with copies of the shown branch, up to `message` where that is given."""
+        """Copy the current branch, up to `message` if given, into a new conversation."""
         return await self.tree.fork((await self.get(reference)).id, message=message, title=title)
 
     async def edit(self, message: str, text: str) -> Message:
-        """The message's new wording, as its sibling; the old one stays. One that is to be answered: `m.run(text, edits=message)`."""
+        """Add an edited copy of a message as a sibling; the original stays. To get an answer, use `m.run(text, edits=message)`."""
         return await self.tree.edit(message, (text_part(text),))

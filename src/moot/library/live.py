@@ -31,13 +31,13 @@ _BY_CODE: dict[str, type[MootError]] = {
 
 
 def failure_of(run: Run) -> MootError | None:
-    """What to raise for a run that has ended or stopped; None for a finished one."""
+    """Return the exception for a run that has ended or stopped, or None for a finished one."""
     if run.status == "finished":
         return None
     if run.status == "cancelled":
-        return Cancelled(f"the run {run.id!r} was cancelled; what was said so far is kept")
+        return Cancelled(f"the run {run.id!r} was cancelled; its output so far is kept")
     if run.status == "interrupted":
-        return StoreError(f"the run {run.id!r} was interrupted: the process that drove it is gone", fix="take it up with m.resume(…)")
+        return StoreError(f"the run {run.id!r} was interrupted because its process ended", fix="resume it with m.resume(…)")
     failure = run.error
     if failure is None:
         return MootError(f"the run {run.id!r} is {run.status}")
@@ -53,72 +53,71 @@ def failure_of(run: Run) -> MootError | None:
 
 T = TypeVar("T", covariant=True)
 
-_LOOK = 0.25
-"""Seconds between two looks at a run that waits for somebody else's answer."""
+_INTERVAL = 0.25
+"""Seconds between checks of a run that waits for an answer from elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
-    """How a run is begun or found, and who answers for a person meanwhile."""
+class RunSource:
+    """The way to start or find a run, and the functions that answer its approvals and questions."""
 
-    begin: Callable[[], Awaitable[Submitted]]
+    start_run: Callable[[], Awaitable[Submitted]]
     schema: Schema | None = None
     on_approval: OnApproval | None = None
     on_question: OnQuestion | None = None
 
 
 class LiveRun(Generic[T]):
-    """A run that begins when it is iterated, awaited or started.
+    """A run that starts when it is iterated, awaited or started.
 
-    `async for event in run` gives its events, each after it was stored; `await run` goes to its end and gives the run itself, with its
-    `text`, `message`, `usage` and so on, which can be read once it has ended. Both raise the MootError that the run failed with,
-    Cancelled when it was stopped. The run belongs to moot and not to the loop: leaving the loop leaves it running, and a later
-    iteration goes on behind the last event that was seen.
+    `async for event in run` yields its events after they are stored. `await run` waits until the end and returns the run itself, whose
+    `text`, `message`, `usage` and so on can then be read. Both raise the run's MootError if it failed, Cancelled if it was cancelled.
+    The run does not depend on the loop: leaving the loop leaves it running, and a later iteration continues after the last event.
     """
 
-    def __init__(self, engine: Engine, group: TaskGroup, following: Following) -> None:
+    def __init__(self, engine: Engine, group: TaskGroup, source: RunSource) -> None:
         self._engine = engine
         self._group = group
-        self._following = following
-        self._wanted = False
-        self._beginning = anyio.Lock()
+        self._source = source
+        self._started = False
+        self._start_lock = anyio.Lock()
         self._submitted: Submitted | None = None
         self._ready: deque[Event] = deque()
         self._watch: AsyncGenerator[tuple[Event, ...], None] | None = None
-        self._bell = anyio.CancelScope()
+        self._interrupt = anyio.CancelScope()
         self._seq = 0
         self._through = -1
-        """The seq behind which the run says nothing more for now; -1 = not known yet."""
+        """The seq after which the run currently produces nothing; -1 = not known yet."""
         self._failure: MootError | None = None
         self._run: Run | None = None
         self._message: Message | None = None
         self._value: Any = None
 
     def __del__(self) -> None:
-        if not self._wanted:
-            warnings.warn("a moot run was made and never begun: await it, or iterate it", RuntimeWarning, stacklevel=2)
+        if not self._started:
+            warnings.warn("a moot run was created but never started: await it or iterate over it", RuntimeWarning, stacklevel=2)
 
-    # ── before and while ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── while running ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> LiveRun[T]:
-        """Begins it without following it; the run itself. Raises UsageError, Busy, StoreError."""
-        await self._begun()
+        """Start the run without following it, and return it. Raise UsageError, Busy or StoreError if it can't start."""
+        await self._ensure_started()
         return self
 
     async def cancel(self) -> None:
-        """Stops it, wherever it runs; what was said so far is kept. Nothing happens when it has ended."""
-        await self._engine.runs.cancel((await self._begun()).run.id)
+        """Cancel the run in any process; its output so far is kept. A run that has ended is not changed."""
+        await self._engine.runs.cancel((await self._ensure_started()).run.id)
 
     async def steer(self, text: str) -> None:
-        """Says something to the live run, which it hears before its next step."""
-        conversation = (await self._begun()).conversation.id
+        """Send a message to the live run, which receives it before its next step."""
+        conversation = (await self._ensure_started()).conversation.id
         await self._engine.runs.submit(Prompt((text_part(text),), conversation=conversation, on_busy="steer", trigger="api"))
 
     def __aiter__(self) -> LiveRun[T]:
         return self
 
     async def __anext__(self) -> Event:
-        submitted = await self._begun()
+        submitted = await self._ensure_started()
         while not self._ready:
             if self._run is not None:
                 raise self._failure or StopAsyncIteration
@@ -131,51 +130,51 @@ class LiveRun(Generic[T]):
     def __await__(self) -> Generator[Any, None, LiveRun[T]]:
         return self._finish().__await__()
 
-    # ── afterwards ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── results ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def conversation(self) -> str:
-        """The id of its conversation; known once it has begun."""
-        return self._known().conversation.id
+        """Id of the conversation; available after the start."""
+        return self._require_started().conversation.id
 
     @property
     def run(self) -> Run:
-        """The run as it is stored: its id, status, times; as it began until it has ended."""
-        return self._run or self._known().run
+        """The stored run: id, status and times. Updated when the run ends."""
+        return self._run or self._require_started().run
 
     @property
     def message(self) -> Message:
-        """The whole message with all its parts: reasoning, tool calls, text."""
+        """The whole message with all parts: reasoning, tool calls and text."""
         if self._message is None:
-            raise UsageError("the run has not ended yet", fix="await it, or iterate it to its end")
+            raise UsageError("the run has not ended yet", fix="await it, or iterate to its end")
         return self._message
 
     @property
     def text(self) -> str:
-        """The answer: what was said after the last tool call."""
+        """The answer: the text after the last tool call."""
         parts = in_history(self.message.parts)
         calls = [index for index, part in enumerate(parts) if is_tool(part)]
         return text_of(parts[calls[-1] + 1 if calls else 0 :])
 
     @property
     def value(self) -> T:
-        """The answer as the schema has it: an instance of the model, or JSON; None without a schema."""
+        """The answer as described by the schema: an instance of the model, or JSON; None without a schema."""
         assert self.message is not None
         return self._value
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all its model calls."""
+        """Tokens of all model calls of the run."""
         return self.run.usage
 
     @property
     def cost(self) -> float | None:
-        """Dollars; None = not known."""
+        """Cost in dollars, or None if unknown."""
         return None if self.run.cost is None else self.run.cost / NANO
 
     @property
     def denied(self) -> tuple[str, ...]:
-        """The tools whose calls were denied because nobody was there to ask."""
+        """Names of tools whose calls were denied because no one could be asked."""
         return tuple(tool_name(part) for part in self.message.parts if _was_denied(part))
 
     # ── following ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,47 +184,47 @@ class LiveRun(Generic[T]):
             pass
         return self
 
-    async def _begun(self) -> Submitted:
-        self._wanted = True
-        async with self._beginning:
+    async def _ensure_started(self) -> Submitted:
+        self._started = True
+        async with self._start_lock:
             if self._submitted is None:
-                self._submitted = await self._following.begin()
+                self._submitted = await self._source.start_run()
                 self._seq = self._submitted.seq
-                self._group.start_soon(self._attend, self._submitted)
+                self._group.start_soon(self._watch_end, self._submitted)
         return self._submitted
 
-    def _known(self) -> Submitted:
+    def _require_started(self) -> Submitted:
         if self._submitted is None:
-            raise UsageError("the run has not begun yet", fix="await it, iterate it, or call its start()")
+            raise UsageError("the run has not started yet", fix="await it, iterate over it, or call start()")
         return self._submitted
 
-    async def _attend(self, submitted: Submitted) -> None:
-        """Learns when the run says nothing more for now: it has ended, or it waits."""
+    async def _watch_end(self, submitted: Submitted) -> None:
+        """Wait until the run has ended or is waiting."""
         try:
             await self._engine.runs.wait(submitted.run.id)
             self._through = await self._engine.store.log.last_seq(submitted.conversation.id)
         except MootError as error:
             self._failure = error
         if self._failure is not None or self._seq >= self._through:
-            self._bell.cancel()
+            self._interrupt.cancel()
 
     async def _read(self, submitted: Submitted) -> None:
-        """Takes in the next events, or none when the bell rings."""
+        """Read the next events, or none when interrupted."""
         if self._failure is not None:
             raise self._failure
-        with anyio.CancelScope() as self._bell:
+        with anyio.CancelScope() as self._interrupt:
             if self._watch is None:
                 self._watch = self._engine.tail.watch(submitted.conversation.id, after=self._seq)
             try:
                 events = await anext(self._watch)
             except BaseException:
-                self._watch = None  # a generator that was cut off gives nothing more; the next one goes on where this one stood
+                self._watch = None  # an interrupted generator yields nothing more; the next one continues from its position
                 raise
             self._seq = events[-1].seq
             self._ready.extend(event for event in events if event.run == submitted.run.id)
 
     async def _settle(self, submitted: Submitted) -> None:
-        """Answers what a waiting run asks; else takes down how the run ended."""
+        """Answer the approvals of a waiting run, or record the end of the run."""
         self._through = -1
         run = await self._engine.store.records.run(submitted.run.id)
         if run.status in ("queued", "running"):
@@ -235,20 +234,20 @@ class LiveRun(Generic[T]):
         else:
             await self._end(run)
             return
-        self._group.start_soon(self._attend, submitted)
+        self._group.start_soon(self._watch_end, submitted)
 
     async def _answer(self, run: Run, directory: str) -> None:
-        following = self._following
-        asked = [one for one in await self._engine.store.records.approvals(run=run.id) if not one.by_client]
-        if following.on_approval is None and following.on_question is None:
-            await anyio.sleep(_LOOK)  # somebody else answers
+        source = self._source
+        approvals = [one for one in await self._engine.store.records.approvals(run=run.id) if not one.by_client]
+        if source.on_approval is None and source.on_question is None:
+            await anyio.sleep(_INTERVAL)  # answered elsewhere
             return
-        for approval in asked:
-            answer = await answer_to(approval, directory, following.on_approval, following.on_question)
+        for approval in approvals:
+            answer = await answer_to(approval, directory, source.on_approval, source.on_question)
             with suppress(Busy, NotFound):  # answered elsewhere, or expired
                 await self._engine.runs.answer(approval.id, answer)
         if (await self._engine.store.records.run(run.id)).status == "waiting":
-            with suppress(Busy):  # somebody else took it up, or more is asked
+            with suppress(Busy):  # resumed elsewhere, or waiting for more answers
                 await self._engine.runs.resume(run.id)
 
     async def _end(self, run: Run) -> None:
@@ -256,14 +255,14 @@ class LiveRun(Generic[T]):
         self._message = await self._engine.store.conversations.message(run.message)
         self._run = run
         self._failure = failure_of(run)
-        if self._failure is None and self._following.schema is not None:
+        if self._failure is None and self._source.schema is not None:
             try:
-                self._value = await _value(self._message, self._following.schema)
+                self._value = await _value(self._message, self._source.schema)
             except (OutputContract, UsageError) as error:
                 self._failure = error
 
     async def aclose(self) -> None:
-        """Stops following it; the run goes on."""
+        """Stop following the run, which continues."""
         watch, self._watch = self._watch, None
         if watch is not None:
             await watch.aclose()

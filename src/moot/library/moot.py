@@ -1,4 +1,4 @@
-"""A working moot in a program's hands."""
+"""The main object of the library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moot.engine import Engine
 from moot.engine.channels import serve
 from moot.features.attachments import attach
 from moot.library.conversations import Conversations
-from moot.library.live import Following, LiveRun
+from moot.library.live import LiveRun, RunSource
 from moot.library.options import OnApproval, OnQuestion, RunOptions, Schema, folder_of, settings_of
 from moot.providers.pool import Listing
 from moot.runtime.setup import find_agent
@@ -32,13 +32,13 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Moot:
-    """What `moot.open()` gives: runs, conversations and search on one store, which other processes may be using too."""
+    """An open moot: runs, conversations and search on a store that other processes may use too. Created by `moot.open()`."""
 
     def __init__(self, engine: Engine, group: TaskGroup) -> None:
         self.engine = engine
-        """The engine below, for what this face does not show."""
+        """The underlying engine, for operations that this class does not offer."""
         self.settings: Settings = engine.settings
-        """The configuration in force."""
+        """The current configuration."""
         self.conversations = Conversations(engine.store)
         self._group = group
         self._live: WeakSet[LiveRun[Any]] = WeakSet()
@@ -50,35 +50,35 @@ class Moot:
     @overload
     def run(self, prompt: str, /, *, schema: None = None, **options: Unpack[RunOptions]) -> LiveRun[None]: ...
     def run(self, prompt: str, /, *, schema: Schema | None = None, **options: Unpack[RunOptions]) -> LiveRun[Any]:
-        """One prompt to its answer: `async for event in m.run("…")`, or `answer = await m.run("…")`. See RunOptions for the options.
+        """Run one prompt: `async for event in m.run("…")`, or `answer = await m.run("…")`. See RunOptions for the options.
 
-        An empty prompt answers the conversation's last message as it stands.
+        With an empty prompt, the conversation's last message is answered.
         """
 
-        async def begin() -> Submitted:
+        async def start_run() -> Submitted:
             return await self._submit(prompt, schema, options)
 
-        return self._follow(Following(begin, schema, options.get("on_approval"), options.get("on_question")))
+        return self._follow(RunSource(start_run, schema, options.get("on_approval"), options.get("on_question")))
 
     def attach(self, run: str, *, on_approval: OnApproval | None = None, on_question: OnQuestion | None = None) -> LiveRun[None]:
-        """A run that goes on, wherever it does, or has ended: from its first event on. `run` is its id or the beginning of it."""
+        """Follow a run of any process, live or ended, from its first event. `run` is its id or a prefix of it."""
 
-        async def begin() -> Submitted:
+        async def start_run() -> Submitted:
             return await self._found(await self.engine.store.records.run(run))
 
-        return self._follow(Following(begin, None, on_approval, on_question))
+        return self._follow(RunSource(start_run, None, on_approval, on_question))
 
     def resume(self, run: str, *, on_approval: OnApproval | None = None, on_question: OnQuestion | None = None) -> LiveRun[None]:
-        """Takes up an interrupted or waiting run here and follows it from its first event on. Raises UsageError when it has ended."""
+        """Resume an interrupted or waiting run and follow it from its first event. Raise UsageError if it has ended."""
 
-        async def begin() -> Submitted:
+        async def start_run() -> Submitted:
             found = await self.engine.store.records.run(run)
             return await self._found(await self.engine.runs.resume(found.id))
 
-        return self._follow(Following(begin, None, on_approval, on_question))
+        return self._follow(RunSource(start_run, None, on_approval, on_question))
 
     async def live(self) -> Sequence[Run]:
-        """The runs of all processes that have not ended, newest first."""
+        """Return the runs of all processes that have not ended, newest first."""
         found = await self.engine.store.records.runs()
         return [run for run in found if run.status not in TERMINAL]
 
@@ -92,27 +92,30 @@ class Moot:
         best: bool = False,
         meaning: bool = False,
     ) -> SearchPage:
-        """Messages that fit a query (docs/search.md), newest or best first; with `meaning` the answers that are about what it is about,
-        the nearest first and on one page. Raises UsageError for a query that can't be meant, or where the model of meanings is missing."""
+        """Search messages (docs/search.md), newest or best first; with `meaning`, return similar answers, most similar first and on one
+        page. Raise UsageError for an invalid query, or if the embedding model is missing.
+        """
         store = self.engine.store
         if meaning:
             return await store.meaning.search(SemanticQuery(query, limit, conversation), embedder=await self.engine.meanings.embedder())
         return await store.search.search(query, limit=limit, cursor=cursor, conversation=conversation, best=best)
 
     async def models(self, provider: str = "") -> Listing:
-        """The models that can be named, of one provider or of all available ones, and why some providers had none to show."""
+        """Return the models of one provider or of all available ones, and the problems of providers that could not be listed."""
         return await self.engine.providers.models(provider)
 
     def tools(self, agent: str = "default") -> tuple[Tool, ...]:
-        """The tools that an agent is offered here. Raises UsageError for an unknown agent."""
+        """Return the tools offered to an agent. Raise UsageError if the agent is unknown."""
         return tools_for(self.settings, find_agent(self.settings, agent, {}))
 
     async def serve(self, channel: str) -> None:
-        """Serves a channel, with its settings in `channels.<name>`, until it is cancelled. Raises UsageError, ConfigError."""
+        """Serve a channel, configured as `channels.<name>`, until cancelled. Raise UsageError if it is unknown, ConfigError if it is
+        misconfigured.
+        """
         await serve(self.engine, channel)
 
-    def _follow(self, following: Following) -> LiveRun[Any]:
-        live = LiveRun[Any](self.engine, self._group, following)
+    def _follow(self, source: RunSource) -> LiveRun[Any]:
+        live = LiveRun[Any](self.engine, self._group, source)
         self._live.add(live)
         return live
 
@@ -146,6 +149,6 @@ class Moot:
         return Submitted(conversation, run, max(message.first_seq - 1, 0))
 
     async def aclose(self) -> None:
-        """Stops following whatever is still followed; `open` calls it."""
+        """Stop following all runs; called by `open`."""
         for live in list(self._live):
             await live.aclose()

@@ -1,4 +1,4 @@
-"""What stands for `moot.NAME`. `moot/__init__.pyi` says the same to type checkers, and a test holds the two together."""
+"""Public names of `moot`. `moot/__init__.pyi` lists them for type checkers, and a test compares the two."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMES: Mapping[str, object] = {
 
 
 def named(name: str) -> object:
-    """What `moot.NAME` is. Raises AttributeError for a name that is not public."""
+    """Return the object for `moot.NAME`. Raise AttributeError if the name is not public."""
     if name not in NAMES:
         raise AttributeError(f"module 'moot' has no attribute {name!r}")
     return NAMES[name]

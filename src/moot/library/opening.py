@@ -30,12 +30,12 @@ async def open(
     directory: str | Path | None = None,
     config: Mapping[str, Json] | None = None,
 ) -> AsyncGenerator[Moot, None]:
-    """A moot for as long as the block lasts: `async with moot.open() as m:`.
+    """Open moot for the duration of the block: `async with moot.open() as m:`.
 
-    The configuration is the one that the command line has: of `home`, else of MOOT_HOME or the usual place, with `config` laid over
-    it by dotted keys, as in `{"models.main": "demo@demo"}`. `settings` takes the place of all of that. `directory` is the folder whose
-    configuration is read; the current one without it. Leaving the block leaves runs that still go on to be resumed.
-    Raises ConfigError, StoreError.
+    Uses the same configuration as the command line: that of `home`, of MOOT_HOME, or of the default location, with `config` overriding
+    it by dotted keys, as in `{"models.main": "demo@demo"}`. `settings` replaces all of that. `directory` is the folder whose project
+    configuration is read (default: current directory). Runs that are still active when the block ends can be resumed later. Raise
+    ConfigError or StoreError if moot can't be opened.
     """
     if settings is None:
         settings = await anyio.to_thread.run_sync(_load, home, directory, config)
@@ -45,7 +45,7 @@ async def open(
             moot = Moot(engine, group)
             try:
                 yield moot
-            except Exception as error:  # noqa: BLE001  raised again below: out of a group it would come wrapped
+            except Exception as error:  # noqa: BLE001  raised below: the task group would wrap it
                 failure = error
             finally:
                 with anyio.CancelScope(shield=True):
@@ -111,9 +111,10 @@ def run_sync(
     config: Mapping[str, Json] | None = None,
     **options: Unpack[RunOptions],
 ) -> LiveRun[Any]:
-    """The finished run of one prompt, for scripts and notebooks; `await m.run(…)` is for all else. Raises what that raises.
+    """Run one prompt and return the finished run, for scripts and notebooks. In async code use `await m.run(…)`, which raises the same
+    errors.
 
-    Opens a moot and closes it again. Where an event loop runs already, as in a notebook, the work is done in a thread meanwhile.
+    Opens moot and closes it again. If an event loop is already running, as in a notebook, the work is done in a thread.
     """
 
     async def work() -> LiveRun[Any]:
@@ -121,11 +122,11 @@ def run_sync(
             run: LiveRun[Any] = moot.run(prompt, schema=schema, **options)  # pyright: ignore[reportCallIssue, reportArgumentType]
             return await run
 
-    return _outside(lambda: anyio.run(work))
+    return _run_outside_loop(lambda: anyio.run(work))
 
 
-def _outside(work: Callable[[], T]) -> T:
-    """Runs what starts an event loop of its own, beside the one of this thread if there is one."""
+def _run_outside_loop(work: Callable[[], T]) -> T:
+    """Run a function that starts its own event loop, in a thread if this one already has a loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

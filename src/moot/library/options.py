@@ -30,39 +30,41 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call that waits for a person's yes or no."""
+    """A call that waits for approval."""
 
     approval: Approval
-    """As it is stored; its `arguments` are the exact bytes that the answer is about."""
+    """The stored approval; its `arguments` are the exact bytes to be approved."""
     tool: str
     input: JsonObject
-    """The arguments; what the model wrote, so not to be trusted."""
+    """The parsed arguments; untrusted, because the model wrote them."""
     directory: str
-    """Where the call would work."""
+    """Working directory of the call."""
     view: View
-    """What to show: a title on one line, and the whole below it."""
+    """Presentation of the call: a one-line title and the full content."""
 
 
 OnApproval: TypeAlias = Callable[[Asked], "Answer | bool | Awaitable[Answer | bool]"]
-"""Says yes or no; `Answer(False, reason="…")` tells the model why. A plain function runs in a thread, so that it may block."""
+"""Function that approves or denies a call; `Answer(False, reason="…")` tells the model why. Plain functions run in a thread, so they may
+block.
+"""
 
 Reply: TypeAlias = "str | Sequence[str] | None"
 OnQuestion: TypeAlias = Callable[[Question], "Reply | Awaitable[Reply]"]
-"""The reply to one question of the agent: a text, several where `multiple` is set, None for no answer."""
+"""Function that answers one question of the agent: a string, several if `multiple` is set, None for no answer."""
 
 
 async def answer_to(approval: Approval, directory: str, on_approval: OnApproval | None, on_question: OnQuestion | None) -> Answer:
-    """What the program says. Whatever its functions raise passes through, and the run goes on waiting."""
+    """Return the program's answer. Exceptions of its functions are propagated, and the run keeps waiting."""
     if approval.questions is not None:
         return await _replies(approval, on_question)
     if on_approval is None:
         return Answer(False, reason=NO_ONE_AVAILABLE, answered_by="moot")
-    answer = await _called(on_approval, asked_of(approval, directory))
+    answer = await _call(on_approval, asked_of(approval, directory))
     return Answer(answer) if isinstance(answer, bool) else answer
 
 
 def asked_of(approval: Approval, directory: str) -> Asked:
-    """The approval as a program is shown it."""
+    """Return the approval in the form programs receive."""
     value = loads(approval.arguments)
     return Asked(approval, approval.tool, value if isinstance(value, dict) else {}, directory, _view(approval, value))
 
@@ -78,80 +80,80 @@ def _view(approval: Approval, value: Json) -> View:
 
 
 async def _replies(approval: Approval, on_question: OnQuestion | None) -> Answer:
-    asked = approval.questions if isinstance(approval.questions, list) else []
+    questions = approval.questions if isinstance(approval.questions, list) else []
     replies: list[Json] = []
-    for question in asked:
-        reply = None if on_question is None else await _called(on_question, _question(question if isinstance(question, dict) else {}))
+    for question in questions:
+        reply = None if on_question is None else await _call(on_question, _question(question if isinstance(question, dict) else {}))
         replies.append([] if reply is None else [reply] if isinstance(reply, str) else list[Json](reply))
     answered = any(replies)
     return Answer(answered, reason="" if answered else "the person did not answer", value=replies)
 
 
-def _question(asked: JsonObject) -> Question:
-    options = asked.get("options")
+def _question(question_fields: JsonObject) -> Question:
+    options = question_fields.get("options")
     choices = [option for option in options if isinstance(option, dict)] if isinstance(options, list) else []
     return Question(
-        str(asked.get("header", "")),
-        str(asked.get("text", "")),
+        str(question_fields.get("header", "")),
+        str(question_fields.get("text", "")),
         tuple(Option(str(option.get("label", "")), str(option.get("description", ""))) for option in choices),
-        asked.get("multiple") is True,
+        question_fields.get("multiple") is True,
     )
 
 
-async def _called(function: Callable[[T], U | Awaitable[U]], argument: T) -> U:
-    """What a program's function says, be it a plain one or a coroutine's."""
+async def _call(function: Callable[[T], U | Awaitable[U]], argument: T) -> U:
+    """Call the program's function, plain or async, and return its result."""
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
-    said = function(argument) if is_async else await anyio.to_thread.run_sync(function, argument)
-    return await cast("Awaitable[U]", said) if inspect.isawaitable(said) else cast("U", said)
+    result = function(argument) if is_async else await anyio.to_thread.run_sync(function, argument)
+    return await cast("Awaitable[U]", result) if inspect.isawaitable(result) else cast("U", result)
 
 
 NANO = 1_000_000_000
 
 
 class RunOptions(TypedDict, total=False):
-    """What a run may be told besides the prompt; what is left out is as the conversation, the agent and the configuration have it."""
+    """Options of a run in addition to the prompt. Defaults come from the conversation, the agent and the configuration."""
 
     agent: str | None
-    """An agent of the configuration."""
+    """Name of a configured agent."""
     model: str | None
-    """`model@provider`, a model's name, or a type such as `small`."""
+    """`model@provider`, a model name, or a type such as `small`."""
     conversation: str | Conversation | None
-    """Goes on with this one: its id, the beginning of it, or its title. Without it, and without `key`, a new one is begun."""
+    """Conversation to continue: its id, a prefix of the id, or its title. Without it and without `key`, a new conversation is created."""
     key: str | None
-    """Goes on with the conversation of this name, or begins it: one name for each of your users, say."""
+    """Continue the conversation with this key, or create it; for instance one key per user."""
     edits: str | None
-    """The id of a message of the user that the prompt takes the place of, as a new branch."""
+    """Id of the user message that the prompt replaces, as a new branch."""
     answers: str | None
-    """With an empty prompt: the id of a message to answer, or of an answer to make once more."""
+    """With an empty prompt: id of the message to answer, or of the answer to retry."""
     files: Sequence[str | Path]
-    """Pictures, PDFs and texts that go with the prompt."""
+    """Images, PDFs and text files to send with the prompt."""
     directory: str | Path | None
-    """Where a new conversation's tools work; without it the current folder."""
+    """Working directory of a new conversation. Defaults to the current directory."""
     mode: Mode | None
-    """What may happen without asking: ask, edits, plan, auto."""
+    """Permission mode: ask, edits, plan or auto."""
     tools: bool | Sequence[str] | None
-    """False = none, a list = only these."""
+    """False = no tools, a list = only these."""
     effort: Effort | None
     temperature: float | None
     max_steps: int | None
     max_cost: float | None
-    """Dollars."""
+    """Maximum cost in dollars."""
     timeout: float | None
-    """Seconds."""
+    """Timeout in seconds."""
     on_busy: OnBusy
-    """When the conversation has a live run: reject (raises Busy; the default), queue, steer, interrupt."""
+    """Behavior if the conversation has a live run: reject (raise Busy; the default), queue, steer or interrupt."""
     on_approval: OnApproval | None
-    """Answers when a call needs a person's yes; without it such calls are denied, and `LiveRun.denied` names them."""
+    """Called when a call needs approval. Without it such calls are denied, and `LiveRun.denied` names them."""
     on_question: OnQuestion | None
-    """Answers when the agent asks something; without it the agent is told that nobody is there."""
+    """Called when the agent asks a question. Without it the agent learns that no one is available."""
 
 
 Schema: TypeAlias = "type[BaseModel] | JsonObject"
-"""What an answer must fit: a pydantic model, or a JSON Schema."""
+"""Schema of the answer: a pydantic model or a JSON Schema."""
 
 
 def settings_of(options: RunOptions, schema: Schema | None) -> JsonObject:
-    """The settings that are stored with the run. Raises UsageError."""
+    """Return the settings that are stored with the run. Raise UsageError for invalid options."""
     settings: JsonObject = {}
     tools = options.get("tools")
     if tools is False:
@@ -160,13 +162,13 @@ def settings_of(options: RunOptions, schema: Schema | None) -> JsonObject:
         raise UsageError(f"tools is {tools!r}; expected a list of names, True or False")
     elif tools is not None and tools is not True:
         settings["tools"] = list[Json](tools)
-    given: JsonObject = {
+    values: JsonObject = {
         "effort": options.get("effort"),
         "temperature": options.get("temperature"),
         "max_steps": options.get("max_steps"),
         "timeout": options.get("timeout"),
     }
-    settings |= {name: value for name, value in given.items() if value is not None}
+    settings |= {name: value for name, value in values.items() if value is not None}
     if (dollars := options.get("max_cost")) is not None:
         settings["max_cost"] = round(dollars * NANO)
     if schema is not None:
@@ -177,5 +179,5 @@ def settings_of(options: RunOptions, schema: Schema | None) -> JsonObject:
 
 
 def folder_of(directory: str | Path | None) -> str:
-    """The absolute path; empty for none."""
+    """Return the absolute path, or an empty string for None."""
     return str(Path(directory).absolute()) if directory is not None else ""

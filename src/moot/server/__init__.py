@@ -1,7 +1,7 @@
-"""The HTTP server: shows the runtime to programs and to the page; decides nothing.
+"""The HTTP server: the runtime over HTTP, and the web page.
 
-A request passes the `borders`, then its route, which knows its `Caller` by one of four dependencies of `auth`. Routes take what belongs
-to somebody from `caller.store` and from nowhere else. Every error becomes a problem (`problems`).
+A request passes the middleware, then its route, which declares the required scope by one of four dependencies of `auth`. Routes access
+users' data only through `caller.store`. Every error becomes an RFC 9457 problem.
 """
 
 __all__: list[str] = []

@@ -16,17 +16,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from moot import __version__
 from moot.server import problems
 from moot.server.hosts import refusal
-from moot.server.idempotency import Repeats
+from moot.server.idempotency import IdempotencyKeys
 from moot.server.pages import Pages
 from moot.server.problems import Problem, of_http, problem
 from moot.server.routes import ROUTERS
 from moot.server.state import Server
 
 UNKNOWN = "(none)"
-"""The route of a request that no route took, in the metrics: paths that callers make up must not each become a line."""
+"""Route label in the metrics for requests that match no route, because paths chosen by callers must not create new labels."""
 
 _CLOSING = {"connection": "close"}
-"""For a request whose body is not taken to its end."""
+"""Headers for responses sent before the request body was read completely."""
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -39,13 +39,13 @@ _HEADERS = (
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'; sandbox"),
     ("cache-control", "no-store"),
 )
-"""What an answer says unless its route says something else: nobody frames it, guesses what it is, or keeps it."""
+"""Default response headers, unless the route sets its own: no framing, no content sniffing, no caching."""
 
 log = logging.getLogger("moot.server")
 
 
-class Border:
-    """The outermost: gives the request an id, counts and logs it, adds the headers that every answer has, and turns a crash into a 500."""
+class RequestContext:
+    """Outermost middleware: assign the request id, log and count it, add default headers, turn unhandled exceptions into 500."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self._app = app
@@ -56,25 +56,25 @@ class Border:
             await self._app(scope, receive, send)
             return
         id = scope["moot.request"] = _request_id(scope)
-        began = time.perf_counter()
+        started = time.perf_counter()
         status = 0
 
-        def sending(message: Message) -> Awaitable[None]:
+        def send_counted(message: Message) -> Awaitable[None]:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 _complete(MutableHeaders(scope=message), id)
-                self._count(scope, status, time.perf_counter() - began)
+                self._count(scope, status, time.perf_counter() - started)
             return send(message)
 
         try:
-            await self._app(scope, receive, sending)
-        except Exception as error:  # the face's border: what nobody foresaw is logged, and told as a 500
+            await self._app(scope, receive, send_counted)
+        except Exception as error:  # outermost border of this face: log unexpected errors and return 500
             log.error("internal error: %r", error, exc_info=error, extra={"request": id})
             if not status:
-                await problem(scope, 500, "something went wrong in the server")(scope, receive, sending)
+                await problem(scope, 500, "internal server error")(scope, receive, send_counted)
         finally:
-            # what only reads is noise, unless it went wrong; the route and not the path: a path is what a caller made up
+            # successful reads are only logged at debug level; the route is logged because the path is chosen by the caller
             level = logging.DEBUG if scope["method"] == "GET" and 0 < status < 400 else logging.INFO
             log.log(level, "%s %s %s", scope["method"], _route(scope), status or "closed", extra={"request": id})
 
@@ -84,17 +84,17 @@ class Border:
         metrics.durations.labels(scope["method"], route).observe(seconds)
 
 
-class Doors:
-    """Lets nobody in who names another host or comes from another page."""
+class OriginCheck:
+    """Reject requests for other hosts or from other origins."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self._app = app
         self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (refused := refusal(scope, self._server.hosts, self._server.settings)) is not None:
-            self._server.metrics.refused.labels(refused.code).inc()
-            await of_http(scope, refused)(scope, receive, send)
+        if scope["type"] == "http" and (rejection := refusal(scope, self._server.hosts, self._server.settings)) is not None:
+            self._server.metrics.refused.labels(rejection.code).inc()
+            await of_http(scope, rejection)(scope, receive, send)
             return
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -102,8 +102,8 @@ class Doors:
         await self._app(scope, receive, send)
 
 
-class Patience:
-    """Takes a body of so many bytes and no more, and gives one up that does not come on: nobody holds a place or memory for ever."""
+class BodyLimit:
+    """Limit the size of request bodies, and give up on bodies that stop arriving."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self._app = app
@@ -117,30 +117,30 @@ class Patience:
         if size is not None and size > self._largest:
             await of_http(scope, self._too_large())(scope, receive, send)
             return
-        whole, taken = False, 0
+        complete, received = False, 0
 
-        async def receiving() -> Message:
-            nonlocal whole, taken
-            if whole:  # from here on the wait is for the caller to go away
+        async def receive_limited() -> Message:
+            nonlocal complete, received
+            if complete:  # from here on, wait for the client to disconnect
                 return await receive()
             with anyio.move_on_after(self._seconds):
                 message = await receive()
-                taken += len(message.get("body", b""))
-                if taken > self._largest:
+                received += len(message.get("body", b""))
+                if received > self._largest:
                     raise self._too_large()
-                whole = message["type"] != "http.request" or not message.get("more_body", False)
+                complete = message["type"] != "http.request" or not message.get("more_body", False)
                 return message
-            raise Problem(408, f"nothing of the body came for {self._seconds:g} seconds", headers=_CLOSING)
+            raise Problem(408, f"no data of the body was received for {self._seconds:g} seconds", headers=_CLOSING)
 
-        await self._app(scope, receiving, send)
+        await self._app(scope, receive_limited, send)
 
     def _too_large(self) -> Problem:
-        return Problem(413, f"the body is larger than the {self._largest:,} bytes that this server takes", headers=_CLOSING)
+        return Problem(413, f"the body exceeds this server's limit of {self._largest:,} bytes", headers=_CLOSING)
 
 
 def _request_id(scope: Scope) -> str:
-    given = Headers(scope=scope).get("x-request-id", "")
-    return given if _ID.fullmatch(given) else secrets.token_hex(8)
+    sent = Headers(scope=scope).get("x-request-id", "")
+    return sent if _ID.fullmatch(sent) else secrets.token_hex(8)
 
 
 def _complete(headers: MutableHeaders, id: str) -> None:
@@ -154,23 +154,23 @@ def _route(scope: Scope) -> str:
 
 
 def _body_size(headers: Headers) -> int | None:
-    """Bytes of the body, None when that is not said."""
+    """Return the size of the body in bytes, or None if it is unknown."""
     return None if "transfer-encoding" in headers else int(headers.get("content-length", "0"))
 
 
 def create_app(server: Server) -> FastAPI:
-    """The application of one server; whoever runs it also runs `server.tokens.watch()`."""
+    """Return the application of one server. The code that runs it must also run `server.tokens.watch()`."""
     app = routed()
     app.state.server = server
     problems.install(app)
-    for middleware in (Repeats, Patience, Doors, Border):  # the last one added is the outermost
+    for middleware in (IdempotencyKeys, BodyLimit, OriginCheck, RequestContext):  # the last one added is the outermost
         app.add_middleware(middleware, server=server)
     app.router.default = Pages()
     return app
 
 
 def routed() -> FastAPI:
-    """The routes alone: enough to describe them."""
+    """Return an application with routes only, which is enough to generate its description."""
     app = FastAPI(
         title="moot",
         version=__version__,

@@ -19,16 +19,16 @@ from moot.types.canonical import loads_exact
 from moot.types.token import Scope
 
 COOKIE = "moot_session"
-"""The browser's cookie; its value is the secret of a token of kind `browser`."""
+"""Session cookie of a browser; its value is the secret of a token of kind `browser`."""
 
 FOREIGN = "/v1/"
-"""Below it the dialects of others are spoken, whose clients put the key into `x-api-key`."""
+"""Prefix of the routes that speak other vendors' dialects, whose clients send the key as `x-api-key`."""
 
-_FIX = "send `Authorization: Bearer …` with a token of `moot tokens create NAME`, or open the page with `moot web`"
+_FIX = "send `Authorization: Bearer TOKEN` with a token from `moot tokens create NAME`, or open the page with `moot web`"
 
 
 def secret_of(request: Request) -> str | None:
-    """The credential that a request shows: None without one. A header goes before the cookie, which a browser sends by itself."""
+    """Return the request's credential, or None. A header takes precedence over the cookie, which browsers send automatically."""
     header = request.headers.get("authorization")
     if header is not None:
         kind, _, secret = header.partition(" ")
@@ -39,24 +39,24 @@ def secret_of(request: Request) -> str | None:
 
 
 def address_of(request: Request) -> str:
-    """Where a request comes from; a proxy's own address for all that come through it."""
+    """Return the client's address. Behind a proxy this is the proxy's address."""
     return request.client.host if request.client is not None else ""
 
 
 async def caller_of(request: Request, server: Server) -> Caller:
-    """Whoever asks. Raises Problem (401)."""
-    known: Caller | None = request.scope.get("moot.caller")
-    if known is not None:
-        return known
+    """Return the authenticated caller. Raise Problem (401) if the token is missing or invalid."""
+    cached: Caller | None = request.scope.get("moot.caller")
+    if cached is not None:
+        return cached
     secret = secret_of(request)
     if secret and not server.tokens.knows(secret):
         server.guesses.check(address_of(request))
     caller = await server.tokens.caller(secret) if secret else None
     if caller is None:
         if secret:
-            server.guesses.wrong(address_of(request))
-        said = "no token was sent" if secret is None else "the token opens nothing: it is wrong, has expired or was revoked"
-        raise Problem(401, said, fix=_FIX, headers={"www-authenticate": 'Bearer realm="moot"'})
+            server.guesses.record(address_of(request))
+        detail = "no token was sent" if secret is None else "the token is invalid, expired or revoked"
+        raise Problem(401, detail, fix=_FIX, headers={"www-authenticate": 'Bearer realm="moot"'})
     request.scope["moot.caller"] = caller
     return caller
 
@@ -68,14 +68,14 @@ def _needs(scope: Scope) -> _Needs:
     async def checked(request: Request) -> Caller:
         caller = await caller_of(request, server_of(request))
         if scope not in caller.scopes:
-            raise Problem(403, f"this needs a token with the scope {scope!r}", fix=f"moot tokens create NAME --scopes {scope}")
+            raise Problem(403, f"this operation requires a token with the scope {scope!r}", fix=f"moot tokens create NAME --scopes {scope}")
         return caller
 
     return checked
 
 
 _NEEDS: dict[_Needs, Scope] = {}
-"""What each of the four dependencies asks for."""
+"""The scope that each of the four dependencies requires."""
 
 
 def _register(scope: Scope) -> _Needs:
@@ -90,40 +90,42 @@ ToolUser = Annotated[Caller, Depends(_register("tools"))]
 Admin = Annotated[Caller, Depends(_register("admin"))]
 
 PUBLIC = (("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/login"), ("GET", "/share/{secret}"))
-"""The operations that ask for nothing."""
+"""Operations that need no authentication."""
 
 
 def needed(dependant: Dependant) -> Scope | None:
-    """The scope that an operation asks for; None for a public one."""
-    asked = gates(dependant)
-    return _NEEDS[asked[0]] if asked else None
+    """Return the scope that an operation requires, or None if it is public."""
+    required = gates(dependant)
+    return _NEEDS[required[0]] if required else None
 
 
 def gates(dependant: Dependant) -> Sequence[_Needs]:
-    """What an operation asks of its caller; a router asks it before a body is read, so that nobody unknown fills the memory."""
+    """Return the scope checks of an operation. The router runs them before reading the body, so that unauthenticated clients can't fill the
+    memory.
+    """
     return [call for each in dependant.dependencies if (call := cast("_Needs", each.call)) in _NEEDS]
 
 
 class StrictRequest(Request):
-    """A request whose JSON has one reading: no duplicate keys, no NaN, no depth without end."""
+    """A request whose JSON must be unambiguous: no duplicate keys, no NaN, bounded depth."""
 
     async def json(self) -> Any:
         body = await self.body()
         try:
-            return loads_exact(body.decode())  # JSON by itself would guess other encodings
+            return loads_exact(body.decode())  # json would guess other encodings
         except ValueError as error:
             raise json.JSONDecodeError(str(error), "", 0) from error
 
 
 class Route(APIRoute):
-    """One operation."""
+    """A route with early authentication and strict JSON."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
-        asked = gates(self.dependant)
+        required = gates(self.dependant)
 
         async def strict(request: Request) -> Response:
-            for gate in asked:
+            for gate in required:
                 await gate(request)
             return await handler(StrictRequest(request.scope, request.receive))
 
@@ -131,7 +133,7 @@ class Route(APIRoute):
 
 
 class Router(APIRouter):
-    """The operations of one resource: `router = Router(prefix="/api/conversations", tags=["conversations"])`."""
+    """Operations of one resource, such as `Router(prefix="/api/conversations", tags=["conversations"])`."""
 
     def __init__(self, *, prefix: str = "", tags: list[str] | None = None) -> None:
         super().__init__(prefix=prefix, tags=list(tags or []), route_class=Route, redirect_slashes=False)

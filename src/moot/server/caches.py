@@ -15,28 +15,30 @@ from moot.types.run import Run
 from moot.types.served import Served
 from moot.types.store import OwnerStore
 
-__all__ = ["Given", "Pace", "Place", "Shared", "Streams"]
+__all__ = ["AnswerIndex", "AnswerLocation", "Shared", "StreamTiming", "Streams"]
 
 
 _KEPT = 4
 
 
-class Pace:
-    """The times of a stream, in seconds."""
+class StreamTiming:
+    """Timing of streams, in seconds."""
 
-    def __init__(self, *, beat: float = 15.0, look: float = 2.5, slow: float = 30.0, stuck: float = 300.0) -> None:
-        self.beat = beat
-        """A comment goes out when nothing else did for so long, less one look."""
-        self.look = look
-        """Between two looks at all of this, and at whether the token still stands."""
-        self.slow = slow
-        """How long a client may take nothing before it is cut."""
-        self.stuck = stuck
-        """How long we then wait for it to read that it was."""
+    def __init__(
+        self, *, heartbeat: float = 15.0, check_interval: float = 2.5, stall_timeout: float = 30.0, close_timeout: float = 300.0
+    ) -> None:
+        self.heartbeat = heartbeat
+        """Interval of keep-alive comments, minus one check."""
+        self.check_interval = check_interval
+        """Interval between checks of these limits and of the token."""
+        self.stall_timeout = stall_timeout
+        """Maximum time a client may accept no data before the stream is closed."""
+        self.close_timeout = close_timeout
+        """Additional time for the client to read the closing message."""
 
 
 class Shared:
-    """Frames that were written for one watcher and may be wanted by the next one; few, for watchers move together."""
+    """Cache of the last encoded frames for other watchers; it is small, because watchers move together."""
 
     def __init__(self) -> None:
         self._written: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
@@ -51,106 +53,106 @@ class Shared:
 
 
 class Streams:
-    """One for each server."""
+    """Open streams of one server."""
 
-    def __init__(self, pace: Pace | None = None) -> None:
-        self.pace = pace or Pace()
+    def __init__(self, timing: StreamTiming | None = None) -> None:
+        self.timing = timing or StreamTiming()
         self._open: set[Callable[[], None]] = set()
         self._shared: WeakValueDictionary[tuple[object, ...], Shared] = WeakValueDictionary()
-        self._turns: WeakValueDictionary[tuple[str, str], anyio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[tuple[str, str], anyio.Lock] = WeakValueDictionary()
 
     @contextmanager
-    def opened(self, look: Callable[[], None]) -> Generator[None]:
-        """While the block lasts a stream is open, and `look` is what makes it see whether it has to end."""
-        self._open.add(look)
+    def opened(self, check: Callable[[], None]) -> Generator[None]:
+        """Register an open stream for the duration of the block; `check` makes it check whether it must end."""
+        self._open.add(check)
         try:
             yield
         finally:
-            self._open.discard(look)
+            self._open.discard(check)
 
-    def look(self) -> None:
-        """Every open stream looks now, and not at its own pace: the server stops, or a token was revoked."""
-        for look in tuple(self._open):
-            look()
+    def check(self) -> None:
+        """Make all open streams check whether they must end, because the server stops or a token was revoked."""
+        for check in tuple(self._open):
+            check()
 
     def shared(self, *key: object) -> Shared:
-        """What those share who watch the same thing in the same way; alive as long as one of them is."""
+        """Return the cache shared by watchers of the same events in the same form. It exists as long as one of them."""
         found = self._shared.get(key)
         if found is None:
             found = self._shared[key] = Shared()
         return found
 
     @asynccontextmanager
-    async def turn(self, owner: str, conversation: str) -> AsyncGenerator[None]:
-        """One request to a conversation at a time: the same prompt twice at once must find itself."""
+    async def lock(self, owner: str, conversation: str) -> AsyncGenerator[None]:
+        """Allow one request to a conversation at a time, so that a repeated prompt finds the first one."""
         key = (owner, conversation)
-        lock = self._turns.get(key)
-        if lock is None:
-            lock = self._turns[key] = anyio.Lock()
-        async with lock:
+        found = self._locks.get(key)
+        if found is None:
+            found = self._locks[key] = anyio.Lock()
+        async with found:
             yield
 
 
 MOST = 10_000
-"""Answers that are known; who comes back to an older one begins a new conversation, and loses nothing by it."""
+"""Number of remembered answers. Continuing from an older one starts a new conversation; nothing is lost."""
 
 _PAGE = 500
 
 
-class Place(NamedTuple):
+class AnswerLocation(NamedTuple):
     conversation: str
     message: str
 
 
-class Given:
-    """By whose they are and by their digest. One of each server."""
+class AnswerIndex:
+    """Index of one server's answers by owner and digest."""
 
     def __init__(self) -> None:
-        self._places: OrderedDict[tuple[str, str], Place] = OrderedDict()
+        self._locations: OrderedDict[tuple[str, str], AnswerLocation] = OrderedDict()
         self._earlier: dict[str, dict[str, list[str]]] = {}
-        """Of an owner, the runs that were there before this server looked: by what was sent, newest first."""
+        """For each owner, the runs that existed before this server's first look-up, by request digest, newest first."""
         self._looking = anyio.Lock()
 
-    def remember(self, owner: str, digest: str, place: Place) -> None:
-        self._places[owner, digest] = place
-        self._places.move_to_end((owner, digest))
-        if len(self._places) > MOST:
-            self._places.popitem(last=False)
+    def remember(self, owner: str, digest: str, location: AnswerLocation) -> None:
+        self._locations[owner, digest] = location
+        self._locations.move_to_end((owner, digest))
+        if len(self._locations) > MOST:
+            self._locations.popitem(last=False)
 
-    async def find(self, store: OwnerStore, owner: str, digest: str, before: str) -> Place | None:
-        """Where the answer with that digest, to what has the digest `before`, stands; None when nobody knows it (any more)."""
-        place = self._places.get((owner, digest))
-        if place is not None:
-            self._places.move_to_end((owner, digest))
-            return place
+    async def find(self, store: OwnerStore, owner: str, digest: str, before: str) -> AnswerLocation | None:
+        """Return where the answer with `digest`, to the request with digest `before`, is stored; None if it is unknown."""
+        location = self._locations.get((owner, digest))
+        if location is not None:
+            self._locations.move_to_end((owner, digest))
+            return location
         async with self._looking:
             if owner not in self._earlier:
                 self._earlier[owner] = await _runs_of(store)
         for id in self._earlier[owner].get(before, ()):
             run = await store.records.run(id)
-            if await _said(store, run, before) == digest:
-                place = Place(run.conversation, run.message)
-                self.remember(owner, digest, place)
-                return place
+            if await _digest_of(store, run, before) == digest:
+                location = AnswerLocation(run.conversation, run.message)
+                self.remember(owner, digest, location)
+                return location
         return None
 
 
 async def _runs_of(store: OwnerStore) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     last: int | None = None
-    looked = 0
-    while looked < MOST and (page := await store.records.runs(statuses=frozenset({"finished"}), limit=_PAGE, before=last)):
+    checked = 0
+    while checked < MOST and (page := await store.records.runs(statuses=frozenset({"finished"}), limit=_PAGE, before=last)):
         for run in page:
             served = Served.of(run.settings)
             if served is not None and served.digest:
                 found.setdefault(served.digest, []).append(run.id)
         last = page[-1].no
-        looked += len(page)
+        checked += len(page)
     return found
 
 
-async def _said(store: OwnerStore, run: Run, before: str) -> str:
-    """The digest of a run's answer as its caller had it."""
+async def _digest_of(store: OwnerStore, run: Run, before: str) -> str:
+    """Return the digest of a run's answer as its caller received it."""
     served = Served.of(run.settings) or Served()
     message = await store.conversations.message(run.message)
     return answer_digest(before, pieces_of(message.parts, served.takes))

@@ -19,22 +19,22 @@ from moot.server.problems import Problem
 BACKLOG = 512
 
 FILES = 65_536
-"""Open files that a server asks for: every stream is one."""
+"""Number of open files a server requests; every stream needs one."""
 
 SHORTEST = 24
-"""Characters of a MOOT_TOKEN that other machines may try."""
+"""Minimum length of a MOOT_TOKEN for a remotely accessible server."""
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 takes any free one. Raises UsageError when the address can't be had."""
+    """Return a socket that listens on the address; port 0 selects any free port. Raise UsageError if the address is unavailable."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except OSError as error:
-        raise UsageError(f"there is no address {host!r}", fix="give --host an address of this machine") from error
+        raise UsageError(f"address {host!r} not found", fix="use an address of this machine as --host") from error
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:  # `::` means both kinds, as everywhere
+        if family == socket.AF_INET6:  # `::` listens on IPv4 and IPv6
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
         listening.bind(address)
         listening.listen(BACKLOG)
@@ -46,13 +46,13 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def url_of(host: str, port: int) -> str:
-    """Where a browser of this machine reaches what listens there."""
+    """Return the URL for a browser on this machine."""
     reached = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(host, host)
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine reaches that address."""
+    """Return True if the address is only reachable from this machine."""
     if host == "localhost":
         return True
     try:
@@ -62,24 +62,24 @@ def is_local(host: str) -> bool:
 
 
 def check_remote(host: str, *, allowed: bool, fixed: str, tokens: int) -> None:
-    """Raises UsageError for an address that others reach, unless that is wanted and somebody could get in by a proper secret."""
+    """Raise UsageError for a remotely accessible address unless it is explicitly allowed and protected by a sufficient secret."""
     if is_local(host):
         return
     if not allowed:
         raise UsageError(
-            f"other machines reach {host!r}, and whoever gets in can run commands here",
-            fix="leave --host out, or add --allow-remote when that is what you want; docs/server.md says what else it needs",
+            f"{host!r} is reachable from other machines, and authenticated clients can run commands here",
+            fix="omit --host, or add --allow-remote to allow it; see docs/server.md",
         )
     if fixed and len(fixed) < SHORTEST:
         raise UsageError(
-            f"MOOT_TOKEN is too short for a server that others reach: {SHORTEST} characters at least", fix="openssl rand -hex 32"
+            f"MOOT_TOKEN must have at least {SHORTEST} characters for a remotely accessible server", fix="openssl rand -hex 32"
         )
     if not fixed and not tokens:
-        raise UsageError("a server that others reach needs a token", fix="moot tokens create NAME, or set MOOT_TOKEN")
+        raise UsageError("a remotely accessible server needs a token", fix="run moot tokens create NAME, or set MOOT_TOKEN")
 
 
 def raise_file_limit() -> None:
-    """As many open files as this process may have, within reason."""
+    """Raise the limit of open files as far as allowed, up to FILES."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -90,23 +90,24 @@ def _unusable(host: str, port: int, error: OSError) -> UsageError:
     match error.errno:
         case errno.EADDRINUSE:
             return UsageError(
-                f"the port {port} of {host} is taken", fix="stop what listens there, or choose another one: --port 0 takes any"
+                f"port {port} on {host} is already in use",
+                fix="stop the other program, or choose another port: --port 0 selects a free one",
             )
         case errno.EACCES:
-            return UsageError(f"the port {port} may not be listened on", fix="choose one above 1023")
+            return UsageError(f"permission denied for port {port}", fix="choose a port above 1023")
         case _:
-            return UsageError(f"{host}:{port} can't be listened on: {error.strerror}", fix="give --host an address of this machine")
+            return UsageError(f"can't listen on {host}:{port}: {error.strerror}", fix="use an address of this machine as --host")
 
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OUR_OWN = ("", "none", "same-origin")
-"""What `Sec-Fetch-Site` says of our own page, of an address typed in, and of programs."""
+"""Values of `Sec-Fetch-Site` for our own page, typed addresses and programs."""
 
 _PORTS = {"http": "80", "https": "443"}
 
 
 def hosts_of(host: str, port: int, settings: ServerSettings) -> frozenset[str]:
-    """What a Host may say when that address is listened on."""
+    """Return the accepted Host headers for a listening address."""
     names = {"localhost", "127.0.0.1"} if host in ("127.0.0.1", "localhost", "0.0.0.0", "::") else set[str]()
     names |= {"localhost", "[::1]"} if host in ("::1", "::") else set[str]()
     if host not in ("0.0.0.0", "::"):
@@ -116,7 +117,7 @@ def hosts_of(host: str, port: int, settings: ServerSettings) -> frozenset[str]:
 
 
 def refusal(scope: Scope, hosts: Collection[str], settings: ServerSettings) -> Problem | None:
-    """Why a request is not let in; None when it is."""
+    """Return the reason to reject a request, or None."""
     headers = Headers(scope=scope)
     return _host_refusal(headers, hosts) or _origin_refusal(scope, headers, settings)
 
@@ -125,23 +126,23 @@ def _host_refusal(headers: Headers, hosts: Collection[str]) -> Problem | None:
     named = headers.getlist("host")
     if len(named) == 1 and named[0].lower() in hosts:
         return None
-    said = repr(named[0]) if len(named) == 1 else "no host" if not named else "several hosts"
-    return Problem(421, f"this server does not answer to {said}", fix="add it to server.allowed_hosts, as it stands in the address bar")
+    host = repr(named[0]) if len(named) == 1 else "a request without a Host header" if not named else "several Host headers"
+    return Problem(421, f"this server does not accept the host {host}", fix="add it to server.allowed_hosts, as shown in the address bar")
 
 
 def _origin_refusal(scope: Scope, headers: Headers, settings: ServerSettings) -> Problem | None:
     origins = headers.getlist("origin")
     if "authorization" in headers and "cookie" not in headers:
-        return None  # no browser sends this by itself, and no page of another origin may add it
+        return None  # browsers don't send this automatically, and pages of other origins can't add it
     if origins:
         if len(origins) == 1 and (_is_own(origins[0], headers["host"]) or origins[0] in settings.allowed_origins):
             return None
         return _foreign(f"pages of {origins[0]!r} may not call this server")
     site = headers.get("sec-fetch-site", "")
     if site not in _OUR_OWN and not _is_visit(scope, headers):
-        return _foreign("pages of other origins may not call this server")
+        return _foreign("cross-origin requests are not allowed")
     if "cookie" in headers and scope["method"] not in _SAFE and site != "same-origin":
-        return _foreign("a browser's request that changes something has to say where it comes from")
+        return _foreign("browser requests that change data need an Origin header")
     return None
 
 
@@ -152,16 +153,16 @@ def _is_own(origin: str, host: str) -> bool:
         return False
     if parts.scheme not in _PORTS or origin != f"{parts.scheme}://{parts.netloc}":
         return False
-    # a proxy in front may speak https where we speak http: the scheme is not compared, the rest to the letter
+    # a proxy may use https while we use http, so the scheme is not compared
     return parts.netloc.lower() == host.lower()
 
 
 def _is_visit(scope: Scope, headers: Headers) -> bool:
-    """Whether somebody follows a link to the page: that alone does nothing, and the page's own requests are checked."""
+    """Return True if a browser navigates to the page. That alone changes nothing; requests of the page are checked."""
     path = scope["path"]
     looks = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     return looks and not path.startswith(("/api/", "/v1/"))
 
 
 def _foreign(detail: str) -> Problem:
-    return Problem(403, detail, code="foreign_origin", fix="open the server's own page, or add the origin to server.allowed_origins")
+    return Problem(403, detail, code="foreign_origin", fix="use the server's own page, or add the origin to server.allowed_origins")

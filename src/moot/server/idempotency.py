@@ -1,4 +1,4 @@
-"""`Idempotency-Key` on POST: what was done for a key is not done again, and its answer is given again."""
+"""`Idempotency-Key` on POST: a repeated request is not executed again and returns the stored response."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from moot.types.ids import new_id
 from moot.types.token import Claim, Idempotency, StoredResponse
 
 LARGEST = 1024 * 1024
-"""Bytes of an answer that is kept."""
+"""Maximum size of a stored response, in bytes."""
 
-PATIENCE = 60.0
-"""Seconds that a repeat waits for the request that it repeats."""
+TIMEOUT = 60.0
+"""Seconds that a repeated request waits for the original one."""
 
 SECRET = "moot.secret"
-"""Set in the scope by a route whose answer nobody may read again."""
+"""Set in the scope by routes whose response contains a secret and must not be stored."""
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _OWN = frozenset({"x-request-id", "date", "content-length"})
-"""Headers that belong to one answer only."""
+"""Headers that belong to a single response."""
 
 
-class Repeats:
-    """Plain ASGI; does nothing for a request without the header."""
+class IdempotencyKeys:
+    """ASGI middleware for idempotency keys; requests without the header pass unchanged."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self._app = app
@@ -56,58 +56,58 @@ class Repeats:
 
     async def _perform(self, scope: Scope, receive: Receive, send: Send, key: str) -> None:
         if not _KEY.fullmatch(key):
-            raise Problem(400, "an Idempotency-Key has 1 to 255 printable characters without spaces")
+            raise Problem(400, "an Idempotency-Key must have 1 to 255 printable characters without spaces")
         request = Request(scope, receive)
         caller = await caller_of(request, self._server)
         body = await request.body()
         claim = await self._claim(caller, key, _digest(scope, body))
         if claim.standing == "new":
-            await self._first(scope, _again(body, receive), send, (caller.owner_id, key))
+            await self._first(scope, _replay_body(body, receive), send, (caller.owner_id, key))
         else:
-            await _told(claim)(scope, receive, send)
+            await _replay(claim)(scope, receive, send)
 
     async def _claim(self, caller: Caller, key: str, request: bytes) -> Claim:
-        """What is known of the key, once nobody here is at it any more."""
-        named = caller.owner_id, key
-        with anyio.move_on_after(PATIENCE):
-            while (under_way := self._under_way.get(named)) is not None:
+        """Claim the key, after waiting for a request with the same key in this process."""
+        scoped_key = caller.owner_id, key
+        with anyio.move_on_after(TIMEOUT):
+            while (under_way := self._under_way.get(scoped_key)) is not None:
                 await under_way.wait()
-        if named in self._under_way:
-            raise Problem(409, "the request with this key is still being carried out", headers={"retry-after": "5"})
-        done = self._under_way[named] = anyio.Event()
+        if scoped_key in self._under_way:
+            raise Problem(409, "the request with this key is still in progress", headers={"retry-after": "5"})
+        done = self._under_way[scoped_key] = anyio.Event()
         try:
-            claim = await self._answers.claim(*named, request=request, worker=self._worker)
+            claim = await self._answers.claim(*scoped_key, request=request, worker=self._worker)
         except BaseException:
-            self._end(named, done)
+            self._end(scoped_key, done)
             raise
         if claim.standing != "new":
-            self._end(named, done)
+            self._end(scoped_key, done)
         return claim
 
-    def _end(self, named: tuple[str, str], done: anyio.Event) -> None:
-        del self._under_way[named]
+    def _end(self, scoped_key: tuple[str, str], done: anyio.Event) -> None:
+        del self._under_way[scoped_key]
         done.set()
 
-    async def _first(self, scope: Scope, receive: Receive, send: Send, named: tuple[str, str]) -> None:
+    async def _first(self, scope: Scope, receive: Receive, send: Send, scoped_key: tuple[str, str]) -> None:
         recorder = _Recorder(send)
         try:
             await self._app(scope, receive, recorder.sending)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._record(scope, recorder, named)
+                await self._record(scope, recorder, scoped_key)
 
-    async def _record(self, scope: Scope, recorder: _Recorder, named: tuple[str, str]) -> None:
+    async def _record(self, scope: Scope, recorder: _Recorder, scoped_key: tuple[str, str]) -> None:
         try:
             if recorder.status in (0, 500) or recorder.status < 400:
-                await self._answers.keep(*named, StoredResponse(0) if scope.get(SECRET) else recorder.kept())
+                await self._answers.keep(*scoped_key, StoredResponse(0) if scope.get(SECRET) else recorder.kept())
             else:
-                await self._answers.release(*named)  # refused: nothing was done, and the next try may fare better
+                await self._answers.release(*scoped_key)  # rejected requests had no effect, so they may be retried
         finally:
-            self._end(named, self._under_way[named])
+            self._end(scoped_key, self._under_way[scoped_key])
 
 
 class _Recorder:
-    """Keeps what is sent, as long as it is not too much."""
+    """A recorder of a response, up to the size limit, while it is sent."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -115,7 +115,7 @@ class _Recorder:
         self._headers: list[tuple[str, str]] = []
         self._pieces: list[bytes] = []
         self._size = 0
-        self._whole = False
+        self._complete = False
 
     def sending(self, message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start":
@@ -127,43 +127,43 @@ class _Recorder:
                 self._pieces.append(message.get("body", b""))
             else:
                 self._pieces.clear()
-            self._whole = not message.get("more_body", False)
+            self._complete = not message.get("more_body", False)
         return self._send(message)
 
     def kept(self) -> StoredResponse:
-        if not self._whole or self._size > LARGEST:
+        if not self._complete or self._size > LARGEST:
             return StoredResponse(0)
         return StoredResponse(self.status, [pair for pair in self._headers if pair[0] not in _OWN], b"".join(self._pieces))
 
 
-def _told(claim: Claim) -> Response:
+def _replay(claim: Claim) -> Response:
     match claim.standing:
         case "other":
-            raise Problem(409, "this Idempotency-Key was used for another request", code="key_reused", fix="use a new key")
+            raise Problem(409, "this Idempotency-Key was already used for a different request", code="key_reused", fix="use a new key")
         case "done" if claim.kept is not None and claim.kept.status:
             headers = {**dict(claim.kept.headers), "idempotent-replayed": "true"}
             return Response(claim.kept.body, claim.kept.status, headers)
         case "done":
-            said = "the request with this key was carried out; its answer was not kept"
+            detail = "the request with this key was executed, but its response was not stored"
         case _:
-            said = "the server stopped while it carried out the request with this key: nobody knows how far it came"
-    raise Problem(409, said, code="answer_unknown", fix="look at what is there, and use a new key for what is still wanted")
+            detail = "the server stopped while executing the request with this key; it is unknown how much was done"
+    raise Problem(409, detail, code="answer_unknown", fix="check the current state, and use a new key for what is missing")
 
 
 def _digest(scope: Scope, body: bytes) -> bytes:
-    said = b"\0".join((scope["method"].encode(), scope["path"].encode("utf-8", "replace"), scope["query_string"], body))
-    return sha256(said).digest()
+    content = b"\0".join((scope["method"].encode(), scope["path"].encode("utf-8", "replace"), scope["query_string"], body))
+    return sha256(content).digest()
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Gives a body that was read already, then whatever comes."""
-    given = False
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a receive function that first returns an already read body."""
+    sent = False
 
     async def receiving() -> Message:
-        nonlocal given
-        if given:
+        nonlocal sent
+        if sent:
             return await receive()
-        given = True
+        sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receiving

@@ -29,61 +29,61 @@ from moot.plugins.registry import Registry
 from moot.types.ids import new_id
 from moot.types.store import OwnerStore
 
-__all__ = ["Following", "ImportJob", "ImportJobs", "Upload", "clear_uploads", "upload"]
+__all__ = ["ImportJob", "ImportJobs", "ImportWatch", "Upload", "clear_uploads", "upload"]
 
 
 _LONGEST = 200
-"""Bytes of a name: file systems take 255."""
+"""Maximum length of a file name in bytes; file systems allow 255."""
 _ALONE = ("of", "its", "own")
-"""Folders around a file, so deep that a format which looks around for what belongs to its source finds nobody else's."""
+"""Nested folders around an uploaded file, so that formats that look at neighbouring files find no other uploads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that was sent."""
+    """An uploaded file."""
 
     folder: Path
-    """Gone with it."""
+    """Deleted together with the file."""
     file: Path
-    """In a folder that is named after what it holds: some formats take a folder's name for the conversation's id."""
+    """In a folder named after its content, because some formats use the folder name as the conversation id."""
     name: str
 
-    def said(self, text: str) -> str:
-        """The text with the file's own name where it names the place that it lies at."""
+    def hide_path(self, text: str) -> str:
+        """Return the text with the temporary path replaced by the file's own name."""
         return text.replace(str(self.file), self.name)
 
     async def drop(self) -> None:
-        """Removes it, whatever comes."""
+        """Delete the file; errors are ignored."""
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(partial(shutil.rmtree, self.folder, ignore_errors=True))
 
 
 async def upload(home: Path, name: str, body: AsyncIterable[bytes]) -> Upload:
-    """The body as a file; nothing is left when it does not come to its end. Raises StoreError."""
+    """Store the body as a file; an incomplete upload is deleted. Raise StoreError if it can't be stored."""
     place = _uploads(home)
     await anyio.Path(place).mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, dir=place)))
-    kept = Upload(folder, folder / "coming", _named(name))
+    received = Upload(folder, folder / "coming", _named(name))
     try:
         digest = hashlib.sha256()
-        async with await anyio.open_file(kept.file, "xb") as file:
+        async with await anyio.open_file(received.file, "xb") as file:
             async for piece in body:
                 digest.update(piece)
                 await file.write(piece)
-        own = folder.joinpath(*_ALONE, digest.hexdigest()[:32])
-        await anyio.Path(own).mkdir(parents=True)
-        await anyio.Path(kept.file).rename(own / kept.name)
+        target = folder.joinpath(*_ALONE, digest.hexdigest()[:32])
+        await anyio.Path(target).mkdir(parents=True)
+        await anyio.Path(received.file).rename(target / received.name)
     except OSError as error:
-        await kept.drop()
-        raise StoreError(f"can't keep {kept.name!r}: {error.strerror}", fix="free some space") from error
+        await received.drop()
+        raise StoreError(f"can't store {received.name!r}: {error.strerror}", fix="free some space") from error
     except BaseException:
-        await kept.drop()
+        await received.drop()
         raise
-    return Upload(folder, own / kept.name, kept.name)
+    return Upload(folder, target / received.name, received.name)
 
 
 def clear_uploads(home: Path) -> None:
-    """Removes what a server that was killed has left. For whoever serves the home alone."""
+    """Delete uploads left by a killed server. Only call this while no other server uses the home."""
     shutil.rmtree(_uploads(home), ignore_errors=True)
 
 
@@ -92,7 +92,7 @@ def _uploads(home: Path) -> Path:
 
 
 def _named(name: str) -> str:
-    """The last part of what it is called; of a name that is too long its end, which says what it is."""
+    """Return the last component of the file name; a name that is too long keeps its end, which contains the extension."""
     last = PurePosixPath(clean(name).replace("\\", "/")).name
     cut = last.encode()[-_LONGEST:].decode("utf-8", "ignore")
     return cut if cut.strip(". ") else "upload"
@@ -107,72 +107,72 @@ _INDEX = 30.0
 
 @dataclass(slots=True)
 class ImportJob:
-    """One of them."""
+    """A requested import."""
 
     owner: str
     holdings: OwnerStore
     sources: Callable[[Report], Iterable[Source]]
-    """Tells the report what is nobody's."""
-    wanted: ImportOptions
+    """Function that returns the sources and adds files without a known format to the report."""
+    options: ImportOptions
     sent: Upload | None = None
-    """Gone with its end."""
+    """The uploaded file, deleted when the import ends."""
     id: str = field(default_factory=new_id)
     state: State = "queued"
     error: str = ""
     report: Report = field(default_factory=Report)
     asked_at: int = field(default_factory=lambda: int(time.time() * 1000))
     ended_at: int = 0
-    """ms; 0 = not yet."""
+    """End time in ms; 0 = not ended."""
 
 
 class ImportJobs:
-    """Those of one server; they end with it, and what they stored stays."""
+    """Imports of one server. They end with the server; what was already stored remains."""
 
     def __init__(self) -> None:
         self._jobs: deque[ImportJob] = deque(maxlen=_REMEMBERED)
         self._waiting: deque[ImportJob] = deque()
-        self._asked = anyio.Event()
+        self._queued = anyio.Event()
 
     def check(self) -> None:
-        """Raises Busy when too many are waiting."""
+        """Raise Busy if too many imports are queued."""
         if len(self._waiting) >= _WAITING:
-            raise Busy(f"{_WAITING} imports are waiting already", fix="wait for one to end")
+            raise Busy(f"{_WAITING} imports are already queued", fix="wait until one ends")
 
     def ask(self, job: ImportJob) -> ImportJob:
-        """Puts it behind the others. Raises Busy when there are too many."""
+        """Queue an import. Raise Busy if too many are queued."""
         self.check()
         self._jobs.append(job)
         self._waiting.append(job)
-        self._asked.set()
+        self._queued.set()
         return job
 
     def of(self, owner: str) -> Iterator[ImportJob]:
-        """The owner's, newest first."""
+        """Return the owner's imports, newest first."""
         return (job for job in reversed(self._jobs) if job.owner == owner)
 
     def get(self, id: str, owner: str) -> ImportJob:
-        """Raises NotFound."""
+        """Return an import. Raise NotFound if it does not exist."""
         found = next((job for job in self.of(owner) if job.id == id), None)
         if found is None:
-            raise NotFound(f"no import with the id {id!r}")
+            raise NotFound(f"no import with id {id!r}")
         return found
 
     async def work(self) -> None:
-        """Never returns."""
+        """Process queued imports. Never returns."""
         while True:
-            await self._asked.wait()
-            self._asked = anyio.Event()
+            await self._queued.wait()
+            self._queued = anyio.Event()
             while self._waiting:
                 await self._do(self._waiting.popleft())
 
     async def _do(self, job: ImportJob) -> None:
         job.state = "running"
         try:
-            await import_sources(job.holdings, job.sources(job.report), job.wanted, job.report)
-            if job.report.taken.changed and not job.wanted.dry_run:
+            await import_sources(job.holdings, job.sources(job.report), job.options, job.report)
+            if job.report.taken.changed and not job.options.dry_run:
                 await job.holdings.search.index(seconds=_INDEX)
         except MootError as error:
-            job.error = error.advice() if job.sent is None else job.sent.said(error.advice())
+            job.error = error.advice() if job.sent is None else job.sent.hide_path(error.advice())
         finally:
             if job.sent is not None:
                 await job.sent.drop()
@@ -181,31 +181,31 @@ class ImportJobs:
 
 
 WATCHERS = Registry("moot.server.watchers", {"imports": "moot.imports.watcher:Watcher"})
-"""By name: what tells of changes in folders is imported only where they are followed."""
-LOOK = 0.5
-"""Seconds between two looks at the setting."""
-AGAIN = 30.0
-"""Seconds after which it is tried again when the store or the system refused."""
+"""Loaded by name, because the file watcher is only needed while watching."""
+INTERVAL = 0.5
+"""Seconds between checks of the setting."""
+RETRY_DELAY = 30.0
+"""Seconds before a retry after an error of the store or the system."""
 
 log = logging.getLogger("moot.server")
 
 
 @dataclass(slots=True)
-class Following:
-    """That of one server; `told` is called with each change of whether it follows."""
+class ImportWatch:
+    """State of continuous import; `on_change` is called with each change of whether it is active."""
 
     engine: Engine
-    told: Callable[[bool], None] = lambda _: None
+    on_change: Callable[[bool], None] = lambda _: None
     since: int = 0
-    """ms; 0 = it does not follow."""
+    """Start time in ms; 0 = not active."""
     sources: int = 0
-    """Found at the beginning."""
+    """Number of sources found at the start."""
     messages: int = 0
-    """That came, or grew, since."""
+    """Messages imported or extended since the start."""
     last_at: int = 0
-    """ms of the last time that something came; 0 = never."""
+    """Time of the last import in ms; 0 = none."""
     problem: str = ""
-    """Why it does not follow though it should."""
+    """Why it is not active although it is enabled."""
     _places: Places = field(init=False)
 
     def __post_init__(self) -> None:
@@ -213,7 +213,7 @@ class Following:
         self._places = Places(_roots, partial(local_sources, Path.home(), os.environ, data))
 
     async def work(self) -> None:
-        """Never returns."""
+        """Watch while the setting is enabled. Never returns."""
         while True:
             await self._until(wanted=True)
             async with anyio.create_task_group() as tasks:
@@ -226,36 +226,36 @@ class Following:
         while True:
             if self.engine.runtime.settings.imports.watch is wanted:
                 return
-            await anyio.sleep(LOOK)
+            await anyio.sleep(INTERVAL)
 
     async def _follow(self) -> None:
         while True:
             self.sources = self.messages = self.last_at = 0
             self._note(int(time.time() * 1000))
             try:
-                watcher = WATCHERS.load("imports")(self.engine.store, self._places, ImportOptions(home=Path.home()), self._brought)
-                await watcher.run(ready=self._begun)
+                watcher = WATCHERS.load("imports")(self.engine.store, self._places, ImportOptions(home=Path.home()), self._imported)
+                await watcher.run(ready=self._started)
             except* (MootError, OSError) as errors:
                 self.problem = str(errors.exceptions[0])
-                log.error("what agents write is not followed: %s", self.problem)
+                log.error("can't watch the agents' conversations: %s", self.problem)
             self._note(0)
-            await anyio.sleep(AGAIN)
+            await anyio.sleep(RETRY_DELAY)
 
-    def _begun(self, report: Report) -> None:
+    def _started(self, report: Report) -> None:
         self.problem = ""
         self.sources = report.sources
 
-    def _brought(self, report: Report) -> None:
-        taken = report.taken
-        if taken.changed:
-            self.messages += taken.added + taken.rewritten + taken.grown
+    def _imported(self, report: Report) -> None:
+        imported = report.taken
+        if imported.changed:
+            self.messages += imported.added + imported.rewritten + imported.grown
             self.last_at = int(time.time() * 1000)
         for failed in report.failed:
             log.warning("%s can't be read: %s", failed.path, failed.problem)
 
     def _note(self, since: int) -> None:
         if bool(self.since) != bool(since):
-            self.told(bool(since))
+            self.on_change(bool(since))
         self.since = since
 
 

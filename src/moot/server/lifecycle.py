@@ -37,14 +37,14 @@ from moot.server.state import Configuration, Limits, Server
 from moot.types.token import LOCAL_USER
 
 HEAD = 64 * 1024
-"""Bytes that the line and the headers of a request may have."""
+"""Maximum size of the request line and headers, in bytes."""
 
 LINES = 128
-"""Headers of a request."""
+"""Maximum number of request headers."""
 
 
 class Connection(HttpToolsProtocol):
-    """Says 431 to a head without end and 408 to one that does not come: before it is whole nobody knows who is asking."""
+    """Reject oversized request heads with 431 and slow ones with 408, before the client is authenticated."""
 
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
@@ -53,9 +53,9 @@ class Connection(HttpToolsProtocol):
         server: Server = cast("FastAPI", config.app).state.server
         self._seconds = server.limits.head
         self._size = 0
-        """Bytes that were read since the last of a body, or since a head was whole."""
+        """Bytes received since the last body data or complete head."""
         self._head = False
-        """The head of a request is whole, its body is still to come."""
+        """True while the head is complete and the body is still arriving."""
         self._refused = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -83,7 +83,7 @@ class Connection(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
-        if len(self.headers) > LINES:  # what stands behind the chunks of a body comes here too
+        if len(self.headers) > LINES:  # trailers of a chunked body arrive here too
             self._stop()
 
     def on_body(self, body: bytes) -> None:
@@ -105,13 +105,13 @@ class Connection(HttpToolsProtocol):
         self._size = 0
 
     def send_400_response(self, msg: str) -> None:
-        """What is said to bytes that are no HTTP; what else was refused has been told already."""
+        """Reject bytes that are not valid HTTP, unless the request was already rejected."""
         if not self._refused:
-            self._refuse(400, "this is no HTTP that could be read")
+            self._refuse(400, "the request is not valid HTTP")
 
     def _stop(self) -> NoReturn:
         self._refuse(431, "the head of the request is too large")
-        raise ValueError("refused")  # ends the parser's work on what was read
+        raise ValueError("refused")  # stop the parser
 
     def _refuse(self, status: int, detail: str) -> None:
         self._refused = True
@@ -132,7 +132,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _cycle(self) -> RequestResponseCycle | None:
-        return cast("RequestResponseCycle | None", self.cycle)  # there is none before the first request
+        return cast("RequestResponseCycle | None", self.cycle)  # None before the first request
 
     def _wait(self) -> None:
         if (cycle := self._cycle) is None or cycle.response_complete:
@@ -141,7 +141,7 @@ class Connection(HttpToolsProtocol):
     def _waited(self) -> None:
         self._timer = None
         if self._size:
-            self._refuse(408, f"the head of the request did not come within {self._seconds:g} seconds")
+            self._refuse(408, f"the head of the request was not received within {self._seconds:g} seconds")
         else:
             self.transport.close()
 
@@ -152,16 +152,16 @@ class Connection(HttpToolsProtocol):
 
 
 CONNECTIONS = 10_000
-"""Connections at a time; more are answered with 503."""
+"""Maximum number of connections; further ones receive 503."""
 
 KEPT_ALIVE = 75
-"""Seconds that a connection stays open without a request."""
+"""Seconds that an idle connection stays open."""
 
 GRACE = 5
-"""Seconds that open requests have when the server stops."""
+"""Seconds that open requests have to finish when the server stops."""
 
 SWEEP = 5.0
-"""Seconds between two looks for runs whose process has died."""
+"""Seconds between checks for runs whose process has died."""
 
 log = logging.getLogger("moot.server")
 
@@ -174,14 +174,14 @@ async def run(
     ready: Callable[[ServerInfo], Awaitable[None]],
     hide: Callable[[Sequence[str]], None],
 ) -> int:
-    """Serves the home of that configuration until a signal; how many runs are left to go on with the next server.
+    """Serve the home of this configuration until a signal, and return the number of unfinished runs.
 
-    `fixed` is the secret that MOOT_TOKEN holds; `ready` is awaited once requests are answered. Raises UsageError for an address that
-    can't be had or may not be listened on, Busy when the home is served already.
+    `fixed` is the secret of MOOT_TOKEN; `ready` is awaited once requests are answered. Raise UsageError if the address is unavailable or
+    not allowed, Busy if the home is already being served.
     """
     settings = loader.current.settings
     raise_file_limit()
-    with claim_home(settings.home) as told:
+    with claim_home(settings.home) as announce:
         await anyio.to_thread.run_sync(clear_uploads, settings.home)
         async with open_engine(settings, resume=True) as engine:
             listens = settings.server
@@ -198,17 +198,17 @@ async def run(
             )
             code = partial(server.tokens.code, LOCAL_USER)
             place = ServerInfo(url_of(listens.host, port), os.getpid(), is_built(), settings.imports.watch, code)
-            server.following.told = lambda follows: told(replace(place, follows=follows))
+            server.import_watch.on_change = lambda follows: announce(replace(place, follows=follows))
             await warm(engine)
             async with anyio.create_task_group() as group:
-                group.start_soon(_heed_signals, server, group.cancel_scope)
-                await serve(create_app(server), listening, ready=partial(_tell, told, ready, place))
+                group.start_soon(_handle_signals, server, group.cancel_scope)
+                await serve(create_app(server), listening, ready=partial(_announce, announce, ready, place))
                 group.cancel_scope.cancel()
             return len(await engine.store.records.runs(statuses=frozenset({"running", "queued"})))
 
 
 async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Answers on that socket until `stopping` of the application's Server is set; open requests have a moment to end."""
+    """Serve on that socket until `stopping` of the application's Server is set. Open requests have a moment to finish."""
     server: Server = app.state.server
     listener = _Listener(
         uvicorn.Config(
@@ -228,11 +228,11 @@ async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], A
         ready,
     )
     async with anyio.create_task_group() as group:
-        group.start_soon(partial(server.tokens.watch, revoked=server.streams.look))
+        group.start_soon(partial(server.tokens.watch, revoked=server.streams.check))
         group.start_soon(server.configuration.watch)
         group.start_soon(server.imports.work)
-        group.start_soon(server.following.work)
-        group.start_soon(_take_up, server.engine)
+        group.start_soon(server.import_watch.work)
+        group.start_soon(_resume_runs, server.engine)
         group.start_soon(_stop, server, listener)
         try:
             await listener.serve([listening])
@@ -244,7 +244,7 @@ async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], A
 
 
 class _Listener(uvicorn.Server):
-    """Leaves signals to whoever runs it, and says when it is ready."""
+    """A uvicorn server that leaves signals to its caller and reports when it is ready."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], Awaitable[None]] | None) -> None:
         super().__init__(config)
@@ -260,19 +260,19 @@ class _Listener(uvicorn.Server):
             await self._ready()
 
 
-async def _tell(told: Callable[[ServerInfo], None], ready: Callable[[ServerInfo], Awaitable[None]], place: ServerInfo) -> None:
-    told(place)
+async def _announce(announce: Callable[[ServerInfo], None], ready: Callable[[ServerInfo], Awaitable[None]], place: ServerInfo) -> None:
+    announce(place)
     await ready(place)
 
 
 async def _stop(server: Server, listener: uvicorn.Server) -> None:
     await server.stopping.wait()
-    server.streams.look()
+    server.streams.check()
     listener.should_exit = True
 
 
-async def _heed_signals(server: Server, scope: anyio.CancelScope) -> None:
-    """The first signal lets open requests end; the second does not."""
+async def _handle_signals(server: Server, scope: anyio.CancelScope) -> None:
+    """Shut down gracefully on the first signal, immediately on the second."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async for _ in signals:
             if server.stopping.is_set():
@@ -281,11 +281,11 @@ async def _heed_signals(server: Server, scope: anyio.CancelScope) -> None:
             server.stopping.set()
 
 
-async def _take_up(engine: Engine) -> None:
-    """Goes on with runs whose process has died meanwhile, where they may go on by themselves."""
+async def _resume_runs(engine: Engine) -> None:
+    """Resume runs whose process has died, if they may resume automatically."""
     while True:
         await anyio.sleep(SWEEP)
         try:
             await engine.runs.sweep(resume=True)
-        except MootError as error:  # it is tried again at the next look
-            log.error("runs of dead processes can't be taken up: %s", error)
+        except MootError as error:  # retried at the next check
+            log.error("can't resume runs of dead processes: %s", error)

@@ -19,13 +19,13 @@ Item = TypeVar("Item")
 
 
 class Out(BaseModel):
-    """Something that we send."""
+    """Base class of responses."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class In(BaseModel):
-    """Something that we are sent: a key that nobody knows is a mistake, and said to be one."""
+    """Base class of request bodies. Unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -35,29 +35,29 @@ class ListOut(Out, Generic[Item]):
 
     data: list[Item]
     next_cursor: str | None = None
-    """Send it as `cursor` to get what follows; null at the end."""
+    """Send as `cursor` to get the next page; null on the last page."""
 
 
 def shown_path(path: str) -> str:
-    """A path as JSON can hold it: what of it is no UTF-8 becomes U+FFFD."""
+    """Return the path in a form valid in JSON: bytes that are not UTF-8 become U+FFFD."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
 class PlaceOut(Out):
-    """Where a run goes on."""
+    """Process in which a run is active."""
 
     pid: int
     host: str
 
 
 class RunOut(Out):
-    """A run: one prompt to its end. Times are milliseconds, money nano-dollars."""
+    """A run: the processing of one prompt. Times are in milliseconds, money in nano-dollars."""
 
     id: str
     no: int
     conversation: str
     message: str
-    """The assistant message that it writes."""
+    """The assistant message written by the run."""
     agent: str
     model: str
     trigger: Literal["user", "api", "cron", "webhook", "delegate", "channel", "import", "agent"]
@@ -66,7 +66,7 @@ class RunOut(Out):
     error: dict[str, Any] | None
     usage: dict[str, Any]
     cost: int | None
-    """Null = not known."""
+    """Null = unknown."""
     created_at: int
     started_at: int | None
     ended_at: int | None
@@ -74,11 +74,11 @@ class RunOut(Out):
     last_seq: int
     result_seq: int | None
     process: PlaceOut | None = None
-    """Of a run that goes on."""
+    """Only for an active run."""
 
 
 def run_out(run: Run, place: Place | None = None) -> RunOut:
-    """A run as it is sent."""
+    """Return the response for a run."""
     process = None if place is None else PlaceOut(pid=place.pid, host=place.host)
     return RunOut.model_validate({**run_json(run), "process": process})
 
@@ -89,7 +89,7 @@ MOST_PARTS = 1000
 
 
 class UsageOut(Out):
-    """Tokens; null = not known."""
+    """Numbers of tokens; null = unknown."""
 
     input: int | None = None
     output: int | None = None
@@ -99,7 +99,7 @@ class UsageOut(Out):
 
 
 class GrantOut(Out):
-    """What was allowed for as long as the conversation lasts."""
+    """Permission granted for the duration of the conversation."""
 
     tool: str
     match: str
@@ -108,12 +108,12 @@ class GrantOut(Out):
 
 
 class ConversationOut(Out):
-    """A conversation. Times are milliseconds, money nano-dollars."""
+    """A conversation. Times are in milliseconds, money in nano-dollars."""
 
     id: str
     no: int
     client_id: str | None
-    """The id that a client gave it; routes take it in the place of ours."""
+    """Id chosen by the client; routes accept it in place of `id`."""
     title: str
     title_source: Literal["none", "first-line", "model", "user"]
     agent: str
@@ -121,9 +121,9 @@ class ConversationOut(Out):
     project: str
     directory: str
     status: Literal["queued", "running", "waiting", "interrupted", "finished", "pending", "standby"]
-    """Of its live run; without one `finished`, `pending` or `standby`."""
+    """Status of its live run; otherwise `finished`, `pending` or `standby`."""
     head: str | None
-    """The message that the shown branch ends with."""
+    """Last message of the current branch."""
     message_count: int
     usage: UsageOut
     cost: int | None
@@ -132,51 +132,51 @@ class ConversationOut(Out):
     settings: dict[str, JsonValue]
     grants: list[GrantOut]
     parent: str | None
-    """The conversation whose agent began this one."""
+    """The conversation whose agent started this one."""
     forked_from: str | None
     origin: dict[str, JsonValue] | None
-    """Where it was brought in from: `{format, version, source_id, path, directory, fidelity, …}`; null = it began here."""
+    """Origin of an imported conversation: `{format, version, source_id, path, directory, fidelity, …}`; null if it was created here."""
     created_at: int
     updated_at: int
     archived_at: int | None
     deleted_at: int | None
     last_seq: int | None = None
-    """Its last event, for `/events?after=`; null in lists."""
+    """Seq of the last event, for `/events?after=`; null in lists."""
 
 
 class ConversationIn(In):
-    """A conversation to make."""
+    """A conversation to create."""
 
     client_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     title: Annotated[str, Field(max_length=200)] = ""
     project: Name | None = None
     directory: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Absolute; needs the scope `tools`. Without it the project's root, else where the server was started."""
+    """Absolute path; requires the scope `tools`. Defaults to the project's root or the server's working directory."""
     agent: Name = "default"
     model: Annotated[str, Field(max_length=200)] = ""
 
 
 class ConversationChange(In):
-    """What is to be changed; what is left out stays."""
+    """Fields to change; omitted fields are unchanged."""
 
     title: Annotated[str, Field(max_length=200)] | None = None
     archived: bool | None = None
     agent: Name | None = None
     model: Annotated[str, Field(max_length=200)] | None = None
-    """Empty = the agent's own."""
+    """Empty = the agent's own model."""
     project: Name | None = None
     settings: dict[str, JsonValue] | None = None
-    """Replaces all of them, but not what was allowed in it."""
+    """New settings, which replace all others except grants."""
     head: Name | None = None
-    """A message: its branch is shown."""
+    """Id of a message whose branch becomes the current one."""
 
 
 class MessageOut(Out):
-    """A message in the shape of the AI SDK's UIMessage, with its place and state."""
+    """A message in the format of the AI SDK's UIMessage, with its position and status."""
 
     id: str
     client_id: str | None
-    """The id that a client gave it; routes take it in the place of ours."""
+    """Id chosen by the client; routes accept it in place of `id`."""
     role: Literal["system", "user", "assistant"]
     parts: list[dict[str, Any]]
     metadata: dict[str, Any]
@@ -187,7 +187,7 @@ class MessageOut(Out):
 
 
 class NodeOut(Out):
-    """A message in its place in the tree."""
+    """A message and its position in the tree."""
 
     no: int
     id: str
@@ -195,7 +195,7 @@ class NodeOut(Out):
     role: Literal["system", "user", "assistant"]
     status: Literal["streaming", "finished", "failed", "cancelled", "interrupted"]
     line: str
-    """The beginning of what it says."""
+    """Start of its text."""
     created_at: int
     run: str | None
     shown: bool
@@ -203,83 +203,83 @@ class NodeOut(Out):
 
 
 class TreeOut(ListOut[NodeOut]):
-    """Every message of a conversation, in the order they were stored."""
+    """All messages of a conversation, in the order they were stored."""
 
     conversation: str
     head: str | None
 
 
 class PartsIn(In):
-    """What a message is to say."""
+    """Parts of a message."""
 
     parts: Annotated[list[PartIn], Field(min_length=1, max_length=MOST_PARTS)]
 
 
 class PromptIn(In):
-    """Something to say; the answer is watched or read elsewhere."""
+    """A prompt; the answer is streamed or read through other routes."""
 
     text: Annotated[str, Field(min_length=1)] | None = None
-    """The short way to one text part."""
+    """Shorthand for a single text part."""
     parts: Annotated[list[PartIn], Field(default_factory=list, max_length=MOST_PARTS)]
-    """Without text and parts the last prompt is answered, or `answers`."""
+    """Without text and parts, the last prompt or the message `answers` is answered."""
     client_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     edits: str | None = None
-    """A prompt that this one takes the place of, as a new branch."""
+    """Id of a user message that this prompt replaces, as a new branch."""
     answers: str | None = None
-    """A message to answer; an answer is made once more."""
+    """Id of a message to answer; an answer is retried."""
     agent: Name | None = None
     model: Name | None = None
     mode: Mode | None = None
-    """`edits` and `auto` need the scope `tools`."""
+    """`edits` and `auto` require the scope `tools`."""
     effort: Literal["none", "low", "medium", "high", "max"] | None = None
     max_steps: Annotated[int, Field(ge=1, le=1000)] | None = None
     on_busy: OnBusy = "reject"
 
 
 class SubmittedOut(Out):
-    """What became of a prompt."""
+    """Result of submitting a prompt."""
 
     conversation: str
     run: RunOut
-    """The new run; when steered, the live one that will see the prompt."""
+    """The new run; if steered, the live run that will receive the prompt."""
     seq: int
-    """The last event before the run's own: watch `/events` after it."""
+    """Seq of the last event before the run: stream `/events` after it."""
     steered: bool
 
 
 class ForkIn(In):
-    """Where to copy from."""
+    """The branch to copy."""
 
     message: str | None = None
-    """The branch that ends with it; the shown one without it."""
+    """Last message of the branch. Defaults to the current branch."""
     title: Annotated[str, Field(max_length=200)] = ""
 
 
 class ContinueIn(In):
-    """Where to go on from."""
+    """The branch to continue."""
 
     message: str | None = None
-    """The branch that ends with it; the shown one without it."""
+    """Last message of the branch. Defaults to the current branch."""
 
 
 class GoingOut(Out):
-    """Where a conversation is gone on with."""
+    """The conversation in which to continue."""
 
     conversation: ConversationOut
     message: str | None
-    """What the message that was named is there."""
+    """Id of the given message in that conversation."""
 
 
 class HeadIn(In):
-    """Which branch is shown."""
+    """The branch to switch to."""
 
     message: str
     exactly: bool = False
-    """It ends there; else with the newest message behind it."""
+    """End the branch at this message; otherwise at its newest descendant."""
 
 
 class QueuedOut(RunOut):
-    """A run that waits for its turn, with what was said."""
+    """A queued run with its prompt."""
 
     prompt: MessageOut | None
 
@@ -289,7 +289,7 @@ class EventOut(Out):
 
     seq: int
     at: int
-    """µs"""
+    """In µs."""
     run: str | None
     kind: str
     exchange: str | None
@@ -297,18 +297,18 @@ class EventOut(Out):
     phase: str | None = None
     key: str | None = None
     dir: Literal["in", "out"] | None = None
-    """Of raw: `out` is what moot said to a vendor's program."""
+    """Direction of raw data: `out` was sent by moot to a vendor's program."""
     raw: str | None = None
     raw_base64: str | None = None
-    """In the place of `raw` when the bytes are no UTF-8."""
+    """Sent in place of `raw` if the bytes are not UTF-8."""
 
 
 def conversation_out(conversation: Conversation, live: Mapping[str, RunStatus], last_seq: int | None = None) -> ConversationOut:
-    """A conversation as it is sent."""
+    """Return the response for a conversation."""
     directory = shown_path(conversation.directory)
     return ConversationOut.model_validate({**conversation_json(conversation, live), "directory": directory, "last_seq": last_seq})
 
 
 def node_out(node: Node) -> NodeOut:
-    """A place in the tree as it is sent."""
+    """Return the response for a node of the tree."""
     return NodeOut.model_validate(node_json(node))

@@ -1,4 +1,4 @@
-"""What a browser is shown: the built page with its files, and the page that documents the operations."""
+"""The built page with its files, and the page that documents the API."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 
-BUILT: Final = HERE / "page"
-"""Where the build of `web/` lies: `index.html`, `assets/` with hashes in their names, and what else stands beside them."""
+BUILT: Final = _FOLDER / "page"
+"""Output folder of the `web/` build: `index.html`, `assets/` with hashed names, and other files."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; media-src 'self' blob:; worker-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-"""What the page may do: run its own files and talk to its own server. It sets styles as properties of elements, never in markup."""
+"""Content-Security-Policy of the page: only its own files and its own server. Styles are set as element properties, never in markup."""
 
 FRAME_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     "font-src data:; connect-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-"""What a file below `frames/` may do: it shows what a model wrote, in an origin of its own and cut off from everything."""
+"""Content-Security-Policy of files below `frames/`, which show model output in an isolated origin without network access."""
 
 _OURS = ("/api", "/v1")
-"""Below these nothing is a page."""
+"""Prefixes that are never pages."""
 
-_ODD = ("..", "\\", "\0", ";", "//")
-"""What stands in no path of ours, and in many that somebody tries."""
+_FORBIDDEN = ("..", "\\", "\0", ";", "//")
+"""Sequences that never occur in our paths but often in attacks."""
 
 _FILES = ("assets/", "frames/")
-"""Below these there is nothing but files."""
+"""Prefixes that only contain files."""
 
 _PACKED = ("text/", "application/json", "application/javascript", "image/svg+xml", "application/wasm", "application/manifest+json")
 _WORTH_PACKING = 1024
 
 _MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><title>moot</title>
-<h1>moot is running, and its page has not been built</h1>
-<p>From a checkout: <code>make web</code>, then load this again. An installed wheel always has the page.</p>
-<p>The <a href="/docs">operations</a> work without it, and so does the command line.</p></html>
+<h1>moot is running, but its page has not been built</h1>
+<p>In a checkout, run <code>make web</code> and reload. Installed wheels contain the page.</p>
+<p>The <a href="/docs">API</a> and the command line work without it.</p></html>
 """
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as it is sent."""
+    """A file with its response headers."""
 
     content: bytes
     headers: Mapping[str, str]
     packed: bytes | None = None
-    """With gzip, where that is worth it."""
+    """Content compressed with gzip, if worthwhile."""
 
 
 class Pages:
-    """ASGI, where no route is: files of the page, and the page itself for every path that it may know."""
+    """ASGI application for requests without a route: files of the page, and the page itself for all other paths."""
 
     def __init__(self, built: Path = BUILT) -> None:
         self._built = built
         self._files: dict[str, Path] = {}
-        """By the path in a URL: only what stands here is ever opened, so no path leads out of the folder."""
+        """Files by URL path. Only these are ever opened, so no path can leave the folder."""
         self._read: dict[str, File] = {}
         self._state: object = None
 
@@ -78,7 +78,7 @@ class Pages:
             await send({"type": "websocket.close", "code": 1008})
             return
         path = scope["path"]
-        if any(odd in path for odd in _ODD):
+        if any(sequence in path for sequence in _FORBIDDEN):
             raise HTTPException(404)
         if scope["method"] not in ("GET", "HEAD") or path in _OURS or path.startswith(tuple(f"{ours}/" for ours in _OURS)):
             raise HTTPException(404)
@@ -89,7 +89,7 @@ class Pages:
         await _response(file, Headers(scope=scope))(scope, receive, send)
 
     async def _find(self, path: str) -> File | None:
-        """The file at a path; the page for a path without a file, and None where a file is missing."""
+        """Return the file at a path, the page for a path without a file, or None if a file is missing."""
         state = await anyio.to_thread.run_sync(_state, self._built / "index.html")
         if state != self._state or state is None:
             self._state = state
@@ -108,12 +108,12 @@ class Pages:
 
 
 def is_built(built: Path = BUILT) -> bool:
-    """Whether there is a page to show."""
+    """Return True if the page has been built."""
     return (built / "index.html").is_file()
 
 
 def _state(index: Path) -> tuple[int, int] | None:
-    """Changes with every build; None when there is none."""
+    """Return a value that changes with every build, or None if there is no build."""
     try:
         found = index.stat()
     except OSError:
@@ -122,13 +122,13 @@ def _state(index: Path) -> tuple[int, int] | None:
 
 
 def _files(built: Path) -> dict[str, Path]:
-    documentation = {f"docs/{path.name}": path for path in (HERE / "documentation").iterdir() if path.name != "index.html"}
+    documentation = {f"docs/{path.name}": path for path in (_FOLDER / "documentation").iterdir() if path.name != "index.html"}
     page = {
         path.relative_to(built).as_posix(): path
         for path in built.rglob("*")
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(built).parts)
     }
-    return page | documentation | {"docs": HERE / "documentation" / "index.html"}
+    return page | documentation | {"docs": _FOLDER / "documentation" / "index.html"}
 
 
 def _file(name: str, path: Path) -> File:
@@ -148,7 +148,7 @@ def _file(name: str, path: Path) -> File:
 
 def _keeping(name: str, kind: str) -> str:
     if name.startswith("assets/"):
-        return "public, max-age=31536000, immutable"  # its name has a hash of its content
+        return "public, max-age=31536000, immutable"  # the name contains a hash of the content
     return "no-store" if kind == "text/html" else "no-cache"
 
 
@@ -156,9 +156,9 @@ def _missing() -> File:
     return File(_MISSING.encode(), {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"})
 
 
-def _response(file: File, asked: Headers) -> Response:
-    if (etag := file.headers.get("etag")) is not None and asked.get("if-none-match") == etag:
+def _response(file: File, request_headers: Headers) -> Response:
+    if (etag := file.headers.get("etag")) is not None and request_headers.get("if-none-match") == etag:
         return Response(status_code=304, headers=dict(file.headers))
-    if file.packed is not None and "gzip" in asked.get("accept-encoding", ""):
+    if file.packed is not None and "gzip" in request_headers.get("accept-encoding", ""):
         return Response(file.packed, headers={**file.headers, "content-encoding": "gzip"})
     return Response(file.content, headers=dict(file.headers))

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems: one shape, one table of statuses, and never a traceback."""
+"""Errors as RFC 9457 problems, with one table of status codes and never a traceback."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STATUSES: dict[type[errors.MootError], int] = {
     errors.StoreFull: 507,
     errors.FenceLost: 409,
 }
-"""The status of each class of errors; a class that is not in it has its parent's."""
+"""Status of each error class; a class without an entry uses its parent's."""
 
 CODES = {
     400: "bad_request",
@@ -59,17 +59,17 @@ CODES = {
 }
 
 FIXES = {
-    404: "see /docs for what there is",
-    405: "see the Allow header",
+    404: "see /docs for the available operations",
+    405: "use a method listed in the Allow header",
     415: "send application/json",
-    500: "see the server's log: its lines carry the request_id",
+    500: "search the server's log for the request_id",
 }
 
 log = logging.getLogger("moot.server")
 
 
 class Problem(HTTPException):
-    """An answer that is an error of HTTP itself; errors of moot are raised as what they are."""
+    """An HTTP error. moot's own errors are raised as MootError."""
 
     def __init__(self, status: int, detail: str, *, fix: str = "", code: str = "", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status, detail, headers)
@@ -78,12 +78,12 @@ class Problem(HTTPException):
 
 
 def status_of(error: errors.MootError) -> int:
-    """The HTTP status that an error stands for."""
+    """Return the HTTP status of an error."""
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
 def request_id(scope: Scope) -> str:
-    """The id that the answer and the log lines of this request carry."""
+    """Return the id used in the response and the log lines of this request."""
     return str(scope.get("moot.request", ""))
 
 
@@ -97,7 +97,7 @@ def problem(
     headers: Mapping[str, str] | None = None,
     more: JsonObject | None = None,
 ) -> Response:
-    """The answer that says what went wrong."""
+    """Return an error response."""
     code = code or CODES.get(status, "error")
     body = {
         "type": f"urn:moot:problem:{code}",
@@ -109,13 +109,13 @@ def problem(
         "request_id": request_id(scope),
         **(more or {}),
     }
-    # what was said may hold a lone surrogate, which no JSON for others has
+    # error texts may contain lone surrogates, which are not valid in JSON
     text = orjson.dumps({key: _clean(value) for key, value in body.items()})
     return Response(text, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 
 def of_moot(scope: Scope, error: errors.MootError) -> Response:
-    """The problem that an error of ours stands for."""
+    """Return the response for a MootError."""
     status = status_of(error)
     if status >= 500:
         log.error("%s: %s", type(error).__name__, error, extra={"request": request_id(scope)})
@@ -126,25 +126,25 @@ def of_moot(scope: Scope, error: errors.MootError) -> Response:
 
 
 def of_http(scope: Scope, error: HTTPException) -> Response:
-    """The problem that an error of HTTP stands for."""
+    """Return the response for an HTTP error."""
     if isinstance(error, Problem):
         return problem(scope, error.status_code, error.detail, fix=error.fix, code=error.code, headers=error.headers)
-    return problem(scope, error.status_code, _said(scope, error), headers=error.headers)
+    return problem(scope, error.status_code, _detail(scope, error), headers=error.headers)
 
 
 def of_validation(scope: Scope, error: RequestValidationError) -> Response:
-    """What of the request was not as it must be, each fault with its place."""
+    """Return the response for an invalid request, with the location of each error."""
     faults = cast("Sequence[dict[str, Any]]", error.errors())
     if any(fault["type"] == "json_invalid" for fault in faults):
-        said = str(faults[0].get("ctx", {}).get("error", ""))
-        return problem(scope, 400, f"the body is no JSON: {said}", code="bad_json", fix="send one JSON document in UTF-8")
-    told = [{"at": _place(fault["loc"]), "message": str(fault["msg"])} for fault in faults[:20]]
-    detail = "; ".join(f"{each['at']}: {each['message']}" for each in told[:3])
-    return problem(scope, 422, detail, fix="see /docs for what it takes", more={"errors": cast("Any", told)})
+        reason = str(faults[0].get("ctx", {}).get("error", ""))
+        return problem(scope, 400, f"the body is not valid JSON: {reason}", code="bad_json", fix="send one JSON document in UTF-8")
+    found = [{"at": _place(fault["loc"]), "message": str(fault["msg"])} for fault in faults[:20]]
+    detail = "; ".join(f"{each['at']}: {each['message']}" for each in found[:3])
+    return problem(scope, 422, detail, fix="see /docs for the expected format", more={"errors": cast("Any", found)})
 
 
 def install(app: FastAPI) -> None:
-    """Has the application answer every error in this shape."""
+    """Register handlers that return every error as a problem."""
 
     async def moot_error(request: Request, error: Exception) -> Response:
         return of_moot(request.scope, cast("errors.MootError", error))
@@ -160,12 +160,12 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, validation_error)
 
 
-def _said(scope: Scope, error: HTTPException) -> str:
+def _detail(scope: Scope, error: HTTPException) -> str:
     match error.status_code:
         case 404:
-            return f"there is nothing at {scope['path']!r}"
+            return f"{scope['path']!r} not found"
         case 405:
-            return f"{scope['path']!r} does not take {scope['method']}"
+            return f"{scope['path']!r} does not support {scope['method']}"
         case _:
             return error.detail
 

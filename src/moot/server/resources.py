@@ -19,81 +19,79 @@ from moot.types.canonical import dumps
 from moot.types.conversation import Conversation, Page
 from moot.types.run import STARTED, Run, RunStatus
 
-__all__ = ["LIVE", "approval_of", "conversation_of", "current", "live_of", "run_of"]
+__all__ = ["LIVE", "approval_of", "conversation_of", "current_runs", "live_statuses", "run_of"]
 
 
 LIVE: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
 
 async def conversation_of(caller: Caller, id: str) -> Conversation:
-    """Raises NotFound."""
+    """Return the conversation. Raise NotFound if it does not exist."""
     found = await caller.store.conversations.by_client_id(id)
     if found is None:
-        raise NotFound(f"no conversation with the id {id!r}")
+        raise NotFound(f"no conversation with id {id!r}")
     return found
 
 
 async def run_of(caller: Caller, id: str) -> Run:
-    """Raises NotFound."""
+    """Return the run. Raise NotFound if it does not exist."""
     found = await caller.store.records.run(id)
     if found.id != id:
-        raise NotFound(f"no run with the id {id!r}")
+        raise NotFound(f"no run with id {id!r}")
     return found
 
 
 async def approval_of(caller: Caller, id: str) -> Approval:
-    """Raises NotFound."""
+    """Return the approval. Raise NotFound if it does not exist."""
     found = await caller.store.records.approval(id)
     if found is None:
-        raise NotFound(f"no approval with the id {id!r}")
+        raise NotFound(f"no approval with id {id!r}")
     return found
 
 
-async def current(here: Server, runs: Sequence[Run]) -> list[Run]:
-    """The runs as they stand: one that is called running, and whose process has died, is interrupted first."""
-    return [await here.engine.runs.current(run.id) if run.status == "running" else run for run in runs]
+async def current_runs(server: Server, runs: Sequence[Run]) -> list[Run]:
+    """Return the runs with their current status: a running run whose process has died is marked interrupted first."""
+    return [await server.engine.runs.current(run.id) if run.status == "running" else run for run in runs]
 
 
-async def live_of(here: Server, caller: Caller, conversation: str | None = None) -> Mapping[str, RunStatus]:
-    """Conversation → the state of its run that has started, else of one that is queued."""
-    runs = await current(here, await caller.store.records.runs(conversation=conversation, statuses=LIVE))
+async def live_statuses(server: Server, caller: Caller, conversation: str | None = None) -> Mapping[str, RunStatus]:
+    """Return the live status of each conversation; a run that has started takes precedence over a queued one."""
+    runs = await current_runs(server, await caller.store.records.runs(conversation=conversation, statuses=LIVE))
     started = [run for run in runs if run.status in STARTED]
     return {run.conversation: run.status for run in [*runs, *started]}
 
 
-Thing = TypeVar("Thing")
+Entity = TypeVar("Entity")
 Item = TypeVar("Item")
 
-Limit: TypeAlias = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
-"""`limit: Limit = 50`"""
+Limit: TypeAlias = Annotated[int, Query(ge=1, le=200, description="Maximum number of items.")]
 
-Cursor: TypeAlias = Annotated[str | None, Query(max_length=1000, description="`next_cursor` of the page before.")]
-"""`cursor: Cursor = None`"""
+Cursor: TypeAlias = Annotated[str | None, Query(max_length=1000, description="`next_cursor` of the previous page.")]
 
 
-def listed(page: Page[Thing], to_wire: Callable[[Thing], Item]) -> ListOut[Item]:
-    """A page of the store as it is sent."""
+def page_out(page: Page[Entity], to_wire: Callable[[Entity], Item]) -> ListOut[Item]:
+    """Return a page of the store as a response."""
     return ListOut(data=[to_wire(item) for item in page.items], next_cursor=page.next_cursor)
 
 
 IfMatch: TypeAlias = Annotated[str | None, Header(alias="if-match", max_length=1000)]
-"""`if_match: IfMatch = None`, for `check_match`."""
+"""Type of the `if_match` parameter, to be passed to `check_match`."""
 
 
 def etag_of(value: BaseModel | object) -> str:
-    """The strong tag of a thing as it is sent; the same for the same content."""
+    """Return the strong ETag of a response's content."""
     content = value.model_dump_json().encode() if isinstance(value, BaseModel) else dumps(value)
     return f'"{blake2b(content, digest_size=12).hexdigest()}"'
 
 
 def check_match(if_match: str | None, etag: str) -> None:
-    """Raises Problem (412) when the caller has seen another state than the one that stands. Without a header anything goes."""
+    """Raise Problem (412) if the resource has changed since the caller read it. Without the header, the check passes."""
     if if_match is not None and not _names(if_match, etag, weakly=False):
-        raise Problem(412, "it was changed since you have read it", fix="read it again, and send its new ETag", headers={"etag": etag})
+        raise Problem(412, "the resource has changed since you read it", fix="read it again and send its new ETag", headers={"etag": etag})
 
 
 def tagged(request: Request, value: BaseModel, *, etag: str = "") -> Response:
-    """The thing with its tag (its whole content's without one); 304 without a body when the caller has it already."""
+    """Return the value with an ETag (by default of its whole content), or 304 if the caller already has it."""
     etag = etag or etag_of(value)
     if (seen := request.headers.get("if-none-match")) is not None and _names(seen, etag, weakly=True):
         return Response(status_code=304, headers={"etag": etag})

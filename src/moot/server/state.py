@@ -17,53 +17,53 @@ from moot.config.loading import Loaded, Loader
 from moot.config.settings import ServerSettings
 from moot.engine import Engine
 from moot.errors import ConfigError
-from moot.server.caches import Given, Streams
-from moot.server.credentials import Credentials, Tries
-from moot.server.imports import Following, ImportJobs
+from moot.server.caches import AnswerIndex, Streams
+from moot.server.credentials import AttemptLimit, Credentials
+from moot.server.imports import ImportJobs, ImportWatch
 from moot.types.run import STARTED
 
-LOOK = 0.5
-"""Seconds between two looks at the file; a change is taken up once it has stayed for one."""
+INTERVAL = 0.5
+"""Polling interval in seconds. A change is loaded after the file has been stable for one interval."""
 
 log = logging.getLogger("moot.server")
 
 
 class Configuration:
-    """What is changed holds for the next step of every run."""
+    """The configuration of a running server. Changes apply to the next step of every run."""
 
     def __init__(self, engine: Engine, loader: Loader, hide: Callable[[Sequence[str]], None] | None = None) -> None:
-        """`hide` is told the secrets of what is taken up, so that no log line holds one."""
+        """Create a watcher; `hide` receives the loaded secrets, so that they are removed from log lines."""
         self._engine = engine
         self._loader = loader
         self._hide = hide
 
     @property
     def loaded(self) -> Loaded:
-        """What is in force, with where each value was written."""
+        """The current configuration, with the origin of each value."""
         return self._loader.current
 
     @property
     def error(self) -> ConfigError | None:
-        """What is wrong with the file as it stands now; None when it is in force."""
+        """The error in the current file, or None if it has been loaded."""
         return self._loader.error
 
     async def reload(self) -> bool:
-        """Takes the file up as it is now; False, with `error` set, when it is wrong."""
+        """Reload the file. Return False and set `error` if it is invalid."""
         if not await to_thread.run_sync(self._loader.reload):
-            log.warning("the configuration from before stays in force: %s", self._loader.error)
+            log.warning("invalid configuration, keeping the previous one: %s", self._loader.error)
             return False
         if self._hide is not None:
             self._hide(self.loaded.secrets)
         self._engine.runtime.settings = self.loaded.settings
         self._engine.providers.update(self.loaded.settings)
-        log.info("the configuration was read again")
+        log.info("configuration reloaded")
         return True
 
     async def watch(self) -> None:
-        """Takes up what is changed, for as long as it is not cancelled."""
+        """Reload the configuration when it changes, until cancelled."""
         before = self._loader.stamp()
         while True:
-            await anyio.sleep(LOOK)
+            await anyio.sleep(INTERVAL)
             now = self._loader.stamp()
             if now == before and self._loader.is_stale():
                 await self.reload()
@@ -74,25 +74,25 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Metrics:
-    """One server's own registry: two servers in a process do not count for each other."""
+    """Metrics in a registry of their own, so that two servers in one process are counted separately."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
-        self.requests = Counter("moot_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry)
+        self.requests = Counter("moot_requests", "Number of answered requests.", ("method", "route", "status"), registry=self.registry)
         self.durations = Histogram(
-            "moot_request_seconds", "Time to the first byte of an answer.", ("method", "route"), buckets=SECONDS, registry=self.registry
+            "moot_request_seconds", "Time to the first byte of a response.", ("method", "route"), buckets=SECONDS, registry=self.registry
         )
-        self.streams = Gauge("moot_open_streams", "Streams that are open now.", registry=self.registry)
-        self.cut = Counter("moot_slow_watchers_cut", "Streams closed because their reader was too slow.", registry=self.registry)
-        self.refused = Counter("moot_requests_refused", "Requests refused at the border.", ("reason",), registry=self.registry)
-        self.runs = Gauge("moot_live_runs", "Runs that have begun and not ended, of all processes.", ("status",), registry=self.registry)
-        self.events = Counter("moot_events_appended", "Events that this process's runs have appended.", registry=self.registry)
+        self.streams = Gauge("moot_open_streams", "Number of open streams.", registry=self.registry)
+        self.cut = Counter("moot_slow_watchers_cut", "Streams closed because the client was too slow.", registry=self.registry)
+        self.refused = Counter("moot_requests_refused", "Requests rejected by host and origin checks.", ("reason",), registry=self.registry)
+        self.runs = Gauge("moot_live_runs", "Runs in progress, of all processes.", ("status",), registry=self.registry)
+        self.events = Counter("moot_events_appended", "Events appended by runs of this process.", registry=self.registry)
         self._appended = 0
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
 
     def text(self, live: Mapping[str, int], appended: int) -> bytes:
-        """All of it in Prometheus' text format, with the live runs by status and the events appended so far."""
+        """Return all metrics in the Prometheus text format; `live` counts live runs by status, `appended` all events so far."""
         for status in STARTED:
             self.runs.labels(status).set(live.get(status, 0))
         self.events.inc(appended - self._appended)
@@ -102,63 +102,63 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much of anything a caller may take."""
+    """Limits for callers."""
 
     body: int = 32 * 1024 * 1024
-    """Bytes of a request's body."""
+    """Maximum size of a request body in bytes."""
     head: float = 15.0
-    """Seconds for the head of a request, and for a new connection to begin with one."""
+    """Seconds to receive the head of a request, and for a new connection to start one."""
     silence: float = 30.0
-    """Seconds without a byte after which a body that is still to come is given up."""
+    """Seconds without data after which an incomplete body is given up."""
     logins: int = 20
-    """Wrong codes and tokens that one address may try to sign in with in a minute."""
+    """Failed sign-in attempts per address and minute."""
     guesses: int = 300
-    """Wrong tokens that one address may send with requests in a minute."""
+    """Requests with invalid tokens per address and minute."""
     views: int = 120
-    """Shared pages that one address may ask for in a minute."""
+    """Requests for shared pages per address and minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """One server: the engine under it, and what it knows of its callers."""
+    """A server: its engine and the state of its callers."""
 
     engine: Engine
     tokens: Credentials
     configuration: Configuration
     settings: ServerSettings = field(default_factory=ServerSettings)
     hosts: frozenset[str] = frozenset()
-    """What a request's Host may say, in lower case and with the port."""
+    """Accepted values of the Host header, in lower case and with the port."""
     metrics: Metrics = field(default_factory=Metrics)
     limits: Limits = field(default_factory=Limits)
-    given: Given = field(default_factory=Given)
-    """The answers that callers of `/v1` may go on from."""
+    answers: AnswerIndex = field(default_factory=AnswerIndex)
+    """Answers that callers of `/v1` can continue from."""
     streams: Streams = field(default_factory=Streams)
     imports: ImportJobs = field(default_factory=ImportJobs)
-    following: Following = field(init=False)
-    changing: anyio.Lock = field(default_factory=anyio.Lock)
-    """Held from looking at an `If-Match` to the change that it guards: of two at once one must see the other's."""
-    logins: Tries = field(init=False)
-    guesses: Tries = field(init=False)
-    views: Tries = field(init=False)
+    import_watch: ImportWatch = field(init=False)
+    change_lock: anyio.Lock = field(default_factory=anyio.Lock)
+    """Held between checking `If-Match` and applying the change, so that concurrent changes are detected."""
+    logins: AttemptLimit = field(init=False)
+    guesses: AttemptLimit = field(init=False)
+    views: AttemptLimit = field(init=False)
     stopping: anyio.Event = field(default_factory=anyio.Event)
-    """Set when the server is about to stop: open streams say so and end."""
+    """Set when the server is shutting down; open streams end then."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "following", Following(self.engine))
-        object.__setattr__(self, "logins", Tries(self.limits.logins))
-        object.__setattr__(self, "guesses", Tries(self.limits.guesses))
-        object.__setattr__(self, "views", Tries(self.limits.views, what="requests for shared pages"))
+        object.__setattr__(self, "import_watch", ImportWatch(self.engine))
+        object.__setattr__(self, "logins", AttemptLimit(self.limits.logins))
+        object.__setattr__(self, "guesses", AttemptLimit(self.limits.guesses))
+        object.__setattr__(self, "views", AttemptLimit(self.limits.views, what="requests for shared pages"))
 
 
 def server_of(connection: HTTPConnection) -> Server:
-    """The server that a request came to."""
+    """Return the server of a request."""
     server: Server = connection.app.state.server
     return server
 
 
-async def _here(connection: HTTPConnection) -> Server:
-    return server_of(connection)  # FastAPI hands whatever is not async to a thread, which costs more than most routes do
+async def _server(connection: HTTPConnection) -> Server:
+    return server_of(connection)  # async, because FastAPI runs other functions in a thread
 
 
-Here = Annotated[Server, Depends(_here)]
-"""The server, as an argument of a route."""
+CurrentServer = Annotated[Server, Depends(_server)]
+"""The server as a parameter of a route."""

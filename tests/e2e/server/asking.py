@@ -1,4 +1,4 @@
-"""What tests of routes ask of a server, in few words."""
+"""Short requests for tests of routes."""
 
 from __future__ import annotations
 

@@ -41,29 +41,29 @@ class LiveServer:
 
     url: str
     client: aiohttp.ClientSession
-    """With an admin token; paths are enough: `server.client.get("/api/session")`."""
+    """HTTP client with an admin token and a base URL: `server.client.get("/api/session")`."""
     engine: Engine
     state: Server
     app: FastAPI
     model: ScriptedServer
     directory: Path
-    """A folder for conversations."""
+    """Directory for conversations."""
 
     async def token(self, *, scopes: Sequence[Scope] = ("chat",), owner: str = "local", name: str = "a test's") -> str:
-        """The secret of a new token of that user, who is made when there is none."""
+        """Create a token of that user, and the user if it is missing. Return the token's secret."""
         user = await self.engine.store.tokens.user(owner)
         _, secret = await self.state.tokens.create(Token(new_id(), user.id, name, tuple(scopes)))
         return secret
 
     @asynccontextmanager
     async def caller(self, **more: Any) -> AsyncGenerator[aiohttp.ClientSession, None]:
-        """A client with a token of its own: `scopes=`, `owner=`."""
+        """Return a client with a new token: `scopes=`, `owner=`."""
         async with aiohttp.ClientSession(self.url, headers={"authorization": f"Bearer {await self.token(**more)}"}) as session:
             yield session
 
     @asynccontextmanager
     async def stranger(self, **more: Any) -> AsyncGenerator[aiohttp.ClientSession, None]:
-        """A client without a token."""
+        """Return a client without a token."""
         async with aiohttp.ClientSession(self.url, **more) as session:
             yield session
 
@@ -77,7 +77,7 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_server(tmp_path: Path, directory: Path) -> Callable[..., Any]:
-    """Opens a server for the length of a block: `async with open_server(script, mode="ask", limits=…) as server`."""
+    """Open a server for the duration of a block: `async with open_server(script, mode="ask", limits=…) as server`."""
 
     @asynccontextmanager
     async def opened(
@@ -124,14 +124,14 @@ def open_server(tmp_path: Path, directory: Path) -> Callable[..., Any]:
 
 @pytest.fixture
 async def server(open_server: Callable[..., Any]) -> AsyncGenerator[LiveServer, None]:
-    """A server whose model always says "Hello there."; for other words see `open_server`."""
+    """A server whose model always answers "Hello there."; for other answers see `open_server`."""
     async with open_server() as opened:
         yield opened
 
 
 @dataclass
 class ServedHome:
-    """A home that real `moot serve` processes serve, one after the other, on the same port."""
+    """A home served by real `moot serve` processes, one after the other, on the same port."""
 
     moot: MootProcess
     model: ScriptedProcess
@@ -144,11 +144,11 @@ class ServedHome:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of a caller who may do everything."""
+        """Request headers with an admin token."""
         return {"authorization": f"Bearer {FIXED}"}
 
     def start(self, *arguments: str) -> ServedHome:
-        """Starts a server and waits until it is ready."""
+        """Start a server and wait until it is ready."""
         self.moot.more["MOOT_TOKEN"] = FIXED
         self.process = self.moot.start("serve", "--json", "--port", str(self.port), *arguments)
         assert self.process.stdout is not None and self.process.stderr is not None
@@ -158,11 +158,11 @@ class ServedHome:
         return self
 
     def stop(self, number: int = signal.SIGTERM, *, seconds: float = 30) -> str:
-        """Sends the signal and waits for the end; what the server said to people."""
+        """Send the signal, wait for the process to end, and return its stderr."""
         assert self.process is not None
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=seconds)
-        return said.decode()
+        _, stderr = self.process.communicate(timeout=seconds)
+        return stderr.decode()
 
 
 @pytest.fixture(scope="session")
@@ -172,12 +172,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def serve_home(tmp_path: Path, cache: Path) -> Iterator[Callable[..., ServedHome]]:
-    """Makes a home with a scripted model behind it: `serve_home([Reply(…)]).start()`; `stop()`, `start()` again."""
+    """Create a home with a scripted model: `serve_home([Reply(…)]).start()`, then `stop()` and `start()` again."""
     with ExitStack() as stack:
 
         def made(script: Sequence[Reply] = (), *, obey: bool = False, config: str = "") -> ServedHome:
-            given = list(script) if script or obey else [Reply(text="Hello there.", times=0)]
-            model = stack.enter_context(ScriptedProcess(given, obey=obey))
+            replies = list(script) if script or obey else [Reply(text="Hello there.", times=0)]
+            model = stack.enter_context(ScriptedProcess(replies, obey=obey))
             moot = make(tmp_path, cache, model.config() + config)
             stack.callback(moot.close)
             return ServedHome(moot, model)
@@ -187,5 +187,5 @@ def serve_home(tmp_path: Path, cache: Path) -> Iterator[Callable[..., ServedHome
 
 @pytest.fixture
 def server_process(serve_home: Callable[..., ServedHome]) -> ServedHome:
-    """A real `moot serve` process whose model always says "Hello there."."""
+    """A real `moot serve` process whose model always answers "Hello there."."""
     return serve_home().start()

@@ -1,4 +1,4 @@
-"""HTTP to the byte: what no client library would send, and what comes back."""
+"""Raw HTTP requests that no client library would send, and their responses."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 LONG = 4.0
-"""Seconds that an answer may take on a busy machine."""
+"""Maximum seconds for a response on a busy machine."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer; status 0 when the server hung up without a word."""
+    """A response; status 0 if the server closed the connection without sending one."""
 
     status: int
     headers: dict[str, str]
@@ -28,7 +28,7 @@ class Wire:
         self.writer = writer
 
     async def send(self, data: bytes) -> None:
-        """Gives up quietly when the server has hung up."""
+        """Send data; ignore a connection that the server has closed."""
         try:
             self.writer.write(data)
             await self.writer.drain()
@@ -36,7 +36,7 @@ class Wire:
             pass
 
     async def answer(self, *, bare: bool = False) -> Answer:
-        """The next answer with a length, or all there is until the end; `bare` is one to HEAD."""
+        """Return the next response; without a length, read until the end. `bare` is for responses to HEAD."""
         async with asyncio.timeout(LONG):
             try:
                 head = await self.reader.readuntil(b"\r\n\r\n")
@@ -55,7 +55,7 @@ class Wire:
             return Answer(int(line.split(" ")[1]), headers, body)
 
     async def closed(self) -> bool:
-        """Whether the server ends the connection by itself."""
+        """Return True if the server closes the connection."""
         try:
             async with asyncio.timeout(LONG):
                 while await self.reader.read(65536):
@@ -69,7 +69,7 @@ class Wire:
 
 @asynccontextmanager
 async def wire(url: str) -> AsyncGenerator[Wire]:
-    """A connection to a server's port."""
+    """Connect to a server's port."""
     host, _, port = url.removeprefix("http://").rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
@@ -80,13 +80,13 @@ async def wire(url: str) -> AsyncGenerator[Wire]:
 
 
 async def asked(url: str, data: bytes) -> Answer:
-    """The answer to these bytes on a connection of their own."""
+    """Send these bytes on a new connection and return the response."""
     async with wire(url) as connection:
         await connection.send(data)
         return await connection.answer(bare=data.startswith(b"HEAD "))
 
 
 def request(method: str, target: str, *headers: str, body: bytes = b"") -> bytes:
-    """A request with exactly these header lines; a length only with a body."""
+    """Return a request with exactly these header lines; a length is added only with a body."""
     lines = [f"{method} {target} HTTP/1.1", *headers, *([f"content-length: {len(body)}"] if body else [])]
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape") + body

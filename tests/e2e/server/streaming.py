@@ -1,4 +1,4 @@
-"""What tests of streams need: bodies as clients send them, frames as they read them."""
+"""Helpers for tests of streams: bodies as clients send them, and frames as they read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def say(text: str, *, id: str = "u1", chat: str = "c1", **more: Any) -> dict[str
 
 
 def read(body: str) -> list[tuple[str, dict[str, Any]]]:
-    """Id and chunk of each frame; `[DONE]` must be the last."""
+    """Return id and chunk of each frame; `[DONE]` must be the last."""
     frames = [frame for frame in body.split("\n\n") if frame and not frame.startswith(":")]
     assert frames[-1] == "data: [DONE]"
     found: list[tuple[str, dict[str, Any]]] = []

@@ -1,4 +1,4 @@
-"""The real client of Anthropic talks to moot as if it were a model."""
+"""Anthropic's official client with moot as its model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_a_plain_model_answers(open_server: Callable[..., Any]) -> None:
         assert (sent["max_tokens"], sent["temperature"]) == (50, 0.5)
 
 
-async def test_the_callers_tools_are_called_by_the_caller(open_server: Callable[..., Any]) -> None:
+async def test_callers_tools_are_returned_to_the_caller(open_server: Callable[..., Any]) -> None:
     script = [Reply(text="Let me see.", tool_calls=[ToolCall("weather", {"city": "Bonn"})]), Reply(text="Rain.")]
     async with open_server(script) as server, client_of(server) as client:
         talk: list[Any] = [user("How is it?")]
@@ -62,7 +62,7 @@ async def test_the_callers_tools_are_called_by_the_caller(open_server: Callable[
         assert len((await server.engine.store.conversations.list()).items) == 1
 
 
-async def test_the_streaming_helper_gathers_everything(open_server: Callable[..., Any]) -> None:
+async def test_the_streaming_helper_collects_the_whole_message(open_server: Callable[..., Any]) -> None:
     calls = [ToolCall("weather", {"city": "Bonn"}), ToolCall("weather", {"city": "Ulm"})]
     async with open_server([Reply(text="One two three.", tool_calls=calls)]) as server, client_of(server) as client:
         async with client.messages.stream(model=MODEL, max_tokens=50, messages=[user("Count")], tools=[TOOL]) as stream:
@@ -74,7 +74,7 @@ async def test_the_streaming_helper_gathers_everything(open_server: Callable[...
         assert final.stop_reason == "tool_use" and final.usage.input_tokens == 12
 
 
-async def test_thinking_is_shown_to_who_asked_for_it_and_goes_back_with_its_signature(open_server: Callable[..., Any]) -> None:
+async def test_thinking_is_returned_on_request_and_sent_back_with_its_signature(open_server: Callable[..., Any]) -> None:
     script = [
         Reply(reasoning="Hm.", signature="c2ln", text="Let me see.", tool_calls=[ToolCall("weather", {"city": "Bonn"})]),
         Reply(text="Rain."),
@@ -98,7 +98,7 @@ async def test_thinking_is_shown_to_who_asked_for_it_and_goes_back_with_its_sign
         assert [block.type for block in plain.content] == ["text"]
 
 
-async def test_a_schema_and_a_picture_are_passed_on(open_server: Callable[..., Any]) -> None:
+async def test_a_schema_and_an_image_reach_the_model(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text='{"city": "Bonn"}')]) as server, client_of(server) as client:
         source: Any = {"type": "base64", "media_type": "image/png", "data": PIXEL}
         content: Any = [{"type": "image", "source": source}, {"type": "text", "text": "Where?"}]
@@ -107,7 +107,7 @@ async def test_a_schema_and_a_picture_are_passed_on(open_server: Callable[..., A
         assert server.model.requests[0].json["response_format"]["json_schema"]["schema"] == TOOL["input_schema"]
 
 
-async def test_an_agent_gives_its_answer(open_server: Callable[..., Any]) -> None:
+async def test_an_agent_answers(open_server: Callable[..., Any]) -> None:
     script = [Reply(tool_calls=[ToolCall("list_files", {"path": "."})]), Reply(text="Nothing there.")]
     agents = {"helper": Agent("helper", tools=("list_files",))}
     async with open_server(script, agents=agents) as server, client_of(server, scopes=["tools"]) as client:
@@ -115,7 +115,7 @@ async def test_an_agent_gives_its_answer(open_server: Callable[..., Any]) -> Non
         assert [block.type for block in answer.content] == ["text"] and answer.stop_reason == "end_turn"
 
 
-async def test_models_are_listed_page_by_page(open_server: Callable[..., Any]) -> None:
+async def test_the_list_of_models_is_paginated(open_server: Callable[..., Any]) -> None:
     async with open_server() as server, client_of(server, scopes=["read"]) as client:
         names = [model.id async for model in client.models.list(limit=1)]
         assert "agent:default" in names and MODEL in names
@@ -124,7 +124,7 @@ async def test_models_are_listed_page_by_page(open_server: Callable[..., Any]) -
         assert 0 < count.input_tokens < 30
 
 
-async def test_errors_are_those_that_the_client_knows(open_server: Callable[..., Any]) -> None:
+async def test_errors_raise_the_clients_own_exceptions(open_server: Callable[..., Any]) -> None:
     script = [Reply(status=529, error="busy", times=3)]
     async with open_server(script) as server, client_of(server) as client:
         with pytest.raises(anthropic.NotFoundError):
@@ -144,7 +144,7 @@ async def test_errors_are_those_that_the_client_knows(open_server: Callable[...,
                 await bearer.messages.create(model=MODEL, max_tokens=5, messages=[user("x")])
 
 
-async def test_a_break_in_mid_stream_is_an_error_of_the_stream(open_server: Callable[..., Any]) -> None:
+async def test_a_model_that_breaks_off_ends_the_stream_with_an_error(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text="One two three four five six.", cut_at_byte=900)]) as server, client_of(server) as client:
         heard = ""
         with pytest.raises(anthropic.APIStatusError):

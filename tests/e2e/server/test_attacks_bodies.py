@@ -1,4 +1,4 @@
-"""Bodies and heads that are too large, too slow, too deep or no JSON with one reading: refused, and others are served meanwhile."""
+"""Bodies and headers that are too large, too slow, too deep or ambiguous are rejected, and other clients are served."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def host_of(server: LiveServer) -> str:
     return f"host: {server.url.removeprefix('http://')}"
 
 
-async def test_a_body_over_the_limit_is_refused_before_it_is_read_and_when_it_does_not_end(open_server: Callable[..., Any]) -> None:
+async def test_a_body_over_the_limit_is_rejected_before_it_is_read_completely(open_server: Callable[..., Any]) -> None:
     async with open_server(bounds=Limits(body=100_000)) as server:
         for size in (100_001, 1_000_000_000, 10**18):
             async with wire(server.url) as caller:
@@ -32,21 +32,21 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_read_and_when_it_do
                 assert await caller.closed(), size
         async with wire(server.url) as caller:
             await caller.send(request("POST", "/api/tokens", host_of(server), BEARER, JSON, "transfer-encoding: chunked"))
-            for _ in range(200):  # twenty megabytes, if anybody took them
+            for _ in range(200):  # 20 MB in total, if the server accepted them
                 await caller.send(b"%x\r\n%s\r\n" % (100_000, b" " * 100_000))
-            assert (await caller.answer()).status in (0, 413)  # 0: it hung up while we were still writing
+            assert (await caller.answer()).status in (0, 413)  # 0: the server closed the connection while the client was still writing
             assert await caller.closed()
         assert (await server.client.get("/api/session")).status == 200
 
 
-async def test_without_a_token_no_body_is_waited_for(server: LiveServer) -> None:
+async def test_a_request_without_a_token_is_rejected_before_its_body_arrives(server: LiveServer) -> None:
     async with wire(server.url) as caller:
         await caller.send(request("POST", "/api/tokens", host_of(server), JSON, "content-length: 30000000"))
         assert (await caller.answer()).status == 401
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
-async def test_a_packed_body_is_never_unpacked(server: LiveServer, coding: str) -> None:
+async def test_a_compressed_body_is_never_decompressed(server: LiveServer, coding: str) -> None:
     bomb = gzip.compress(b'{"name": "' + b"x" * 1_000_000 + b'"}')
     answer = await asked(
         server.url, request("POST", "/api/tokens", host_of(server), BEARER, JSON, f"content-encoding: {coding}", body=bomb)
@@ -54,7 +54,7 @@ async def test_a_packed_body_is_never_unpacked(server: LiveServer, coding: str) 
     assert answer.status in (400, 415)
 
 
-async def test_a_body_that_does_not_come_on_is_given_up_and_others_are_served(open_server: Callable[..., Any]) -> None:
+async def test_a_body_that_stops_arriving_times_out_and_other_clients_are_served(open_server: Callable[..., Any]) -> None:
     async with open_server(bounds=Limits(silence=0.3)) as server, wire(server.url) as slow:
         await slow.send(request("POST", "/api/tokens", host_of(server), BEARER, JSON, "content-length: 100") + b"{")
         assert (await server.client.get("/api/session")).status == 200
@@ -63,7 +63,7 @@ async def test_a_body_that_does_not_come_on_is_given_up_and_others_are_served(op
         assert await slow.closed()
 
 
-async def test_a_head_that_does_not_come_is_given_up_and_others_are_served(open_server: Callable[..., Any]) -> None:
+async def test_headers_that_stop_arriving_time_out_and_other_clients_are_served(open_server: Callable[..., Any]) -> None:
     async with (
         open_server(bounds=Limits(head=0.4)) as server,
         wire(server.url) as silent,
@@ -82,7 +82,7 @@ async def test_a_head_that_does_not_come_is_given_up_and_others_are_served(open_
         assert (await again.answer()).status == 408 and await again.closed()
 
 
-async def test_a_head_without_end_is_refused(server: LiveServer) -> None:
+async def test_endless_headers_are_rejected(server: LiveServer) -> None:
     endless = {
         "a line": b"GET /" + b"a" * 1_000_000,
         "a header": b"GET / HTTP/1.1\r\n" + host_of(server).encode() + b"\r\nx-a: " + b"a" * 1_000_000,
@@ -137,7 +137,7 @@ NOT_WANTED: dict[str, bytes] = {
 }
 
 
-async def test_what_is_no_json_with_one_reading_is_refused_in_words(server: LiveServer) -> None:
+async def test_invalid_or_ambiguous_json_is_rejected_with_an_explanation(server: LiveServer) -> None:
     before = len((await (await server.client.get("/api/tokens")).json())["data"])
     for name, body in NO_JSON.items():
         answer = await asked(
@@ -159,7 +159,7 @@ async def test_what_is_no_json_with_one_reading_is_refused_in_words(server: Live
     assert len((await (await server.client.get("/api/tokens")).json())["data"]) == before
 
 
-async def test_a_lone_surrogate_is_refused_or_comes_back_and_never_breaks_an_answer(server: LiveServer) -> None:
+async def test_a_lone_surrogate_is_rejected_or_returned_and_never_breaks_a_response(server: LiveServer) -> None:
     answer = await asked(server.url, request("POST", "/api/tokens", host_of(server), BEARER, JSON, body=b'{"name": "a\\ud800b"}'))
     assert answer.status in (201, 400, 422)
     answer.body.decode()
@@ -168,7 +168,7 @@ async def test_a_lone_surrogate_is_refused_or_comes_back_and_never_breaks_an_ans
     await listed.json()
 
 
-async def test_two_hundred_callers_who_never_end_a_request_keep_nobody_out(server: LiveServer) -> None:
+async def test_two_hundred_unfinished_requests_do_not_block_other_clients(server: LiveServer) -> None:
     stuck = [await wire(server.url).__aenter__() for _ in range(200)]
     try:
         for caller in stuck:

@@ -1,4 +1,4 @@
-"""Every operation of the description, asked without a token, with a wrong one in every place, and with too small a scope."""
+"""Every described operation without a token, with a wrong token in every place, and with an insufficient scope."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ NO_ID = "018f0000-0000-7000-8000-000000000000"
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation with ids that nobody has."""
+    """One operation, with ids that don't exist."""
 
     method: str
     path: str
     needs: str | None
     foreign: bool
-    """It takes `x-api-key` too."""
+    """True if the operation also accepts `x-api-key`."""
 
     @property
     def body(self) -> bytes:
@@ -45,8 +45,8 @@ def operations() -> list[Operation]:
         path = template
         while "{" in path:
             path = path[: path.index("{")] + NO_ID + path[path.index("}") + 1 :]
-        for method, told in methods.items():
-            security: list[dict[str, list[str]]] = told.get("security", [])
+        for method, description in methods.items():
+            security: list[dict[str, list[str]]] = description.get("security", [])
             needs = next(iter(security[0].values()))[0] if security else None
             found.append(Operation(method.upper(), path, needs, any("key" in each for each in security)))
     return found
@@ -57,16 +57,16 @@ GUARDED = [operation for operation in ALL if operation.needs]
 
 
 class Caller:
-    """Asks on one connection, one thing after the other."""
+    """A client that sends one request after the other on one connection."""
 
     def __init__(self, server: LiveServer, connection: Wire) -> None:
         self.host = f"host: {server.url.removeprefix('http://')}"
         self.connection = connection
 
     async def status(self, operation: Operation, *headers: str, target: str = "") -> int:
-        return (await self.asked(operation, *headers, target=target)).status
+        return (await self.send(operation, *headers, target=target)).status
 
-    async def asked(self, operation: Operation, *headers: str, target: str = "") -> Answer:
+    async def send(self, operation: Operation, *headers: str, target: str = "") -> Answer:
         more = ["content-type: application/json"] if operation.body else []
         await self.connection.send(request(operation.method, target or operation.path, self.host, *headers, *more, body=operation.body))
         return await self.connection.answer(bare=operation.method == "HEAD")
@@ -78,30 +78,30 @@ async def caller(server: LiveServer) -> AsyncGenerator[Caller]:
         yield Caller(server, connection)
 
 
-async def test_nothing_is_done_or_told_without_a_token(server: LiveServer) -> None:
+async def test_every_guarded_operation_requires_a_token(server: LiveServer) -> None:
     before = commits(server)
     async with caller(server) as stranger:
         for operation in GUARDED:
-            answer = await stranger.asked(operation)
+            answer = await stranger.send(operation)
             kind = "application/json" if operation.foreign else "application/problem+json"
             assert (answer.status, answer.headers["content-type"]) == (401, kind), operation
     assert commits(server) == before
     unguarded = [operation for operation in ALL if not operation.needs]
     named = {("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/login")}
     (shared,) = [operation for operation in unguarded if (operation.method, operation.path) not in named]
-    assert shared.path.startswith("/share/")  # its link is what lets somebody in
+    assert shared.path.startswith("/share/")  # the link itself is the credential
     async with caller(server) as stranger:
-        assert (await stranger.asked(shared)).status == 404
+        assert (await stranger.send(shared)).status == 404
 
 
 @pytest.fixture
 async def server(open_server: Callable[..., Any]) -> AsyncGenerator[LiveServer, None]:
-    """A server that hears any number of wrong credentials; the test of the limit has its own."""
+    """A server without a limit on wrong credentials; the test of the limit has its own."""
     async with open_server(bounds=Limits(logins=10_000, guesses=100_000)) as opened:
         yield opened
 
 
-async def test_a_credential_counts_in_its_own_place_and_in_no_other(server: LiveServer) -> None:
+async def test_a_credential_is_accepted_only_in_its_own_place(server: LiveServer) -> None:
     basic = base64.b64encode(f"moot:{FIXED}".encode()).decode()
     wrong = [
         "authorization: Bearer wrong",
@@ -127,12 +127,12 @@ async def test_a_credential_counts_in_its_own_place_and_in_no_other(server: Live
             assert operation.foreign or await stranger.status(operation, f"x-api-key: {FIXED}") == 401, operation
 
 
-async def test_a_scope_is_the_same_in_every_place_and_never_grows(server: LiveServer) -> None:
+async def test_a_token_grants_the_same_scope_wherever_it_is_sent(server: LiveServer) -> None:
     for scope in ("read", "chat", "tools"):
         secret = await server.token(scopes=[scope])
         async with caller(server) as small:
             for operation in GUARDED:
-                if operation.needs in expand_scopes((scope,)):  # what it may do is for other tests
+                if operation.needs in expand_scopes((scope,)):  # allowed operations are covered by other tests
                     continue
                 places = [f"authorization: Bearer {secret}", f"cookie: moot_session={secret}\r\nsec-fetch-site: same-origin"]
                 for line in places + ([f"x-api-key: {secret}"] if operation.foreign else []):
@@ -140,7 +140,7 @@ async def test_a_scope_is_the_same_in_every_place_and_never_grows(server: LiveSe
     assert {operation.needs for operation in GUARDED} <= set(SCOPES)
 
 
-async def test_guessing_again_and_again_opens_nothing_and_shuts_nobody_out(server: LiveServer) -> None:
+async def test_guessing_never_succeeds_and_does_not_lock_others_out(server: LiveServer) -> None:
     async with server.stranger() as stranger:
         for number in range(200):
             guess = f"{FIXED[:-2]}x{number}"
@@ -148,17 +148,17 @@ async def test_guessing_again_and_again_opens_nothing_and_shuts_nobody_out(serve
             assert (await stranger.post("/api/login", json={"code": guess})).status in (401, 429)
     assert (await server.client.get("/api/session")).status == 200
     code, secret = await server.state.tokens.code("local"), await server.token()
-    assert len(code) >= 32 and len(secret) >= 43  # what is guessed has 192 bits and more
+    assert len(code) >= 32 and len(secret) >= 43  # at least 192 bits
 
 
-async def test_who_guesses_too_often_is_not_heard_and_keeps_nobody_out_who_is_known(open_server: Callable[..., Any]) -> None:
+async def test_an_address_that_guesses_too_often_is_throttled_but_known_callers_are_served(open_server: Callable[..., Any]) -> None:
     async with open_server(bounds=Limits(logins=3, guesses=5)) as server, server.stranger() as stranger:
         known = {"authorization": f"Bearer {await server.token(scopes=['read'])}"}
         assert (await stranger.get("/api/session", headers=known)).status == 200
         wrong = [(await stranger.get("/api/session", headers={"authorization": f"Bearer x{n}"})).status for n in range(7)]
         assert wrong == [401] * 5 + [429] * 2
         fresh = {"authorization": f"Bearer {await server.token(scopes=['read'])}"}
-        refused = await stranger.get("/api/session", headers=fresh)  # right, but from where only wrong ones come: not looked up
+        refused = await stranger.get("/api/session", headers=fresh)  # correct, but the address is throttled, so it is not looked up
         assert refused.status == 429 and 0 < int(refused.headers["retry-after"]) <= 61
         assert (await stranger.get("/api/session", headers=known)).status == 200
         code = await server.state.tokens.code("local")
@@ -167,7 +167,7 @@ async def test_who_guesses_too_often_is_not_heard_and_keeps_nobody_out_who_is_kn
         assert (await stranger.get("/healthz")).status == 200
 
 
-async def test_a_code_signs_in_once(server: LiveServer) -> None:
+async def test_a_login_code_works_once(server: LiveServer) -> None:
     code = await server.state.tokens.code("local")
     async with server.stranger() as stranger:
         answers = [(await stranger.post("/api/login", json={"code": code})).status for _ in range(3)]

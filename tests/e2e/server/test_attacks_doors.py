@@ -1,4 +1,4 @@
-"""Rebound names, foreign pages, smuggled requests and paths that climb: what stands before every route."""
+"""DNS rebinding, foreign origins, request smuggling and path traversal: the checks before every route."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ BEARER = f"authorization: Bearer {FIXED}"
 
 
 async def cookie_of(server: LiveServer) -> str:
-    """The header line of a browser that has signed in."""
+    """Sign in and return the browser's cookie header."""
     async with server.stranger() as browser:
         answer = await browser.post("/api/login", json={"code": await server.state.tokens.code("local")})
         return f"cookie: moot_session={answer.cookies['moot_session'].value}"
 
 
 def commits(server: LiveServer) -> int:
-    """How often anything was written."""
+    """Return a count that grows with every write to the database."""
     writer: Any = server.engine.store.log
     return writer._writer.commits
 
@@ -50,7 +50,7 @@ HOSTS = [
 ]
 
 
-async def test_a_name_that_is_not_on_the_list_gets_nowhere(server: LiveServer) -> None:
+async def test_an_unknown_host_name_is_rejected(server: LiveServer) -> None:
     for host in HOSTS:
         named = "host: " + host.replace("{port}", server.url.rpartition(":")[2])
         for target in ("/api/session", "/healthz", "/", "/nothing"):
@@ -58,7 +58,7 @@ async def test_a_name_that_is_not_on_the_list_gets_nowhere(server: LiveServer) -
             assert (answer.status, answer.headers["content-type"]) == (421, "application/problem+json"), (host, target)
 
 
-async def test_several_names_none_and_a_foreign_address_in_the_line_get_nowhere(server: LiveServer) -> None:
+async def test_missing_repeated_and_foreign_hosts_are_rejected(server: LiveServer) -> None:
     port = server.url.rpartition(":")[2]
     own = f"host: 127.0.0.1:{port}"
     assert (await asked(server.url, request("GET", "/api/session", own, f"host: evil.test:{port}", BEARER))).status in (400, 421)
@@ -70,7 +70,7 @@ async def test_several_names_none_and_a_foreign_address_in_the_line_get_nowhere(
     assert (await asked(server.url, request("CONNECT", "evil.test:443", "host: evil.test:443", BEARER))).status in (400, 405, 421)
 
 
-async def test_its_own_names_are_answered_to(server: LiveServer) -> None:
+async def test_the_servers_own_host_names_are_accepted(server: LiveServer) -> None:
     for name in ("127.0.0.1", "localhost", "LOCALHOST"):
         named = f"host: {name}:{server.url.rpartition(':')[2]}"
         assert (await asked(server.url, request("GET", "/api/session", named, BEARER))).status == 200, name
@@ -98,7 +98,7 @@ FOREIGN = [
 OPERATIONS = (("GET", "/api/session"), ("POST", "/api/tokens"), ("POST", "/api/login"), ("DELETE", "/api/tokens/x"), ("GET", "/"))
 
 
-async def test_a_page_of_another_origin_is_refused_with_and_without_the_cookie(server: LiveServer) -> None:
+async def test_another_origin_is_rejected_with_and_without_the_cookie(server: LiveServer) -> None:
     port = server.url.rpartition(":")[2]
     cookie = await cookie_of(server)
     before = commits(server)
@@ -110,7 +110,7 @@ async def test_a_page_of_another_origin_is_refused_with_and_without_the_cookie(s
     assert commits(server) == before
 
 
-async def test_a_program_with_a_token_may_name_any_origin_and_the_page_its_own(server: LiveServer) -> None:
+async def test_any_origin_is_accepted_with_a_token_and_the_pages_own_with_the_cookie(server: LiveServer) -> None:
     port = server.url.rpartition(":")[2]
     host = f"host: 127.0.0.1:{port}"
     assert (await asked(server.url, request("GET", "/api/session", host, "origin: https://elsewhere.test", BEARER))).status == 200
@@ -118,7 +118,7 @@ async def test_a_program_with_a_token_may_name_any_origin_and_the_page_its_own(s
     assert (await asked(server.url, request("GET", "/api/session", host, own, await cookie_of(server)))).status == 200
 
 
-async def test_a_browser_that_does_not_say_where_a_change_comes_from_is_refused(server: LiveServer) -> None:
+async def test_a_change_with_the_cookie_requires_an_origin(server: LiveServer) -> None:
     host, cookie = f"host: {server.url.removeprefix('http://')}", await cookie_of(server)
     before = commits(server)
     for site in ([], ["sec-fetch-site: cross-site"], ["sec-fetch-site: same-site"], ["sec-fetch-site: none"]):
@@ -130,7 +130,7 @@ async def test_a_browser_that_does_not_say_where_a_change_comes_from_is_refused(
     assert commits(server) == before
 
 
-async def test_no_preflight_is_granted_and_no_upgrade_made(server: LiveServer) -> None:
+async def test_preflights_and_upgrades_are_rejected(server: LiveServer) -> None:
     host = f"host: {server.url.removeprefix('http://')}"
     wanted = ("access-control-request-method: POST", "access-control-request-headers: authorization, x-anything")
     for origin in ("https://evil.test", "null", f"http://{server.url.removeprefix('http://')}"):
@@ -162,7 +162,7 @@ SMUGGLED = {
 }
 
 
-async def test_a_request_that_two_could_read_differently_is_refused_and_the_connection_closed(server: LiveServer) -> None:
+async def test_an_ambiguous_request_is_rejected_and_the_connection_closed(server: LiveServer) -> None:
     host = f"host: {server.url.removeprefix('http://')}".encode()
     smuggled = b"GET /api/session HTTP/1.1\r\n" + host + b"\r\n" + BEARER.encode() + b"\r\n\r\n"
     for trick, data in SMUGGLED.items():
@@ -194,7 +194,7 @@ CLIMBING = [
 BELOW = ("/", "/assets/", "/docs/", "/api/blobs/", "/api/tokens/", "/api/conversations/", "/api/conversations/x/", "/api/projects/")
 
 
-async def test_no_path_climbs_out_or_breaks_anything(server: LiveServer) -> None:
+async def test_path_traversal_is_rejected(server: LiveServer) -> None:
     host = f"host: {server.url.removeprefix('http://')}"
     page = (await asked(server.url, request("GET", "/", host))).body
     for below, path in product(BELOW, CLIMBING):
@@ -208,13 +208,13 @@ async def test_no_path_climbs_out_or_breaks_anything(server: LiveServer) -> None
         assert "location" not in answer.headers
 
 
-async def test_below_the_files_of_the_page_there_is_no_page(server: LiveServer) -> None:
+async def test_a_missing_asset_is_not_answered_with_the_page(server: LiveServer) -> None:
     for path in ("/assets/", "/assets/nothing", "/assets/x/y", "/frames/nothing", "/assets/index-0.js", "/nothing.html"):
         async with server.client.get(path) as answer:
             assert (answer.status, answer.content_type) == (404, "application/problem+json"), path
 
 
-async def test_every_answer_says_that_it_is_private_and_not_to_be_framed_or_guessed(server: LiveServer) -> None:
+async def test_every_response_forbids_caching_framing_and_sniffing(server: LiveServer) -> None:
     host = f"host: {server.url.removeprefix('http://')}"
     wanted = [
         request("GET", "/api/session", host, BEARER),

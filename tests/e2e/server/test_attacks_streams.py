@@ -1,4 +1,4 @@
-"""Streams: readers that go away at any moment, positions that are nonsense, and one conversation driven from everywhere at once."""
+"""Streams: clients that disconnect at any moment, invalid positions, and one conversation used through all APIs concurrently."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEARER = f"authorization: Bearer {FIXED}"
 
 
 async def events(server: LiveServer, conversation: str, after: int, count: int, **headers: str) -> list[dict[str, Any]]:
-    """So many events behind a position, as a watcher gets them."""
+    """Return the first `count` events after a position, as a watcher receives them."""
     found: list[dict[str, Any]] = []
     path = f"/api/conversations/{conversation}/events?after={after}"
     with anyio.fail_after(20):
@@ -40,7 +40,7 @@ async def events(server: LiveServer, conversation: str, after: int, count: int, 
 
 
 async def ended(server: LiveServer, chat: str, count: int) -> list[dict[str, Any]]:
-    """The messages of a conversation once it has so many whole ones."""
+    """Wait until a conversation has `count` complete messages and return them."""
     with anyio.fail_after(20):
         while True:
             async with server.client.get(f"/api/chat/{chat}/messages") as answer:
@@ -52,7 +52,7 @@ async def ended(server: LiveServer, chat: str, count: int) -> list[dict[str, Any
 
 
 @pytest.mark.parametrize("after", [b"", b"HTTP/1.1 200", b'"start"', b'"text-start"', b'"text-delta"', b'"finish"'])
-async def test_whoever_hangs_up_at_any_moment_stops_nothing(open_server: Callable[..., Any], after: bytes) -> None:
+async def test_a_client_that_disconnects_at_any_moment_stops_no_run(open_server: Callable[..., Any], after: bytes) -> None:
     words = "one two three four five six seven eight nine ten"
     async with open_server([Reply(text=words, chunk_size=4, delay=0.02)]) as server:
         body = json.dumps(say("go on", chat="gone")).encode()
@@ -66,13 +66,13 @@ async def test_whoever_hangs_up_at_any_moment_stops_nothing(open_server: Callabl
                     assert piece, seen
                     seen += piece
             if not after:
-                await anyio.sleep(0.05)  # the request has to arrive before the line is cut
+                await anyio.sleep(0.05)  # the request must arrive before the connection is closed
         found = await ended(server, "gone", 2)
         assert [part["text"] for part in found[-1]["parts"] if part["type"] == "text"] == [words]
 
 
 @pytest.mark.parametrize("position", ["-1", "1.5", "x", "99999999999999999999", "0x1", "1;2", "%00", "", "1e3", "\u0661"])
-async def test_a_position_that_is_none_is_refused_in_words(server: LiveServer, position: str) -> None:
+async def test_an_invalid_position_is_rejected_with_an_explanation(server: LiveServer, position: str) -> None:
     await post(server, say("hi", chat="c"))
     host = f"host: {server.url.removeprefix('http://')}"
     conversation = (await (await server.client.get("/api/conversations/c")).json())["id"]
@@ -85,7 +85,7 @@ async def test_a_position_that_is_none_is_refused_in_words(server: LiveServer, p
         assert (await caller.answer()).status in (200, 204, 400, 422)
 
 
-async def test_from_any_position_the_rest_comes_once_and_in_order(server: LiveServer) -> None:
+async def test_a_stream_resumed_at_any_position_sends_the_rest_once_and_in_order(server: LiveServer) -> None:
     await post(server, say("hi", chat="c"))
     conversation = (await (await server.client.get("/api/conversations/c")).json())["id"]
     last = await server.engine.store.log.last_seq(conversation)
@@ -97,7 +97,7 @@ async def test_from_any_position_the_rest_comes_once_and_in_order(server: LiveSe
             assert await events(server, conversation, 0, last - after, **{"last-event-id": str(after)}) == whole[after:]
 
 
-async def test_ids_and_words_of_callers_never_begin_a_frame_of_their_own(server: LiveServer) -> None:
+async def test_callers_ids_and_texts_never_inject_a_frame(server: LiveServer) -> None:
     forged = "\n\ndata: [DONE]\n\nid: 7\r\ndata: {}\r\n\r\n"
     chunks = await post(server, say(f"hi{forged}"))
     assert text(chunks) == "Hello there."
@@ -107,7 +107,7 @@ async def test_ids_and_words_of_callers_never_begin_a_frame_of_their_own(server:
             assert answer.status == 422, await answer.text()
 
 
-async def test_words_of_a_model_never_begin_a_frame_of_their_own(open_server: Callable[..., Any]) -> None:
+async def test_a_models_text_never_injects_a_frame(open_server: Callable[..., Any]) -> None:
     words = 'one\n\ndata: {"type":"error","errorText":"forged"}\n\n\r\ndata: [DONE]\r\n\r\n: \u2028\u2029\x85two'
     async with open_server([Reply(text=words, chunk_size=3)]) as server:
         chunks = await post(server, say("go on"))
@@ -116,7 +116,7 @@ async def test_words_of_a_model_never_begin_a_frame_of_their_own(open_server: Ca
 
 
 class Drivers:
-    """The library, the chat of the AI SDK and our own operations, acting on one conversation."""
+    """The library, the AI SDK's chat route and moot's own routes, all using one conversation."""
 
     def __init__(self, server: LiveServer) -> None:
         self.server = server
@@ -155,7 +155,7 @@ class Drivers:
                 await anyio.sleep(0.02)
 
     async def agree(self) -> None:
-        """Two viewers and the store have the same events; no run's answer goes on once another's has begun."""
+        """Check that two viewers and the store have the same events, and that answers don't interleave."""
         last = await self.server.engine.store.log.last_seq(self.conversation)
         views = [await events(self.server, self.conversation, 0, last) for _ in range(2)]
         assert views[0] == views[1]
@@ -180,7 +180,7 @@ KINDS = st.sampled_from(["chat", "prompt", "library", "cancel", "title"])
 
 
 @pytest.mark.slow
-async def test_every_driver_and_every_viewer_agree_on_one_order(open_server: Callable[..., Any]) -> None:
+async def test_all_drivers_and_viewers_see_the_same_order_of_events(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text="Hello there.", times=0)]) as server, anyio.from_thread.BlockingPortal() as portal:
         drivers = Drivers(server)
 
@@ -194,22 +194,22 @@ async def test_every_driver_and_every_viewer_agree_on_one_order(open_server: Cal
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_command_lines_and_callers_act_on_one_conversation_at_once(server_process: ServedHome) -> None:
+def test_command_lines_and_http_clients_share_one_conversation(server_process: ServedHome) -> None:
     url = f"{server_process.url}/api/conversations"
-    begun = ask(url, data={})[1]["id"]
-    lines = [server_process.moot.start("chat", "continue", begun, f"from a line {number}") for number in range(3)]
+    conversation = ask(url, data={})[1]["id"]
+    lines = [server_process.moot.start("chat", "continue", conversation, f"from a line {number}") for number in range(3)]
     for number in range(3):
-        assert ask(f"{url}/{begun}/messages", data={"text": f"from a caller {number}", "on_busy": "queue"})[0] in (202, 409)
-    assert {line.wait(40) for line in lines} <= {0, 7}  # done, or told that it is busy
-    assert eventually(lambda: not ask(f"{server_process.url}/api/runs?live=true&conversation={begun}")[1]["data"])
-    told = ask(f"{url}/{begun}/messages?limit=50")[1]["data"]
-    shown = server_process.moot.run("chat", "show", begun, "--json")
+        assert ask(f"{url}/{conversation}/messages", data={"text": f"from a caller {number}", "on_busy": "queue"})[0] in (202, 409)
+    assert {line.wait(40) for line in lines} <= {0, 7}  # finished, or rejected as busy
+    assert eventually(lambda: not ask(f"{server_process.url}/api/runs?live=true&conversation={conversation}")[1]["data"])
+    listed = ask(f"{url}/{conversation}/messages?limit=50")[1]["data"]
+    shown = server_process.moot.run("chat", "show", conversation, "--json")
     seen = [message["id"] for message in json.loads(shown.stdout)["data"]]
-    assert sorted(seen) == sorted(message["id"] for message in told) and len(seen) >= 2
+    assert sorted(seen) == sorted(message["id"] for message in listed) and len(seen) >= 2
 
 
 def alternate(runs: list[str]) -> None:
-    """No run's answer goes on once another's has begun."""
+    """Check that no run has events after the next run started."""
     begun: list[str] = []
     for run in runs:
         if not begun or begun[-1] != run:

@@ -1,4 +1,4 @@
-"""Who is let in and by what, how errors are told, and what is counted."""
+"""Authentication, error responses and metrics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
         ("/api/session", {"cookie": f"session={FIXED}"}),
     ],
 )
-async def test_a_secret_in_another_place_opens_nothing(server: LiveServer, path: str, headers: dict[str, str]) -> None:
+async def test_a_secret_in_another_place_is_ignored(server: LiveServer, path: str, headers: dict[str, str]) -> None:
     async with server.stranger() as stranger:
         answer = await stranger.get(path, headers=headers)
         assert answer.status == 401 and FIXED not in await answer.text()
@@ -39,14 +39,14 @@ async def test_a_secret_in_another_place_opens_nothing(server: LiveServer, path:
 
 @pytest.mark.parametrize("place", ["header", "cookie"])
 @pytest.mark.parametrize(("scope", "allowed"), [("chat", False), ("admin", True)])
-async def test_a_token_means_the_same_wherever_it_stands(server: LiveServer, place: str, scope: Any, allowed: bool) -> None:
+async def test_a_token_grants_the_same_access_in_every_header(server: LiveServer, place: str, scope: Any, allowed: bool) -> None:
     secret = await server.token(scopes=[scope])
     headers = {"authorization": f"Bearer {secret}"} if place == "header" else {"cookie": f"moot_session={secret}"}
     async with server.stranger(headers=headers) as caller:
         assert ((await caller.get("/api/tokens")).status == 200) == allowed
 
 
-async def test_a_code_signs_one_browser_in_and_logging_out_ends_it(server: LiveServer) -> None:
+async def test_a_login_code_signs_in_one_browser_until_it_signs_out(server: LiveServer) -> None:
     code = await server.state.tokens.code("local")
     async with server.stranger(headers={"origin": server.url}) as browser:
         answer = await browser.post("/api/login", json={"code": code})
@@ -60,12 +60,12 @@ async def test_a_code_signs_one_browser_in_and_logging_out_ends_it(server: LiveS
         assert (await thief.get("/api/session")).status == 401
 
 
-async def test_a_code_that_is_too_old_opens_nothing(server: LiveServer) -> None:
+async def test_an_expired_login_code_is_rejected(server: LiveServer) -> None:
     await server.engine.store.tokens.put_code(b"d" * 32, owner="local", expires_at=1)
     assert await server.engine.store.tokens.redeem(b"d" * 32) is None
 
 
-async def test_a_token_that_has_expired_opens_nothing(server: LiveServer) -> None:
+async def test_an_expired_token_is_rejected(server: LiveServer) -> None:
     made = await (await server.client.post("/api/tokens", json={"name": "short", "expires_in": 1})).json()
     async with server.stranger(headers={"authorization": f"Bearer {made['secret']}"}) as caller:
         assert (await caller.get("/api/session")).status == 200
@@ -73,8 +73,8 @@ async def test_a_token_that_has_expired_opens_nothing(server: LiveServer) -> Non
         assert (await caller.get("/api/session")).status == 401
 
 
-async def test_revoking_is_noticed_at_once_here_and_soon_from_elsewhere(server: LiveServer) -> None:
-    for revoke in (server.state.tokens.revoke, server.engine.store.tokens.revoke):  # the latter as another process does it
+async def test_a_revoked_token_is_rejected_at_once_or_soon_if_another_process_revoked_it(server: LiveServer) -> None:
+    for revoke in (server.state.tokens.revoke, server.engine.store.tokens.revoke):  # the second as another process would do it
         secret = await server.token(name="doomed")
         caller = await server.state.tokens.caller(secret)
         assert caller is not None and not caller.revoked.is_set()
@@ -84,7 +84,7 @@ async def test_revoking_is_noticed_at_once_here_and_soon_from_elsewhere(server: 
         assert await server.state.tokens.caller(secret) is None
 
 
-async def test_when_a_token_was_used_is_noted_without_a_write_for_each_request(server: LiveServer) -> None:
+async def test_the_last_use_of_a_token_is_stored_without_a_write_per_request(server: LiveServer) -> None:
     async with server.caller(scopes=["read"]) as caller:
         for _ in range(3):
             await caller.get("/api/session")
@@ -94,10 +94,10 @@ async def test_when_a_token_was_used_is_noted_without_a_write_for_each_request(s
     assert before[0].used_at is None and after[0].used_at is not None
 
 
-# ── every answer ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── every response ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_an_id_that_a_caller_brings_is_kept_unless_it_could_act(server: LiveServer) -> None:
+async def test_a_callers_request_id_is_kept_if_it_is_harmless(server: LiveServer) -> None:
     given = await server.client.get("/healthz", headers={"x-request-id": "my-id_1.2"})
     assert given.headers["x-request-id"] == "my-id_1.2"
     for odd in ("a b", "x" * 65, "<b>", "a;b"):
@@ -125,8 +125,8 @@ async def test_every_error_is_a_problem(server: LiveServer, method: str, path: s
     assert set(told) <= {"type", "title", "status", "detail", "code", "fix", "request_id", "errors"}
 
 
-async def test_a_fault_of_ours_is_a_problem_too_and_shows_nothing(server: LiveServer) -> None:
-    await server.engine.store.close()  # whatever comes now, the store says that it is closed
+async def test_an_internal_error_is_a_problem_without_details(server: LiveServer) -> None:
+    await server.engine.store.close()  # from here on, every access raises that the store is closed
     answer = await server.client.get("/api/tokens")
     told = await answer.json(content_type="application/problem+json")
     assert answer.status == 503 and "Traceback" not in json.dumps(told)
@@ -134,15 +134,15 @@ async def test_a_fault_of_ours_is_a_problem_too_and_shows_nothing(server: LiveSe
     assert (await server.client.get("/healthz")).status == 200
 
 
-async def test_a_body_of_another_kind_is_said_to_be_one(server: LiveServer) -> None:
+async def test_a_body_of_another_media_type_is_rejected(server: LiveServer) -> None:
     answer = await server.client.post("/api/tokens", data=b"name=x", headers={"content-type": "application/x-www-form-urlencoded"})
     assert answer.status in (415, 422)
 
 
-# ── what is counted ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── metrics ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_requests_are_counted_by_route_and_not_by_what_callers_make_up(server: LiveServer) -> None:
+async def test_requests_are_counted_by_route_and_not_by_path(server: LiveServer) -> None:
     for name in ("one", "two"):
         await server.client.delete(f"/api/tokens/{name}")
         await server.client.get(f"/api/{name}")

@@ -1,4 +1,4 @@
-"""Programs that use moot as a model: whose things they reach, what they may bring about, and what they can't."""
+"""Programs that use moot as a model: access to conversations, scopes and limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def asks(path: str, text: str = "Hi", **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", ROUTES)
 @pytest.mark.parametrize("header", ["authorization", "x-api-key"])
-async def test_a_token_is_taken_from_either_header_and_means_the_same(server: LiveServer, path: str, header: str) -> None:
+async def test_either_header_accepts_a_token_with_the_same_access(server: LiveServer, path: str, header: str) -> None:
     async with server.stranger() as stranger:
         for scope, status in (("read", 403), ("chat", 200)):
             secret = await server.token(scopes=[scope])  # type: ignore[list-item]
@@ -39,7 +39,7 @@ async def test_a_token_is_taken_from_either_header_and_means_the_same(server: Li
         assert wrong.status == 401 and "error" in await wrong.json()
 
 
-async def test_nobody_goes_on_from_anothers_answer(server: LiveServer) -> None:
+async def test_another_users_answer_cannot_be_continued(server: LiveServer) -> None:
     async with server.caller(owner="mara") as mara, server.caller(owner="nick") as nick:
         first = await (await mara.post("/v1/responses", json=asks("/v1/responses", "Mara's secret"))).json()
         assert (await mara.get(f"/v1/responses/{first['id']}")).status == 200
@@ -62,10 +62,10 @@ async def test_nobody_goes_on_from_anothers_answer(server: LiveServer) -> None:
         assert "Mara" not in json.dumps(server.model.requests[-1].json)
 
 
-async def test_a_token_for_chatting_gives_an_agents_tools_no_effect(
+async def test_the_chat_scope_lets_an_agent_use_no_tools_with_effects(
     open_server: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # where its commands work
+    monkeypatch.chdir(tmp_path)  # working directory of its commands
     script = [Reply(tool_calls=[ToolCall("shell", {"command": "touch made"})]), Reply(text="Done.", times=0)]
     agents = {"default": Agent(), "worker": Agent("worker", tools=("shell",))}
     for scope, made in (("chat", False), ("tools", True)):
@@ -89,7 +89,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("path", ROUTES)
-async def test_a_body_that_can_not_be_read_is_refused_in_the_words_of_the_dialect(server: LiveServer, path: str) -> None:
+async def test_an_invalid_body_is_rejected_with_an_error_of_the_dialect(server: LiveServer, path: str) -> None:
     for name, body in BROKEN.items():
         answer = await server.client.post(path, data=body, headers={"content-type": "application/json"})
         told = await answer.json()
@@ -97,13 +97,13 @@ async def test_a_body_that_can_not_be_read_is_refused_in_the_words_of_the_dialec
     assert server.model.requests == []
 
 
-async def test_a_body_that_is_too_large_is_refused(server: LiveServer) -> None:
+async def test_a_body_that_is_too_large_is_rejected(server: LiveServer) -> None:
     body = io.BytesIO(b'{"model": "' + b"x" * (33 << 20))
     large = await server.client.post("/v1/chat/completions", data=body, headers={"content-type": "application/json"})
     assert large.status == 413
 
 
-async def test_any_text_reaches_the_model_and_comes_back(open_server: Callable[..., Any]) -> None:
+async def test_any_text_reaches_the_model_and_is_returned(open_server: Callable[..., Any]) -> None:
     words = "\ud83d\ude00 \u0000 \u202e é \u2028 </script>"
     async with open_server([Reply(text="\u2028 \x07 </script>", times=0)]) as server:
         for path in ROUTES:
@@ -115,7 +115,7 @@ async def test_any_text_reaches_the_model_and_comes_back(open_server: Callable[.
         assert server.model.requests[0].json["messages"][0]["content"] == "\U0001f600 \u0000 \u202e é \u2028 </script>"
 
 
-async def test_calls_at_once_from_one_answer_each_get_an_answer(open_server: Callable[..., Any]) -> None:
+async def test_concurrent_calls_that_continue_one_answer_all_succeed(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text="Yes.", times=0, delay=0.01)]) as server:
         first = {"model": MODEL, "messages": [{"role": "user", "content": "Start"}]}
         await server.client.post("/v1/chat/completions", json=first)
@@ -144,7 +144,7 @@ async def test_a_revoked_token_ends_its_streams(open_server: Callable[..., Any])
             await answer.read()
 
 
-async def test_a_command_line_token_is_never_read_from_the_address(server: LiveServer) -> None:
+async def test_a_token_in_the_query_is_ignored(server: LiveServer) -> None:
     async with server.stranger() as stranger:
         answer = await stranger.get(f"/v1/models?api_key={await server.token()}")
         assert answer.status == 401

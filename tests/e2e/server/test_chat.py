@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 LONG = "All work and no play makes a dull model. " * 12
 
 
-async def test_a_prompt_streams_its_message_and_nothing_of_ours(server: LiveServer) -> None:
+async def test_a_prompt_streams_its_message_without_internal_chunks(server: LiveServer) -> None:
     async with server.client.post("/api/chat", json=say("hi")) as answer:
         body = await answer.text()
         headers = answer.headers
@@ -32,14 +32,14 @@ async def test_a_prompt_streams_its_message_and_nothing_of_ours(server: LiveServ
     assert [(message["id"], message["role"]) for message in shown] == [("u1", "user"), (chunks[0]["messageId"], "assistant")]
 
 
-async def test_the_same_prompt_again_joins_its_run(server: LiveServer) -> None:
+async def test_a_repeated_prompt_joins_its_run(server: LiveServer) -> None:
     first = await post(server, say("hi"))
     again = await post(server, say("hi"))
     assert again[0]["messageId"] == first[0]["messageId"] and text(again) == text(first)
     assert len(server.model.requests) == 1
 
 
-async def test_the_same_prompt_twice_at_once_is_one_run(open_server: Callable[..., Any]) -> None:
+async def test_the_same_prompt_sent_twice_concurrently_is_one_run(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text=LONG, delay=0.01, times=0)]) as server:
         both: list[list[dict[str, Any]]] = []
 
@@ -53,7 +53,7 @@ async def test_the_same_prompt_twice_at_once_is_one_run(open_server: Callable[..
         assert both[0][0]["messageId"] == both[1][0]["messageId"] and text(both[0]) == text(both[1]) == LONG
 
 
-async def test_the_same_id_with_other_words_is_an_edit(server: LiveServer) -> None:
+async def test_a_known_id_with_another_text_is_an_edit(server: LiveServer) -> None:
     first = await post(server, say("hi"))
     other = await post(server, say("hello"))
     assert other[0]["messageId"] != first[0]["messageId"]
@@ -63,7 +63,7 @@ async def test_the_same_id_with_other_words_is_an_edit(server: LiveServer) -> No
     assert found is not None and len(await server.engine.store.tree.nodes(found.id)) == 4
 
 
-async def test_another_answer_is_always_a_new_run(server: LiveServer) -> None:
+async def test_regenerating_always_starts_a_new_run(server: LiveServer) -> None:
     first = await post(server, say("hi"))
     again = await post(server, say("hi", trigger="regenerate-message"))
     named = await post(server, say("hi", trigger="regenerate-message", messageId=first[0]["messageId"]))
@@ -71,7 +71,7 @@ async def test_another_answer_is_always_a_new_run(server: LiveServer) -> None:
     assert len(await messages(server)) == 2
 
 
-async def test_a_conversation_that_runs_is_busy_unless_the_client_says_otherwise(open_server: Callable[..., Any]) -> None:
+async def test_a_prompt_to_a_busy_conversation_is_rejected_unless_on_busy_allows_it(open_server: Callable[..., Any]) -> None:
     script = [Reply(text=LONG, delay=0.005), Reply(text="Second.")]
     async with open_server(script) as server, server.client.post("/api/chat", json=say("hi")) as first:
         await first.content.readuntil(b"text-delta")
@@ -81,7 +81,7 @@ async def test_a_conversation_that_runs_is_busy_unless_the_client_says_otherwise
         await first.read()
 
 
-async def test_a_client_that_leaves_stops_no_run_and_finds_it_again(open_server: Callable[..., Any]) -> None:
+async def test_a_client_that_disconnects_stops_no_run_and_can_resume(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text=LONG, delay=0.01)]) as server:
         async with server.client.post("/api/chat", json=say("hi")) as answer:
             seen = (await answer.content.readuntil(b"text-delta")).decode()
@@ -92,7 +92,7 @@ async def test_a_client_that_leaves_stops_no_run_and_finds_it_again(open_server:
         assert [chunk["type"] for chunk in chunks].count("start") == 1
 
 
-async def test_from_any_frame_on_the_rest_is_the_rest(open_server: Callable[..., Any]) -> None:
+async def test_resuming_after_any_frame_sends_exactly_the_rest(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text=LONG, reasoning="hm " * 20, delay=0.002)]) as server:
         async with server.client.post("/api/chat", json=say("hi")) as answer:
             whole = read(await answer.text())
@@ -104,7 +104,7 @@ async def test_from_any_frame_on_the_rest_is_the_rest(open_server: Callable[...,
             assert answer.status == 204
 
 
-async def test_there_is_nothing_to_go_on_with_where_nothing_runs(server: LiveServer) -> None:
+async def test_resuming_without_a_live_run_returns_204(server: LiveServer) -> None:
     async with server.client.get("/api/chat/nobody/stream") as answer:
         assert answer.status == 204
     await post(server, say("hi"))
@@ -115,7 +115,7 @@ async def test_there_is_nothing_to_go_on_with_where_nothing_runs(server: LiveSer
         await resumed(server, "c2")
 
 
-async def test_stop_ends_the_run_and_the_stream_says_so(open_server: Callable[..., Any]) -> None:
+async def test_stopping_ends_the_run_and_aborts_the_stream(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text=LONG, delay=0.05)]) as server:
         async with server.client.post("/api/chat", json=say("hi")) as answer:
             begun = await answer.content.readuntil(b"text-delta")
@@ -127,7 +127,7 @@ async def test_stop_ends_the_run_and_the_stream_says_so(open_server: Callable[..
         assert last["role"] == "assistant" and all(part.get("state") != "streaming" for part in last["parts"])
 
 
-async def test_an_error_in_the_middle_is_told_and_told_last_in_a_replay(open_server: Callable[..., Any]) -> None:
+async def test_an_error_is_sent_live_and_as_the_last_chunk_of_a_replay(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text=LONG, cut_at_byte=900, times=0)]) as server:
         chunks = await post(server, say("hi"))
         kinds = [chunk["type"] for chunk in chunks]
@@ -141,7 +141,7 @@ def wants(server: LiveServer, call: str, *, chat: str = "c1", id: str = "u1", **
 
 
 def answered(shown: list[dict[str, Any]], *approved: bool, **changes: Any) -> dict[str, Any]:
-    """The last message with its approvals answered, as the AI SDK's clients do it."""
+    """Return the last message with its approvals answered, as the AI SDK's clients do."""
     last, verdicts = shown[-1], list(approved)
     parts = []
     for part in last["parts"]:
@@ -154,7 +154,7 @@ def answered(shown: list[dict[str, Any]], *approved: bool, **changes: Any) -> di
 WRITE = 'write_file {"path": "a.txt", "content": "hello"}'
 
 
-async def test_an_approved_call_runs_with_our_input_and_not_the_clients(open_server: Callable[..., Any]) -> None:
+async def test_an_approved_call_runs_with_the_stored_input_not_the_clients(open_server: Callable[..., Any]) -> None:
     async with open_server(obey=True, mode="ask") as server:
         first = await post(server, wants(server, WRITE))
         asked = next(chunk for chunk in first if chunk["type"] == "tool-approval-request")
@@ -166,7 +166,7 @@ async def test_an_approved_call_runs_with_our_input_and_not_the_clients(open_ser
         last = (await messages(server))[-1]["parts"]
         call = next(part for part in last if part["type"] == "tool-write_file")
         assert call["input"]["content"] == "hello" and call["state"] == "output-available"
-        again = await post(server, body)  # the same answer once more: the same stream
+        again = await post(server, body)  # the same answer again returns the same stream
         assert fold(again) == fold(second) and again[0] == second[0]
         late = await post(server, answered_no(body))
         assert fold(late) == fold(second)
@@ -183,7 +183,7 @@ async def test_a_denied_call_does_not_run(open_server: Callable[..., Any]) -> No
         assert "tool-output-denied" in [chunk["type"] for chunk in second]
 
 
-async def test_a_replay_after_an_approval_has_the_message_over_both_legs(open_server: Callable[..., Any]) -> None:
+async def test_a_replay_after_an_approval_contains_both_legs_of_the_message(open_server: Callable[..., Any]) -> None:
     async with open_server(obey=True, mode="ask") as server:
         await post(server, wants(server, WRITE))
         waiting = [chunk for _, chunk in await resumed(server)]
@@ -208,7 +208,7 @@ async def test_several_calls_are_answered_at_once(open_server: Callable[..., Any
         assert {"tool-output-denied", "tool-output-error"} <= {chunk["type"] for chunk in second}
 
 
-async def test_approving_needs_the_right_to_use_tools(open_server: Callable[..., Any]) -> None:
+async def test_approving_requires_the_scope_tools(open_server: Callable[..., Any]) -> None:
     async with open_server(obey=True, mode="ask") as server, server.caller(scopes=["chat"]) as chatter:
         async with chatter.post("/api/chat", json=wants(server, WRITE)) as refused:
             assert refused.status == 403
@@ -231,7 +231,7 @@ async def test_a_tool_of_the_client_is_run_by_the_client(open_server: Callable[.
         run = (await server.engine.store.records.runs())[0]
         assert run.status == "waiting"
         async with server.client.get("/api/approvals") as asked:
-            assert (await asked.json())["data"] == []  # no person answers it
+            assert (await asked.json())["data"] == []  # client tools are not listed as approvals
         async with server.client.get("/api/approvals?by_client=true") as asked:
             (only,) = (await asked.json())["data"]
             assert only["by_client"] and only["tool"] == "pick_color" and only["questions"] is None
@@ -249,12 +249,12 @@ async def test_a_tool_of_the_client_is_run_by_the_client(open_server: Callable[.
         assert told["role"] == "tool" and "red" in told["content"]
 
 
-async def test_a_clients_tool_may_not_take_the_name_of_ours(server: LiveServer) -> None:
+async def test_a_client_tool_cannot_have_the_name_of_a_moot_tool(server: LiveServer) -> None:
     async with server.client.post("/api/chat", json=say("hi", tools=[{**PICK, "name": "shell"}])) as answer:
         assert answer.status == 400 and "shell" in (await answer.json(content_type=None))["detail"]
 
 
-async def test_an_attachment_is_kept_as_a_blob_and_reaches_the_model(server: LiveServer) -> None:
+async def test_an_attachment_is_stored_as_a_blob_and_reaches_the_model(server: LiveServer) -> None:
     data = b"\x89PNG\r\n\x1a\n" + b"x" * 40
     url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
     parts = [{"type": "text", "text": "look"}, {"type": "file", "mediaType": "image/png", "filename": "a.png", "url": url}]
@@ -263,7 +263,7 @@ async def test_an_attachment_is_kept_as_a_blob_and_reaches_the_model(server: Liv
     shown = (await messages(server))[0]["parts"][1]
     assert shown["url"].startswith("/api/blobs/") and shown["filename"] == "a.png"
     assert await server.engine.store.blobs.get(shown["url"].removeprefix("/api/blobs/")) == data
-    parts[1]["url"] = shown["url"]  # what came from us comes back as the same words
+    parts[1]["url"] = shown["url"]  # a link from the server counts as the same content
     await post(server, body)
     assert len(server.model.requests) == 1
     parts[1]["url"] = "file:///etc/passwd"
@@ -271,7 +271,7 @@ async def test_an_attachment_is_kept_as_a_blob_and_reaches_the_model(server: Liv
         assert refused.status == 400
 
 
-async def test_a_new_conversation_keeps_all_that_the_client_has_already(server: LiveServer) -> None:
+async def test_a_new_conversation_keeps_the_clients_earlier_messages(server: LiveServer) -> None:
     call = {"type": "tool-look", "toolCallId": "t1", "state": "output-available", "input": {"at": "x"}, "output": "seen"}
     forged = {"type": "reasoning", "text": "hm", "state": "done", "providerMetadata": {"mine": {"signature": "forged"}}}
     earlier = [
@@ -287,11 +287,11 @@ async def test_a_new_conversation_keeps_all_that_the_client_has_already(server: 
     told = server.model.requests[0].json["messages"]
     assert [message["role"] for message in told if message["role"] != "system"] == ["user", "assistant", "tool", "user"]
     assert "forged" not in json.dumps(told)
-    await post(server, body)  # the same again is the same run
+    await post(server, body)  # a repeated request joins the same run
     assert len(server.model.requests) == 1 and len(await messages(server, "brought")) == 4
 
 
-async def test_attachments_count_for_what_an_owner_may_upload(open_server: Callable[..., Any]) -> None:
+async def test_attachments_count_against_the_upload_quota(open_server: Callable[..., Any]) -> None:
     async with open_server(limits=RunLimits(uploads=100)) as server:
         url = f"data:text/plain;base64,{base64.b64encode(b'x' * 90).decode()}"
         more = f"data:text/plain;base64,{base64.b64encode(b'y' * 90).decode()}"
@@ -304,7 +304,7 @@ async def test_attachments_count_for_what_an_owner_may_upload(open_server: Calla
             assert answer.status == 429
 
 
-async def test_a_large_output_goes_out_as_its_ends_and_a_link(open_server: Callable[..., Any]) -> None:
+async def test_a_large_output_is_sent_as_an_excerpt_with_a_link(open_server: Callable[..., Any]) -> None:
     script = [Reply(tool_calls=[ToolCall("shell", {"command": "seq 1 40000"})]), Reply(text="Counted.")]
     async with open_server(script) as server:
         chunks = await post(server, say("count", directory=str(server.directory)))
@@ -319,7 +319,7 @@ async def test_a_large_output_goes_out_as_its_ends_and_a_link(open_server: Calla
         assert kept["output"] == again["output"] == shown and "resultProviderMetadata" not in kept
 
 
-async def test_two_clients_see_the_same(open_server: Callable[..., Any]) -> None:
+async def test_two_clients_receive_the_same_frames(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text=LONG, delay=0.005)]) as server:
         async with server.client.post("/api/chat", json=say("hi")) as first:
             begun = await first.content.readuntil(b"text-delta")

@@ -1,4 +1,4 @@
-"""The AI SDK's own clients, versions 7 and 6, drive a `moot serve` process: what they have at the end is what the server has."""
+"""The AI SDK's own clients, versions 7 and 6, against a `moot serve` process: both ends have the same messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOW: dict[str, Any] = {"text": LONG, "delay": 0.005}
 
 
 def script(version: str) -> list[Reply]:
-    """What the model says in each scenario, told apart by what the user says."""
+    """Return the model's replies for each scenario, selected by the user's prompt."""
 
     def when(name: str, *replies: Reply | dict[str, Any]) -> list[Reply]:
         rows = [
@@ -63,7 +63,7 @@ def node() -> str:
 
 
 def drive(program: str, version: str, home: ServedHome, directory: Path, only: list[str] | None = None) -> dict[str, str]:
-    """The problem of each scenario, empty where there was none."""
+    """Return the problem of each scenario; empty if there was none."""
     given = {"url": home.url, "token": FIXED, "directory": str(directory), "only": only}
     command = [program, str(CLIENTS / "drive.mjs"), version, json.dumps(given)]
     found: dict[str, str] = {}
@@ -84,7 +84,7 @@ def drive(program: str, version: str, home: ServedHome, directory: Path, only: l
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("version", ["7", "6"])
-def test_the_sdks_own_client_has_what_the_server_has(
+def test_the_sdks_own_client_ends_with_the_servers_messages(
     version: str, serve_home: Callable[..., ServedHome], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = node()

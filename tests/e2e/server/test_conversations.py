@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 # ── conversations ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_conversation_is_made_listed_changed_deleted_and_restored(server: LiveServer) -> None:
+async def test_a_conversation_is_created_listed_updated_deleted_and_restored(server: LiveServer) -> None:
     made = await began(server, title="Plans", client_id="from-a-phone")
     assert (made["title"], made["title_source"], made["status"]) == ("Plans", "user", "standby")
     listed = await got(server.client, "/api/conversations")
@@ -37,7 +37,7 @@ async def test_a_conversation_is_made_listed_changed_deleted_and_restored(server
     assert restored["deleted_at"] is None
 
 
-async def test_pages_and_filters_of_the_list(server: LiveServer) -> None:
+async def test_the_list_is_paginated_and_filtered(server: LiveServer) -> None:
     project = await sent(server.client, "POST", "/api/projects", {"name": "work"}, 201)
     names = ["plum", "quince", "pear", "medlar", "apple"]
     for number, name in enumerate(names):
@@ -53,7 +53,7 @@ async def test_pages_and_filters_of_the_list(server: LiveServer) -> None:
     assert (await got(server.client, "/api/conversations", 422, limit=201))["code"] == "invalid"
 
 
-async def test_an_etag_guards_against_others_changes(server: LiveServer) -> None:
+async def test_an_etag_protects_against_concurrent_changes(server: LiveServer) -> None:
     made = await began(server, title="a")
     path = f"/api/conversations/{made['id']}"
     async with server.client.get(path) as answer:
@@ -71,7 +71,7 @@ async def test_an_etag_guards_against_others_changes(server: LiveServer) -> None
     assert (await sent(server.client, "DELETE", path, status=412, headers={"if-match": tag}))["code"] == "precondition_failed"
 
 
-async def test_of_changes_with_one_etag_a_single_one_is_made(server: LiveServer) -> None:
+async def test_only_one_of_several_changes_with_the_same_etag_succeeds(server: LiveServer) -> None:
     made = await began(server, title="a")
     path = f"/api/conversations/{made['id']}"
     async with server.client.get(path) as answer:
@@ -85,7 +85,7 @@ async def test_of_changes_with_one_etag_a_single_one_is_made(server: LiveServer)
     async def look() -> None:
         await got(server.client, path)
 
-    async with anyio.create_task_group() as group:  # connections that are open already bring the changes at one moment
+    async with anyio.create_task_group() as group:  # connections are open before the changes, so that these arrive at the same moment
         for _ in range(20):
             group.start_soon(look)
     async with anyio.create_task_group() as group:
@@ -94,13 +94,13 @@ async def test_of_changes_with_one_etag_a_single_one_is_made(server: LiveServer)
     assert sorted(statuses) == [200, *[412] * 19]
 
 
-async def test_only_an_exact_id_names_a_conversation(server: LiveServer) -> None:
+async def test_a_conversation_is_found_by_its_exact_id_only(server: LiveServer) -> None:
     made = await began(server, title="precious")
     for name in ("precious", made["id"][:20], made["id"].upper()):
         assert (await sent(server.client, "DELETE", f"/api/conversations/{name}", status=404))["code"] == "not_found"
 
 
-async def test_what_cannot_be_is_refused_before_anything_changes(server: LiveServer) -> None:
+async def test_invalid_changes_are_rejected_before_anything_changes(server: LiveServer) -> None:
     made = await began(server, title="as it is")
     path = f"/api/conversations/{made['id']}"
     unknown: list[tuple[Json, int]] = [({"agent": "nobody"}, 400), ({"model": "a@b"}, 400), ({"project": "x"}, 404), ({"head": "x"}, 404)]
@@ -116,7 +116,7 @@ async def test_what_cannot_be_is_refused_before_anything_changes(server: LiveSer
     assert len((await got(server.client, "/api/conversations"))["data"]) == 2
 
 
-async def test_folders_and_free_modes_need_the_scope_tools(server: LiveServer) -> None:
+async def test_directories_and_permissive_modes_require_the_scope_tools(server: LiveServer) -> None:
     async with server.caller(scopes=["chat"]) as chat:
         refused = await sent(chat, "POST", "/api/conversations", {"directory": str(server.directory)}, 403)
         assert "tools" in refused["detail"]
@@ -133,7 +133,7 @@ async def test_folders_and_free_modes_need_the_scope_tools(server: LiveServer) -
 # ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_prompt_is_answered_and_its_messages_go_page_by_page(server: LiveServer) -> None:
+async def test_a_prompt_is_answered_and_its_messages_are_paginated(server: LiveServer) -> None:
     made = await began(server)
     path = f"/api/conversations/{made['id']}"
     for number in range(3):
@@ -149,7 +149,7 @@ async def test_a_prompt_is_answered_and_its_messages_go_page_by_page(server: Liv
     assert found["message_count"] == 6 and found["last_seq"] == await server.engine.store.log.last_seq(made["id"])
 
 
-async def test_edits_answers_forks_and_branches(server: LiveServer) -> None:
+async def test_messages_are_edited_regenerated_and_forked(server: LiveServer) -> None:
     made = await began(server, title="tree")
     path = f"/api/conversations/{made['id']}"
     await ended(server, await said(server, made["id"], "first", client_id="m"))
@@ -178,7 +178,7 @@ async def test_edits_answers_forks_and_branches(server: LiveServer) -> None:
         await sent(server.client, "POST", f"{path}/messages", wrong, 400)
 
 
-async def test_the_vendors_own_bytes_can_be_read(server: LiveServer) -> None:
+async def test_the_vendors_raw_bytes_can_be_read(server: LiveServer) -> None:
     made = await began(server)
     path = f"/api/conversations/{made['id']}"
     submitted = await said(server, made["id"], "hello", client_id="mine")
@@ -198,7 +198,7 @@ async def test_the_vendors_own_bytes_can_be_read(server: LiveServer) -> None:
 # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_what_waits_is_listed_changed_and_removed(open_server: Callable[..., Any]) -> None:
+async def test_queued_prompts_are_listed_edited_and_removed(open_server: Callable[..., Any]) -> None:
     async with open_server(lambda _: Reply(text="never ends", hang_at=3)) as server:
         made = await began(server)
         path = f"/api/conversations/{made['id']}"
@@ -235,7 +235,7 @@ async def test_what_waits_is_listed_changed_and_removed(open_server: Callable[..
         assert (await sent(server.client, "POST", f"/api/runs/{first['run']['id']}/resume", status=400))["code"] == "usage"
 
 
-async def test_a_run_whose_process_has_died_is_not_called_running(server: LiveServer) -> None:
+async def test_a_run_whose_process_has_died_is_not_reported_as_running(server: LiveServer) -> None:
     accepted = await server.engine.store.records.submit(prompt(owner="a process that is gone"))
     run = accepted.run.id
     assert (await server.engine.store.records.run(run)).status == "running"
@@ -246,7 +246,7 @@ async def test_a_run_whose_process_has_died_is_not_called_running(server: LiveSe
     assert (await ended(server, {"run": {"id": run}}))["status"] == "finished"
 
 
-async def test_a_conversation_is_taken_away_for_good_only_with_the_flag(server: LiveServer) -> None:
+async def test_a_conversation_is_purged_only_with_the_flag(server: LiveServer) -> None:
     made = await sent(server.client, "POST", "/api/conversations", {"title": "a"}, status=201)
     path = f"/api/conversations/{made['id']}"
     receipt = await sent(server.client, "DELETE", f"{path}?purge=true")

@@ -1,4 +1,4 @@
-"""Streams that break off, and are gone on with: at every byte for a reader, and behind every frame of a connection."""
+"""Interrupted and resumed streams: cut at every byte of the body, and after every frame of a live connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "openai-chat"
 VENDORS = ["reasoning-content", "parallel-tools", "text"]
-"""What endpoints have really sent: reasoning with text, two calls at once, plain text."""
+"""Recordings of real endpoints: reasoning with text, two parallel calls, plain text."""
 
 
 def recorded(name: str, **more: Any) -> list[Reply]:
@@ -27,7 +27,7 @@ def recorded(name: str, **more: Any) -> list[Reply]:
 
 
 def received(body: bytes) -> tuple[list[dict[str, Any]], str]:
-    """What a reader has of a body that broke off: the chunks of whole frames, and the id of the last; half a frame counts for nothing."""
+    """Return the chunks of complete frames in a truncated body, and the id of the last one."""
     chunks: list[dict[str, Any]] = []
     last = ""
     for frame in body.split(b"\n\n")[:-1]:
@@ -38,8 +38,8 @@ def received(body: bytes) -> tuple[list[dict[str, Any]], str]:
     return chunks, last
 
 
-async def go_on(server: LiveServer, chat: str, chunks: list[dict[str, Any]], last: str) -> list[dict[str, Any]]:
-    """All that a reader has in the end who goes on behind the last frame, or anew where there was none; at the very end nothing is left."""
+async def resume(server: LiveServer, chat: str, chunks: list[dict[str, Any]], last: str) -> list[dict[str, Any]]:
+    """Resume after the last frame, or from the start if there was none, and return all chunks. At the very end, nothing is left."""
     async with server.client.get(f"/api/chat/{chat}/stream", headers={"Last-Event-ID": last} if last else {}) as answer:
         if answer.status == 204:
             return chunks
@@ -48,7 +48,7 @@ async def go_on(server: LiveServer, chat: str, chunks: list[dict[str, Any]], las
 
 
 @pytest.mark.parametrize("name", VENDORS)
-async def test_cut_at_any_byte_and_gone_on_with_it_is_the_same_message(open_server: Callable[..., Any], name: str) -> None:
+async def test_a_stream_cut_at_any_byte_and_resumed_gives_the_same_message(open_server: Callable[..., Any], name: str) -> None:
     async with open_server(recorded(name)) as server:
         async with server.client.post("/api/chat", json=say("hi")) as answer:
             body = await answer.read()
@@ -58,16 +58,14 @@ async def test_cut_at_any_byte_and_gone_on_with_it_is_the_same_message(open_serv
         for cut in range(len(body) + 1):
             chunks, last = received(body[:cut])
             if last not in rests:
-                rests[last] = await go_on(server, "c1", [], last)
+                rests[last] = await resume(server, "c1", [], last)
             assert fold([*chunks, *rests[last]]) == expected, cut
         assert len(rests) > 8
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VENDORS[:2])
-async def test_cut_behind_any_frame_while_it_streams_and_gone_on_with_it_is_the_same_message(
-    open_server: Callable[..., Any], name: str
-) -> None:
+async def test_a_live_stream_cut_after_any_frame_and_resumed_gives_the_same_message(open_server: Callable[..., Any], name: str) -> None:
     async with open_server([reply for _ in range(200) for reply in recorded(name, write_size=400, delay=0.001)[:1]]) as server:
         host, bearer = f"host: {server.url.removeprefix('http://')}", f"authorization: Bearer {FIXED}"
         whole = 0
@@ -80,7 +78,7 @@ async def test_cut_behind_any_frame_while_it_streams_and_gone_on_with_it_is_the_
                 seen, ended = await frames(reader.reader, cut + 1)
             chunks, last = received(seen)
             with anyio.fail_after(20):
-                folded = fold(await go_on(server, chat, chunks, last))
+                folded = fold(await resume(server, chat, chunks, last))
             stored = (await messages(server, chat))[-1]["parts"]
             assert [part["type"] for part in folded] == [part["type"] for part in stored]
             assert texts(folded) == texts(stored)
@@ -91,7 +89,7 @@ async def test_cut_behind_any_frame_while_it_streams_and_gone_on_with_it_is_the_
 
 
 async def frames(reader: Any, count: int) -> tuple[bytes, bool]:
-    """The bytes of so many frames, out of the pieces of the connection; whether that was all there is."""
+    """Read `count` frames from the connection. Return their bytes, and True if the stream has ended."""
     seen = b""
     while seen.count(b"\n\n") < count:
         size = int(await reader.readuntil(b"\r\n"), 16)

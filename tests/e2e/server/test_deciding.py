@@ -1,4 +1,4 @@
-"""What decides how runs are made: looked at and changed over the wire."""
+"""Agents, models, providers, tools, configuration, permissions and commands over HTTP."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def told(answer: Any) -> Any:
     return await answer.json()
 
 
-async def test_whoever_may_read_sees_what_decides(server: LiveServer) -> None:
+async def test_the_scope_read_shows_settings_and_agents(server: LiveServer) -> None:
     async with server.caller(scopes=["read"]) as reader:
         for path in READ:
             assert await told(await reader.get(path)), path
@@ -44,14 +44,14 @@ async def test_whoever_may_read_sees_what_decides(server: LiveServer) -> None:
         assert (await reader.get("/api/tools/nothing")).status == 404
 
 
-async def test_only_an_admin_changes_what_decides(server: LiveServer) -> None:
+async def test_only_an_admin_changes_settings(server: LiveServer) -> None:
     async with server.caller(scopes=["tools"]) as caller:
         for method, path in CLOSED:
             answer = await caller.request(method, path, json={})
             assert answer.status == 403, f"{method} {path}"
 
 
-async def test_lists_come_by_pages(server: LiveServer) -> None:
+async def test_lists_are_paginated(server: LiveServer) -> None:
     first = await told(await server.client.get("/api/tools?limit=2"))
     second = await told(await server.client.get(f"/api/tools?limit=200&cursor={first['next_cursor']}"))
     whole = await told(await server.client.get("/api/tools?limit=200"))
@@ -59,12 +59,12 @@ async def test_lists_come_by_pages(server: LiveServer) -> None:
     assert (await server.client.get("/api/tools?cursor=nothing")).status == 400
 
 
-async def test_a_provider_is_tried_with_one_word(server: LiveServer) -> None:
+async def test_a_provider_is_tested_with_a_short_prompt(server: LiveServer) -> None:
     tried = await told(await server.client.post("/api/providers/mine/test", json={"model": "scripted"}))
     assert tried["ok"] and tried["model"] == "scripted@mine" and tried["text"] == "Hello there."
 
 
-async def test_the_command_line_says_the_same(server: LiveServer, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+async def test_the_command_line_prints_the_same_lists(server: LiveServer, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
     monkeypatch.setenv("MOOT_HOME", str(server.engine.settings.home))
     monkeypatch.chdir(server.directory)
     for words, path in (("tools", "/api/tools"), ("agents", "/api/agents")):
@@ -75,7 +75,7 @@ async def test_the_command_line_says_the_same(server: LiveServer, monkeypatch: p
             assert {name: other[name] for name in one} == one
 
 
-async def test_a_value_is_written_and_in_force_at_once(server: LiveServer) -> None:
+async def test_a_setting_is_written_and_applied_immediately(server: LiveServer) -> None:
     before = await server.client.get("/api/config")
     shown = await told(before)
     assert shown["error"] is None and shown["origin"].get("models.small") is None
@@ -91,7 +91,7 @@ async def test_a_value_is_written_and_in_force_at_once(server: LiveServer) -> No
     assert stale.status == 412 and server.engine.runtime.settings.limits.steps == 7
 
 
-async def test_a_wrong_value_changes_nothing_and_says_where_it_stands(server: LiveServer) -> None:
+async def test_an_invalid_value_changes_nothing_and_the_error_names_its_key(server: LiveServer) -> None:
     answer = await server.client.patch("/api/config", json={"values": {"limits.steps": "many", "models.small": "x@y"}})
     problem = await answer.json(content_type="application/problem+json")
     assert answer.status == 422 and "limits.steps" in problem["detail"]
@@ -124,13 +124,13 @@ async def test_secrets_are_masked(server: LiveServer) -> None:
         {"ui": {"colours": ["${HOME}"]}},
     ],
 )
-async def test_what_names_programs_addresses_or_variables_is_set_from_this_machine_alone(server: LiveServer, values: Any) -> None:
+async def test_programs_addresses_and_variables_are_set_from_this_machine_only(server: LiveServer, values: Any) -> None:
     answer = await server.client.patch("/api/config", json={"values": values}, headers={"x-forwarded-for": "203.0.113.9"})
     assert answer.status == 403, await answer.text()
     assert not (server.engine.settings.home / "config.yaml").exists()
 
 
-async def test_rules_are_added_listed_judged_and_removed(server: LiveServer, directory: Path) -> None:
+async def test_rules_are_added_listed_evaluated_and_removed(server: LiveServer, directory: Path) -> None:
     rule = {"tool": "shell", "action": "allow", "match": "git status*"}
     added = await server.client.post("/api/permissions/rules", json=rule)
     assert added.status == 201
@@ -147,7 +147,7 @@ async def test_rules_are_added_listed_judged_and_removed(server: LiveServer, dir
     assert (await server.client.post("/api/permissions/rules", json={**rule, "tool": "nothing"})).status == 400
 
 
-async def test_a_change_of_the_file_is_taken_up_and_a_fault_leaves_the_last_good_one(server: LiveServer) -> None:
+async def test_a_changed_file_is_reloaded_and_an_invalid_one_is_ignored(server: LiveServer) -> None:
     file = server.engine.settings.home / "config.yaml"
     file.write_text("limits: {steps: 9}\n")
     await until(lambda: server.engine.runtime.settings.limits.steps == 9)

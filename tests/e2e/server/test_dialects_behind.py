@@ -1,4 +1,4 @@
-"""Moot as a model for OpenAI's own client, whatever dialect is spoken behind it."""
+"""moot as a model for OpenAI's official client, with each dialect behind it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOOL: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("dialect", ["google", "ollama", "openai-responses"])
-async def test_a_call_goes_out_and_its_output_comes_back_through_any_dialect(open_server: Callable[..., Any], dialect: str) -> None:
+async def test_tool_calls_and_outputs_pass_through_every_dialect(open_server: Callable[..., Any], dialect: str) -> None:
     script = [Reply(text="Let me see.", reasoning="Hm.", tool_calls=[ToolCall("weather", {"city": "Bonn"})]), Reply(text="Rain.")]
     async with open_server(script, dialect=dialect) as server:
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=await server.token(), max_retries=0) as client:

@@ -23,7 +23,7 @@ async def events(answer: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]
             yield json.loads(line[6:])
 
 
-async def test_every_event_is_sent_dense_and_from_any_seq_on(server: LiveServer) -> None:
+async def test_all_events_after_any_seq_are_sent_without_gaps(server: LiveServer) -> None:
     await post(server, say("hi"))
     last = await server.engine.store.log.last_seq((await server.engine.store.records.runs())[0].conversation)
     for after in (0, 5):
@@ -37,7 +37,7 @@ async def test_every_event_is_sent_dense_and_from_any_seq_on(server: LiveServer)
         assert seqs == list(range(after + 1, last + 1))
 
 
-async def test_raw_is_sent_when_it_is_asked_for(server: LiveServer) -> None:
+async def test_raw_bytes_are_sent_on_request(server: LiveServer) -> None:
     await post(server, say("hi"))
     run = (await server.engine.store.records.runs())[0]
     async with server.client.get(f"/api/runs/{run.id}/events?raw=1") as answer:
@@ -48,27 +48,27 @@ async def test_raw_is_sent_when_it_is_asked_for(server: LiveServer) -> None:
 
 async def test_a_revoked_token_ends_its_streams(server: LiveServer) -> None:
     await post(server, say("hi"))
-    server.state.streams.pace.look = 0.05
+    server.state.streams.timing.check_interval = 0.05
     async with server.caller(scopes=["read"]) as reader, reader.get("/api/conversations/c1/events?after=2") as answer:
         await answer.content.readuntil(b"\n\n")
         token = next(token for token in await server.engine.store.tokens.list() if token.name == "a test's")
         await server.state.tokens.revoke(token.id)
         with anyio.fail_after(5):
             rest = (await answer.read()).decode()
-        assert ": cut: the token was revoked; go on with Last-Event-ID: " in rest and "[DONE]" not in rest
+        assert ": cut: the token was revoked; resume with Last-Event-ID: " in rest and "[DONE]" not in rest
 
 
-async def test_silence_is_filled_with_comments(open_server: Callable[..., Any]) -> None:
+async def test_an_idle_stream_sends_comments(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text="x", wait=60)]) as server:
-        server.state.streams.pace.look, server.state.streams.pace.beat = 0.05, 0.2
+        server.state.streams.timing.check_interval, server.state.streams.timing.heartbeat = 0.05, 0.2
         async with server.client.post("/api/chat", json=say("hi")) as answer:
             with anyio.fail_after(5):
                 await answer.content.readuntil(b": keep-alive\n\n: keep-alive\n\n")
 
 
-async def test_a_reader_who_stops_reading_is_cut_with_a_hint(open_server: Callable[..., Any]) -> None:
+async def test_a_client_that_stops_reading_is_disconnected_with_a_hint(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text="x" * 12_000_000, chunk_size=100_000)]) as server:
-        server.state.streams.pace.look, server.state.streams.pace.slow = 0.05, 0.3
+        server.state.streams.timing.check_interval, server.state.streams.timing.stall_timeout = 0.05, 0.3
         small = socket.socket()
         small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         small.connect(("127.0.0.1", int(server.url.rpartition(":")[2])))
@@ -81,7 +81,7 @@ async def test_a_reader_who_stops_reading_is_cut_with_a_hint(open_server: Callab
         received = b""
         while piece := await reader.read(1 << 20):
             received = (received + piece)[-200_000:]
-            if b": cut: nothing was read for too long; go on with Last-Event-ID: " in received:
+            if b": cut: the client did not read for too long; resume with Last-Event-ID: " in received:
                 break
         writer.close()
         await writer.wait_closed()

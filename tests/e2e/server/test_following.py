@@ -1,4 +1,4 @@
-"""A server that follows what the agents on its machine write."""
+"""A server that continuously imports conversations of the agents on its machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def asked(served: ServedHome, path: str) -> Any:
 
 
 def until(claim: Callable[[], bool]) -> None:
-    """Waits for it as long as even a busy machine takes."""
+    """Wait for a condition, long enough for a busy machine."""
     ends = time.monotonic() + 40
     while not claim():
         assert time.monotonic() < ends
@@ -35,7 +35,7 @@ def hits(served: ServedHome, words: str) -> int:
     return len(asked(served, f"/api/search?q={urllib.parse.quote(words)}")["data"])
 
 
-def test_what_an_agent_writes_is_found_over_http_and_others_leave_it_to_the_server(
+def test_a_watched_agents_messages_are_found_over_http_and_only_the_server_imports_them(
     serve_home: Callable[..., ServedHome],
 ) -> None:
     served = serve_home(config="imports: {watch: true}\n")
@@ -59,12 +59,12 @@ def test_what_an_agent_writes_is_found_over_http_and_others_leave_it_to_the_serv
 
 
 def turn(served: ServedHome, word: str) -> None:
-    """Writes the setting anew, as a person does."""
+    """Rewrite the setting in the configuration file."""
     file: Path = served.moot.home / "config.yaml"
     file.write_text(file.read_text().replace("watch: true", f"watch: {word}"))
 
 
-def test_nothing_comes_in_by_itself_unless_somebody_says_so(serve_home: Callable[..., ServedHome]) -> None:
+def test_nothing_is_imported_automatically_unless_it_is_enabled(serve_home: Callable[..., ServedHome]) -> None:
     served = serve_home()
     session(served.moot).write_bytes(talk(0, 2))
     served.start()

@@ -1,4 +1,4 @@
-"""The guide to the HTTP API: its examples run, one after the other."""
+"""The examples of the HTTP API guide, run in order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def script(recorded: Any) -> Reply:
 
 
 async def test_every_example_of_the_guide_runs(open_server: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # where its commands work
+    monkeypatch.chdir(tmp_path)  # working directory of its commands
     examples = blocks(GUIDE, "http")
     assert len(examples) > 20
     names: dict[str, str] = {}

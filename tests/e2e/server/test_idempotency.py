@@ -23,13 +23,13 @@ async def problem(answer: Any) -> dict[str, Any]:
     return told
 
 
-async def test_twenty_at_once_have_one_effect(server: LiveServer) -> None:
+async def test_twenty_concurrent_requests_with_one_key_have_one_effect(server: LiveServer) -> None:
     answers = await asyncio.gather(*(server.client.post("/api/tokens", json={"name": "once"}, headers=KEY) for _ in range(20)))
     assert await tokens(server) == 1
     assert sorted(answer.status for answer in answers) == [201, *[409] * 19]
 
 
-async def test_an_answer_is_given_again_to_the_byte(server: LiveServer) -> None:
+async def test_a_repeated_request_returns_the_same_bytes(server: LiveServer) -> None:
     first = await server.client.post("/api/logout", headers={**KEY, "authorization": f"Bearer {await server.token()}"})
     assert first.status == 204
     store = server.engine.store.tokens.idempotency
@@ -39,25 +39,25 @@ async def test_an_answer_is_given_again_to_the_byte(server: LiveServer) -> None:
     assert claim.kept == StoredResponse(201, (("content-type", "application/json"),), b'{"a":1}')
 
 
-async def test_the_same_key_with_another_body_is_refused(server: LiveServer) -> None:
+async def test_the_same_key_with_another_body_is_rejected(server: LiveServer) -> None:
     assert (await server.client.post("/api/tokens", json={"name": "once"}, headers=KEY)).status == 201
     other = await server.client.post("/api/tokens", json={"name": "other"}, headers=KEY)
     assert (other.status, (await problem(other))["code"]) == (409, "key_reused")
     assert await tokens(server) == 1
 
 
-async def test_the_same_key_of_another_user_is_another_key(server: LiveServer) -> None:
+async def test_keys_of_different_users_are_independent(server: LiveServer) -> None:
     assert (await server.client.post("/api/tokens", json={"name": "once"}, headers=KEY)).status == 201
     async with server.caller(scopes=["admin"], owner="mara") as mara:
         assert (await mara.post("/api/tokens", json={"name": "hers"}, headers=KEY)).status == 201
 
 
-async def test_a_refusal_leaves_the_key_free(server: LiveServer) -> None:
+async def test_a_rejected_request_does_not_use_up_the_key(server: LiveServer) -> None:
     assert (await server.client.post("/api/tokens", json={"name": ""}, headers=KEY)).status == 422
     assert (await server.client.post("/api/tokens", json={"name": "good"}, headers=KEY)).status == 201
 
 
-async def test_the_secret_of_a_token_is_not_kept_for_a_repeat(server: LiveServer) -> None:
+async def test_the_secret_of_a_token_is_not_stored_for_repeated_requests(server: LiveServer) -> None:
     first = await server.client.post("/api/tokens", json={"name": "once"}, headers=KEY)
     secret = (await first.json())["secret"]
     again = await server.client.post("/api/tokens", json={"name": "once"}, headers=KEY)
@@ -65,15 +65,15 @@ async def test_the_secret_of_a_token_is_not_kept_for_a_repeat(server: LiveServer
     assert not any(secret.encode() in path.read_bytes() for path in server.engine.settings.home.rglob("moot.db*"))
 
 
-async def test_after_a_crash_nobody_claims_to_know(open_server: Callable[..., Any]) -> None:
+async def test_after_a_crash_the_outcome_of_a_request_is_reported_as_unknown(open_server: Callable[..., Any]) -> None:
     async with open_server() as server:
         asked = await server.engine.store.tokens.idempotency.claim("local", "k-1", request=b"another", worker="dead")
         assert asked.standing == "new"
-    async with open_server() as server:  # it has restarted
+    async with open_server() as server:  # after a restart
         answer = await server.client.post("/api/tokens", json={"name": "once"}, headers=KEY)
         assert answer.status == 409
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256])
-async def test_a_key_that_is_none_is_refused(server: LiveServer, key: str) -> None:
+async def test_an_invalid_key_is_rejected(server: LiveServer, key: str) -> None:
     assert (await server.client.post("/api/tokens", json={"name": "once"}, headers={"idempotency-key": key})).status == 400

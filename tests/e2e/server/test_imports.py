@@ -1,4 +1,4 @@
-"""Imports over HTTP: a file that is sent, what lies on the machine, and how far it is."""
+"""Importing over HTTP: uploads, files of the machine, and progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def over(server: LiveServer, id: str) -> Json:
         await anyio.sleep(0.02)
 
 
-async def test_a_file_that_is_sent_comes_in_and_its_report_can_be_read(open_server: Callable[..., Any]) -> None:
+async def test_an_uploaded_file_is_imported_with_a_report(open_server: Callable[..., Any]) -> None:
     async with open_server() as server:
         async with server.client.post("/api/imports", params={"name": "../../talk.json"}, data=FILE) as answer:
             assert answer.status == 202, await answer.text()
@@ -46,12 +46,12 @@ async def test_a_file_that_is_sent_comes_in_and_its_report_can_be_read(open_serv
 
 
 def left(server: LiveServer) -> list[Path]:
-    """What of files that were sent still lies about."""
+    """Return uploaded files that were not deleted."""
     return list((server.engine.settings.home / "state" / "uploads").glob("*"))
 
 
 @pytest.mark.parametrize("name", ["x", "..", "/etc/passwd", "a\\b.json", "ü" * 250, "\x1b[31m.json"])
-async def test_what_nobody_can_read_is_an_import_that_failed_and_says_no_place(open_server: Callable[..., Any], name: str) -> None:
+async def test_an_unreadable_upload_fails_without_revealing_its_path(open_server: Callable[..., Any], name: str) -> None:
     async with open_server() as server:
         async with server.client.post("/api/imports", params={"name": name}, data=b"\x00\x01") as answer:
             asked = await answer.json()
@@ -62,7 +62,7 @@ async def test_what_nobody_can_read_is_an_import_that_failed_and_says_no_place(o
         assert left(server) == []
 
 
-async def test_the_same_file_sent_again_adds_nothing_though_its_folder_would_name_it(open_server: Callable[..., Any]) -> None:
+async def test_uploading_the_same_file_again_adds_nothing(open_server: Callable[..., Any]) -> None:
     talk = b'{"role": "user", "content": "%s", "timestamp": "2026-11-20T10:00:00"}\n'
     async with open_server() as server:
         for said, added in ((b"one", 1), (b"one", 0), (b"other", 1)):
@@ -71,7 +71,7 @@ async def test_the_same_file_sent_again_adds_nothing_though_its_folder_would_nam
             assert (await over(server, asked["id"]))["added"] == added
 
 
-async def test_a_file_that_is_too_large_or_never_ends_leaves_nothing(open_server: Callable[..., Any]) -> None:
+async def test_an_upload_that_is_too_large_or_never_ends_leaves_no_files(open_server: Callable[..., Any]) -> None:
     async def pieces(count: int) -> AsyncGenerator[bytes, None]:
         for _ in range(count):
             yield b" " * 8_000
@@ -98,7 +98,7 @@ async def test_a_file_that_is_too_large_or_never_ends_leaves_nothing(open_server
         assert (await got(server.client, "/api/imports"))["data"] == []
 
 
-async def test_a_folder_of_the_machine_tells_of_what_nobody_knows(open_server: Callable[..., Any], directory: Path) -> None:
+async def test_importing_a_folder_lists_files_without_a_known_format(open_server: Callable[..., Any], directory: Path) -> None:
     async with open_server() as server:
         (directory / "talk.json").write_bytes(FILE)
         (directory / "letter.txt").write_text("Dear machine,")
@@ -109,7 +109,7 @@ async def test_a_folder_of_the_machine_tells_of_what_nobody_knows(open_server: C
         assert done["unclaimed"]["some"][0].endswith("letter.txt")
 
 
-async def test_files_of_the_machine_are_for_those_who_may_everything(open_server: Callable[..., Any], directory: Path) -> None:
+async def test_importing_files_of_the_machine_requires_the_scope_admin(open_server: Callable[..., Any], directory: Path) -> None:
     async with open_server() as server:
         (directory / "talk.json").write_bytes(FILE)
         wanted = {"path": str(directory / "talk.json")}
@@ -132,7 +132,7 @@ async def test_files_of_the_machine_are_for_those_who_may_everything(open_server
         assert isinstance((await got(server.client, "/api/imports/found"))["data"], list)
 
 
-async def test_what_came_in_goes_on_in_a_copy_by_every_road(open_server: Callable[..., Any]) -> None:
+async def test_every_api_continues_an_imported_conversation_in_a_copy(open_server: Callable[..., Any]) -> None:
     async with open_server() as server:
         async with server.client.post("/api/imports", params={"name": "talk.json"}, data=FILE) as answer:
             (one,) = (await over(server, (await answer.json())["id"]))["brought"]

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 def a_browser(server: LiveServer) -> dict[str, Any]:
-    """What makes a client one: it keeps cookies and says where it comes from."""
+    """A client that acts like a browser: it keeps cookies and sends its origin."""
     return {"cookie_jar": CookieJar(unsafe=True), "headers": {"origin": server.url}}
 
 
@@ -25,7 +25,7 @@ async def test_a_pasted_token_signs_a_browser_in_with_no_more_rights_than_it_has
         assert (await browser.get("/api/tokens")).status == 403
 
 
-async def test_revoking_the_token_that_was_pasted_ends_the_browsers_visit(server: LiveServer) -> None:
+async def test_revoking_a_pasted_token_signs_the_browser_out(server: LiveServer) -> None:
     secret = await server.token(name="pasted")
     async with server.stranger(**a_browser(server)) as browser:
         await browser.post("/api/login", json={"token": secret})
@@ -35,7 +35,7 @@ async def test_revoking_the_token_that_was_pasted_ends_the_browsers_visit(server
         assert (await browser.get("/api/session")).status == 401
 
 
-async def test_signing_out_leaves_a_pasted_token_and_ends_one_that_a_login_made(server: LiveServer) -> None:
+async def test_signing_out_keeps_a_pasted_token_and_revokes_a_login_token(server: LiveServer) -> None:
     pasted = await server.token()
     async with server.stranger(**a_browser(server)) as browser:
         await browser.post("/api/login", json={"token": pasted})
@@ -56,7 +56,7 @@ async def test_the_fixed_token_signs_in_and_out(server: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"code": "a", "token": "b"}, {"token": "wrong"}, {"code": "wrong"}])
-async def test_what_opens_nothing_signs_nobody_in(server: LiveServer, given: dict[str, str]) -> None:
+async def test_an_invalid_token_does_not_sign_in(server: LiveServer, given: dict[str, str]) -> None:
     async with server.stranger(**a_browser(server)) as browser:
         answer = await browser.post("/api/login", json=given)
         assert answer.status in (401, 422)

@@ -1,4 +1,4 @@
-"""The real client of OpenAI talks to moot as if it were a model."""
+"""OpenAI's official client with moot as its model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-async def test_a_plain_model_answers_with_counts_and_without_anything_of_ours(open_server: Callable[..., Any]) -> None:
+async def test_a_plain_model_answers_with_usage_and_without_moots_instructions(open_server: Callable[..., Any]) -> None:
     script = [Reply(text="Hello there.", usage={"input": 7, "output": 3})]
     async with open_server(script) as server, client_of(server) as client:
         answer = await client.chat.completions.create(
@@ -54,7 +54,7 @@ async def test_a_plain_model_answers_with_counts_and_without_anything_of_ours(op
         assert "tools" not in sent
 
 
-async def test_a_stream_comes_piece_by_piece_with_the_counts_last(open_server: Callable[..., Any]) -> None:
+async def test_a_stream_sends_deltas_and_then_the_usage(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text="One two three.", reasoning="Hm.")]) as server, client_of(server) as client:
         stream = await client.chat.completions.create(
             model=MODEL, messages=[user("Count")], stream=True, stream_options={"include_usage": True}
@@ -67,7 +67,7 @@ async def test_a_stream_comes_piece_by_piece_with_the_counts_last(open_server: C
     assert chunks[-2].choices[0].finish_reason == "stop"
 
 
-async def test_the_callers_tools_are_called_by_the_caller(open_server: Callable[..., Any]) -> None:
+async def test_callers_tools_are_returned_to_the_caller(open_server: Callable[..., Any]) -> None:
     script = [Reply(text="Let me see.", tool_calls=[ToolCall("weather", {"city": "Bonn"})]), Reply(text="Rain.")]
     async with open_server(script) as server, client_of(server) as client:
         messages: list[Any] = [user("How is it in Bonn?")]
@@ -86,7 +86,7 @@ async def test_the_callers_tools_are_called_by_the_caller(open_server: Callable[
         assert [conversation.message_count for conversation in conversations] == [4]
 
 
-async def test_the_streaming_helper_gathers_text_and_calls(open_server: Callable[..., Any]) -> None:
+async def test_the_streaming_helper_collects_text_and_calls(open_server: Callable[..., Any]) -> None:
     script = [Reply(text="Let me see.", tool_calls=[ToolCall("weather", {"city": "Bonn"}), ToolCall("weather", {"city": "Ulm"})])]
     async with (
         open_server(script) as server,
@@ -105,14 +105,14 @@ class Weather(BaseModel):
     degrees: int
 
 
-async def test_a_schema_is_passed_on_and_its_answer_parsed(open_server: Callable[..., Any]) -> None:
+async def test_a_schema_reaches_the_model_and_its_answer_is_parsed(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text='{"city": "Bonn", "degrees": 12}')]) as server, client_of(server) as client:
         parsed = await client.chat.completions.parse(model=MODEL, messages=[user("?")], response_format=Weather)
         assert parsed.choices[0].message.parsed == Weather(city="Bonn", degrees=12)
         assert server.model.requests[0].json["response_format"]["json_schema"]["schema"]["properties"].keys() == {"city", "degrees"}
 
 
-async def test_a_picture_reaches_the_model_and_is_kept_as_a_blob(open_server: Callable[..., Any]) -> None:
+async def test_an_image_reaches_the_model_and_is_stored_as_a_blob(open_server: Callable[..., Any]) -> None:
     async with open_server() as server, client_of(server) as client:
         seeing = server.model.provider("mine", models={"scripted": {"modalities": ["text", "image"]}})
         server.engine.providers.update(replace(server.engine.settings, providers={"mine": seeing}))
@@ -123,11 +123,11 @@ async def test_a_picture_reaches_the_model_and_is_kept_as_a_blob(open_server: Ca
         assert [str(part.get("url", ""))[:5] for part in branch[0].parts] == ["", "blob:"]
         assert server.model.requests[0].json["messages"][0]["content"] == pieces
         bad: Any = {"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%"}}
-        with pytest.raises(openai.BadRequestError, match="no base64"):
+        with pytest.raises(openai.BadRequestError, match="not valid base64"):
             await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": [bad]}])
 
 
-async def test_a_talk_goes_on_in_its_conversation_and_branches_where_it_is_changed(open_server: Callable[..., Any]) -> None:
+async def test_a_dialogue_continues_its_conversation_and_branches_when_history_differs(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text="Blue.", times=2), Reply(text="Green.", times=0)]) as server, client_of(server) as client:
         talk: list[Any] = [user("A colour?")]
         first = await client.chat.completions.create(model=MODEL, messages=talk)
@@ -172,7 +172,7 @@ async def test_a_conversation_can_be_named(open_server: Callable[..., Any]) -> N
         assert [message.parts[0]["text"] for message in branch if message.role == "user"] == ["One", "Three"]
 
 
-async def test_an_agent_uses_its_own_tools_and_only_its_answer_is_given(open_server: Callable[..., Any]) -> None:
+async def test_an_agent_uses_its_own_tools_and_returns_only_its_answer(open_server: Callable[..., Any]) -> None:
     script = [Reply(tool_calls=[ToolCall("list_files", {"path": "."})]), Reply(text="Nothing there.")]
     agents = {"helper": Agent("helper", instructions="You help.", tools=("list_files",))}
     async with open_server(script, agents=agents) as server, client_of(server, scopes=["tools"]) as client:
@@ -186,7 +186,7 @@ async def test_an_agent_uses_its_own_tools_and_only_its_answer_is_given(open_ser
         assert system.startswith("You help.") and system.endswith("In French.")
 
 
-async def test_an_agent_has_its_tools_and_the_callers(open_server: Callable[..., Any]) -> None:
+async def test_an_agent_can_use_its_own_tools_and_the_callers(open_server: Callable[..., Any]) -> None:
     both = [ToolCall("list_files", {"path": "."}), ToolCall("weather", {"city": "Bonn"})]
     script = [Reply(text="Looking.", tool_calls=both), Reply(text="Done.")]
     agents = {"helper": Agent("helper", tools=("list_files",))}
@@ -202,7 +202,7 @@ async def test_an_agent_has_its_tools_and_the_callers(open_server: Callable[...,
         assert len(outputs) == 2 and outputs[1] == "sun"
 
 
-async def test_responses_are_made_and_gone_on_from_by_their_id(open_server: Callable[..., Any]) -> None:
+async def test_responses_are_created_and_continued_by_id(open_server: Callable[..., Any]) -> None:
     script = [Reply(reasoning="Hm.", text="Blue."), Reply(text="Green.")]
     async with open_server(script) as server, client_of(server) as client:
         first = await client.responses.create(model=MODEL, input="A colour?", instructions="Be brief.")
@@ -217,7 +217,7 @@ async def test_responses_are_made_and_gone_on_from_by_their_id(open_server: Call
         assert conversation.message_count == 4
 
 
-async def test_responses_stream_and_the_helper_gathers_them(open_server: Callable[..., Any]) -> None:
+async def test_responses_stream_and_the_helper_collects_them(open_server: Callable[..., Any]) -> None:
     script = [Reply(text="Let me see.", tool_calls=[ToolCall("weather", {"city": "Bonn"})]), Reply(text="Rain.")]
     async with open_server(script) as server, client_of(server) as client:
         async with client.responses.stream(model=MODEL, input="How is it?", tools=[FLAT]) as stream:
@@ -234,14 +234,14 @@ async def test_responses_stream_and_the_helper_gathers_them(open_server: Callabl
         assert [message["role"] for message in sent] == ["user", "assistant", "tool"] and sent[2]["content"] == "rain"
 
 
-async def test_responses_take_pictures_and_schemas(open_server: Callable[..., Any]) -> None:
+async def test_responses_accept_images_and_schemas(open_server: Callable[..., Any]) -> None:
     async with open_server([Reply(text='{"city": "Bonn", "degrees": 12}')]) as server, client_of(server) as client:
         content: list[Any] = [{"type": "input_text", "text": "?"}, {"type": "input_image", "image_url": PNG, "detail": "low"}]
         parsed = await client.responses.parse(model=MODEL, input=[{"role": "user", "content": content}], text_format=Weather)
         assert parsed.output_parsed == Weather(city="Bonn", degrees=12)
 
 
-async def test_models_and_agents_are_listed_and_shown(open_server: Callable[..., Any]) -> None:
+async def test_models_and_agents_are_listed(open_server: Callable[..., Any]) -> None:
     async with open_server(agents={"helper": Agent("helper")}) as server, client_of(server, scopes=["read"]) as client:
         names = [model.id async for model in client.models.list()]
         agents = [name for name in names if name.startswith("agent:")]
@@ -252,7 +252,7 @@ async def test_models_and_agents_are_listed_and_shown(open_server: Callable[...,
             await client.models.retrieve("agent:nobody")
 
 
-async def test_errors_are_those_that_the_client_knows(open_server: Callable[..., Any]) -> None:
+async def test_errors_raise_the_clients_own_exceptions(open_server: Callable[..., Any]) -> None:
     script = [Reply(status=429, retry_after=61, error="slow down", times=3), Reply(status=400, error="no such thing", times=0)]
     async with open_server(script) as server, client_of(server) as client:
         with pytest.raises(openai.NotFoundError) as unknown:
@@ -272,7 +272,7 @@ async def test_errors_are_those_that_the_client_knows(open_server: Callable[...,
                 await reader.chat.completions.create(model=MODEL, messages=[user("x")])
 
 
-async def test_a_break_in_mid_stream_is_an_error_of_the_stream(open_server: Callable[..., Any]) -> None:
+async def test_a_model_that_breaks_off_ends_the_stream_with_an_error(open_server: Callable[..., Any]) -> None:
     script = [Reply(text="One two three four five six.", cut_at_byte=900), Reply(text="One two three four five six.", cut_at_byte=900)]
     async with open_server(script) as server, client_of(server) as client:
         stream = await client.chat.completions.create(model=MODEL, messages=[user("x")], stream=True)
@@ -285,7 +285,7 @@ async def test_a_break_in_mid_stream_is_an_error_of_the_stream(open_server: Call
         assert events[-1].type == "response.failed" and events[-1].response.error is not None
 
 
-async def test_hanging_up_stops_a_plain_model(open_server: Callable[..., Any], wait_for_status: Callable[..., Any]) -> None:
+async def test_disconnecting_stops_a_plain_model(open_server: Callable[..., Any], wait_for_status: Callable[..., Any]) -> None:
     async with open_server([Reply(text="One two three four.", hang_at=3)]) as server, client_of(server) as client:
         stream = await client.chat.completions.create(model=MODEL, messages=[user("x")], stream=True)
         async for _ in stream:
@@ -294,7 +294,7 @@ async def test_hanging_up_stops_a_plain_model(open_server: Callable[..., Any], w
         await wait_for_status(server, "cancelled")
 
 
-async def test_hanging_up_leaves_an_agent_at_work(open_server: Callable[..., Any], wait_for_status: Callable[..., Any]) -> None:
+async def test_disconnecting_does_not_stop_an_agent(open_server: Callable[..., Any], wait_for_status: Callable[..., Any]) -> None:
     async with open_server([Reply(text="One two three four.", delay=0.05)]) as server, client_of(server) as client:
         stream = await client.chat.completions.create(model="agent:default", messages=[user("x")], stream=True)
         async for _ in stream:

@@ -1,4 +1,4 @@
-"""The description of the operations is true, whole and committed."""
+"""The OpenAPI description is correct, complete and committed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = [f"{method.upper()} {path}" for path, method, _ in OPERATIONS]
 IMAGINED = "0190a5a0-0000-7000-8000-000000000000"
 
 
-def test_what_is_committed_is_what_the_routes_say(repository: Path) -> None:
+def test_the_committed_description_matches_the_routes(repository: Path) -> None:
     kept = json.loads((repository / "docs" / "openapi.json").read_text(encoding="utf-8"))
     assert kept == specification(routed()), "run python docs/generate.py"
 
@@ -32,7 +32,7 @@ def test_every_route_is_described_and_nothing_else() -> None:
     assert routes == {(path, method.upper()) for path, method, _ in OPERATIONS}
 
 
-def test_every_route_asks_for_exactly_one_scope_or_is_listed_as_public() -> None:
+def test_every_route_requires_exactly_one_scope_or_is_public() -> None:
     for context in routes_of(routed()):
         route = cast("APIRoute", context.original_route)
         for method in context.methods or ():
@@ -40,12 +40,12 @@ def test_every_route_asks_for_exactly_one_scope_or_is_listed_as_public() -> None
             assert (needed(route.dependant) is None) == public, f"{method} {context.path_format}"
 
 
-def test_every_route_reads_bodies_to_the_letter() -> None:
-    # a plain APIRouter would take duplicate keys and NaN: the routers of this room are `moot.server.auth.Router`
+def test_every_route_parses_bodies_strictly() -> None:
+    # a plain APIRouter accepts duplicate keys and NaN, so all routers must be `moot.server.auth.Router`
     assert [context.path for context in routes_of(routed()) if not isinstance(context.original_route, Route)] == []
 
 
-def test_every_operation_has_a_name_of_its_own_and_a_line_that_says_what_it_does() -> None:
+def test_every_operation_has_a_unique_id_and_a_summary() -> None:
     names = [str(told["operationId"]) for _, _, told in OPERATIONS]
     assert len(set(names)) == len(names) and all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in names)
     for path, method, told in OPERATIONS:
@@ -54,7 +54,7 @@ def test_every_operation_has_a_name_of_its_own_and_a_line_that_says_what_it_does
 
 
 @pytest.mark.parametrize(("path", "method", "told"), OPERATIONS, ids=NAMES)
-def test_every_answer_is_described(path: str, method: str, told: Any) -> None:
+def test_every_response_is_described(path: str, method: str, told: Any) -> None:
     good = [answer for status, answer in told["responses"].items() if status.startswith(("2", "3"))]
     assert good
     assert "204" in told["responses"] or any(content for answer in good for content in answer.get("content", {}).values()), (
@@ -63,7 +63,7 @@ def test_every_answer_is_described(path: str, method: str, told: Any) -> None:
 
 
 @pytest.mark.anyio
-async def test_every_operation_but_the_public_ones_is_closed_without_a_token(server: LiveServer) -> None:
+async def test_only_public_operations_work_without_a_token(server: LiveServer) -> None:
     async with server.stranger() as stranger:
         for path, method, _ in OPERATIONS:
             answer = await stranger.request(method, re.sub(r"\{[^}]*\}", IMAGINED, path))
@@ -71,19 +71,19 @@ async def test_every_operation_but_the_public_ones_is_closed_without_a_token(ser
             assert (answer.status == 401) != public, f"{method} {path}: {answer.status}"
             if path.startswith("/v1/"):
                 assert "no token" in (await answer.json())["error"]["message"], f"{method} {path}"
-            elif not public and method != "head":  # its answers have no body
+            elif not public and method != "head":  # responses to HEAD have no body
                 told = await answer.json(content_type="application/problem+json")
                 assert told["code"] == "unauthorized", f"{method} {path}"
 
 
 @pytest.mark.anyio
-async def test_a_running_server_tells_the_same(server: LiveServer) -> None:
+async def test_a_running_server_serves_the_same_description(server: LiveServer) -> None:
     answer = await server.client.get("/openapi.json")
     assert await answer.json() == specification(routed())
 
 
 @pytest.mark.anyio
-async def test_the_page_that_documents_them_needs_nothing_from_elsewhere(server: LiveServer) -> None:
+async def test_the_documentation_page_loads_nothing_from_other_servers(server: LiveServer) -> None:
     async with server.stranger() as stranger:
         page = await (await stranger.get("/docs")).text()
         files = re.findall(r'(?:src|href)="([^"]+)"', page)
@@ -91,5 +91,5 @@ async def test_the_page_that_documents_them_needs_nothing_from_elsewhere(server:
         for file in files:
             answer = await stranger.get(file)
             assert answer.status == (401 if file == "/openapi.json" else 200), file
-            text = (await answer.text()).replace('xmlns="http://www.w3.org/2000/svg"', "")  # a name, which nothing fetches
+            text = (await answer.text()).replace('xmlns="http://www.w3.org/2000/svg"', "")  # a namespace, which is never fetched
             assert "http:" not in text and "https:" not in text

@@ -1,4 +1,4 @@
-"""A server among other processes of its home: their runs seen live, their dead runs found, its own restarts survived."""
+"""A server next to other processes of its home: it streams their runs, finds interrupted ones, and survives its own restarts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ WORDS = "word " * 40
 SLOWLY = Reply(when="slowly", text=WORDS, chunk_size=5, delay=0.03, times=0)
 HELLO = Reply(text="Hello there.", times=0)
 AT_MOST = 0.3
-"""Seconds after which half of what another process has committed must be on the wire; they are 0.02 on a machine that is not busy."""
+"""Maximum median delay in seconds between a commit of another process and its event on the stream; 0.02 on an idle machine."""
 
 
 def lines(home: ServedHome, path: str, *, token: str = FIXED, method: str = "GET", body: Any = None) -> Iterator[tuple[float, str]]:
-    """The lines of a stream, each with the moment at which it came."""
+    """The lines of a stream with their arrival times."""
     with closing(http.client.HTTPConnection("127.0.0.1", home.port, timeout=30)) as connection:
         data = None if body is None else json.dumps(body)
         connection.request(method, path, data, {"authorization": f"Bearer {token}", "content-type": "application/json"})
@@ -44,7 +44,7 @@ def events(home: ServedHome, conversation: str, after: int) -> Iterator[tuple[fl
 
 
 def begun(home: ServedHome, text: str = "hi") -> tuple[str, int]:
-    """A conversation with an answer: its id and its last seq."""
+    """Create a conversation with an answer. Return its id and last seq."""
     made = ask(f"{home.url}/api/conversations", data={"directory": str(home.moot.work)})[1]["id"]
     sent = ask(f"{home.url}/api/conversations/{made}/messages", data={"text": text})[1]
     assert eventually(lambda: run(home, sent["run"]["id"])["status"] == "finished")
@@ -56,12 +56,12 @@ def run(home: ServedHome, id: str) -> dict[str, Any]:
 
 
 def shown(home: ServedHome, conversation: str) -> str:
-    """The text of the last message."""
+    """Return the text of the last message."""
     last = ask(f"{home.url}/api/conversations/{conversation}/messages")[1]["data"][-1]
     return "".join(part.get("text", "") for part in last["parts"])
 
 
-def test_a_run_of_another_process_is_on_the_wire_as_soon_as_it_is_committed(
+def test_events_of_another_process_are_streamed_as_soon_as_they_are_committed(
     serve_home: Callable[..., ServedHome], capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = serve_home([SLOWLY, HELLO]).start()
@@ -91,7 +91,7 @@ def test_a_run_of_another_process_is_on_the_wire_as_soon_as_it_is_committed(
     assert p50 < AT_MOST
 
 
-def test_what_a_dead_terminal_was_doing_is_found_by_a_server_that_lives(serve_home: Callable[..., ServedHome]) -> None:
+def test_a_running_server_finds_the_run_of_a_dead_terminal(serve_home: Callable[..., ServedHome]) -> None:
     home = serve_home([Reply(when="slowly", text="Half of an answer.", hang_at=2, times=0), HELLO]).start()
     conversation, last = begun(home)
     watched = events(home, conversation, last)
@@ -99,7 +99,7 @@ def test_what_a_dead_terminal_was_doing_is_found_by_a_server_that_lives(serve_ho
     event = next(event for _, event in watched if any(chunk["type"] == "text-delta" for chunk in event["chunks"]))
     assert run(home, event["run"])["status"] == "running"
     process.kill()
-    # nothing asks for this run, and nobody says a word in its conversation: the sweep alone can find it
+    # nothing requests this run or writes to its conversation, so only the periodic sweep can find it
     assert eventually(
         lambda: "interrupted" in {one["status"] for one in ask(f"{home.url}/api/runs?conversation={conversation}")[1]["data"]}
     )
@@ -139,8 +139,8 @@ def test_streams_end_as_soon_as_the_server_stops(serve_home: Callable[..., Serve
     assert home.process is not None
     home.process.send_signal(signal.SIGTERM)
     rest = [(came, line) for came, line in watched if line.startswith(": cut:")]
-    assert rest[0][1] == f": cut: the server stops; go on with Last-Event-ID: {last}"
-    with_look = 1.0  # the pace at which a stream looks around by itself
+    assert rest[0][1] == f": cut: the server is stopping; resume with Last-Event-ID: {last}"
+    with_look = 1.0  # the interval at which a stream checks by itself
     assert rest[0][0] - began < with_look
     assert home.process.wait(20) == 0
 
@@ -152,13 +152,13 @@ def called(home: ServedHome, messages: list[dict[str, Any]], *, stream: bool = F
     return ask(f"{home.url}/v1/chat/completions", data=body)
 
 
-def test_a_call_of_another_program_survives_a_restart_in_the_middle_of_its_answer(serve_home: Callable[..., ServedHome]) -> None:
+def test_a_call_survives_a_restart_in_the_middle_of_its_answer(serve_home: Callable[..., ServedHome]) -> None:
     script = [Reply(when="slowly", text="Half of it.", hang_at=2), Reply(when="slowly", text="All of it."), HELLO]
     home = serve_home(script).start()
     streaming = called(home, [{"role": "user", "content": "slowly"}], stream=True)
     assert any("content" in line and "Half" in line for _, line in streaming)
     home.stop(signal.SIGKILL)
-    with pytest.raises((http.client.HTTPException, ConnectionError)):  # the program hears that it broke off, and not an end
+    with pytest.raises((http.client.HTTPException, ConnectionError)):  # the program sees a broken connection, not a regular end
         if "[DONE]" not in "".join(line for _, line in streaming):
             raise ConnectionError
     home.start()
@@ -167,7 +167,7 @@ def test_a_call_of_another_program_survives_a_restart_in_the_middle_of_its_answe
     assert "All of it." in shown(home, found["conversation"])
 
 
-def test_a_program_that_sends_an_answer_back_goes_on_where_it_was_after_a_restart(serve_home: Callable[..., ServedHome]) -> None:
+def test_a_caller_continues_its_conversation_after_a_restart(serve_home: Callable[..., ServedHome]) -> None:
     home = serve_home().start()
     first = [{"role": "user", "content": "remember me"}]
     status, answer = called(home, first)

@@ -1,4 +1,4 @@
-"""Two people on one server: whatever one of them names of the other's is answered like what there is not, and changes nothing."""
+"""Two users of one server: resources of the other user return 404 and don't change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = "heliotrope"
 
 @dataclass(frozen=True)
 class Names:
-    """What things are called; of somebody, or of nobody."""
+    """Ids of resources of one user, or ids that don't exist."""
 
     conversation_id: str
     client: str
@@ -40,7 +40,7 @@ class Names:
     sha256: str
 
 
-NOBODYS = Names(new_id(), "never-said", new_id(), new_id(), f"{new_id()}/tool:0.0", new_id(), "0" * 64)
+UNKNOWN = Names(new_id(), "never-said", new_id(), new_id(), f"{new_id()}/tool:0.0", new_id(), "0" * 64)
 TEXT = [{"type": "text", "text": "hi"}]
 
 QUERIES = {"export": "?format=json"}
@@ -55,17 +55,17 @@ BODIES: dict[str, Json] = {
     "answer_approval": {"approved": True},
     "change_project": {"name": "mine"},
 }
-"""What an operation with a path of names is sent."""
+"""Request bodies of operations with ids in their path."""
 
 NOT_OURS = ("/api/tokens/", "/v1/")
-"""Paths whose names are no things of a user's conversations."""
+"""Paths whose ids don't belong to a user's conversations."""
 
 NAMED: dict[str, Callable[[str, Names], tuple[str, str, Any]]] = {
     "a project's conversation": lambda _, it: ("POST", "/api/conversations", {"project": it.project_id}),
     "into a project": lambda own, it: ("PATCH", f"/api/conversations/{own}", {"project": it.project_id}),
     "the head": lambda own, it: ("PATCH", f"/api/conversations/{own}", {"head": it.message_id}),
     "a branch": lambda own, it: ("POST", f"/api/conversations/{own}/head", {"message": it.message_id}),
-    "a message to go on behind": lambda own, it: ("POST", f"/api/conversations/{own}/continue", {"message": it.message_id}),
+    "a message to continue after": lambda own, it: ("POST", f"/api/conversations/{own}/continue", {"message": it.message_id}),
     "a fork's end": lambda own, it: ("POST", f"/api/conversations/{own}/fork", {"message": it.message_id}),
     "an edit": lambda own, it: ("POST", f"/api/conversations/{own}/messages", {"text": "hi", "edits": it.message_id}),
     "an answer": lambda own, it: ("POST", f"/api/conversations/{own}/messages", {"answers": it.message_id}),
@@ -83,7 +83,7 @@ NAMED: dict[str, Callable[[str, Names], tuple[str, str, Any]]] = {
     "a search": lambda _, it: ("GET", f"/api/search?q=x&conversation={it.conversation_id}", None),
     "stats": lambda _, it: ("GET", f"/api/stats?conversation={it.conversation_id}", None),
 }
-"""Names of another's things in queries and bodies."""
+"""Ids of another user's resources in queries and bodies."""
 
 LISTS = (
     "/api/conversations",
@@ -111,7 +111,7 @@ def script(recorded: Any) -> Reply:
 
 @dataclass
 class Two:
-    """Ann has something of everything; Bob has a conversation of his own."""
+    """Create one resource of each kind for Ann, and a conversation for Bob."""
 
     server: LiveServer
     ann: aiohttp.ClientSession
@@ -159,14 +159,14 @@ async def two(open_server: Callable[..., Any]) -> AsyncGenerator[Two, None]:
 
 
 async def contents(two: Two) -> dict[str, list[Any]]:
-    """Every row of every table, but not when tokens were used."""
+    """Return every row of every table, except for the last use of tokens."""
     with closing(connect(Path(str((await two.server.engine.store.health())["path"])))) as connection:
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'token'")]
         return {table: sorted(connection.execute(f'SELECT * FROM "{table}"').fetchall(), key=repr) for table in tables}
 
 
 async def told(client: aiohttp.ClientSession, method: str, path: str, body: Any, names: Names) -> tuple[int, str]:
-    """The answer without what is said of the names, and without its own id."""
+    """Return the response without ids and without its request id."""
     async with client.request(method, path, json=body) as answer:
         text = (await answer.content.read(4096)).decode("utf-8", "replace")
         status = answer.status
@@ -176,7 +176,7 @@ async def told(client: aiohttp.ClientSession, method: str, path: str, body: Any,
 
 
 def operations() -> list[tuple[str, str, str]]:
-    """Method, path and name of every operation whose path has names in it."""
+    """Yield method, path and name of every operation with ids in its path."""
     found: list[tuple[str, str, str]] = []
     for path, methods in specification(routed())["paths"].items():
         if "{" in path and not path.startswith(NOT_OURS):
@@ -185,7 +185,7 @@ def operations() -> list[tuple[str, str, str]]:
 
 
 def filled(path: str, names: Names) -> str | None:
-    """The path with the names put in; None when it has names of other things."""
+    """Return the path with the ids filled in, or None if it has ids of other kinds."""
     values = {field.name: getattr(names, field.name) for field in fields(names)} | {"chat_id": names.conversation_id}
     wanted = re.findall(r"\{(\w+)(?::path)?\}", path)
     if not set(wanted) <= values.keys():
@@ -193,8 +193,8 @@ def filled(path: str, names: Names) -> str | None:
     return re.sub(r"\{(\w+)(?::path)?\}", lambda match: quote(values[match[1]], safe=""), path)
 
 
-def test_the_paths_that_are_tried_are_those_of_every_thing() -> None:
-    tried = {path for _, path, _ in operations() if filled(path, NOBODYS) is not None}
+def test_all_paths_with_resource_ids_are_tried() -> None:
+    tried = {path for _, path, _ in operations() if filled(path, UNKNOWN) is not None}
     for part in (
         "/queue/{run_id}",
         "/messages/{message_id}",
@@ -214,7 +214,7 @@ def test_the_paths_that_are_tried_are_those_of_every_thing() -> None:
     }
 
 
-async def test_anothers_things_are_answered_like_what_there_is_not_and_stay_as_they_are(two: Two) -> None:
+async def test_resources_of_other_users_return_404_and_do_not_change(two: Two) -> None:
     before = await contents(two)
     for method, path, name in operations():
         place = filled(path, two.hers)
@@ -222,18 +222,18 @@ async def test_anothers_things_are_answered_like_what_there_is_not_and_stay_as_t
             continue
         body, place = BODIES.get(name), place + QUERIES.get(name, "")
         found = await told(two.bob, method, place, body, two.hers)
-        assert found == await told(two.bob, method, (filled(path, NOBODYS) or "") + QUERIES.get(name, ""), body, NOBODYS), (method, path)
+        assert found == await told(two.bob, method, (filled(path, UNKNOWN) or "") + QUERIES.get(name, ""), body, UNKNOWN), (method, path)
         assert found[0] in (404, 204), (method, path, found)
     for name, call in NAMED.items():
         method, place, body = call(two.own, two.hers)
         found = await told(two.bob, method, place, body, two.hers)
-        method, place, body = call(two.own, NOBODYS)
-        assert found == await told(two.bob, method, place, body, NOBODYS), name
+        method, place, body = call(two.own, UNKNOWN)
+        assert found == await told(two.bob, method, place, body, UNKNOWN), name
         assert found[0] == 404, (name, found)
     assert await contents(two) == before
 
 
-async def test_no_list_names_anothers_things(two: Two) -> None:
+async def test_lists_contain_no_resources_of_other_users(two: Two) -> None:
     hers = [getattr(two.hers, field.name) for field in fields(two.hers)]
     for path in LISTS:
         async with two.bob.get(path) as answer:
@@ -245,7 +245,7 @@ async def test_no_list_names_anothers_things(two: Two) -> None:
     assert (stats["conversations"], stats["messages"], stats["total"]["runs"]) == (1, 2, 1)
 
 
-async def test_her_own_things_are_there_for_her(two: Two) -> None:
+async def test_owners_reach_their_own_resources(two: Two) -> None:
     for path in ("", "/messages", "/tree", "/queue", "/raw"):
         async with two.ann.get(f"/api/conversations/{two.hers.conversation_id}{path}") as answer:
             assert answer.status == 200
@@ -255,7 +255,7 @@ async def test_her_own_things_are_there_for_her(two: Two) -> None:
             assert answer.status == 200
 
 
-async def test_what_a_client_calls_its_things_is_its_own_affair(two: Two) -> None:
+async def test_client_ids_of_different_users_are_independent(two: Two) -> None:
     made = await posted(two.bob, "/api/conversations", {"client_id": "hers"})
     assert made["id"] != two.hers.conversation_id
     async with two.bob.get("/api/conversations/hers") as answer:

@@ -1,4 +1,4 @@
-"""The page's files: found by a table, kept by browsers as their names allow, and nothing else of the disk."""
+"""Files of the web page: served from a table, cached according to their names, and nothing else on the disk."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def built(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def visiting(server: LiveServer, built: Path) -> AsyncGenerator[aiohttp.ClientSession, None]:
-    """A browser without a token, before a server with that build."""
+    """Open a browser without a token on a server with that build."""
     server.app.router.default = Pages(built)
     async with server.stranger(auto_decompress=False) as browser:
         yield browser
 
 
-async def test_every_path_of_the_page_shows_the_page(server: LiveServer, built: Path) -> None:
+async def test_every_path_of_the_page_returns_the_page(server: LiveServer, built: Path) -> None:
     async with visiting(server, built) as browser:
         for path in ("/", "/c/0190a5a0", "/settings/models"):
             answer = await browser.get(path)
@@ -56,7 +56,7 @@ async def test_every_path_of_the_page_shows_the_page(server: LiveServer, built: 
         assert (await browser.post("/settings")).status == 404
 
 
-async def test_a_file_with_a_hash_in_its_name_is_kept_for_ever_and_sent_packed(server: LiveServer, built: Path) -> None:
+async def test_a_file_with_a_hash_in_its_name_is_cached_forever_and_sent_compressed(server: LiveServer, built: Path) -> None:
     async with visiting(server, built) as browser:
         answer = await browser.get("/assets/app-a1b2c3.js", headers={"accept-encoding": "gzip"})
         assert "immutable" in answer.headers["cache-control"] and answer.headers["vary"] == "accept-encoding"
@@ -75,14 +75,14 @@ async def test_a_file_with_a_hash_in_its_name_is_kept_for_ever_and_sent_packed(s
         *("/.vite/manifest.json", "/assets", "//secret.txt", "/..;/secret.txt", "/assets/%2e%2e%2findex.html", "/C:%5csecret.txt"),
     ],
 )
-async def test_no_path_leads_out_of_the_build_or_to_what_is_hidden(server: LiveServer, built: Path, path: str) -> None:
+async def test_no_path_reaches_hidden_files_or_files_outside_the_build(server: LiveServer, built: Path, path: str) -> None:
     async with visiting(server, built) as browser:
         answer = await browser.get(URL(f"{server.url}{path}", encoded=True))
         assert b"hidden words" not in (body := await answer.read()) and body != b"{}"
         assert answer.status == 404 or (path == "/assets" and b"the page" in body)
 
 
-async def test_what_a_model_wrote_is_shown_cut_off_from_everything(server: LiveServer, built: Path) -> None:
+async def test_model_written_content_is_sandboxed(server: LiveServer, built: Path) -> None:
     async with visiting(server, built) as browser:
         headers = (await browser.get("/frames/shown.html")).headers
     policy = headers["content-security-policy"]
@@ -90,7 +90,7 @@ async def test_what_a_model_wrote_is_shown_cut_off_from_everything(server: LiveS
     assert "allow-same-origin" not in policy and headers["x-frame-options"] == "SAMEORIGIN"
 
 
-async def test_a_new_build_is_shown_without_a_restart(server: LiveServer, built: Path) -> None:
+async def test_a_new_build_is_served_without_a_restart(server: LiveServer, built: Path) -> None:
     async with visiting(server, built) as browser:
         assert b"the page" in await (await browser.get("/")).read()
         (built / "assets" / "new-1.js").write_bytes(b"new")
@@ -100,7 +100,7 @@ async def test_a_new_build_is_shown_without_a_restart(server: LiveServer, built:
         assert await (await browser.get("/assets/new-1.js")).read() == b"new"
 
 
-async def test_without_a_build_the_page_says_what_to_do(server: LiveServer, tmp_path: Path) -> None:
+async def test_a_missing_build_is_explained(server: LiveServer, tmp_path: Path) -> None:
     async with visiting(server, tmp_path / "nowhere") as browser:
         answer = await browser.get("/")
         assert answer.status == 200 and b"make web" in await answer.read()

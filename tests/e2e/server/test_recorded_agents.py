@@ -1,4 +1,4 @@
-"""The AI SDK's own clients, versions 7 and 6, read what recordings of outside agents come to: their message is ours."""
+"""The AI SDK's own clients, versions 7 and 6, read the chunks of recorded outside agents and build the same message as moot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FINISH: Chunk = {"type": "finish", "finishReason": "stop"}
 
 
 def recordings() -> Iterator[tuple[str, list[Chunk]]]:
-    """The expected chunks of every recording of an agent."""
+    """Yield the expected chunks of every recording of an agent."""
     for path in sorted(RECORDED.glob("*/*.chunks.json")):
         expected = json.loads(path.read_bytes())
         chunks = expected["chunks"] if "chunks" in expected else [*chain(*expected["lines"].values()), *expected["close"]]
@@ -48,7 +48,7 @@ def test_a_client_reads_every_recorded_answer_of_an_agent(version: Version) -> N
 
 
 def shape(parts: Any) -> list[tuple[Any, ...]]:
-    """What a person would see of each part."""
+    """Return the visible content of each part."""
     return [
         tuple(part.get(name) for name in ("type", "state", "text", "toolCallId", "input", "output", "errorText", "data")) for part in parts
     ]

@@ -1,4 +1,4 @@
-"""An answer's stream again, over HTTP."""
+"""Replay of an answer's stream over HTTP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def frames(server: LiveServer, path: str) -> list[tuple[str, Any]]:
     return [(field.get("id", ""), json.loads(field["data"])) for field in fields]
 
 
-async def test_a_replay_is_the_stream_that_was(server: LiveServer) -> None:
+async def test_a_replay_sends_the_original_stream(server: LiveServer) -> None:
     id = await said(server, "hi")
     found = await frames(server, f"/api/conversations/{id}/replay?speed=0")
     chunks = [chunk for _, chunk in found]
@@ -43,7 +43,7 @@ async def test_a_replay_is_the_stream_that_was(server: LiveServer) -> None:
     assert places == sorted(places)
 
 
-async def test_a_replay_begins_where_it_is_told_to(server: LiveServer) -> None:
+async def test_a_replay_starts_at_the_requested_position(server: LiveServer) -> None:
     id = await said(server, "hi")
     whole = await frames(server, f"/api/conversations/{id}/replay?speed=0")
     seq = int(whole[-3][0].split(".")[0])
@@ -51,7 +51,7 @@ async def test_a_replay_begins_where_it_is_told_to(server: LiveServer) -> None:
     assert part == [one for one in whole if int(one[0].split(".")[0]) >= seq]
 
 
-async def test_a_replay_takes_its_time_and_a_client_may_leave(server: LiveServer) -> None:
+async def test_a_replay_keeps_the_original_timing_and_ends_when_the_client_disconnects(server: LiveServer) -> None:
     id = await said(server, "hi")
     with anyio.move_on_after(0.5) as over:
         async with server.client.get(f"/api/conversations/{id}/replay?speed=0.01") as answer:
@@ -60,7 +60,7 @@ async def test_a_replay_takes_its_time_and_a_client_may_leave(server: LiveServer
     assert (await server.engine.store.log.last_seq(id)) > 0
 
 
-async def test_what_has_no_answer_is_not_found(server: LiveServer) -> None:
+async def test_a_prompt_without_an_answer_returns_404(server: LiveServer) -> None:
     async with server.client.post("/api/conversations", json={}) as answer:
         id = (await answer.json())["id"]
     async with server.client.get(f"/api/conversations/{id}/replay") as answer:
@@ -69,7 +69,7 @@ async def test_what_has_no_answer_is_not_found(server: LiveServer) -> None:
         assert answer.status in (400, 422)
 
 
-async def test_two_conversations_are_compared_and_anothers_is_not_found(server: LiveServer) -> None:
+async def test_conversations_are_compared_unless_one_belongs_to_another_user(server: LiveServer) -> None:
     one, two = await said(server, "hi"), await said(server, "hi")
     async with server.client.get(f"/api/conversations/{one}/compare?with={two}") as answer:
         found = await answer.json()

@@ -1,4 +1,4 @@
-"""Every operation with generated input, by its own description: no failure of the server's, and every answer as it is described."""
+"""Every operation with input generated from its description: no internal errors, and every response matches the description."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from moot.server.routes.documentation import specification
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 STREAMS = ("/stream", "/events")
-"""They do not end by themselves; other tests read them."""
+"""Streams that don't end; other tests cover them."""
 
 EXAMPLES = int(os.environ.get("MOOT_FUZZ", "3"))
-"""Requests to an operation."""
+"""Number of generated requests per operation."""
 
 SEED = 20261122
 

@@ -1,4 +1,4 @@
-"""Conversations as downloads, and as pages for whoever has a link."""
+"""Conversations as downloads and as shared pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def told(server: LiveServer, title: str = "Ünder würfen", text: str = f"
 
 
 async def anybody(url: str) -> tuple[int, str, Any]:
-    """What somebody gets who has nothing but the link."""
+    """Fetch a shared page with nothing but its link."""
     async with aiohttp.ClientSession() as client, client.get(url) as answer:
         return answer.status, await answer.text(), answer.headers
 
@@ -43,7 +43,7 @@ async def share(server: LiveServer, conversation: str, **more: Any) -> Any:
         return await answer.json()
 
 
-async def test_a_conversation_is_downloaded_in_every_form_that_is_listed(server: LiveServer) -> None:
+async def test_a_conversation_is_downloaded_in_every_listed_format(server: LiveServer) -> None:
     id = await told(server)
     async with server.client.get("/api/exports") as answer:
         forms = (await answer.json())["data"]
@@ -57,7 +57,7 @@ async def test_a_conversation_is_downloaded_in_every_form_that_is_listed(server:
             assert await answer.read()
 
 
-async def test_a_download_for_others_is_without_secrets_also_in_its_name(server: LiveServer) -> None:
+async def test_a_download_for_others_contains_no_secrets(server: LiveServer) -> None:
     id = await told(server, title=f"About {KEY}")
     async with server.client.get(f"/api/conversations/{id}/export", params={"format": "html", "share": "true"}) as answer:
         assert KEY not in await answer.text() and KEY.lower() not in str(answer.headers).lower()
@@ -67,7 +67,7 @@ async def test_a_download_for_others_is_without_secrets_also_in_its_name(server:
         assert answer.status == 400
 
 
-async def test_a_shared_page_is_shown_to_whoever_has_the_link_and_does_nothing_else(server: LiveServer) -> None:
+async def test_a_shared_page_is_readable_with_the_link_and_runs_nothing(server: LiveServer) -> None:
     id = await told(server)
     async with server.client.post("/api/shares/preview", json={"conversation": id}) as answer:
         draft = await answer.json()
@@ -84,7 +84,7 @@ async def test_a_shared_page_is_shown_to_whoever_has_the_link_and_does_nothing_e
     assert made["url"].rpartition("/")[2] not in str(row)
 
 
-async def test_a_link_that_was_taken_back_has_expired_or_is_wrong_shows_nothing(server: LiveServer) -> None:
+async def test_revoked_expired_and_invalid_links_show_nothing(server: LiveServer) -> None:
     id = await told(server)
     made, other = await share(server, id), await share(server, id)
     assert (await anybody(f"{server.url}/share/nothing"))[0] == 404
@@ -102,7 +102,7 @@ async def test_a_link_that_was_taken_back_has_expired_or_is_wrong_shows_nothing(
         assert answer.status == 422
 
 
-async def test_what_was_looked_at_is_what_is_shared(server: LiveServer) -> None:
+async def test_the_previewed_page_is_the_shared_page(server: LiveServer) -> None:
     id = await told(server)
     async with server.client.post("/api/shares/preview", json={"conversation": id}) as answer:
         digest = (await answer.json())["digest"]
@@ -117,7 +117,7 @@ async def test_what_was_looked_at_is_what_is_shared(server: LiveServer) -> None:
     assert (await anybody(first["url"]))[1] == before
 
 
-async def test_the_shares_of_others_are_not_there(server: LiveServer) -> None:
+async def test_shares_of_other_users_return_404(server: LiveServer) -> None:
     id = await told(server)
     made = await share(server, id)
     for scopes in (("read",), ("chat",)):
@@ -133,7 +133,7 @@ async def test_the_shares_of_others_are_not_there(server: LiveServer) -> None:
     assert (await anybody(made["url"]))[0] == 200
 
 
-async def test_whoever_asks_for_shared_pages_without_end_has_to_wait(open_server: Open) -> None:
+async def test_requests_for_shared_pages_are_rate_limited(open_server: Open) -> None:
     async with open_server(bounds=Limits(views=3)) as server:
         made = await share(server, await told(server))
         statuses = [(await anybody(f"{server.url}/share/{guess}"))[0] for guess in range(3)]

@@ -1,4 +1,4 @@
-"""Approvals, search, sums, blobs and projects over a real socket."""
+"""Approvals, search, usage, blobs and projects over a real socket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def asks(name: str, arguments: Json) -> Callable[[Any], Reply]:
 
 
 async def waiting(server: LiveServer, **more: Any) -> tuple[Json, Json]:
-    """What a new run asks, and the run."""
+    """Start a run that asks for approval. Return the approval and the run."""
     made = await began(server)
     submitted = await said(server, made["id"], "do it", **more)
     assert (await ended(server, submitted))["status"] == "waiting"
@@ -37,7 +37,7 @@ async def waiting(server: LiveServer, **more: Any) -> tuple[Json, Json]:
     return asked, submitted
 
 
-async def test_a_call_is_looked_at_and_allowed(open_server: Callable[..., Any], directory: Path) -> None:
+async def test_a_call_is_shown_and_approved(open_server: Callable[..., Any], directory: Path) -> None:
     (directory / "notes.txt").write_text("one\ntwo\n")
     async with open_server(asks("write_file", {"path": "notes.txt", "content": "one\nthree\n"}), mode="ask") as server:
         asked, submitted = await waiting(server)
@@ -56,7 +56,7 @@ async def test_a_call_is_looked_at_and_allowed(open_server: Callable[..., Any], 
         await got(server.client, "/api/approvals", 400, open="false")
 
 
-async def test_a_no_has_a_reason_and_other_arguments_run_in_the_place(open_server: Callable[..., Any], directory: Path) -> None:
+async def test_a_denial_has_a_reason_and_an_approval_may_replace_the_arguments(open_server: Callable[..., Any], directory: Path) -> None:
     async with open_server(asks("shell", {"command": "touch no"}), mode="ask") as server:
         asked, submitted = await waiting(server)
         path = f"/api/approvals/{quoted(asked['id'])}"
@@ -71,7 +71,7 @@ async def test_a_no_has_a_reason_and_other_arguments_run_in_the_place(open_serve
         assert (directory / "yes").exists() and not (directory / "no").exists()
 
 
-async def test_who_may_answer_and_for_how_long(open_server: Callable[..., Any]) -> None:
+async def test_answering_requires_a_scope_that_depends_on_the_option(open_server: Callable[..., Any]) -> None:
     async with open_server(asks("shell", {"command": "touch it"}), mode="ask") as server:
         asked, submitted = await waiting(server)
         path = f"/api/approvals/{quoted(asked['id'])}"
@@ -88,7 +88,7 @@ async def test_who_may_answer_and_for_how_long(open_server: Callable[..., Any]) 
         assert kept["grants"] == found["grants"]
 
 
-async def test_a_model_explains_a_call_and_the_inbox_goes_page_by_page(open_server: Callable[..., Any]) -> None:
+async def test_a_model_explains_a_call_and_the_inbox_is_paginated(open_server: Callable[..., Any]) -> None:
     def script(recorded: Any) -> Reply:
         if "Tool: shell" in recorded.user_text:
             return Reply(text="It makes a file.")
@@ -107,10 +107,10 @@ def quoted(id: str) -> str:
     return id.replace("/", "%2F").replace("#", "%23")
 
 
-# ── finding and counting ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── search and usage ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_words_are_found_and_runs_are_counted(server: LiveServer) -> None:
+async def test_messages_are_searched_and_usage_is_counted(server: LiveServer) -> None:
     made = await began(server, title="fruit")
     await ended(server, await said(server, made["id"], "a quince and a medlar"))
     found = await got(server.client, "/api/search", q="medlar")
@@ -125,7 +125,7 @@ async def test_words_are_found_and_runs_are_counted(server: LiveServer) -> None:
     await got(server.client, "/api/search", 404, q="x", conversation="nowhere")
     await got(server.client, "/api/search", 400, q="  ")
     problem = await got(server.client, "/api/search", 400, q="fruit", mode="meaning")
-    assert "not here" in problem["detail"] and problem["fix"] == "moot models pull e5-small"
+    assert "not installed" in problem["detail"] and problem["fix"] == "moot models pull e5-small"
     stats = await got(server.client, "/api/stats")
     assert (stats["conversations"], stats["messages"], stats["total"]["runs"]) == (1, 2, 1)
     assert stats["total"]["input"] > 0 and [group["runs"] for group in (*stats["days"], *stats["models"], *stats["agents"])] == [1, 1, 1]
@@ -139,7 +139,7 @@ async def test_words_are_found_and_runs_are_counted(server: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("data", [b"<script>alert(1)</script>", bytes(range(256)) * 4096], ids=["packed", "a file"])
-async def test_bytes_come_back_and_never_act(server: LiveServer, data: bytes) -> None:
+async def test_blobs_are_returned_and_never_executed(server: LiveServer, data: bytes) -> None:
     async with server.client.post("/api/blobs?name=x.html", data=data, headers={"content-type": "text/html; charset=utf-8"}) as answer:
         made = await answer.json()
         assert answer.status == 201
@@ -166,7 +166,7 @@ async def test_bytes_come_back_and_never_act(server: LiveServer, data: bytes) ->
             assert (answer.status, await answer.read()) == (200, data)
 
 
-async def test_uploads_are_bounded(open_server: Callable[..., Any]) -> None:
+async def test_uploads_are_limited(open_server: Callable[..., Any]) -> None:
     async with open_server(limits=Limits(uploads=1000)) as server:
         for data, kind, status in (
             (b"x" * 900, "a/b", 201),
@@ -181,7 +181,7 @@ async def test_uploads_are_bounded(open_server: Callable[..., Any]) -> None:
             assert answer.status == 404
 
 
-async def test_an_uploaded_file_is_said(server: LiveServer) -> None:
+async def test_an_uploaded_file_is_attached_to_a_prompt(server: LiveServer) -> None:
     async with server.client.post("/api/blobs", data=b"the plan", headers={"content-type": "text/plain"}) as answer:
         blob = await answer.json()
     made = await began(server)
@@ -197,7 +197,7 @@ async def test_an_uploaded_file_is_said(server: LiveServer) -> None:
 # ── projects ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_projects_are_made_changed_and_looked_into(server: LiveServer, directory: Path) -> None:
+async def test_projects_are_created_updated_and_browsed(server: LiveServer, directory: Path) -> None:
     (directory / "source").mkdir()
     (directory / "source" / "main.py").write_text("")
     (directory / "README.md").write_text("")
@@ -220,7 +220,7 @@ async def test_projects_are_made_changed_and_looked_into(server: LiveServer, dir
     assert made["directory"] == str(directory)
 
 
-async def test_a_project_says_its_branch_and_runs_nothing_for_it(server: LiveServer, directory: Path) -> None:
+async def test_a_projects_branch_is_read_without_running_git(server: LiveServer, directory: Path) -> None:
     made = await sent(server.client, "POST", "/api/projects", {"name": "mine", "root_path": str(directory)}, 201)
     path = f"/api/projects/{made['id']}/git"
     assert await got(server.client, path) == {"branch": None, "commit": None}

@@ -9,7 +9,7 @@ from e2e.server.conftest import LiveServer
 pytestmark = pytest.mark.anyio
 
 
-async def test_whoever_shows_nothing_is_told_how_to_get_in(server: LiveServer) -> None:
+async def test_a_request_without_a_token_explains_how_to_authenticate(server: LiveServer) -> None:
     async with server.stranger() as stranger:
         answer = await stranger.get("/api/session")
         told: dict[str, Any] = await answer.json(content_type="application/problem+json")
@@ -18,7 +18,7 @@ async def test_whoever_shows_nothing_is_told_how_to_get_in(server: LiveServer) -
     assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-async def test_a_token_opens_what_its_scope_holds(server: LiveServer) -> None:
+async def test_a_token_grants_what_its_scope_includes(server: LiveServer) -> None:
     async with server.caller(scopes=["chat"], owner="mara") as mara:
         session = await (await mara.get("/api/session")).json()
         assert session["scopes"] == ["read", "chat"] and session["owner"] != "local"

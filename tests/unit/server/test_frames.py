@@ -21,7 +21,7 @@ WORDS = st.text(max_size=12)
 
 @st.composite
 def chunks(draw: st.DrawFn) -> list[Chunk]:
-    """What a run says: texts, reasonings and calls, some of them still open."""
+    """Generate chunks of a run: text, reasoning and calls, some of them unfinished."""
     said: list[Chunk] = [{"type": "start", "messageId": "m"}, {"type": "start-step"}]
     for number in range(draw(st.integers(0, 4))):
         kind, id = draw(st.sampled_from(["text", "reasoning", "call"])), f"p{number}"
@@ -41,10 +41,10 @@ def chunks(draw: st.DrawFn) -> list[Chunk]:
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[Event]:
-    """The same as events of one to three chunks, and events without any."""
+    """Generate the chunks as events of one to three chunks, mixed with events without chunks."""
     left, events = draw(chunks()), list[Event]()
     while left:
-        count = draw(st.integers(-3, 3))  # below 0: an event without chunks stands before it
+        count = draw(st.integers(-3, 3))  # below 0: an event without chunks comes first
         if count <= 0:
             events.append(Event("journal", run="r", seq=len(events) + 1))
         events.append(Event("chunks", tuple(left[: abs(count) or 1]), run="r", seq=len(events) + 1))
@@ -53,7 +53,7 @@ def logs(draw: st.DrawFn) -> list[Event]:
 
 
 def read(data: bytes) -> list[tuple[str, dict[str, Any]]]:
-    """Whole frames only: what a reader has of a stream that was cut."""
+    """Return the chunks of complete frames, as a client reads them from a truncated stream."""
     found: list[tuple[str, dict[str, Any]]] = []
     for block in data.split(b"\n\n")[:-1]:
         fields = dict(line.split(b": ", 1) for line in block.split(b"\n"))
@@ -66,13 +66,13 @@ def parts(said: list[dict[str, Any]]) -> tuple[Any, ...]:
 
 
 @given(logs())
-def test_joined_frames_fold_to_the_same_message(events: list[Event]) -> None:
+def test_merged_frames_fold_to_the_same_message(events: list[Event]) -> None:
     data = ChunkFrames(7).write(events, (0, -1), [])
     assert parts([chunk for _, chunk in read(data)]) == parts([chunk for event in events for chunk in event.chunks])
 
 
 @given(logs(), st.data())
-def test_a_cut_after_any_byte_and_a_resume_give_the_same_message(events: list[Event], data: st.DataObject) -> None:
+def test_a_stream_cut_after_any_byte_and_resumed_gives_the_same_message(events: list[Event], data: st.DataObject) -> None:
     whole = ChunkFrames(7).write(events, (0, -1), [])
     seen = read(whole[: data.draw(st.integers(0, len(whole)))])
     place = position_of(seen[-1][0]) if seen else (0, -1)
@@ -82,7 +82,7 @@ def test_a_cut_after_any_byte_and_a_resume_give_the_same_message(events: list[Ev
 
 
 @given(logs(), st.data())
-def test_a_replay_and_the_tail_behind_it_are_the_whole(events: list[Event], data: st.DataObject) -> None:
+def test_a_replay_followed_by_the_tail_gives_the_whole_message(events: list[Event], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(events)))
     folder = Folder()
     for event in events[:at]:
@@ -97,7 +97,7 @@ def test_a_replay_and_the_tail_behind_it_are_the_whole(events: list[Event], data
 
 
 @given(chunks(), st.sampled_from([6, 7]))
-def test_no_client_gets_what_its_version_does_not_know(said: list[Chunk], version: Version) -> None:
+def test_a_client_receives_only_chunks_of_its_version(said: list[Chunk], version: Version) -> None:
     strange: list[Chunk] = [
         *({**chunk, "ours": 1} for chunk in said),
         {"type": "tool-approval-response", "approvalId": "a", "approved": True},
@@ -111,7 +111,7 @@ def test_no_client_gets_what_its_version_does_not_know(said: list[Chunk], versio
 
 
 @given(st.one_of(st.text(min_size=1).map(lambda text: text * 6_000), st.integers().map(lambda number: [number] * 300)))
-def test_a_large_output_is_small_on_the_wire_and_whole_in_its_blob(output: Any) -> None:
+def test_a_large_output_is_sent_as_an_excerpt_and_stored_in_full(output: Any) -> None:
     cut = excerpt(output)
     if cut is None:
         assert isinstance(output, str) and len(output.encode("utf-8", "replace")) <= BYTES
@@ -121,7 +121,7 @@ def test_a_large_output_is_small_on_the_wire_and_whole_in_its_blob(output: Any) 
     assert cut.blob == (output.encode("utf-8", "replace") if isinstance(output, str) else dumps(output))
 
 
-def test_rows_count_as_bytes_do() -> None:
+def test_an_output_with_many_rows_is_sent_as_an_excerpt() -> None:
     assert excerpt("\n" * 199) is None
     cut = excerpt("x\n" * 300)
     assert cut is not None and isinstance(cut.value, dict) and cut.value["rows"] == 301
@@ -129,7 +129,7 @@ def test_rows_count_as_bytes_do() -> None:
     assert words is not None and isinstance(words.value, str) and len(words.value) < 9_000 and "/api/blobs/" in words.value
 
 
-def test_what_the_runtime_noted_of_an_output_stays_here() -> None:
+def test_internal_metadata_of_an_output_is_not_sent() -> None:
     noted = {"moot": {"blob": "ab" * 32, "size": 50_000_000, "rows": 9, "tail": "end", "mediaType": "text/plain"}, "mine": {"x": 1}}
     chunk: Chunk = {"type": "tool-output-available", "toolCallId": "c", "output": "head", "providerMetadata": noted}
     shown = view(chunk, 7, [])
@@ -142,6 +142,6 @@ def test_what_the_runtime_noted_of_an_output_stays_here() -> None:
     assert kept["output"] == shown["output"] and kept["resultProviderMetadata"] == {"mine": {"x": 1}}
 
 
-def test_a_position_is_read_to_the_letter() -> None:
+def test_a_position_is_parsed_strictly() -> None:
     assert position_of("12.3") == (12, 3) and position_of("12") == (12, 1 << 31)
     assert [position_of(text) for text in ("", ".", "1.", "-1.0", "x", "1.2.3", "９.1", "9" * 20)] == [None] * 8

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moot.server.credentials import ADDRESSES, SECONDS, Tries
+from moot.server.credentials import ADDRESSES, SECONDS, AttemptLimit
 from moot.server.problems import Problem
 
 
@@ -14,25 +14,25 @@ class Clock:
         return self.time
 
 
-def test_an_address_is_heard_again_after_a_while_and_others_always() -> None:
+def test_a_throttled_address_is_served_again_later_and_others_always() -> None:
     clock = Clock()
-    tries = Tries(2, now=clock)
+    limit = AttemptLimit(2, now=clock)
     for _ in range(2):
-        tries.check("a")
-        tries.wrong("a")
+        limit.check("a")
+        limit.record("a")
     with pytest.raises(Problem, match="from a"):
-        tries.check("a")
-    tries.check("b")
+        limit.check("a")
+    limit.check("b")
     clock.time += SECONDS + 1
-    tries.check("a")
-    tries.wrong("a")
-    tries.check("a")
+    limit.check("a")
+    limit.record("a")
+    limit.check("a")
 
 
-def test_no_number_of_addresses_takes_memory_without_end() -> None:
-    tries = Tries(1)
+def test_memory_is_bounded_for_any_number_of_addresses() -> None:
+    limit = AttemptLimit(1)
     for number in range(ADDRESSES + 5):
-        tries.wrong(str(number))
-    tries.check("0")
+        limit.record(str(number))
+    limit.check("0")
     with pytest.raises(Problem):
-        tries.check(str(ADDRESSES))
+        limit.check(str(ADDRESSES))

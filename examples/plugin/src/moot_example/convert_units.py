@@ -1,4 +1,4 @@
-"""The tool `convert_units`. `tools.convert_units: {digits: 6}` of the configuration sets how exact it is."""
+"""The tool `convert_units`. `tools.convert_units: {digits: 6}` in the configuration sets its precision."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ UNITS: dict[str, tuple[str, float]] = {
     "minute": ("time", 60.0),
     "hour": ("time", 3600.0),
 }
-"""Unit → what it measures, and how many of the base unit it is."""
+"""Unit → measured quantity, and its size in base units."""
 
 
 class Arguments(BaseModel):
     value: float = Field(description="The number to convert", allow_inf_nan=False)
     unit: str = Field(description=f"One of: {', '.join(UNITS)}")
-    into: str = Field(description="The unit wanted")
+    into: str = Field(description="The unit to convert to")
 
 
 class Settings(BaseModel):
-    """`tools.convert_units`; `moot config check` finds slips in it."""
+    """Settings in `tools.convert_units`, validated by `moot config check`."""
 
     digits: int = Field(default=6, ge=1, le=16)
 
 
 class ConvertUnits:
-    """What a tool has to be: what it says of itself to a model and to policy, `run`, and its two views for people."""
+    """A complete tool: its declaration for models and policies, `run`, and two views for people."""
 
     name = "convert_units"
     description = "Convert a length, a mass or a time from one unit into another."
@@ -54,19 +54,19 @@ class ConvertUnits:
     examples: tuple[JsonObject, ...] = ({"user": "How far is 5 miles?", "arguments": {"value": 5, "unit": "mile", "into": "km"}},)
 
     async def run(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
-        """What a model got wrong is an output that says so, never an exception."""
+        """Convert the value. Mistakes of the model result in an error output, never in an exception."""
         for unit in (arguments.unit, arguments.into):
             if unit not in UNITS:
-                return ToolOutput(f"there is no unit {unit!r}; known: {', '.join(UNITS)}", error=True)
-        (measured, factor), (wanted, divisor) = UNITS[arguments.unit], UNITS[arguments.into]
-        if measured != wanted:
+                return ToolOutput(f"unknown unit {unit!r}; available: {', '.join(UNITS)}", error=True)
+        (quantity, factor), (target, divisor) = UNITS[arguments.unit], UNITS[arguments.into]
+        if quantity != target:
             return ToolOutput(
-                f"{arguments.unit} measures {measured} and {arguments.into} {wanted}; nothing converts between them", error=True
+                f"{arguments.unit} measures {quantity} and {arguments.into} {target}; they can't be converted into each other", error=True
             )
         try:
             digits = Settings.model_validate(context.settings).digits
         except ValidationError as error:
-            return ToolOutput(f"tools.convert_units: {error.errors()[0]['msg']}; moot config check", error=True)
+            return ToolOutput(f"tools.convert_units: {error.errors()[0]['msg']}; run moot config check", error=True)
         value = float(f"{arguments.value * factor / divisor:.{digits}g}")
         return ToolOutput(f"{arguments.value:g} {arguments.unit} = {value:g} {arguments.into}", {"value": value, "unit": arguments.into})
 

@@ -1,7 +1,7 @@
-"""The channel `lines`: a chat by lines of text over a Unix socket, for `socat - UNIX-CONNECT:/path`.
+"""The channel `lines`: a line-based chat over a Unix socket, for `socat - UNIX-CONNECT:/path`.
 
-The first line is who one is; each further line is said to moot. What moot says ends with a line that holds a single full stop.
-Where it needs a decision it says so, and the next line is the answer: `yes`, or `no` and why.
+The first line is the user's name; each further line is a message. moot's replies end with a line that contains a single full stop.
+When moot asks for approval, the next line is the answer: `yes`, or `no` and a reason.
 
     channels:
       lines: {path: /run/user/1000/moot.sock, mode: ask}
@@ -24,12 +24,12 @@ from moot.types.channel import ChannelRuntime
 from moot.types.message import Message, text_of, text_part
 
 LINE = 64 * 1024
-"""Bytes of a line at most; who says more at once is hung up on."""
+"""Maximum length of a line in bytes; a longer line ends the connection."""
 END = b".\n"
 
 
 class Lines:
-    """What a channel has to be: `serve`. `trial` and `client` are how the conformance suite, or a test of yours, talks to it."""
+    """A complete channel: `serve`. `trial` and `client` are used by the conformance suite and by tests."""
 
     name = "lines"
 
@@ -67,18 +67,18 @@ class Lines:
 
 
 class Line:
-    """One connection."""
+    """A connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
     async def receive(self, end: bytes = b"\n") -> str:
-        """Everything before `end`. Raises EOFError when there is no more, ValueError for too much of it."""
+        """Return everything before `end`. Raise EOFError at the end of the input, ValueError if the line is too long."""
         try:
             return (await self._reader.readuntil(end)).decode("utf-8", "replace").removesuffix(end.decode())
         except asyncio.LimitOverrunError as error:
-            raise ValueError("too long a line") from error
+            raise ValueError("the line is too long") from error
 
     async def send(self, data: bytes) -> None:
         self._writer.write(data)
@@ -89,7 +89,7 @@ class Line:
 
 
 class Client:
-    """Somebody at the other end."""
+    """A user of the channel, for tests."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -110,34 +110,34 @@ async def _connected(path: str) -> Line:
 
 
 async def _talk(runtime: ChannelRuntime, line: Line) -> None:
-    """One connection to its end, whatever ends it."""
+    """Handle one connection until it ends."""
     try:
         who = (await line.receive()).strip()
         while True:
-            if said := (await line.receive()).strip():
-                await _say(line, await _reply(runtime, who, said, line))
+            if text := (await line.receive()).strip():
+                await _say(line, await _reply(runtime, who, text, line))
     except (EOFError, ValueError, ConnectionError):
-        pass  # hung up, or not worth listening to; what was said is stored
+        pass  # disconnected, or a line was too long; submitted messages are stored
     finally:
         line.close()
 
 
-async def _reply(runtime: ChannelRuntime, who: str, said: str, line: Line) -> str:
+async def _reply(runtime: ChannelRuntime, who: str, text: str, line: Line) -> str:
     try:
-        submitted = await runtime.submit(who, (text_part(said),))
-        message = await _answered(runtime, submitted.run.id, line)
+        submitted = await runtime.submit(who, (text_part(text),))
+        message = await _wait_for_message(runtime, submitted.run.id, line)
     except MootError as error:
         return f"moot: {error.advice()}"
     return text_of(message.parts) or f"({message.status})"
 
 
-async def _answered(runtime: ChannelRuntime, run: str, line: Line) -> Message:
-    """What the run came to, with the person's decisions on the way."""
+async def _wait_for_message(runtime: ChannelRuntime, run: str, line: Line) -> Message:
+    """Return the run's message after asking the user for all decisions."""
     while (await runtime.wait(run)).status == "waiting":
-        asked = await runtime.approvals(run)
-        if not asked:
-            await anyio.sleep(0.05)  # answered elsewhere, and about to go on
-        for approval in asked:
+        approvals = await runtime.approvals(run)
+        if not approvals:
+            await anyio.sleep(0.05)  # answered elsewhere; continues soon
+        for approval in approvals:
             await _say(line, _question(approval))
             with suppress(MootError):  # expired, or answered elsewhere
                 await runtime.answer(approval.id, _decision(approval, (await line.receive()).strip()))
@@ -146,21 +146,21 @@ async def _answered(runtime: ChannelRuntime, run: str, line: Line) -> Message:
 
 def _question(approval: Approval) -> str:
     if isinstance(approval.questions, list):
-        asked = [question for question in approval.questions if isinstance(question, dict)]
-        return "\n".join(str(question.get("text", "")) for question in asked)
+        questions = [question for question in approval.questions if isinstance(question, dict)]
+        return "\n".join(str(question.get("text", "")) for question in questions)
     return f"{approval.tool} wants to run, yes or no?\n{approval.arguments.decode('utf-8', 'replace')}"
 
 
 def _decision(approval: Approval, line: str) -> Answer:
-    """Nothing but a plain yes is one."""
+    """Return the user's decision; only a plain `yes` approves."""
     if isinstance(approval.questions, list):
         return Answer(True, value=[[line] for _ in approval.questions])
     word, _, reason = line.partition(" ")
-    return Answer(True) if word.lower() == "yes" and not reason else Answer(False, reason=reason.strip() or "the person said no")
+    return Answer(True) if word.lower() == "yes" and not reason else Answer(False, reason=reason.strip() or "denied by the user")
 
 
 async def _say(channel: Line, text: str) -> None:
-    # it comes out on somebody's terminal; a line that is a lone full stop would end it
+    # the text is shown on a terminal; a line with a single full stop would end it
     text = "\n".join(f"{line} " if line == "." else line for line in clean(text).split("\n"))
     await channel.send(text.encode("utf-8", "replace") + b"\n" + END)
 

@@ -1,4 +1,4 @@
-"""The agent service `pipe`: a command reads the prompt on its stdin, and each line that it writes is a piece of the answer.
+"""The agent service `pipe`: a command reads the prompt from stdin and writes the answer line by line.
 
 agents:
   shouter: {agent_type: pipe, options: {command: [tr, a-z, A-Z]}}
@@ -27,23 +27,23 @@ from moot.types.run import RunOutcome, RunRequest
 from moot.types.store import CloseExchange, OpenExchange
 
 KEY = "pipe:1"
-"""The journal's name for the one thing that is done: running the command."""
+"""Journal key of the only action, running the command."""
 STEP, ATTEMPT = 1, 0
 LINE = 64 * 1024
-"""Bytes after which a line that has no end is cut."""
+"""Length in bytes at which an unterminated line is split."""
 PATIENCE = 2.0
-CUT_OFF = "the command was cut off, and it is not run again by itself: nobody knows what it has done"
+CUT_OFF = "the command was interrupted; it is not restarted automatically, because its effects are unknown"
 
 
 class State(NamedTuple):
-    """Of the translator: what JSON can hold."""
+    """State of the translator, which must be valid JSON."""
 
     part: str
     opened: bool
 
 
 class Lines:
-    """Translates: a line is a piece of the text. Pure, so that a stored run can be translated again."""
+    """A translator of lines into pieces of text. It is pure, so that stored runs can be translated again."""
 
     name = "pipe"
     version = 1
@@ -62,7 +62,7 @@ class Lines:
 
 
 class Pipe:
-    """What an agent service has to be: `run`, which says everything through the context and gives the outcome."""
+    """A complete agent service: `run`, which reports everything through the context and returns the outcome."""
 
     trials: Mapping[str, JsonObject] = {
         "answer": {"command": ["cat"]},
@@ -72,15 +72,15 @@ class Pipe:
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
         command = _command(request)
         if context.standing(KEY) == "begun":
-            await _close_what_was_cut(request, context)
+            await _close_interrupted_exchange(request, context)
 
         async def work() -> Result:
             return Result(await _talk(request, context, command))
 
-        # not idempotent: after a crash the command is not run again, and a run that has ended is not run again either
+        # not idempotent: the command is not run again after a crash, nor when a run has ended
         outcome = await context.once(KEY, idempotent=False, work=work, body={"command": list[Json](command)})
         if isinstance(outcome, Unknown):
-            await _take_down_leftover(outcome)
+            await _kill_leftover_process(outcome)
             await context.append(Event("journal", phase="end", key=outcome.key, body={"value": None}), sync=True)
             return RunOutcome("failed", "error", Failure(CUT_OFF, kind="cut"))
         if outcome.value is None:
@@ -98,7 +98,7 @@ def _command(request: RunRequest) -> list[str]:
 
 
 async def _talk(request: RunRequest, context: RunContext, command: list[str]) -> int:
-    """Runs the command to its end, each line committed before the next is read; its exit code. Cancelled, it ends the command."""
+    """Run the command and return its exit code. Each line is committed before the next is read; cancellation ends the command."""
     prompt = await _prompt(context)
     exchange = Exchange(
         id=exchange_id(request.run.id, STEP, ATTEMPT),
@@ -141,8 +141,8 @@ async def _end(context: RunContext, exchange: str, chunks: tuple[Chunk, ...], en
     await context.append(last, step, changes=(CloseExchange(exchange, ended),), fold=True)
 
 
-async def _close_what_was_cut(request: RunRequest, context: RunContext) -> None:
-    """After `kill -9` the exchange has a start and no end."""
+async def _close_interrupted_exchange(request: RunRequest, context: RunContext) -> None:
+    """Close the exchange that `kill -9` left open."""
     keys = {event.key for event in await context.journal() if event.kind == "exchange" and event.phase}
     ends = {event.key for event in await context.journal() if event.kind == "exchange" and event.phase == "end"}
     if llm_key(STEP, ATTEMPT) in keys - ends:
@@ -151,16 +151,16 @@ async def _close_what_was_cut(request: RunRequest, context: RunContext) -> None:
         await _end(context, exchange_id(request.run.id, STEP, ATTEMPT), closing, Ending("error"), ended="cut")
 
 
-async def _take_down_leftover(outcome: Unknown) -> None:
+async def _kill_leftover_process(outcome: Unknown) -> None:
     group, started = outcome.note.get("pgid"), outcome.note.get("started")
     if isinstance(group, int) and isinstance(started, int | float | str):
         await kill_leftover(group, started)
 
 
 async def _prompt(context: RunContext) -> bytes:
-    """What the person said last."""
-    said = [message for message in await context.history(1) if message.role == "user"]
-    return text_of(said[-1].parts).encode("utf-8", "replace") if said else b""
+    """Return the user's last message."""
+    prompts = [message for message in await context.history(1) if message.role == "user"]
+    return text_of(prompts[-1].parts).encode("utf-8", "replace") if prompts else b""
 
 
 async def _feed(child: Child, prompt: bytes) -> None:
@@ -169,20 +169,20 @@ async def _feed(child: Child, prompt: bytes) -> None:
         child.stdin.write(prompt)
         await child.stdin.drain()
     except (ConnectionError, RuntimeError):
-        pass  # it does not want to read it; uvloop says so by a RuntimeError where the pipe was closed before
+        pass  # the command does not read its input; uvloop raises RuntimeError if the pipe was already closed
     child.stdin.close()
 
 
 async def _lines(child: Child) -> AsyncGenerator[bytes, None]:
-    """Each line with its end; joined they are what the command wrote."""
+    """Yield each line with its end; joined, they are the command's output."""
     assert child.stdout is not None
-    held = b""
+    rest = b""
     while data := await child.stdout.read(LINE):
-        *whole, held = (held + data).split(b"\n")
+        *whole, rest = (rest + data).split(b"\n")
         for line in whole:
             yield line + b"\n"
-        if len(held) >= LINE:
-            yield held
-            held = b""
-    if held:
-        yield held
+        if len(rest) >= LINE:
+            yield rest
+            rest = b""
+    if rest:
+        yield rest

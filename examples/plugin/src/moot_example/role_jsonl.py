@@ -1,4 +1,4 @@
-"""The format `role-jsonl`: a head for each conversation, then a line of JSON for each message.
+"""The format `role-jsonl`: a header for each conversation, then one line of JSON per message.
 
 {"format": "role-jsonl", "id": "c1", "title": "Greetings"}
 {"id": "m1", "role": "user", "content": "hello", "at": 1700000000000}
@@ -30,7 +30,7 @@ ROLES = ("system", "user", "assistant")
 
 
 class RoleJsonl:
-    """What a format has to be: `sniff`, `read` and `write`, pure, and each says what it kept."""
+    """A complete format: `sniff`, `read` and `write`, all pure. `read` and `write` report what they preserve."""
 
     name = MARK
     version = 1
@@ -50,7 +50,7 @@ class RoleJsonl:
                         yield _conversation(head, raws)
                     head, raws = value, []
                 if head is None:
-                    raise UsageError(f"{str(path)!r} is no {MARK} file: its first line has no format")
+                    raise UsageError(f"{str(path)!r} is not a {MARK} file: its first line has no format")
                 raws.append(line)
         if head is None:
             raise UsageError(f"{str(path)!r} is empty")
@@ -63,7 +63,7 @@ class RoleJsonl:
             line: JsonObject = {"id": message.id, "role": message.role, "content": text_of(message.parts), "at": message.created_at}
             kept["messages"] += 1
             calls = [part for part in message.parts if is_tool(part)]
-            if calls:  # that there was a call can be told, not what came of it
+            if calls:  # the format can represent calls, but not their outputs
                 line["calls"] = [str(part.get("type", "")).removeprefix("tool-") for part in calls]
                 approximated["tool calls"] += len(calls)
             lost.update(_lost(part) for part in message.parts if not is_tool(part) and part.get("type") not in ("text", "step-start"))
@@ -75,29 +75,29 @@ def _conversation(head: JsonObject, raws: list[bytes]) -> ImportedConversation:
     entries: list[Entry] = []
     kept, lost = Counter[str](), Counter[str]()
     last: str | None = None
-    taken: set[str] = set()
+    seen: set[str] = set()
     for number, raw in enumerate(raws):
         value = _object(raw)
-        message = None if value is None else _message(value, number, last, raw, taken)
+        message = None if value is None else _message(value, number, last, raw, seen)
         if message is not None:
             entries.append(message)
             last = message.source_id
-            taken.add(last)
+            seen.add(last)
             kept["messages"] += 1
         else:
-            entries.append(ImportedRecord(raw, value, f"line {number + 1} is no message" if number else ""))
+            entries.append(ImportedRecord(raw, value, f"line {number + 1} is not a message" if number else ""))
             if number:  # the first is the head
                 lost["records"] += 1
     facts = ImportedFacts(Fidelity(kept, {}, lost), title=str(head.get("title", "")))
     return ImportedConversation(str(head.get("id", "")), (*entries, facts))
 
 
-def _message(value: JsonObject, number: int, last: str | None, raw: bytes, taken: set[str]) -> ImportedMessage | None:
+def _message(value: JsonObject, number: int, last: str | None, raw: bytes, seen: set[str]) -> ImportedMessage | None:
     role, content, at, id = value.get("role"), value.get("content"), value.get("at"), value.get("id")
     if role not in ROLES or not isinstance(content, str):
         return None
     parts: tuple[Part, ...] = (text_part(content),) if content else ()
-    source_id = id if isinstance(id, str) and id and id not in taken else f"line-{number}"
+    source_id = id if isinstance(id, str) and id and id not in seen else f"line-{number}"
     return ImportedMessage(cast("Role", role), parts, source_id, raw, last, at if type(at) is int else 0)
 
 

@@ -1,4 +1,4 @@
-"""The provider `rules`: answers by patterns of the configuration, so the same request has the same answer, always.
+"""The provider `rules`: answers by patterns from the configuration, so that the same request always has the same answer.
 
 providers:
   rules:
@@ -17,16 +17,16 @@ from moot.types.event import Raw
 from moot.types.model import Model, ModelId, Price
 from moot.types.provider import Facts, ModelRequest
 
-NOTHING_FITS = "No rule fits that."
+NO_MATCH = "No rule fits that."
 
 
 class Rules:
-    """What a provider has to be: a name, a dialect that exists, its quirks, and `stream`, `models`, `close`.
+    """A complete provider: a name, an existing dialect and its quirks, `stream`, `models` and `close`.
 
-    `describe` is an optional power: with it nobody is asked for a list before a model is used.
+    `describe` is optional: with it, a model can be used without listing models first.
     """
 
-    # priority: behind every real model, so that it answers only when it is named; note and price: nobody takes it for one
+    # priority: after all real models, so that it only answers if named; note and price: make clear that it is not a model
     facts = Facts("rules", needs_key=False, priority=995, main="rules", free=True)
 
     def __init__(self, settings: ProviderSettings) -> None:
@@ -36,7 +36,7 @@ class Rules:
         self._rules = _compiled(settings.options.get("rules", {}))
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
-        """The answer in the shape of openai-chat: each raw is a whole event of the stream, with its framing."""
+        """Stream the answer in the openai-chat format: each raw is a complete event of the stream, with its framing."""
         answer = self._answer(_prompt(request.body))
         for word in re.findall(r"\S+\s*", answer):
             yield (_frame({"index": 0, "delta": {"content": word}, "finish_reason": None}),)
@@ -46,19 +46,19 @@ class Rules:
         return [self.describe("rules")]
 
     def describe(self, name: str) -> Model:
-        """Raises UsageError for a model that there is not."""
+        """Return the model. Raise UsageError if the name is unknown."""
         if name != "rules":
             raise UsageError(f"provider {self.name!r} has no model {name!r}; did you mean 'rules'?")
         return Model(ModelId(name, self.name), name, context=100_000, price=Price(0, 0, 0, 0), tools="none", note="rules, no model")
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: the provider holds no resources."""
 
     def _answer(self, prompt: str) -> str:
         for pattern, answer in self._rules:
             if found := pattern.search(prompt):
                 return found.expand(answer)
-        return NOTHING_FITS
+        return NO_MATCH
 
 
 def _compiled(rules: Json) -> list[tuple[re.Pattern[str], str]]:
@@ -67,11 +67,11 @@ def _compiled(rules: Json) -> list[tuple[re.Pattern[str], str]]:
     try:
         return [(re.compile(pattern), str(answer)) for pattern, answer in rules.items()]
     except re.error as error:
-        raise ConfigError(f"providers.rules.rules: {error.pattern!r} is no regular expression: {error}") from error
+        raise ConfigError(f"providers.rules.rules: {error.pattern!r} is not a regular expression: {error}") from error
 
 
 def _prompt(body: bytes) -> str:
-    """The last thing that the person said."""
+    """Return the user's last message."""
     messages = loads_object(body).get("messages")
     for message in reversed(messages if isinstance(messages, list) else []):
         if isinstance(message, dict) and message.get("role") == "user":

@@ -1,7 +1,7 @@
-"""Moot as a model for other programs: the routes below `/v1`, in the dialects that their clients speak.
+"""Moot as a model for other programs: the routes below `/v1`, in the dialects that their clients use.
 
-A call is a run like any other. What the caller sent becomes its history, the answer is told while the run makes it, and when the caller
-hangs up a plain model's run is stopped, for hanging up is this world's word for it; an agent's run goes on.
+A call is a run like any other. The caller's messages become its history, and the answer is streamed while the run produces it. If the
+caller disconnects, the run of a plain model is cancelled, as clients of these dialects expect; the run of an agent continues.
 """
 
 from moot.server.dialects.chat import router as chat
@@ -12,4 +12,4 @@ from moot.server.dialects.responses import router as responses
 __all__ = ["ROUTERS"]
 
 ROUTERS = (chat, responses, messages, models)
-"""Every router below `/v1`."""
+"""All routers below `/v1`."""

@@ -17,27 +17,27 @@ from moot.convert.callers.pieces import Change, Outcome, Piece, PieceReader, pie
 from moot.engine import Engine
 from moot.errors import MootError
 from moot.server.dialects.calls import Call
-from moot.server.dialects.router import Tongue, refuse
+from moot.server.dialects.router import ErrorFormat, refuse
 from moot.types.canonical import JsonObject, dumps
 from moot.types.event import Event
 from moot.types.exchange import Failure
 from moot.types.run import Run
 
-__all__ = ["Answering", "Scribe", "ending", "followed", "whole"]
+__all__ = ["CallResponse", "Encoder", "call_events", "outcome_of", "whole_answer"]
 
 
 BEAT = 15.0
-"""Seconds of silence after which a caller hears that its call is still being answered."""
+"""Seconds of silence before a keep-alive."""
 
 
 class _Ended(NamedTuple):
     through: int
-    """Nothing of the run comes behind this seq."""
+    """No event of the run follows this seq."""
     failure: MootError | None = None
 
 
-async def followed(call: Call, group: TaskGroup) -> AsyncGenerator[tuple[Event, ...], None]:
-    """The run's events in the order of the log, in batches; an empty one after each `BEAT` of silence. Close it with `aclosing`."""
+async def call_events(call: Call, group: TaskGroup) -> AsyncGenerator[tuple[Event, ...], None]:
+    """Yield the run's events in log order, in batches; an empty batch after each `BEAT` of silence. Close it with `aclosing`."""
     sending, receiving = anyio.create_memory_object_stream[tuple[Event, ...] | _Ended](16)
     group.start_soon(_watch, call, sending.clone())
     group.start_soon(_attend, call, sending)
@@ -57,8 +57,8 @@ async def followed(call: Call, group: TaskGroup) -> AsyncGenerator[tuple[Event, 
             yield tuple(event for event in item if event.run == call.id)
 
 
-async def ending(engine: Engine, run: Run) -> Outcome:
-    """How a run ended that `wait` says nothing more comes of."""
+async def outcome_of(engine: Engine, run: Run) -> Outcome:
+    """Return the outcome of a run after `wait` has returned."""
     message = await engine.store.conversations.message(run.message)
     match run.status:
         case "finished":
@@ -66,23 +66,23 @@ async def ending(engine: Engine, run: Run) -> Outcome:
         case "failed":
             return Outcome("error", run.usage, run.error or Failure("the run failed"))
         case "cancelled":
-            return Outcome("other", run.usage, Failure("the answer was stopped", "cancelled"))
+            return Outcome("other", run.usage, Failure("the run was cancelled", "cancelled"))
         case _:
             return Outcome("other", run.usage, Failure(f"the run is {run.status}", "busy", fix=f"moot chat resume {run.conversation}"))
 
 
-async def whole(call: Call) -> tuple[Sequence[Piece], Outcome]:
-    """The whole answer once the run has ended."""
+async def whole_answer(call: Call) -> tuple[Sequence[Piece], Outcome]:
+    """Wait until the run ends and return the whole answer."""
     engine = call.server.engine
     run = await engine.runs.wait(call.id)
     message = await engine.store.conversations.message(run.message)
     pieces = pieces_of(message.parts, call.served.takes)
-    return pieces, await ending(engine, run)
+    return pieces, await outcome_of(engine, run)
 
 
 async def _watch(call: Call, sending: MemoryObjectSendStream[tuple[Event, ...] | _Ended]) -> None:
     async with sending, aclosing(call.server.engine.tail.watch(call.submitted.conversation.id, after=call.submitted.seq)) as batches:
-        with suppress(anyio.BrokenResourceError):  # whoever listened has heard all
+        with suppress(anyio.BrokenResourceError):  # the reader has finished
             async for events in batches:
                 await sending.send(events)
 
@@ -99,118 +99,118 @@ async def _attend(call: Call, sending: MemoryObjectSendStream[tuple[Event, ...] 
             await sending.send(ended)
 
 
-PATIENCE = 10.0
-"""Seconds that a stream waits for a first word before it begins: a refusal until then has its own status."""
+START_TIMEOUT = 10.0
+"""Seconds to wait for the first output before a stream starts; an error until then gets its own status code."""
 
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", "x-accel-buffering": "no"}
 
 log = logging.getLogger("moot.server")
 
 
-class Scribe(Protocol):
-    """Writes an answer in one dialect."""
+class Encoder(Protocol):
+    """Encodes an answer in one dialect."""
 
-    tongue: Tongue
+    error_format: ErrorFormat
 
     def begin(self) -> list[JsonObject]: ...
 
-    def tell(self, changes: Iterable[Change]) -> list[JsonObject]: ...
+    def write(self, changes: Iterable[Change]) -> list[JsonObject]: ...
 
     def end(self, outcome: Outcome) -> list[JsonObject]: ...
 
     def whole(self, pieces: tuple[Piece, ...], outcome: Outcome) -> JsonObject: ...
 
     def frames(self, data: list[JsonObject]) -> bytes:
-        """As they go over the wire."""
+        """Encode events as bytes."""
         ...
 
     @property
-    def beat(self) -> bytes:
-        """What is sent in silence."""
+    def keep_alive(self) -> bytes:
+        """Bytes sent as a keep-alive."""
         ...
 
     @property
     def last(self) -> bytes:
-        """What is sent behind everything else."""
+        """Bytes sent at the end of the stream."""
         ...
 
 
-class Answering(Response):
-    """Answers one call. When the caller hangs up, a plain model's run is stopped; an agent's run goes on."""
+class CallResponse(Response):
+    """Response to one call. If the caller disconnects, the run of a plain model is cancelled; the run of an agent continues."""
 
-    def __init__(self, call: Call, scribe: Scribe) -> None:
+    def __init__(self, call: Call, encoder: Encoder) -> None:
         super().__init__()
         self._call = call
-        self._scribe = scribe
-        self._gone = False
-        self._begun = False
+        self._encoder = encoder
+        self._disconnected = False
+        self._started = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = self._call
         async with anyio.create_task_group() as group:
-            group.start_soon(self._until_gone, receive, group.cancel_scope)
+            group.start_soon(self._until_disconnected, receive, group.cancel_scope)
             group.start_soon(self._until_revoked, group.cancel_scope)
-            if call.asked.stream:
+            if call.request.stream:
                 await self._stream(scope, receive, send)
             else:
                 await self._answer(scope, receive, send)
             group.cancel_scope.cancel()
-        if self._gone and call.served.plain:
+        if self._disconnected and call.served.plain:
             await call.server.engine.runs.cancel(call.id)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        pieces, outcome = await whole(self._call)
+        pieces, outcome = await whole_answer(self._call)
         if outcome.error is not None:
             await self._refuse(outcome.error)(scope, receive, send)
             return
         self._call.answered(pieces)
-        body = dumps(self._scribe.whole(tuple(pieces), outcome))
-        await Response(body, headers=self._named(), media_type="application/json")(scope, receive, send)
+        body = dumps(self._encoder.whole(tuple(pieces), outcome))
+        await Response(body, headers=self._id_headers(), media_type="application/json")(scope, receive, send)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        teller, scribe, engine = PieceReader(self._call.served.takes), self._scribe, self._call.server.engine
-        began = anyio.current_time()
-        async with anyio.create_task_group() as group, aclosing(followed(self._call, group)) as batches:
+        reader, encoder, engine = PieceReader(self._call.served.takes), self._encoder, self._call.server.engine
+        started = anyio.current_time()
+        async with anyio.create_task_group() as group, aclosing(call_events(self._call, group)) as batches:
             try:
                 async for events in batches:
-                    changes = [change for event in events for chunk in event.chunks for change in teller.feed(chunk)]
-                    data = scribe.frames(scribe.tell(changes))
+                    changes = [change for event in events for chunk in event.chunks for change in reader.feed(chunk)]
+                    data = encoder.frames(encoder.write(changes))
                     if data:
                         await self._send(send, data)
-                    elif not events and anyio.current_time() - began > PATIENCE:
-                        await self._send(send, scribe.beat)
-                outcome = await ending(engine, await engine.store.records.run(self._call.id))
+                    elif not events and anyio.current_time() - started > START_TIMEOUT:
+                        await self._send(send, encoder.keep_alive)
+                outcome = await outcome_of(engine, await engine.store.records.run(self._call.id))
             except MootError as error:
-                log.error("the answer of run %s broke off: %s", self._call.id, error, extra={"run": self._call.id})
+                log.error("the response of run %s failed: %s", self._call.id, error, extra={"run": self._call.id})
                 outcome = Outcome("error", error=Failure.of(error))
-            if outcome.error is not None and not self._begun:
+            if outcome.error is not None and not self._started:
                 await self._refuse(outcome.error)(scope, receive, send)
             else:
                 if outcome.error is None:
-                    self._call.answered(teller.pieces())
-                frames = [*scribe.tell(teller.close()), *scribe.end(outcome)]
-                await self._send(send, scribe.frames(frames) + scribe.last, more=False)
+                    self._call.answered(reader.pieces())
+                frames = [*encoder.write(reader.close()), *encoder.end(outcome)]
+                await self._send(send, encoder.frames(frames) + encoder.last, more=False)
             group.cancel_scope.cancel()
 
     async def _send(self, send: Send, data: bytes, *, more: bool = True) -> None:
-        if not self._begun:
-            self._begun = True
-            headers = [(name.encode(), value.encode()) for name, value in (_STREAM | self._named()).items()]
+        if not self._started:
+            self._started = True
+            headers = [(name.encode(), value.encode()) for name, value in (_STREAM | self._id_headers()).items()]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            data = self._scribe.frames(self._scribe.begin()) + data
+            data = self._encoder.frames(self._encoder.begin()) + data
         await send({"type": "http.response.body", "body": data, "more_body": more})
 
     def _refuse(self, failure: Failure) -> Response:
-        return refuse(self._scribe.tongue, failure, headers=self._named())
+        return refuse(self._encoder.error_format, failure, headers=self._id_headers())
 
-    def _named(self) -> dict[str, str]:
-        """Where the call has landed."""
+    def _id_headers(self) -> dict[str, str]:
+        """Return headers with the ids of the conversation and the run."""
         return {"x-moot-conversation-id": self._call.submitted.conversation.id, "x-moot-run-id": self._call.id}
 
-    async def _until_gone(self, receive: Receive, scope: anyio.CancelScope) -> None:
+    async def _until_disconnected(self, receive: Receive, scope: anyio.CancelScope) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        self._gone = True
+        self._disconnected = True
         scope.cancel()
 
     async def _until_revoked(self, scope: anyio.CancelScope) -> None:

@@ -13,7 +13,7 @@ from moot.convert.callers.pieces import Digests, Piece, answer_digest, digests
 from moot.convert.callers.request import OUTPUT, CallerRequest
 from moot.errors import Busy, ConfigError, NotFound, UsageError
 from moot.runtime.setup import find_agent, mode_of
-from moot.server.caches import Given, Place
+from moot.server.caches import AnswerIndex, AnswerLocation
 from moot.server.credentials import Caller
 from moot.server.state import Server
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
@@ -24,80 +24,82 @@ from moot.types.served import Served
 from moot.types.store import OwnerStore
 from moot.types.token import LOCAL_USER
 
-__all__ = ["AGENT", "Call", "after_run", "entries_of", "kept_files", "place", "previous", "stored"]
+__all__ = ["AGENT", "Call", "after_run", "entries_of", "run_of_response", "store_entries", "store_files", "submit_call"]
 
 
 GROUP = 32
-"""Messages of a piece that will not change any more; what is behind the last full piece lies in pieces of one."""
+"""Number of messages per complete blob; messages after the last complete blob get a blob each."""
 
 
-async def stored(store: OwnerStore, entries: Sequence[JsonObject]) -> tuple[str, ...]:
-    """The blobs of these entries, for `Served.history`."""
+async def store_entries(store: OwnerStore, entries: Sequence[JsonObject]) -> tuple[str, ...]:
+    """Store the entries and return their blobs, for `Served.history`."""
     full = len(entries) - len(entries) % GROUP
     groups = [entries[at : at + GROUP] for at in range(0, full, GROUP)] + [[entry] for entry in entries[full:]]
     blobs = await store.blobs.put_all([dumps([*group]) for group in groups], "application/json")
     return tuple(blob.sha256 for blob in blobs)
 
 
-def entries_of(messages: Sequence[Message], places: Sequence[Place | None], provider: str) -> list[JsonObject]:
-    """The entries of what the caller sent; an answer that we gave is named, so that nothing of it is lost that the caller does not see."""
+def entries_of(messages: Sequence[Message], locations: Sequence[AnswerLocation | None], provider: str) -> list[JsonObject]:
+    """Return the entries of the caller's messages. A known answer is stored by reference, so that parts the caller can't see are kept."""
     entries: list[JsonObject] = []
-    for message, place in zip(messages, places, strict=True):
-        if place is not None:
-            entries.append(_blob_names(place.message, _outputs_of(message.parts)))
+    for message, location in zip(messages, locations, strict=True):
+        if location is not None:
+            entries.append(_reference(location.message, _outputs_of(message.parts)))
             continue
         entry: JsonObject = {"role": message.role, "parts": [*message.parts]}
         if message.role == "assistant" and provider:
-            entry["metadata"] = {"provider": provider}  # whose signatures they are, as the caller says by sending them there
+            entry["metadata"] = {"provider": provider}  # provider whose signatures they are, since the caller sends them to it
         entries.append(entry)
     return entries
 
 
 async def after_run(store: OwnerStore, run: Run, messages: Sequence[Message]) -> tuple[tuple[str, ...], list[JsonObject]]:
-    """What goes before `messages` that come behind that run's answer: blobs as they are, and the entries behind them."""
+    """Return the history before `messages` that follow the run's answer: existing blobs, and the entries after them."""
     outputs: JsonObject = {}
     for message in messages:
-        outputs |= _given_outputs(message.parts)
+        outputs |= _lone_outputs(message.parts)
     own: list[JsonObject] = [
         {"role": message.role, "parts": [*parts]}
         for message in messages
         if (parts := [part for part in message.parts if part.get("type") != OUTPUT])
     ]
-    last = _blob_names(run.message, outputs)
+    last = _reference(run.message, outputs)
     served = Served.of(run.settings)
     if served is not None and served.history:
         return served.history, [last, *own]
     branch = await store.conversations.branch(run.conversation, head=run.message)
-    return (), [*(_blob_names(message.id, {}) for message in branch if message.id != run.message), last, *own]
+    return (), [*(_reference(message.id, {}) for message in branch if message.id != run.message), last, *own]
 
 
-async def kept_files(store: OwnerStore, messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages with the bytes of their files in blobs. Raises UsageError for base64 that is none."""
-    return tuple([dataclasses.replace(message, parts=tuple([await _kept(store, part) for part in message.parts])) for message in messages])
+async def store_files(store: OwnerStore, messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Store the contents of files as blobs. Raise UsageError for invalid base64."""
+    return tuple(
+        [dataclasses.replace(message, parts=tuple([await _store_file(store, part) for part in message.parts])) for message in messages]
+    )
 
 
-async def _kept(store: OwnerStore, part: Part) -> Part:
+async def _store_file(store: OwnerStore, part: Part) -> Part:
     output = part.get("output")
     if is_tool(part) and isinstance(output, dict) and isinstance(pieces := output.get("value"), list):
-        kept: list[Json] = [await _kept(store, piece) if isinstance(piece, dict) else piece for piece in pieces]
-        return {**part, "output": {**output, "value": kept}}
+        stored: list[Json] = [await _store_file(store, piece) if isinstance(piece, dict) else piece for piece in pieces]
+        return {**part, "output": {**output, "value": stored}}
     url = part.get("url")
     if part.get("type") != "file" or not isinstance(url, str) or not url.startswith("data:"):
         return part
     try:
         data = base64.b64decode(url.partition(",")[2], validate=True)
     except binascii.Error as error:
-        raise UsageError(f"the {part.get('mediaType')} that was sent is no base64: {error}") from error
+        raise UsageError(f"the {part.get('mediaType')} file is not valid base64: {error}") from error
     blob = await store.blobs.put(data, str(part.get("mediaType")))
     return {**part, "url": f"blob:{blob.sha256}"}
 
 
-def _blob_names(message: str, outputs: JsonObject) -> JsonObject:
+def _reference(message: str, outputs: JsonObject) -> JsonObject:
     return {"message": message, "outputs": outputs} if outputs else {"message": message}
 
 
 def _outputs_of(parts: Sequence[Part]) -> JsonObject:
-    """What came of the calls of an answer that was sent back."""
+    """Return the outputs of an answer's calls by call id."""
     found: JsonObject = {}
     for part in parts:
         for name in ("output", "errorText"):
@@ -106,8 +108,8 @@ def _outputs_of(parts: Sequence[Part]) -> JsonObject:
     return found
 
 
-def _given_outputs(parts: Sequence[Part]) -> JsonObject:
-    """The same for outputs that came alone."""
+def _lone_outputs(parts: Sequence[Part]) -> JsonObject:
+    """Return the outputs that were sent without their answer by call id."""
     found: JsonObject = {}
     for part in parts:
         data = part.get("data")
@@ -117,26 +119,26 @@ def _given_outputs(parts: Sequence[Part]) -> JsonObject:
 
 
 AGENT = "agent:"
-"""Before the name of an agent, where a model is named."""
+"""Prefix of an agent's name in place of a model."""
 
 KEY = "v1:"
-"""Before a conversation's key that a caller has chosen."""
+"""Prefix of conversation keys chosen by callers."""
 
 _NAME = re.compile(r"[\x21-\x7e]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that is being answered."""
+    """A call being answered."""
 
     server: Server
     caller: Caller
-    asked: CallerRequest
+    request: CallerRequest
     served: Served
     submitted: Submitted
-    given: Given
+    answers: AnswerIndex
     digest: str
-    """Of what was sent; empty when the answer can only be gone on from by its id."""
+    """Digest of the request; empty if the answer can only be continued by its id."""
 
     @property
     def id(self) -> str:
@@ -144,19 +146,19 @@ class Call:
 
     @property
     def created(self) -> int:
-        """Seconds since the epoch."""
+        """Creation time in seconds since the epoch."""
         return self.submitted.run.created_at // 1000
 
     def answered(self, pieces: Sequence[Piece]) -> None:
-        """Remembers the answer as the caller has it."""
+        """Remember the answer as the caller received it."""
         if self.digest:
-            found = Place(self.submitted.conversation.id, self.submitted.run.message)
-            self.given.remember(self.caller.owner_id, answer_digest(self.digest, pieces), found)
+            found = AnswerLocation(self.submitted.conversation.id, self.submitted.run.message)
+            self.answers.remember(self.caller.owner_id, answer_digest(self.digest, pieces), found)
 
 
 @dataclass(frozen=True, slots=True)
-class _Meant:
-    """What `model` names."""
+class _Target:
+    """The agent or model that `model` refers to."""
 
     agent: str | None = None
     model: str | None = None
@@ -164,127 +166,129 @@ class _Meant:
 
 
 @dataclass(frozen=True, slots=True)
-class _Where:
-    """The history of a call, and the conversation that it lands in; neither id nor key = a new one."""
+class _Placement:
+    """The history of a call and its conversation; without id and key, a new conversation is created."""
 
     history: tuple[str, ...]
     new: tuple[Part, ...]
-    """What the caller says that it has not said before, or that nobody remembers."""
+    """Parts that the caller has not sent before, or that are no longer known."""
     conversation: str | None = None
     key: str | None = None
     parent: str | None = None
     digest: str = ""
 
 
-async def place(server: Server, caller: Caller, asked: CallerRequest, given: Given) -> Call:
-    """Submits the call. Raises UsageError, NotFound (no such model, no such earlier answer), Busy, StoreError."""
-    meant = await _meant(server, asked.model)
-    known = digests(asked.messages)
-    asked = replace(asked, messages=await kept_files(caller.store, asked.messages))
-    if asked.conversation and _NAME.fullmatch(asked.conversation) is None:
-        raise UsageError("a conversation's name has 1 to 100 printable characters without spaces")
-    if asked.after or (asked.conversation and all(message.role != "assistant" for message in asked.messages)):
-        where = await _behind(caller, asked, known.total)
+async def submit_call(server: Server, caller: Caller, request: CallerRequest, answers: AnswerIndex) -> Call:
+    """Submit the call. Raise UsageError, NotFound (unknown model or earlier answer), Busy or StoreError."""
+    target = await _target(server, request.model)
+    known = digests(request.messages)
+    request = replace(request, messages=await store_files(caller.store, request.messages))
+    if request.conversation and _NAME.fullmatch(request.conversation) is None:
+        raise UsageError("a conversation name must have 1 to 100 printable characters without spaces")
+    if request.after or (request.conversation and all(message.role != "assistant" for message in request.messages)):
+        placement = await _after_answer(caller, request, known.total)
     else:
-        where = await _by_content(caller, asked, given, known, meant.provider)
-    served = _served(asked, where, plain=meant.agent is None)
-    prompt = _prompt(server, caller, asked, meant, served, where)
+        placement = await _by_history(caller, request, answers, known, target.provider)
+    served = _served(request, placement, plain=target.agent is None)
+    prompt = _prompt(server, caller, request, target, served, placement)
     try:
         submitted = await server.engine.runs.submit(prompt)
     except Busy:
-        if where.key is not None or asked.after:
+        if placement.key is not None or request.after:
             raise
-        # another call goes on from the same answer: each has a conversation of its own
+        # another call continues from the same answer: each gets its own conversation
         submitted = await server.engine.runs.submit(replace(prompt, conversation=None, parent=None))
-    return Call(server, caller, asked, served, submitted, given, where.digest)
+    return Call(server, caller, request, served, submitted, answers, placement.digest)
 
 
-async def previous(caller: Caller, id: str) -> str:
-    """The run behind the id of a response. Raises NotFound."""
+async def run_of_response(caller: Caller, id: str) -> str:
+    """Return the run id of a response id. Raise NotFound if it does not exist."""
     run = id.removeprefix("resp_")
     if run == id or len(run) != 36:
-        raise NotFound(f"no response with the id {id!r}")
+        raise NotFound(f"no response with id {id!r}")
     return (await caller.store.records.run(run)).id
 
 
-async def _meant(server: Server, name: str) -> _Meant:
+async def _target(server: Server, name: str) -> _Target:
     engine = server.engine
     if name.startswith(AGENT):
         try:
             find_agent(engine.runtime.settings, name.removeprefix(AGENT), {})
         except UsageError as error:
-            raise NotFound(error.message, fix="GET /v1/models lists what there is") from error
-        return _Meant(agent=name.removeprefix(AGENT))
+            raise NotFound(error.message, fix="use a model listed by GET /v1/models") from error
+        return _Target(agent=name.removeprefix(AGENT))
     try:
         choice = await engine.providers.choice(name)
     except ConfigError:
         raise
     except UsageError as error:
-        raise NotFound(error.message, fix="GET /v1/models lists what there is") from error
-    return _Meant(model=str(choice.model.id), provider=choice.provider.name)
+        raise NotFound(error.message, fix="use a model listed by GET /v1/models") from error
+    return _Target(model=str(choice.model.id), provider=choice.provider.name)
 
 
-async def _behind(caller: Caller, asked: CallerRequest, total: str) -> _Where:
-    """A call that names what it goes on from: moot has the history, the caller sends what is new."""
-    new = _new(asked.messages, 0)
-    if asked.after:
-        run = await caller.store.records.run(await previous(caller, asked.after))
-        blobs, entries = await after_run(caller.store, run, asked.messages)
-        history = (*blobs, *await stored(caller.store, entries))
-        return _Where(history, new, run.conversation, parent=run.message)
-    key = _key(caller, asked.conversation)
+async def _after_answer(caller: Caller, request: CallerRequest, total: str) -> _Placement:
+    """Place a call that names its predecessor: moot has the history, the caller only sends new messages."""
+    new = _new(request.messages, 0)
+    if request.after:
+        run = await caller.store.records.run(await run_of_response(caller, request.after))
+        blobs, entries = await after_run(caller.store, run, request.messages)
+        history = (*blobs, *await store_entries(caller.store, entries))
+        return _Placement(history, new, run.conversation, parent=run.message)
+    key = _key(caller, request.conversation)
     conversation = await caller.store.conversations.by_key(key)
     if conversation is None or conversation.head is None:
-        entries = entries_of(asked.messages, [None] * len(asked.messages), "")
-        return _Where(await stored(caller.store, entries), new, key=key, digest=total)
+        entries = entries_of(request.messages, [None] * len(request.messages), "")
+        return _Placement(await store_entries(caller.store, entries), new, key=key, digest=total)
     head = await caller.store.conversations.message(conversation.head)
     if head.run is None:
-        return _Where((), new, conversation.id)
-    blobs, entries = await after_run(caller.store, await caller.store.records.run(head.run), asked.messages)
-    return _Where((*blobs, *await stored(caller.store, entries)), new, conversation.id)
+        return _Placement((), new, conversation.id)
+    blobs, entries = await after_run(caller.store, await caller.store.records.run(head.run), request.messages)
+    return _Placement((*blobs, *await store_entries(caller.store, entries)), new, conversation.id)
 
 
-async def _by_content(caller: Caller, asked: CallerRequest, given: Given, known: Digests, provider: str) -> _Where:
-    """A call that sends all there is: it goes on from the last answer in it that we gave, where that was said."""
+async def _by_history(caller: Caller, request: CallerRequest, answers: AnswerIndex, known: Digests, provider: str) -> _Placement:
+    """Place a call that sends its whole history: it continues from the last known answer, in that answer's conversation."""
     total = known.total
-    places = [
-        await given.find(caller.store, caller.owner_id, digest, before) if message.role == "assistant" else None
-        for message, digest, before in zip(asked.messages, known.each, known.before, strict=True)
+    locations = [
+        await answers.find(caller.store, caller.owner_id, digest, before) if message.role == "assistant" else None
+        for message, digest, before in zip(request.messages, known.each, known.before, strict=True)
     ]
-    history = await stored(caller.store, entries_of(asked.messages, places, provider))
-    answers = [at for at, message in enumerate(asked.messages) if message.role == "assistant"]
-    last = answers[-1] if answers else -1
-    goes_on = places[last] if answers else None
-    new = _new(asked.messages, last) if answers else _new(asked.messages, 0)
-    if asked.conversation:
-        return await _named(caller, asked.conversation, _Where(history, new, parent=goes_on and goes_on.message, digest=total), goes_on)
-    if goes_on is None:
-        return _Where(history, new, digest=total)
-    return _Where(history, new, goes_on.conversation, parent=goes_on.message, digest=total)
+    history = await store_entries(caller.store, entries_of(request.messages, locations, provider))
+    indexes = [at for at, message in enumerate(request.messages) if message.role == "assistant"]
+    last = indexes[-1] if indexes else -1
+    predecessor = locations[last] if indexes else None
+    new = _new(request.messages, last) if indexes else _new(request.messages, 0)
+    if request.conversation:
+        return await _in_named_conversation(
+            caller, request.conversation, _Placement(history, new, parent=predecessor and predecessor.message, digest=total), predecessor
+        )
+    if predecessor is None:
+        return _Placement(history, new, digest=total)
+    return _Placement(history, new, predecessor.conversation, parent=predecessor.message, digest=total)
 
 
-async def _named(caller: Caller, name: str, where: _Where, goes_on: Place | None) -> _Where:
-    """The same in the conversation that the caller has named; behind the answer that it sends back where that was said there."""
+async def _in_named_conversation(caller: Caller, name: str, placement: _Placement, predecessor: AnswerLocation | None) -> _Placement:
+    """Place the call in the named conversation, after the returned answer if that belongs to it."""
     key = _key(caller, name)
     found = await caller.store.conversations.by_key(key)
-    there = found is not None and goes_on is not None and goes_on.conversation == found.id
-    return replace(where, key=key, parent=where.parent if there else None)
+    is_in_conversation = found is not None and predecessor is not None and predecessor.conversation == found.id
+    return replace(placement, key=key, parent=placement.parent if is_in_conversation else None)
 
 
 def _key(caller: Caller, name: str) -> str:
-    """Keys are unique among all owners, so those of others than the one of this machine have theirs in them."""
+    """Return the conversation's key. Keys are unique across owners, so keys of other users contain their id."""
     return KEY + (name if caller.owner_id == LOCAL_USER else f"{caller.owner_id}/{name}")
 
 
 def _new(messages: Sequence[Message], start: int) -> tuple[Part, ...]:
-    """What is shown as the caller's message: what it says, and what came of the calls of the answer before."""
+    """Return what is shown as the caller's message: its new text, and outputs of the previous answer's calls."""
     parts: list[Part] = []
     for message in messages[start:]:
         if message.role == "user":
             parts += message.parts
         elif message.role == "assistant":
             parts += [_output(part) for part in message.parts if is_tool(part) and ("output" in part or "errorText" in part)]
-    return tuple(parts) or ({"type": "data-note", "data": {"text": "The program said nothing new: it asks for more of the last answer."}},)
+    return tuple(parts) or ({"type": "data-note", "data": {"text": "No new message: the program asks to continue the last answer."}},)
 
 
 def _output(part: Part) -> Part:
@@ -292,39 +296,39 @@ def _output(part: Part) -> Part:
     return {"type": OUTPUT, "data": kept}
 
 
-def _served(asked: CallerRequest, where: _Where, *, plain: bool) -> Served:
-    settings = asked.settings
+def _served(request: CallerRequest, placement: _Placement, *, plain: bool) -> Served:
+    settings = request.settings
     return Served(
         plain=plain,
-        system=asked.system,
-        tools=asked.tools,
+        system=request.system,
+        tools=request.tools,
         tool_choice=settings.tool_choice,
         parallel_calls=settings.parallel_calls,
         max_tokens=settings.max_tokens,
         top_p=settings.top_p,
         stop=settings.stop,
         show_reasoning=settings.show_reasoning,
-        history=where.history,
-        digest=where.digest,
+        history=placement.history,
+        digest=placement.digest,
     )
 
 
-def _prompt(server: Server, caller: Caller, asked: CallerRequest, meant: _Meant, served: Served, where: _Where) -> Prompt:
+def _prompt(server: Server, caller: Caller, request: CallerRequest, target: _Target, served: Served, placement: _Placement) -> Prompt:
     settings: JsonObject = {"unattended": "deny", **served.to_settings()}
-    told: JsonObject = {"effort": asked.settings.effort, "temperature": asked.settings.temperature}
-    settings |= {name: value for name, value in told.items() if value is not None}
-    if asked.settings.schema is not None:
-        settings["schema"] = loads_object(to_json(asked.settings.schema))
+    model_settings: JsonObject = {"effort": request.settings.effort, "temperature": request.settings.temperature}
+    settings |= {name: value for name, value in model_settings.items() if value is not None}
+    if request.settings.schema is not None:
+        settings["schema"] = loads_object(to_json(request.settings.schema))
     mode = None
-    if not caller.may("tools"):  # nothing of a chat alone may have an effect
+    if not caller.may("tools"):  # without the scope `tools`, calls with effects need approval
         mode = "plan" if mode_of(server.engine.runtime.settings, {}) == "plan" else "ask"
     return Prompt(
-        where.new,
-        conversation=where.conversation,
-        key=where.key,
-        parent=where.parent,
-        agent=meant.agent or "default",
-        model=meant.model,
+        placement.new,
+        conversation=placement.conversation,
+        key=placement.key,
+        parent=placement.parent,
+        agent=target.agent or "default",
+        model=target.model,
         mode=mode,
         trigger="api",
         on_crash="ask" if served.plain else "resume",

@@ -1,4 +1,4 @@
-"""`GET /v1/models`: agents and models, in one shape that both kinds of clients read."""
+"""`GET /v1/models`: agents and models, in a format for both OpenAI and Anthropic clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moot.runtime.setup import find_agent
 from moot.server.auth import Reader
 from moot.server.dialects.calls import AGENT
 from moot.server.dialects.router import OBJECT, router_of
-from moot.server.state import Here, Server
+from moot.server.state import CurrentServer, Server
 from moot.types.canonical import JsonObject, dumps
 
 router = router_of("completion")
@@ -23,14 +23,14 @@ MOST = 1000
 
 @router.get("/models", response_class=Response, responses=OBJECT)
 async def models(
-    here: Here,
+    server: CurrentServer,
     _: Reader,
     limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
     after_id: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
-    """Lists what may be named as `model`: the agents first, then the models of all available providers."""
-    found = [_model(f"{AGENT}{name}", "moot", f"the agent {name}") for name in _agents(here)]
-    listing = await here.engine.providers.models()
+    """List values for `model`: agents first, then the models of all available providers."""
+    found = [_model(f"{AGENT}{name}", "moot", f"the agent {name}") for name in _agents(server)]
+    listing = await server.engine.providers.models()
     found += [_model(str(model.id), model.id.provider, str(model.id)) for model in listing.models]
     start = next((at + 1 for at, model in enumerate(found) if model["id"] == after_id), 0)
     page = found[start : start + limit]
@@ -40,13 +40,13 @@ async def models(
 
 
 @router.get("/models/{model_id:path}", response_class=Response, responses=OBJECT)
-async def model(here: Here, _: Reader, model_id: str) -> Response:
-    """Shows one of them."""
-    engine = here.engine
+async def model(server: CurrentServer, _: Reader, model_id: str) -> Response:
+    """Get a model or agent."""
+    engine = server.engine
     if model_id.startswith(AGENT):
         name = model_id.removeprefix(AGENT)
-        if name not in _agents(here):
-            raise NotFound(f"no agent named {name!r}", fix="GET /v1/models lists what there is")
+        if name not in _agents(server):
+            raise NotFound(f"agent {name!r} not found", fix="use a model listed by GET /v1/models")
         find_agent(engine.runtime.settings, name, {})
         return Response(dumps(_model(model_id, "moot", f"the agent {name}")), media_type="application/json")
     choice = await engine.providers.choice(model_id)
@@ -59,7 +59,7 @@ def _agents(server: Server) -> list[str]:
 
 
 def _model(id: str, owner: str, name: str) -> JsonObject:
-    """Nobody knows when a model was made: both clients take the beginning of time for that."""
+    """Describe a model. Creation times are unknown; both clients accept the epoch for that."""
     return {
         "id": id,
         "object": "model",

@@ -1,4 +1,4 @@
-"""`POST /v1/responses`, and an answer looked up or stopped later."""
+"""The OpenAI responses API: `POST /v1/responses`, retrieval and cancellation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from moot.convert.callers.pieces import Change, Outcome, Piece, pieces_of
 from moot.convert.callers.responses import Head, ResponsesAnswer, read_responses, response_answer, response_begun
 from moot.server.auth import Chatter, Reader
 from moot.server.credentials import Caller
-from moot.server.dialects.answers import Answering, ending
-from moot.server.dialects.calls import AGENT, Call, place, previous
-from moot.server.dialects.router import ANSWER, BODY, OBJECT, Tongue, body_of, router_of
-from moot.server.state import Here, Server
+from moot.server.dialects.answers import CallResponse, outcome_of
+from moot.server.dialects.calls import AGENT, Call, run_of_response, submit_call
+from moot.server.dialects.router import ANSWER, BODY, OBJECT, ErrorFormat, body_of, router_of
+from moot.server.state import CurrentServer, Server
 from moot.types.canonical import JsonObject, dumps
 from moot.types.run import TERMINAL
 from moot.types.served import Served
@@ -24,28 +24,28 @@ router = router_of("completion")
 
 
 @router.post("/responses", response_class=Response, responses=ANSWER, openapi_extra=BODY)
-async def responses(here: Here, caller: Chatter, request: Request) -> Response:
-    """Answers as a model does in OpenAI responses; `model` is `agent:NAME` or `model@provider`."""
-    asked = read_responses(await body_of(request))
-    if not asked.conversation and not asked.after:
-        asked = replace(asked, conversation=request.headers.get("x-moot-conversation", ""))
-    call = await place(here, caller, asked, here.given)
-    return Answering(call, _Scribe(call))
+async def responses(server: CurrentServer, caller: Chatter, request: Request) -> Response:
+    """Create a response in the OpenAI responses format; `model` is `agent:NAME` or `model@provider`."""
+    parsed = read_responses(await body_of(request))
+    if not parsed.conversation and not parsed.after:
+        parsed = replace(parsed, conversation=request.headers.get("x-moot-conversation", ""))
+    call = await submit_call(server, caller, parsed, server.answers)
+    return CallResponse(call, _Encoder(call))
 
 
 @router.get("/responses/{response_id}", response_class=Response, responses=OBJECT)
-async def response(here: Here, caller: Reader, response_id: str) -> Response:
-    """Shows an answer that was given, or what has come of it so far."""
-    return await _shown(here, caller, await previous(caller, response_id))
+async def response(server: CurrentServer, caller: Reader, response_id: str) -> Response:
+    """Get a response, complete or in progress."""
+    return await _shown(server, caller, await run_of_response(caller, response_id))
 
 
 @router.post("/responses/{response_id}/cancel", response_class=Response, responses=OBJECT)
-async def cancel_response(here: Here, caller: Chatter, response_id: str) -> Response:
-    """Stops an answer that is being given; what was said is kept."""
-    run = await previous(caller, response_id)
-    await here.engine.runs.cancel(run)
-    await here.engine.runs.wait(run)
-    return await _shown(here, caller, run)
+async def cancel_response(server: CurrentServer, caller: Chatter, response_id: str) -> Response:
+    """Cancel a response in progress; its output so far is kept."""
+    run = await run_of_response(caller, response_id)
+    await server.engine.runs.cancel(run)
+    await server.engine.runs.wait(run)
+    return await _shown(server, caller, run)
 
 
 async def _shown(server: Server, caller: Caller, id: str) -> Response:
@@ -54,23 +54,23 @@ async def _shown(server: Server, caller: Caller, id: str) -> Response:
     served = Served.of(run.settings) or Served()
     head = Head(run.id, run.model if served.plain else AGENT + run.agent, run.created_at // 1000)
     pieces = pieces_of(message.parts, served.takes)
-    told = response_answer(head, pieces, await ending(server.engine, run)) if run.status in TERMINAL else response_begun(head, pieces)
-    return Response(dumps(told), media_type="application/json")
+    body = response_answer(head, pieces, await outcome_of(server.engine, run)) if run.status in TERMINAL else response_begun(head, pieces)
+    return Response(dumps(body), media_type="application/json")
 
 
-class _Scribe:
-    tongue: Tongue = "completion"
-    beat = b": still at it\n\n"
+class _Encoder:
+    error_format: ErrorFormat = "completion"
+    keep_alive = b": keep-alive\n\n"
     last = b""
 
     def __init__(self, call: Call) -> None:
-        self._head = Head(call.id, call.asked.model, call.created, call.asked)
+        self._head = Head(call.id, call.request.model, call.created, call.request)
         self._answer = ResponsesAnswer(self._head)
 
     def begin(self) -> list[JsonObject]:
         return self._answer.begin()
 
-    def tell(self, changes: Iterable[Change]) -> list[JsonObject]:
+    def write(self, changes: Iterable[Change]) -> list[JsonObject]:
         return self._answer.tell(changes)
 
     def end(self, outcome: Outcome) -> list[JsonObject]:

@@ -1,4 +1,4 @@
-// Shows /openapi.json to people. Text only ever becomes text: nothing here is parsed as markup.
+// Renders /openapi.json. All text is set with textContent; nothing is parsed as markup.
 'use strict'
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options']
@@ -14,16 +14,16 @@ function make(tag, { text, ...attributes } = {}, children = []) {
   return element
 }
 
-const named = (reference) => reference.split('/').pop()
+const schemaName = (reference) => reference.split('/').pop()
 
 function follow(root, reference) {
   return reference.slice(2).split('/').reduce((node, step) => node?.[step], root)
 }
 
-// A schema as a person would write it down: types by name, one level of an object per line.
+// Return a readable outline of a schema: type names, with one line per object field.
 function outline(root, schema, depth = 0) {
   if (!schema) return 'anything'
-  if (schema.$ref) return depth >= DEPTH ? named(schema.$ref) : outline(root, follow(root, schema.$ref), depth)
+  if (schema.$ref) return depth >= DEPTH ? schemaName(schema.$ref) : outline(root, follow(root, schema.$ref), depth)
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
   if ('const' in schema) return JSON.stringify(schema.const)
   const choices = schema.anyOf ?? schema.oneOf
@@ -38,8 +38,8 @@ function object(root, schema, depth) {
   const indent = '  '.repeat(depth + 1)
   const lines = Object.entries(schema.properties).map(([name, property]) => {
     const optional = schema.required?.includes(name) ? '' : '?'
-    const said = property.description ? `  // ${property.description.replaceAll('\n', ' ')}` : ''
-    return `${indent}${name}${optional}: ${outline(root, property, depth + 1)}${said}`
+    const comment = property.description ? `  // ${property.description.replaceAll('\n', ' ')}` : ''
+    return `${indent}${name}${optional}: ${outline(root, property, depth + 1)}${comment}`
   })
   return `{\n${lines.join('\n')}\n${'  '.repeat(depth)}}`
 }
@@ -64,29 +64,29 @@ function parameters(root, list) {
   return [make('h3', { text: 'Parameters' }), make('table', {}, [make('tbody', {}, rows)])]
 }
 
-function answers(root, responses) {
+function responsesOf(root, responses) {
   return Object.entries(responses).flatMap(([status, response]) => {
-    if (response.$ref) return [] // problems, which are everywhere the same
+    if (response.$ref) return [] // errors have the same format everywhere
     const shown = contents(root, status, response.content)
     return shown.length ? shown : [make('h3', { text: `${status}: no content` })]
   })
 }
 
-function operation(root, path, method, told) {
-  const scope = told.security?.[0]?.token?.[0]
+function operation(root, path, method, details) {
+  const scope = details.security?.[0]?.token?.[0]
   const summary = make('summary', {}, [
     make('span', { class: 'method', text: method.toUpperCase() }),
     make('span', { class: 'path', text: path }),
-    make('span', { class: 'dim', text: told.summary ?? '' }),
+    make('span', { class: 'dim', text: details.summary ?? '' }),
   ])
-  const body = make('div', {}, [make('p', { class: 'dim', text: scope ? `Needs a token with the scope ${scope}.` : 'Needs no token.' })])
-  if (told.description) body.append(make('p', { text: told.description }))
-  body.append(...parameters(root, told.parameters ?? []))
-  body.append(...contents(root, 'Body', told.requestBody?.content))
-  body.append(...answers(root, told.responses ?? {}))
-  const whole = make('details', { id: told.operationId }, [summary, body])
-  whole.words = `${method} ${path} ${told.summary ?? ''} ${told.description ?? ''}`.toLowerCase()
-  return whole
+  const body = make('div', {}, [make('p', { class: 'dim', text: scope ? `Requires a token with the scope ${scope}.` : 'No token required.' })])
+  if (details.description) body.append(make('p', { text: details.description }))
+  body.append(...parameters(root, details.parameters ?? []))
+  body.append(...contents(root, 'Body', details.requestBody?.content))
+  body.append(...responsesOf(root, details.responses ?? {}))
+  const element = make('details', { id: details.operationId }, [summary, body])
+  element.words = `${method} ${path} ${details.summary ?? ''} ${details.description ?? ''}`.toLowerCase()
+  return element
 }
 
 function show(root) {
@@ -95,10 +95,10 @@ function show(root) {
   const groups = new Map()
   for (const [path, operations] of Object.entries(root.paths)) {
     for (const method of METHODS.filter((each) => operations[each])) {
-      const told = operations[method]
-      const tag = told.tags?.[0] ?? 'other'
+      const details = operations[method]
+      const tag = details.tags?.[0] ?? 'other'
       if (!groups.has(tag)) groups.set(tag, [])
-      groups.get(tag).push(operation(root, path, method, told))
+      groups.get(tag).push(operation(root, path, method, details))
     }
   }
   at('operations').replaceChildren(...[...groups].map(([tag, list]) => make('section', {}, [make('h2', { text: tag }), ...list])))
@@ -118,14 +118,14 @@ function filter() {
 }
 
 async function load(token) {
-  const answer = await fetch('/openapi.json', token ? { headers: { authorization: `Bearer ${token}` } } : {})
-  at('key').hidden = answer.ok
-  if (answer.ok) return show(await answer.json())
-  at('status').textContent = token ? 'That token opens nothing.' : ''
+  const response = await fetch('/openapi.json', token ? { headers: { authorization: `Bearer ${token}` } } : {})
+  at('key').hidden = response.ok
+  if (response.ok) return show(await response.json())
+  at('status').textContent = token ? 'The token is invalid, expired or revoked.' : ''
 }
 
 function fail(error) {
-  at('status').textContent = `The server did not answer: ${error.message}`
+  at('status').textContent = `Could not load the API description: ${error.message}`
 }
 
 at('filter').addEventListener('input', filter)

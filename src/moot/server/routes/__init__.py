@@ -1,4 +1,4 @@
-"""The routes, one file for each resource."""
+"""Routers of the API, one module per resource."""
 
 from moot.server.dialects import ROUTERS as DIALECTS
 from moot.server.routes.approvals import router as approvals
@@ -55,4 +55,4 @@ ROUTERS = (
     config,
     *DIALECTS,
 )
-"""Every router of the application, in the order of the documentation."""
+"""All routers, in the order of the documentation."""

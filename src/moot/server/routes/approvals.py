@@ -16,26 +16,26 @@ from moot.server.auth import Chatter, Reader, Router, ToolUser
 from moot.server.credentials import Caller
 from moot.server.models import In, ListOut, Out, shown_path
 from moot.server.resources import Cursor, Limit, approval_of, conversation_of, run_of
-from moot.server.state import Here
+from moot.server.state import CurrentServer
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, dumps, loads_exact
 from moot.types.conversation import Conversation
 
 
 class AskedPartOut(Out):
-    """One thing that is decided about by itself: a command of a shell line, a path, an address."""
+    """One part of a call that is decided separately: a command of a shell line, a path, an address."""
 
     text: str
     action: Literal["allow", "ask", "deny"]
     why: str
     patterns: list[str]
-    """What could be allowed from now on that covers it, narrowest first; empty = only this once."""
+    """Patterns that would allow it from now on, narrowest first; empty = it can only be allowed once."""
     always: bool
     within: bool
 
 
 class GivenOut(Out):
-    """What was answered."""
+    """A given answer."""
 
     approved: bool
     option: str
@@ -44,125 +44,125 @@ class GivenOut(Out):
     value: Any
     patterns: list[str]
     arguments: str | None
-    """What the person put in the place of the call's arguments."""
+    """Arguments that replaced those of the call."""
 
 
 class OptionOut(Out):
-    """One of the answers that an outside agent takes: give its `id` as the `option`."""
+    """An answer offered by an outside agent; send its `id` as the `option`."""
 
     id: str
     label: str
-    """The agent's own words."""
+    """The agent's own label."""
     kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 
 
 class ApprovalOut(Out):
-    """A question to a person: may this call run, or what a tool asks."""
+    """A request for a decision: whether a call may run, or the questions of a tool."""
 
     id: str
     run: str
     conversation: str
     title: str
     directory: str
-    """Where the call would run."""
+    """Working directory of the call."""
     agent: str
     tool_call: str
     tool: str
     input: Any
-    """The arguments, read."""
+    """The parsed arguments."""
     arguments: str
-    """The exact bytes that would be run, as text."""
+    """The exact bytes to be run, as text."""
     asked_at: int
     expires_at: int | None
     questions: Any
-    """What a tool asks; null for a plain yes or no."""
+    """Questions of a tool; null for a yes-or-no decision."""
     parts: list[AskedPartOut]
     lasting: list[str]
-    """The narrowest patterns that together cover it; empty = it can be allowed only once."""
+    """The narrowest patterns that together cover the call; empty = it can only be allowed once."""
     always: bool
-    """Whether those may be allowed for ever."""
+    """True if those patterns may be allowed permanently."""
     options: list[OptionOut]
-    """What an outside agent takes, in its order; empty for calls of moot's own loop."""
+    """Options offered by an outside agent, in its order; empty for calls of moot's own loop."""
     editable: bool
-    """Whether other arguments may be put in the place of the call's."""
+    """True if the call's arguments may be replaced."""
     by_client: bool
-    """The client's own tool: the program that brought it answers with an output, and no person does."""
+    """True for a tool of the client: the program that provided it answers with an output, not a person."""
     answer: GivenOut | None
     used_at: int | None
 
 
 class PreviewOut(Out):
-    """What the file that the call would write holds now."""
+    """Current content of the file that the call would write."""
 
     fact: str
     """New, or what it replaces; empty for a call that writes no file."""
     diff: str | None
-    """From what is there to what would be, in the unified form; null when there is none to show."""
+    """Unified diff from the current to the new content; null if there is none to show."""
 
 
 class ApprovalSeen(ApprovalOut):
-    """The same with what its file holds now."""
+    """An approval with a preview of its file."""
 
     preview: PreviewOut
 
 
 class AnswerIn(In):
-    """An answer; the first one counts."""
+    """An answer; only the first one counts."""
 
     approved: bool
     option: Annotated[str, Field(min_length=1, max_length=200)] = "once"
-    """once · conversation · always (needs the scope `admin`: it becomes a rule of the configuration) · an outside agent's own."""
+    """once · conversation · always (adds a rule to the configuration; requires the scope `admin`) · an outside agent's option."""
     reason: Annotated[str, Field(max_length=10_000)] = ""
     patterns: Annotated[list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(default_factory=list, max_length=100)]
-    """What to allow from now on; empty = the narrowest for each part."""
+    """Patterns to allow from now on; empty = the narrowest for each part."""
     arguments: dict[str, JsonValue] | None = None
-    """Put in the place of the call's own; allowed for this once."""
+    """Replacement for the call's arguments, for this call only."""
     value: JsonValue = None
-    """The replies to a tool's questions: a list of lists of labels or texts."""
+    """Replies to a tool's questions: a list of lists of labels or texts."""
 
 
 class ExplainedOut(Out):
-    """What a model says that a call would do; its words are untrusted and decide nothing."""
+    """A model's explanation of a call. It is untrusted and decides nothing."""
 
     text: str
 
 
-def approval_out(asked: Approval, conversation: Conversation) -> ApprovalOut:
-    """An approval as it is sent."""
-    given = asked.answer
+def approval_out(approval: Approval, conversation: Conversation) -> ApprovalOut:
+    """Return the response for an approval."""
+    stored = approval.answer
     answer = None
-    if given is not None:
+    if stored is not None:
         answer = GivenOut(
-            approved=given.approved,
-            option=given.option,
-            reason=given.reason,
-            answered_by=given.answered_by,
-            value=given.value,
-            patterns=list(given.patterns),
-            arguments=None if given.arguments is None else given.arguments.decode("utf-8", "replace"),
+            approved=stored.approved,
+            option=stored.option,
+            reason=stored.reason,
+            answered_by=stored.answered_by,
+            value=stored.value,
+            patterns=list(stored.patterns),
+            arguments=None if stored.arguments is None else stored.arguments.decode("utf-8", "replace"),
         )
     return ApprovalOut(
-        id=asked.id,
-        run=asked.run,
+        id=approval.id,
+        run=approval.run,
         conversation=conversation.id,
         title=conversation.title,
         directory=shown_path(conversation.directory),
         agent=conversation.agent,
-        tool_call=asked.tool_call,
-        tool=asked.tool,
-        input=_read(asked.arguments),
-        arguments=asked.arguments.decode("utf-8", "replace"),
-        asked_at=asked.asked_at,
-        expires_at=asked.expires_at,
-        questions=None if asked.by_client else asked.questions,
-        parts=[AskedPartOut.model_validate(part.to_json()) for part in asked.parts],
-        lasting=list(asked.lasting),
-        always=asked.always,
-        options=[OptionOut(id=option.id, label=option.label, kind=option.kind) for option in asked.options],
-        editable=asked.questions is None and (asked.outside is None or asked.outside.editable),
-        by_client=asked.by_client,
+        tool_call=approval.tool_call,
+        tool=approval.tool,
+        input=_read(approval.arguments),
+        arguments=approval.arguments.decode("utf-8", "replace"),
+        asked_at=approval.asked_at,
+        expires_at=approval.expires_at,
+        questions=None if approval.by_client else approval.questions,
+        parts=[AskedPartOut.model_validate(part.to_json()) for part in approval.parts],
+        lasting=list(approval.lasting),
+        always=approval.always,
+        options=[OptionOut(id=option.id, label=option.label, kind=option.kind) for option in approval.options],
+        editable=approval.questions is None and (approval.outside is None or approval.outside.editable),
+        by_client=approval.by_client,
         answer=answer,
-        used_at=asked.used_at,
+        used_at=approval.used_at,
     )
 
 
@@ -176,7 +176,7 @@ def _read(arguments: bytes) -> Json:
 router = Router(prefix="/api/approvals", tags=["approvals"])
 
 LONGEST_DIFF = 100_000
-"""Characters of a difference that is shown."""
+"""Maximum length of a diff, in characters."""
 
 
 @router.get("")
@@ -186,76 +186,76 @@ async def list_approvals(
     cursor: Cursor = None,
     conversation: Annotated[str | None, Query(max_length=200)] = None,
     run: Annotated[str | None, Query(max_length=200)] = None,
-    open: Annotated[bool, Query(description="Only those that nobody has answered; false needs `conversation` or `run`.")] = True,
-    by_client: Annotated[bool, Query(description="Also calls of a client's own tools, which no person answers.")] = False,
+    open: Annotated[bool, Query(description="Only unanswered approvals. `false` requires `conversation` or `run`.")] = True,
+    by_client: Annotated[bool, Query(description="Include calls to the client's own tools, which the client answers.")] = False,
 ) -> ListOut[ApprovalOut]:
-    """Lists what is asked, oldest first."""
+    """List approvals, oldest first."""
     if not open and conversation is None and run is None:
-        raise UsageError("all that was ever asked is too much for one list", fix="name a conversation or a run")
+        raise UsageError("answered approvals can only be listed for one conversation or run", fix="add `conversation` or `run`")
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     of_run = None if run is None else (await run_of(caller, run)).id
-    asked = await caller.store.records.approvals(run=of_run, conversation=within, open_only=open)
-    asked = [each for each in asked if by_client or not each.by_client]
-    first = _position(asked, cursor)
-    shown = asked[first : first + limit]
-    known: dict[str, Conversation] = {}
-    data = [approval_out(each, await _conversation(caller, each, known)) for each in shown]
-    return ListOut(data=data, next_cursor=shown[-1].id if len(asked) > first + limit else None)
+    approval = await caller.store.records.approvals(run=of_run, conversation=within, open_only=open)
+    approval = [each for each in approval if by_client or not each.by_client]
+    first = _position(approval, cursor)
+    shown = approval[first : first + limit]
+    conversations: dict[str, Conversation] = {}
+    data = [approval_out(each, await _conversation(caller, each, conversations)) for each in shown]
+    return ListOut(data=data, next_cursor=shown[-1].id if len(approval) > first + limit else None)
 
 
 @router.get("/{approval_id:path}")
 async def get_approval(caller: Reader, approval_id: str) -> ApprovalSeen:
-    """Gives a question, and what the file that the call would write holds now."""
-    asked = await approval_of(caller, approval_id)
-    conversation = await _conversation(caller, asked, {})
-    return ApprovalSeen(**dict(approval_out(asked, conversation)), preview=await _preview(asked, conversation))
+    """Get an approval with a preview of the file the call would write."""
+    approval = await approval_of(caller, approval_id)
+    conversation = await _conversation(caller, approval, {})
+    return ApprovalSeen(**dict(approval_out(approval, conversation)), preview=await _preview(approval, conversation))
 
 
 @router.post("/{approval_id:path}/explain")
-async def explain_approval(here: Here, caller: Chatter, approval_id: str) -> ExplainedOut:
-    """Has a model say what the call would do. Its words are untrusted and decide nothing."""
-    asked = await approval_of(caller, approval_id)
-    return ExplainedOut(text=await explain(here.engine.runtime, asked, asked.arguments))
+async def explain_approval(server: CurrentServer, caller: Chatter, approval_id: str) -> ExplainedOut:
+    """Ask a model to explain what the call would do. The explanation is untrusted and does not affect the decision."""
+    approval = await approval_of(caller, approval_id)
+    return ExplainedOut(text=await explain(server.engine.runtime, approval, approval.arguments))
 
 
 @router.post("/{approval_id:path}")
-async def answer_approval(here: Here, caller: ToolUser, approval_id: str, wanted: AnswerIn) -> ApprovalOut:
-    """Answers; the first answer counts, a later one is a conflict (409)."""
-    asked = await approval_of(caller, approval_id)
-    if wanted.approved and wanted.option == "always" and not caller.may("admin"):
-        raise Refused("what is allowed for ever becomes a rule of the configuration: that needs the scope 'admin'", fix="answer once")
-    edited = None if wanted.arguments is None else dumps(wanted.arguments)
-    answer = Answer(wanted.approved, wanted.option, wanted.reason, value=wanted.value, patterns=tuple(wanted.patterns), arguments=edited)
-    await here.engine.runs.answer(asked.id, answer)
-    return approval_out(await approval_of(caller, asked.id), await _conversation(caller, asked, {}))
+async def answer_approval(server: CurrentServer, caller: ToolUser, approval_id: str, body: AnswerIn) -> ApprovalOut:
+    """Answer an approval. The first answer counts; a later one returns 409."""
+    approval = await approval_of(caller, approval_id)
+    if body.approved and body.option == "always" and not caller.may("admin"):
+        raise Refused("option 'always' adds a rule to the configuration, which requires the scope 'admin'", fix="use the option 'once'")
+    edited = None if body.arguments is None else dumps(body.arguments)
+    answer = Answer(body.approved, body.option, body.reason, value=body.value, patterns=tuple(body.patterns), arguments=edited)
+    await server.engine.runs.answer(approval.id, answer)
+    return approval_out(await approval_of(caller, approval.id), await _conversation(caller, approval, {}))
 
 
-async def _conversation(caller: Caller, asked: Approval, known: dict[str, Conversation]) -> Conversation:
-    if asked.run not in known:
-        run = await caller.store.records.run(asked.run)
-        known[asked.run] = await conversation_of(caller, run.conversation)
-    return known[asked.run]
+async def _conversation(caller: Caller, approval: Approval, conversations: dict[str, Conversation]) -> Conversation:
+    if approval.run not in conversations:
+        run = await caller.store.records.run(approval.run)
+        conversations[approval.run] = await conversation_of(caller, run.conversation)
+    return conversations[approval.run]
 
 
-async def _preview(asked: Approval, conversation: Conversation) -> PreviewOut:
+async def _preview(approval: Approval, conversation: Conversation) -> PreviewOut:
     directory = Path(conversation.directory)
-    looked = await preview_call(asked.arguments, asked.parts, folders(conversation.allowed_uris) or (directory,), directory)
-    return PreviewOut(fact=looked.fact, diff=_diff(looked))
+    inspected = await preview_call(approval.arguments, approval.parts, folders(conversation.allowed_uris) or (directory,), directory)
+    return PreviewOut(fact=inspected.fact, diff=_diff(inspected))
 
 
-def _diff(looked: CallPreview) -> str | None:
-    value = object_of(looked.arguments)
+def _diff(inspected: CallPreview) -> str | None:
+    value = object_of(inspected.arguments)
     content = value.get("content")
-    if not looked.fact or not isinstance(content, str):
+    if not inspected.fact or not isinstance(content, str):
         return None
-    lines = difflib.unified_diff((looked.before or "").splitlines(), content.splitlines(), "now", "then", lineterm="")
+    lines = difflib.unified_diff((inspected.before or "").splitlines(), content.splitlines(), "now", "then", lineterm="")
     return "\n".join(lines)[:LONGEST_DIFF]
 
 
-def _position(asked: list[Approval], cursor: str | None) -> int:
+def _position(approval: list[Approval], cursor: str | None) -> int:
     if cursor is None:
         return 0
-    at = next((index for index, each in enumerate(asked) if each.id == cursor), None)
+    at = next((index for index, each in enumerate(approval) if each.id == cursor), None)
     if at is None:
-        raise UsageError(f"{cursor!r} is no cursor of this list (any more)", fix="begin at the first page")
+        raise UsageError(f"{cursor!r} is not a valid cursor for this list", fix="start again from the first page")
     return at + 1

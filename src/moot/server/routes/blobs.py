@@ -14,29 +14,29 @@ from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
 from moot.server.models import Out
 from moot.server.problems import Problem
-from moot.server.state import Here
+from moot.server.state import CurrentServer
 from moot.types.store import Blob
 
 
 class BlobOut(Out):
-    """Bytes that are kept under their hash."""
+    """A blob, addressed by its hash."""
 
     sha256: str
     size: int
     media_type: str
     url: str
-    """Where they are; also what a file part names them by."""
+    """Download URL; also used as the URL of a file part."""
 
 
 def blob_out(blob: Blob) -> BlobOut:
-    """A blob as it is sent."""
+    """Return the response for a blob."""
     return BlobOut(sha256=blob.sha256, size=blob.size, media_type=blob.media_type, url=f"/api/blobs/{blob.sha256}")
 
 
 router = Router(prefix="/api/blobs", tags=["blobs"])
 
 PIECE = 512 * 1024
-"""Bytes that are read at a time."""
+"""Bytes read at a time."""
 
 UNKNOWN = "application/octet-stream"
 
@@ -46,24 +46,24 @@ _HASH = re.compile(r'(?:W/)?"([0-9a-f]{64})"')
 
 BYTES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
-    206: {"description": "The part that `Range` asked for.", "content": {"application/octet-stream": {}}},
-    304: {"description": "The caller has it."},
-    416: {"description": "There is nothing at that range."},
+    206: {"description": "The requested range.", "content": {"application/octet-stream": {}}},
+    304: {"description": "Not modified."},
+    416: {"description": "The range is outside the blob."},
 }
-HEAD: dict[int | str, dict[str, Any]] = {200: {**BYTES[200], "description": "Size and type, in the headers."}}
+HEAD: dict[int | str, dict[str, Any]] = {200: {**BYTES[200], "description": "Size and media type, in the headers."}}
 BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
 
 
 @router.post("", status_code=201, openapi_extra=BODY)
-async def upload_blob(here: Here, caller: Chatter, request: Request) -> BlobOut:
-    """Keeps the body under its hash, as what `Content-Type` says it is; the same bytes again are the same blob."""
-    given = request.headers.get("content-type", UNKNOWN).partition(";")[0].strip().lower()
-    if not _MEDIA_TYPE.fullmatch(given):
-        raise UsageError(f"{given[:100]!r} is no media type", fix="send Content-Type: image/png or the like")
+async def upload_blob(server: CurrentServer, caller: Chatter, request: Request) -> BlobOut:
+    """Store the body under its hash, with the media type of `Content-Type`. Uploading the same bytes again returns the same blob."""
+    media_type = request.headers.get("content-type", UNKNOWN).partition(";")[0].strip().lower()
+    if not _MEDIA_TYPE.fullmatch(media_type):
+        raise UsageError(f"{media_type[:100]!r} is not a media type", fix="send a Content-Type such as image/png")
     data = await request.body()
     if not data:
-        raise UsageError("there is nothing to keep: the body is empty")
-    return blob_out(await caller.store.blobs.upload(data, given, quota=here.engine.runtime.settings.limits.uploads))
+        raise UsageError("the body is empty")
+    return blob_out(await caller.store.blobs.upload(data, media_type, quota=server.engine.runtime.settings.limits.uploads))
 
 
 @router.get("/{sha256}", response_model=None, response_class=Response, responses=BYTES)
@@ -73,7 +73,7 @@ async def get_blob(
     span: Annotated[str | None, Header(alias="range", max_length=100)] = None,
     seen: Annotated[str | None, Header(alias="if-none-match", max_length=1000)] = None,
 ) -> Response:
-    """Gives the bytes, or with `Range` a part of them."""
+    """Download a blob, or part of it with `Range`."""
     blob = await caller.store.blobs.about(sha256)
     if seen is not None and sha256 in _HASH.findall(seen):
         return Response(status_code=304, headers=_headers(blob))
@@ -87,7 +87,7 @@ async def get_blob(
 
 @router.head("/{sha256}", response_model=None, response_class=Response, responses=HEAD)
 async def head_blob(caller: Reader, sha256: str) -> Response:
-    """Gives the size and the type."""
+    """Get a blob's size and media type."""
     blob = await caller.store.blobs.about(sha256)
     return Response(headers={**_headers(blob), "content-length": str(blob.size)}, media_type=blob.media_type)
 
@@ -102,7 +102,9 @@ def _headers(blob: Blob) -> dict[str, str]:
 
 
 def _span(header: str | None, size: int) -> tuple[int, int]:
-    """First byte and end; all of it for a header that says nothing we know (RFC 9110 section 14.2). Raises Problem (416)."""
+    """Return the first byte and the end. A header we don't support selects the whole blob (RFC 9110 section 14.2). Raise Problem (416) if
+    the range is empty.
+    """
     match = None if header is None else _RANGE.fullmatch(header.strip())
     if match is None or match[1] == match[2] == "":
         return 0, size

@@ -17,7 +17,7 @@ from moot.providers.status import answer_json, check_model, providers_json
 from moot.server.auth import Admin, Reader, Router, ToolUser
 from moot.server.models import In, ListOut, Out
 from moot.server.resources import Cursor, Limit
-from moot.server.state import Here
+from moot.server.state import CurrentServer
 from moot.tools.catalogue import find_tool, tool_facts, tool_json
 from moot.tools.schema import definition
 from moot.types.agent import Agent, Mode
@@ -26,7 +26,7 @@ from moot.types.model import Effort
 
 
 class AgentOut(Out):
-    """An agent; `agent:NAME` is its name as a model below /v1."""
+    """An agent; `agent:NAME` is its model name below /v1."""
 
     id: str
     name: str
@@ -36,30 +36,30 @@ class AgentOut(Out):
     instructions: str
     rules: str
     tools: list[str] | None
-    """null = all that are not hidden."""
+    """null = all tools that are not hidden."""
     role: Literal["read", "write"]
     temperature: float | None
     max_steps: int | None
     effort: Effort | None
     fallback: list[str]
     ready: bool
-    """Whether its program is here; moot's own agents need none."""
+    """True if its program is installed; moot's own agents need none."""
     program: str
     missing: str
-    """What is absent, in words."""
+    """Description of the missing program."""
     install: str
-    """The line that brings it."""
+    """Command that installs it."""
 
 
 class PriceOut(Out):
-    """Nano-dollars per token; null = not known."""
+    """Price in nano-dollars per token; null = unknown."""
 
     input: float | None
     output: float | None
 
 
 class ModelOut(Out):
-    """All that is known of a model."""
+    """Known properties of a model."""
 
     id: str
     """`model@provider`"""
@@ -76,7 +76,7 @@ class ModelOut(Out):
 
 
 class ModelsOut(Out):
-    """A page of models, and why some providers had none to show."""
+    """A page of models, and the problems of providers that could not be listed."""
 
     data: list[ModelOut]
     next_cursor: str | None = None
@@ -84,7 +84,7 @@ class ModelsOut(Out):
 
 
 class ProviderOut(Out):
-    """A provider, and what it lacks."""
+    """A provider and its status."""
 
     name: str
     state: str
@@ -96,14 +96,14 @@ class ProviderOut(Out):
 
 
 class TestIn(In):
-    """What to ask for one word."""
+    """Model to test."""
 
     model: Annotated[str, Field(max_length=200)] = ""
-    """One of the provider's models; empty = the one that it proposes."""
+    """One of the provider's models; empty = its default."""
 
 
 class TestOut(Out):
-    """A model that answered."""
+    """Reply of the tested model."""
 
     ok: Literal[True]
     model: str
@@ -113,7 +113,7 @@ class TestOut(Out):
 
 
 class ToolOut(Out):
-    """A tool, and whether it can be used here."""
+    """A tool and its availability."""
 
     name: str
     description: str
@@ -126,11 +126,11 @@ class ToolOut(Out):
     badge: str = ""
     package: str
     error: str = ""
-    """Why a plugin's tool can't be had."""
+    """Why a plugin's tool is unavailable."""
 
 
 class ToolShown(ToolOut):
-    """What a model is told of it."""
+    """A tool's definition as sent to models."""
 
     schema_: dict[str, JsonValue] = Field(serialization_alias="schema", validation_alias="schema")
 
@@ -141,11 +141,11 @@ class CommandOut(Out):
     name: str
     help: str
     argument: str
-    """What may stand behind it, such as `[NAME]`; empty = nothing."""
+    """Argument syntax, such as `[NAME]`; empty = none."""
 
 
 class WishesModel(In):
-    """What the next prompts are to be run with; null = as the conversation, the agent or the configuration has it."""
+    """Settings for the next prompts; null = as set by the conversation, the agent or the configuration."""
 
     agent: Annotated[str, Field(max_length=200)] | None = None
     model: Annotated[str, Field(max_length=500)] | None = None
@@ -159,13 +159,14 @@ class CommandIn(In):
 
     argument: Annotated[str, Field(max_length=10_000)] = ""
     conversation: Annotated[str, Field(max_length=128)] | None = None
-    """Where it is run; null = in one that has not begun."""
+    """Conversation to run it in; null = a conversation that has not started."""
     wishes: WishesModel = WishesModel()
 
 
 class ReplyOut(Out):
-    """What a face is to do: `say` words, let the person `choose` and run the command again with the value, `go` to another conversation,
-    let them `compose` a text, `answer` the last prompt, `leave`."""
+    """An instruction to the client: `say` shows a text, `choose` lets the user choose and runs the command again with the value, `go` opens
+    another conversation, `compose` lets the user write a text, `answer` answers the last prompt, `leave` exits.
+    """
 
     kind: Literal["say", "choose", "go", "compose", "answer", "leave"]
     text: str = ""
@@ -178,100 +179,102 @@ class ReplyOut(Out):
 
 
 class CommandDone(Out):
-    """What came of a command."""
+    """Result of a command."""
 
     replies: list[ReplyOut]
     wishes: WishesModel
-    """Send them with the next command and heed them in the next prompt."""
+    """Send with the next command and apply to the next prompt."""
 
 
 class NamedOut(Out):
-    """Something that a package brings."""
+    """Something provided by a package."""
 
     name: str
     package: str
 
 
 class ChannelOut(NamedOut):
-    """Where people talk to moot from other programs."""
+    """A channel through which people use moot from other programs."""
 
     configured: bool
 
 
-router = Router(prefix="/api", tags=["what decides"])
+router = Router(prefix="/api", tags=["agents and tools"])
 
 Item = TypeVar("Item", bound=BaseModel)
 
 
 @router.get("/agents")
-async def list_agents(here: Here, _: Reader, absent: bool = False, limit: Limit = 50, cursor: Cursor = None) -> ListOut[AgentOut]:
-    """Lists every agent that can be run here: those of the configuration, and outside agents whose program was found.
+async def list_agents(
+    server: CurrentServer, _: Reader, absent: bool = False, limit: Limit = 50, cursor: Cursor = None
+) -> ListOut[AgentOut]:
+    """List the available agents: configured agents and outside agents whose program is installed.
 
-    With `absent` also known ones whose program was not.
+    With `absent`, also list known agents whose program is not installed.
     """
-    found = available_agents(here.engine.runtime.settings)
+    found = available_agents(server.engine.runtime.settings)
     known = {name: entry.agent() for name, entry in known_agents().items()} if absent else {}
     agents = [_agent(agent) for agent in (found | {name: agent for name, agent in known.items() if name not in found}).values()]
-    return _listed(AgentOut, *_cut(agents, limit, cursor, "name"))
+    return _page(AgentOut, *_cut(agents, limit, cursor, "name"))
 
 
 @router.get("/agents/{name}")
-async def show_agent(here: Here, _: Reader, name: str) -> AgentOut:
-    """Shows all settings of an agent."""
-    settings = here.engine.runtime.settings
+async def show_agent(server: CurrentServer, _: Reader, name: str) -> AgentOut:
+    """Get all settings of an agent."""
+    settings = server.engine.runtime.settings
     if (agent := agent_named(settings, name)) is None:
         agents = available_agents(settings)
-        raise NotFound(f"no agent named {name!r}{hint(name, list(agents))} known: {', '.join(agents)}", fix="GET /api/agents")
+        raise NotFound(f"agent {name!r} not found.{hint(name, list(agents))} Available: {', '.join(agents)}", fix="GET /api/agents")
     return AgentOut.model_validate(_agent(agent))
 
 
 @router.get("/models")
-async def list_models(here: Here, _: Reader, provider: str = "", limit: Limit = 50, cursor: Cursor = None) -> ModelsOut:
-    """Lists the models of every provider that can be reached, or of one."""
-    listing = await here.engine.providers.models(provider)
+async def list_models(server: CurrentServer, _: Reader, provider: str = "", limit: Limit = 50, cursor: Cursor = None) -> ModelsOut:
+    """List the models of all reachable providers, or of one provider."""
+    listing = await server.engine.providers.models(provider)
     items, further = _cut([model_json(model) for model in listing.models], limit, cursor, "id")
     data = [ModelOut.model_validate(item) for item in items]
     return ModelsOut(data=data, next_cursor=further, problems=dict(listing.problems))
 
 
 @router.get("/providers")
-async def list_providers(here: Here, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ProviderOut]:
-    """Lists every provider, in the order in which a bare model name is looked up, and what it lacks."""
-    return _listed(ProviderOut, *_cut(await providers_json(here.engine.providers), limit, cursor, "name"))
+async def list_providers(server: CurrentServer, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ProviderOut]:
+    """List providers in the order in which model names are resolved, with anything they are missing."""
+    return _page(ProviderOut, *_cut(await providers_json(server.engine.providers), limit, cursor, "name"))
 
 
 @router.post("/providers/{name}/test")
-async def test_provider(here: Here, _: Admin, name: str, wanted: TestIn) -> TestOut:
-    """Asks one model of a provider for one word."""
-    return TestOut.model_validate(answer_json(await check_model(here.engine.providers, f"{wanted.model}@{name}")))
+async def test_provider(server: CurrentServer, _: Admin, name: str, body: TestIn) -> TestOut:
+    """Send a one-word prompt to a provider to test it."""
+    return TestOut.model_validate(answer_json(await check_model(server.engine.providers, f"{body.model}@{name}")))
 
 
 @router.get("/tools")
-async def list_tools(here: Here, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ToolOut]:
-    """Lists every tool, and whether it can be used here."""
-    settings = here.engine.runtime.settings
-    return _listed(ToolOut, *_cut([tool_facts(name, settings) for name in TOOLS.names()], limit, cursor, "name"))
+async def list_tools(server: CurrentServer, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ToolOut]:
+    """List tools and whether they are available."""
+    settings = server.engine.runtime.settings
+    return _page(ToolOut, *_cut([tool_facts(name, settings) for name in TOOLS.names()], limit, cursor, "name"))
 
 
 @router.get("/tools/{name}")
-async def show_tool(here: Here, _: Reader, name: str) -> ToolShown:
-    """Shows what a model is told of a tool."""
+async def show_tool(server: CurrentServer, _: Reader, name: str) -> ToolShown:
+    """Get a tool's definition as sent to models."""
     if name not in TOOLS:
         raise NotFound(TOOLS.unknown(name), fix="GET /api/tools")
     tool = find_tool(name)
-    return ToolShown.model_validate({**tool_json(tool, here.engine.runtime.settings), "schema": definition(tool).schema})
+    return ToolShown.model_validate({**tool_json(tool, server.engine.runtime.settings), "schema": definition(tool).schema})
 
 
 @router.get("/channels")
-async def list_channels(here: Here, _: Reader) -> ListOut[ChannelOut]:
-    """Lists every channel, and whether it is configured."""
-    channels = here.engine.runtime.settings.channels
+async def list_channels(server: CurrentServer, _: Reader) -> ListOut[ChannelOut]:
+    """List channels and whether they are configured."""
+    channels = server.engine.runtime.settings.channels
     return ListOut(data=[ChannelOut(name=name, configured=name in channels, package=CHANNELS.package(name)) for name in CHANNELS.names()])
 
 
 @router.get("/formats")
 async def list_formats(_: Reader) -> ListOut[NamedOut]:
-    """Lists every foreign format that conversations can be read from or written to."""
+    """List foreign formats that can be imported or exported."""
     return ListOut(data=[NamedOut(name=name, package=FORMATS.package(name)) for name in FORMATS.names()])
 
 
@@ -279,17 +282,17 @@ def _agent(agent: Agent) -> JsonObject:
     return agent_json(agent) | presence_of(agent).to_json()
 
 
-def _listed(kind: type[Item], items: Sequence[JsonObject], further: str | None) -> ListOut[Item]:
+def _page(kind: type[Item], items: Sequence[JsonObject], further: str | None) -> ListOut[Item]:
     return ListOut(data=[kind.model_validate(item) for item in items], next_cursor=further)
 
 
 def _cut(items: Sequence[JsonObject], limit: int, cursor: str | None, key: str) -> tuple[Sequence[JsonObject], str | None]:
-    """The page behind the item whose key is the cursor, and the next cursor. Raises UsageError when there is none such."""
+    """Return the page after the cursor, and the next cursor. Raise UsageError if the cursor is unknown."""
     start = 0
     if cursor is not None:
         names = [str(item[key]) for item in items]
         if cursor not in names:
-            raise UsageError(f"{cursor!r} is no cursor of this list", fix="take it from the page before, unchanged")
+            raise UsageError(f"{cursor!r} is not a valid cursor for this list", fix="use `next_cursor` of the previous page")
         start = names.index(cursor) + 1
     page = items[start : start + limit]
     return page, str(page[-1][key]) if page and start + limit < len(items) else None
@@ -300,35 +303,35 @@ commands_router = Router(prefix="/api/commands", tags=["commands"])
 
 @commands_router.get("")
 async def list_commands(_: Reader) -> ListOut[CommandOut]:
-    """Lists every command."""
+    """List all slash commands."""
     found = [(name, find(name)) for name in names()]
     return ListOut(data=[CommandOut(name=name, help=command.help, argument=command.argument) for name, command in found])
 
 
 @commands_router.post("/{name}")
-async def run_command(here: Here, caller: ToolUser, name: str, wanted: CommandIn) -> CommandDone:
-    """Runs a command, and says what the face is to do then."""
+async def run_command(server: CurrentServer, caller: ToolUser, name: str, body: CommandIn) -> CommandDone:
+    """Run a slash command and return what the client should do next."""
     if name not in COMMANDS:
         raise NotFound(COMMANDS.unknown(name), fix="GET /api/commands")
-    conversation = None if wanted.conversation is None else await caller.store.conversations.get(wanted.conversation)
+    conversation = None if body.conversation is None else await caller.store.conversations.get(body.conversation)
     if conversation is not None and conversation.deleted_at is not None:
-        raise UsageError("the conversation is deleted", fix="restore it first")
-    overrides = RunOverrides(**wanted.wishes.model_dump())
+        raise UsageError("the conversation has been deleted", fix="restore it first")
+    overrides = RunOverrides(**body.wishes.model_dump())
     context = CommandContext(
-        here.engine,
+        server.engine,
         "" if conversation is None else conversation.directory,
         None if conversation is None else conversation.id,
         overrides,
     )
-    replies = await find(name).run(context, wanted.argument)
-    said = WishesModel(
+    replies = await find(name).run(context, body.argument)
+    new_wishes = WishesModel(
         agent=overrides.agent,
         model=overrides.model,
         mode=overrides.mode,
         effort=overrides.effort,
         tools=None if overrides.tools is None else list(overrides.tools),
     )
-    return CommandDone(replies=[_reply(reply) for reply in replies], wishes=said)
+    return CommandDone(replies=[_reply(reply) for reply in replies], wishes=new_wishes)
 
 
 def _reply(reply: Reply) -> ReplyOut:
@@ -336,8 +339,8 @@ def _reply(reply: Reply) -> ReplyOut:
         case Notice(text, style):
             return ReplyOut(kind="say", text=text, style=style)
         case Choose(title, choices):
-            told = [{"value": choice.value, "label": choice.label or choice.value, "about": choice.about} for choice in choices]
-            return ReplyOut(kind="choose", title=title, choices=told)
+            choices_json = [{"value": choice.value, "label": choice.label or choice.value, "about": choice.about} for choice in choices]
+            return ReplyOut(kind="choose", title=title, choices=choices_json)
         case OpenConversation(conversation):
             return ReplyOut(kind="go", conversation=conversation)
         case Compose(text, edits):

@@ -24,17 +24,17 @@ from moot.server.auth import Admin, Chatter, Router
 from moot.server.credentials import Caller
 from moot.server.models import In, Out
 from moot.server.resources import IfMatch, check_match, etag_of, tagged
-from moot.server.state import Here, Server
+from moot.server.state import CurrentServer, Server
 from moot.tools.catalogue import find_tool
 from moot.types.agent import Mode
 from moot.types.approval import Grant, grants_of
 from moot.types.canonical import Json
 
-__all__ = ["changed", "check_place", "is_local", "write"]
+__all__ = ["changed", "check_allowed", "is_local", "write"]
 
 
 class FaultOut(Out):
-    """Why the file as it stands is not in force."""
+    """An error in the configuration file."""
 
     file: str
     line: int
@@ -43,40 +43,40 @@ class FaultOut(Out):
 
 
 class ConfigOut(Out):
-    """What is in force, secrets masked, and which layer decided each value."""
+    """The current configuration with secrets masked, and the layer that set each value."""
 
     generation: int
-    """Counts successful loads."""
+    """Number of successful loads."""
     error: FaultOut | None
-    """null = the file as it stands is in force."""
+    """null = the current file is loaded."""
     home: str
     config: dict[str, JsonValue]
     origin: dict[str, str]
-    """Dotted key → layer and place."""
+    """Dotted key → layer and location."""
     notes: list[str]
 
 
 class ConfigIn(In):
-    """Values to write into the configuration file, all or none."""
+    """Values to write to the configuration file, all or none."""
 
     values: Annotated[
         dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_@:/-]+(\.[A-Za-z0-9_@:/-]+)*$", max_length=300)], JsonValue],
         Field(min_length=1, max_length=100),
     ]
-    """Dotted key → value, as in `{"models.main": "…"}`."""
+    """Dotted key → value, such as `{"models.main": "…"}`."""
 
 
-ANYWHERE = ("models", "permissions", "limits", "ui", "agents")
-"""Sections that name nothing that is run or called."""
+REMOTE_SECTIONS = ("models", "permissions", "limits", "ui", "agents")
+"""Sections that never name programs or network addresses."""
 
-HERE = frozenset({"agent_type", "options", "hooks"})
-"""Settings of an agent that may name a program."""
+LOCAL_KEYS = frozenset({"agent_type", "options", "hooks"})
+"""Agent settings that may name a program."""
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 
 def is_local(request: Request) -> bool:
-    """Whether the caller sits at this machine, with no proxy between."""
+    """Return True if the request comes from this machine without a proxy."""
     if request.client is None or any(name in request.headers for name in _FORWARDED):
         return False
     try:
@@ -85,34 +85,36 @@ def is_local(request: Request) -> bool:
         return False
 
 
-def check_place(values: Mapping[str, Json], *, local: bool) -> None:
-    """Raises Refused for a value that may be set from this machine alone and was not."""
+def check_allowed(values: Mapping[str, Json], *, local: bool) -> None:
+    """Raise Refused for a value that may only be set from this machine, unless `local`."""
     if local:
         return
     for key, value in values.items():
         steps = key.split(".")
-        if steps[0] not in ANYWHERE or (steps[0] == "agents" and (HERE & {*steps} or _names_program(value))):
-            raise Refused(f"{key} can be set from the server's own machine alone", fix=f"moot config set {key} VALUE")
+        if steps[0] not in REMOTE_SECTIONS or (steps[0] == "agents" and (LOCAL_KEYS & {*steps} or _names_program(value))):
+            raise Refused(f"{key} can only be set on the server's own machine", fix=f"moot config set {key} VALUE")
         if _holds_variable(value):
-            raise Refused(f"{key}: '${{' would be read as a variable of the server's environment", fix="set it on the server's own machine")
+            raise Refused(
+                f"{key}: '${{' would be replaced by a variable of the server's environment", fix="set it on the server's own machine"
+            )
 
 
 async def write(server: Server, values: Mapping[str, Json]) -> None:
-    """Writes the values, all or none, and takes them up. Raises ConfigError when the file would be wrong then."""
+    """Write the values, all or none, and reload. Raise ConfigError if the resulting file would be invalid."""
     await to_thread.run_sync(partial(set_values, server.engine.settings.home / FILE, values, os.environ))
     await changed(server)
 
 
 async def changed(server: Server) -> None:
-    """Takes up what was just written. Raises ConfigError when something else in the file is wrong."""
+    """Reload the configuration after a write. Raise ConfigError if the file is invalid elsewhere."""
     if not await server.configuration.reload() and (error := server.configuration.error) is not None:
         raise error
 
 
 def _names_program(value: Json) -> bool:
-    """Whether a whole agent, or all of them, brings such a setting along."""
+    """Return True if an agent's definition, or several of them, contains such a setting."""
     if isinstance(value, dict):
-        return any(name in HERE or _names_program(item) for name, item in value.items())
+        return any(name in LOCAL_KEYS or _names_program(item) for name, item in value.items())
     return False
 
 
@@ -127,22 +129,24 @@ def _holds_variable(value: Json) -> bool:
 router = Router(prefix="/api/config", tags=["configuration"])
 
 
-@router.get("", responses={200: {"model": ConfigOut}, 304: {"description": "As the caller has it."}}, response_model=None)
-async def show_config(here: Here, _: Admin, request: Request) -> Response:
-    """Shows every setting in force, secrets masked; which layer decided it; and what is wrong with the file as it stands."""
-    return tagged(request, _shown(here))
+@router.get("", responses={200: {"model": ConfigOut}, 304: {"description": "Not modified."}}, response_model=None)
+async def show_config(server: CurrentServer, _: Admin, request: Request) -> Response:
+    """Get all current settings with secrets masked, the layer that set each value, and any error in the configuration file."""
+    return tagged(request, _shown(server))
 
 
 @router.patch("")
 async def change_config(
-    here: Here, _: Admin, request: Request, response: Response, wanted: ConfigIn, if_match: IfMatch = None
+    server: CurrentServer, _: Admin, request: Request, response: Response, body: ConfigIn, if_match: IfMatch = None
 ) -> ConfigOut:
-    """Writes values into the configuration file, all or none, checked first; comments and order stay, and they are in force at once."""
-    check_match(if_match, etag_of(_shown(here)))
-    values = cast("dict[str, Json]", wanted.values)
-    check_place(values, local=is_local(request))
-    await write(here, values)
-    shown = _shown(here)
+    """Write values to the configuration file, all or none. They are validated first and take effect immediately; comments and order are
+    preserved.
+    """
+    check_match(if_match, etag_of(_shown(server)))
+    values = cast("dict[str, Json]", body.values)
+    check_allowed(values, local=is_local(request))
+    await write(server, values)
+    shown = _shown(server)
     response.headers["etag"] = etag_of(shown)
     return shown
 
@@ -168,7 +172,7 @@ Match = Annotated[str, Field(min_length=1, max_length=4000)]
 
 
 class RuleOut(Out):
-    """A standing rule, or (kind `grant`) what was allowed in a conversation."""
+    """A standing rule, or a conversation's grant (kind `grant`)."""
 
     kind: Literal["rule", "grant"]
     tool: str
@@ -176,14 +180,14 @@ class RuleOut(Out):
     match: str
     always: Literal["offer", "never"] | None = None
     origin: str | None = None
-    """Where a rule was written."""
+    """Location of the rule's definition."""
     at: int | None = None
-    """ms; of a grant."""
+    """Time of a grant in ms."""
     by: str | None = None
 
 
 class PermissionsOut(Out):
-    """The mode in force and every rule."""
+    """The current mode and all rules."""
 
     mode: Mode
     data: list[RuleOut]
@@ -191,13 +195,13 @@ class PermissionsOut(Out):
 
 
 class ModeIn(In):
-    """The mode of the configuration."""
+    """The configured mode."""
 
     mode: Mode
 
 
 class RuleIn(In):
-    """A rule to write into the configuration."""
+    """A rule to add to the configuration."""
 
     tool: Tool
     action: Action
@@ -206,11 +210,11 @@ class RuleIn(In):
 
 
 class CallIn(In):
-    """A call to judge."""
+    """A call to evaluate."""
 
     tool: Tool
     subject: Annotated[str, Field(max_length=100_000)] = ""
-    """The command, path or URL that it would be about."""
+    """The call's command, path or URL."""
     mode: Mode | None = None
     conversation: Annotated[str, Field(max_length=128)] | None = None
 
@@ -228,7 +232,7 @@ class PartOut(Out):
 
 
 class RulingOut(Out):
-    """What would happen to a call, the rule that decides it, and where that was written."""
+    """The outcome for a call, the rule that decides it, and where the rule is defined."""
 
     action: Action
     why: str
@@ -238,53 +242,53 @@ class RulingOut(Out):
 
 permissions_router = Router(prefix="/api/permissions", tags=["permissions"])
 
-Of = Annotated[str | None, Query(max_length=128, description="What was allowed in this conversation too.")]
+Of = Annotated[str | None, Query(max_length=128, description="Also list the grants of this conversation.")]
 
 
 @permissions_router.get("")
-async def list_permissions(here: Here, caller: Admin, conversation: Of = None) -> PermissionsOut:
-    """Lists the mode in force, every standing rule and where it was written; with a conversation also what was allowed in it."""
-    return _permissions(here, await _grants(caller, conversation))
+async def list_permissions(server: CurrentServer, caller: Admin, conversation: Of = None) -> PermissionsOut:
+    """List the current mode and all rules with their origin, and the grants of a conversation if one is given."""
+    return _permissions(server, await _grants(caller, conversation))
 
 
 @permissions_router.put("/mode")
-async def set_mode(here: Here, _: Admin, wanted: ModeIn) -> PermissionsOut:
-    """Sets the mode of the configuration, for every run that has none of its own."""
-    await write(here, {"permissions.mode": wanted.mode})
-    return _permissions(here, ())
+async def set_mode(server: CurrentServer, _: Admin, body: ModeIn) -> PermissionsOut:
+    """Set the configured mode, which applies to all runs without a mode of their own."""
+    await write(server, {"permissions.mode": body.mode})
+    return _permissions(server, ())
 
 
 @permissions_router.post("/rules", status_code=201)
-async def add_rule(here: Here, _: Admin, rule: RuleIn) -> PermissionsOut:
-    """Writes a rule into the configuration, behind the others."""
+async def add_rule(server: CurrentServer, _: Admin, rule: RuleIn) -> PermissionsOut:
+    """Append a rule to the configuration."""
     find_tool(rule.tool)
     values = {name: value for name, value in rule.model_dump().items() if (name, value) != ("always", "offer")}
-    await to_thread.run_sync(partial(add_rules, _file(here), [values], os.environ))
-    await changed(here)
-    return _permissions(here, ())
+    await to_thread.run_sync(partial(add_rules, _file(server), [values], os.environ))
+    await changed(server)
+    return _permissions(server, ())
 
 
 @permissions_router.delete("/rules")
-async def remove_rule(here: Here, _: Admin, tool: str, match: str) -> PermissionsOut:
-    """Takes a rule out of the configuration file."""
-    await changed(here)  # the rules as they stand in the file by now
-    await to_thread.run_sync(_remove, _file(here), here.engine.runtime.settings.permissions, tool, match)
-    await changed(here)
-    return _permissions(here, ())
+async def remove_rule(server: CurrentServer, _: Admin, tool: str, match: str) -> PermissionsOut:
+    """Remove a rule from the configuration file."""
+    await changed(server)  # load the current rules from the file
+    await to_thread.run_sync(_remove, _file(server), server.engine.runtime.settings.permissions, tool, match)
+    await changed(server)
+    return _permissions(server, ())
 
 
 @permissions_router.delete("/grants", status_code=204)
 async def revoke_grant(caller: Chatter, conversation: str, tool: str, match: str) -> None:
-    """Takes back what was allowed in a conversation."""
+    """Revoke a grant of a conversation."""
     found = await caller.store.conversations.get(conversation)
     if not await caller.store.grants.revoke(found.id, tool=tool, match=match):
-        raise NotFound(f"nothing was allowed in it for {tool} with {match!r}", fix="GET /api/permissions?conversation=")
+        raise NotFound(f"the conversation has no grant for {tool} with {match!r}", fix="GET /api/permissions?conversation=")
 
 
 @permissions_router.post("/test")
-async def test_permission(here: Here, caller: Admin, call: CallIn) -> RulingOut:
-    """Says what would happen to a call, and the rule that decides it; a command line part by part."""
-    permissions = here.engine.runtime.settings.permissions
+async def test_permission(server: CurrentServer, caller: Admin, call: CallIn) -> RulingOut:
+    """Evaluate what would happen to a call, and which rule decides it; a command line is evaluated part by part."""
+    permissions = server.engine.runtime.settings.permissions
     grants, directory = await _grants(caller, call.conversation), ""
     if call.conversation is not None:
         directory = (await caller.store.conversations.get(call.conversation)).directory
@@ -301,8 +305,8 @@ async def test_permission(here: Here, caller: Admin, call: CallIn) -> RulingOut:
 
 def _permissions(server: Server, grants: tuple[Grant, ...]) -> PermissionsOut:
     permissions = server.engine.runtime.settings.permissions
-    told = [*map(rule_json, permissions.rules), *map(grant_json, grants)]
-    return PermissionsOut(mode=permissions.mode, data=[RuleOut.model_validate(each) for each in told])
+    entries = [*map(rule_json, permissions.rules), *map(grant_json, grants)]
+    return PermissionsOut(mode=permissions.mode, data=[RuleOut.model_validate(each) for each in entries])
 
 
 async def _grants(caller: Caller, conversation: str | None) -> tuple[Grant, ...]:

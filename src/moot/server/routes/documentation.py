@@ -16,33 +16,34 @@ from moot.types.canonical import JsonObject, dumps
 
 _ABOUT = """One home for every AI agent's conversations.
 
-Send `Authorization: Bearer …` with a token of `moot tokens create NAME`. Scopes: `read`, `chat` (holds read), `tools` (holds chat),
-`admin` (holds all). Lists come by pages: `limit`, and `next_cursor` as the next page's `cursor`. Every error is a problem of RFC 9457
-with a `code`, a `fix` and the `request_id` that the server's log has. A POST with an `Idempotency-Key` is done once, and its answer is
-given again for a day."""
+Send `Authorization: Bearer TOKEN` with a token from `moot tokens create NAME`. Scopes: `read`, `chat` (includes read),
+`tools` (includes chat), `admin` (includes all). Lists are paginated: pass `next_cursor` as `cursor` to get the next page. Errors are
+RFC 9457 problems with a `code`, a `fix` and the `request_id` used in the server's log. A POST with an `Idempotency-Key` is executed
+once; repeating it within a day returns the stored response.
+"""
 
 _SCHEMES: JsonObject = {
-    "token": {"type": "http", "scheme": "bearer", "description": "A token of `moot tokens create NAME`."},
-    "browser": {"type": "apiKey", "in": "cookie", "name": "moot_session", "description": "What `POST /api/login` gives a browser."},
+    "token": {"type": "http", "scheme": "bearer", "description": "A token created with `moot tokens create NAME`."},
+    "browser": {"type": "apiKey", "in": "cookie", "name": "moot_session", "description": "Session cookie set by `POST /api/login`."},
     "key": {
         "type": "apiKey",
         "in": "header",
         "name": "x-api-key",
-        "description": "The same token, below /v1 only.",
+        "description": "The same token; only accepted below /v1.",
     },
 }
 
 _PROBLEM: JsonObject = {
     "type": "object",
-    "description": "What went wrong (RFC 9457).",
+    "description": "An error in the format of RFC 9457.",
     "required": ["type", "title", "status", "detail", "code", "fix", "request_id"],
     "properties": {
-        "type": {"type": "string", "description": "`urn:moot:problem:` and the code."},
+        "type": {"type": "string", "description": "`urn:moot:problem:` followed by the code."},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What, where and what was expected, for a person."},
-        "code": {"type": "string", "description": "For programs; stays the same."},
-        "fix": {"type": "string", "description": "The next move; empty when there is none."},
+        "detail": {"type": "string", "description": "Explanation of the error for people."},
+        "code": {"type": "string", "description": "Stable error code for programs."},
+        "fix": {"type": "string", "description": "Suggested next step; may be empty."},
         "request_id": {"type": "string"},
         "errors": {
             "type": "array",
@@ -59,13 +60,13 @@ _REPEATED: JsonObject = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "1 to 255 characters that name this request: it is done once, and its answer given again.",
+    "description": "Unique key of 1 to 255 characters. A repeated request with the same key returns the stored response.",
     "schema": {"type": "string", "maxLength": 255},
 }
 
 _REFUSAL: JsonObject = {
     "type": "object",
-    "description": "What went wrong, as the clients of the dialect read it.",
+    "description": "An error in the format of the dialect.",
     "required": ["error"],
     "properties": {
         "error": {
@@ -80,13 +81,13 @@ _SHARED = ("400", "401", "403", "422", "default")
 
 
 def routes_of(app: FastAPI) -> Iterator[RouteContext]:
-    """Every operation of the application, with its path and methods."""
+    """Yield all operations of the application with their paths and methods."""
     yield from (context for context in iter_route_contexts(app.routes) if isinstance(context.original_route, APIRoute))
 
 
 def specification(app: FastAPI) -> JsonObject:
-    """The whole description, in an order that only changes with the routes."""
-    told = cast(
+    """Return the complete description in a stable order."""
+    document = cast(
         "JsonObject",
         get_openapi(title="moot", version=__version__, openapi_version="3.1.0", description=_ABOUT, routes=app.routes),
     )
@@ -95,16 +96,16 @@ def specification(app: FastAPI) -> JsonObject:
         for context in routes_of(app)
         for method in context.methods or ()
     }
-    for path, operations in _objects(told, "paths").items():
+    for path, operations in _objects(document, "paths").items():
         for method, operation in cast("dict[str, JsonObject]", operations).items():
             _complete(operation, path, method, scopes[path, method])
-    components = _objects(told, "components")
+    components = _objects(document, "components")
     schemas = {name: schema for name, schema in _objects(components, "schemas").items() if name not in _REPLACED}
     components["schemas"] = dict(sorted({**schemas, "Problem": _PROBLEM, "Refusal": _REFUSAL}.items()))
     components["responses"] = {
-        "Problem": {"description": "A problem.", "content": {MEDIA_TYPE: {"schema": _reference("schemas", "Problem")}}},
+        "Problem": {"description": "An error.", "content": {MEDIA_TYPE: {"schema": _reference("schemas", "Problem")}}},
         "Refusal": {
-            "description": "An error in the words of the dialect; a problem when the request did not come that far.",
+            "description": "An error in the format of the dialect, or a problem if the request was rejected earlier.",
             "content": {
                 "application/json": {"schema": _reference("schemas", "Refusal")},
                 MEDIA_TYPE: {"schema": _reference("schemas", "Problem")},
@@ -112,22 +113,21 @@ def specification(app: FastAPI) -> JsonObject:
         },
     }
     components["securitySchemes"] = _SCHEMES
-    return told
+    return document
 
 
 _REPLACED = ("HTTPValidationError", "ValidationError")
-"""FastAPI's own errors, which no caller gets to see."""
+"""FastAPI's own error schemas, which are replaced by problems."""
 
 
 def _complete(operation: JsonObject, path: str, method: str, scope: str | None) -> None:
-    """Adds what all operations have in common."""
-    told = str(operation.get("description", ""))
-    first, _, rest = told.partition("\n")
-    operation["summary"] = first.strip().rstrip(".")
-    if rest.strip():
-        operation["description"] = rest.strip()
-    else:
-        operation.pop("description", None)
+    """Add the parts that all operations share. The docstring's first sentence becomes the summary, the rest the description."""
+    first, *paragraphs = str(operation.get("description", "")).split("\n\n")
+    summary, _, rest = " ".join(first.split()).partition(". ")
+    operation["summary"] = summary.rstrip(".")
+    operation["description"] = "\n\n".join([*([rest] if rest else []), *(paragraph.strip() for paragraph in paragraphs)])
+    if not operation["description"]:
+        del operation["description"]
     skipped = () if scope is not None else ("401", "403")
     kind = "Refusal" if path.startswith(FOREIGN) else "Problem"
     shared = {status: _reference("responses", kind) for status in _SHARED if status not in skipped}
@@ -142,7 +142,7 @@ def _complete(operation: JsonObject, path: str, method: str, scope: str | None) 
 
 
 def _objects(holder: JsonObject, name: str) -> JsonObject:
-    """The object of that name in another, made when there is none."""
+    """Return the named object, creating it if it is missing."""
     return cast("JsonObject", holder.setdefault(name, {}))
 
 
@@ -155,7 +155,7 @@ router = Router(tags=["documentation"])
 
 @router.get("/openapi.json", response_class=Response, responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}})
 async def openapi(request: Request, _: Reader) -> Response:
-    """Describes all operations, as OpenAPI 3.1; `/docs` shows it to people."""
+    """Get the OpenAPI 3.1 description of all operations; `/docs` renders it."""
     state = request.app.state
     if not hasattr(state, "specification"):
         state.specification = dumps(specification(request.app))

@@ -24,31 +24,31 @@ from moot.server.hosts import is_local
 from moot.server.idempotency import SECRET
 from moot.server.models import In, ListOut, Out
 from moot.server.resources import conversation_of
-from moot.server.state import Here, Server
+from moot.server.state import CurrentServer, Server
 from moot.types.format import DeclaresFidelity, ExportFile, Format, WriteOnly
 from moot.types.imports import Recorder
 from moot.types.share import Share
 
 
 class FormatOut(Out):
-    """A format that conversations can be written in."""
+    """An export format."""
 
     id: str
     words: str
-    """What such a file is good for."""
+    """Description of the format."""
     suffix: str
     kept: list[str]
-    """What comes back as it was, or is there to be read."""
+    """Items that are preserved exactly, or can be read."""
     approximated: list[str]
-    """What is there in another form; what is in neither list is lost."""
+    """Items that are preserved in another form; items in neither list are lost."""
     readable: bool
-    """Whether `moot import` reads it."""
+    """True if `moot import` reads the format."""
     shareable: bool
-    """Whether it can be written for others."""
+    """True if it can be exported for sharing."""
 
 
 class LeftOutOut(Out):
-    """Something that others do not get to see, never the thing itself."""
+    """Removed items of one kind; never their content."""
 
     kind: str
     where: str
@@ -56,30 +56,30 @@ class LeftOutOut(Out):
 
 
 class ShareIn(In):
-    """A page to share, or to look at first."""
+    """A page to share or preview."""
 
     conversation: Annotated[str, Field(min_length=1, max_length=200)]
     keep: list[Literal["paths", "names", "emails", "encoded", "files"]] = Field(default=[])
-    """Kinds that stay in."""
+    """Kinds of items to keep."""
     expires_in: Annotated[int, Field(ge=60, le=LONGEST)] = 7 * DAY
-    """Seconds that the link works."""
+    """Lifetime of the link in seconds."""
     digest: Annotated[str, Field(max_length=64)] | None = None
-    """Of the page that was looked at: it is refused when the conversation has gone on since."""
+    """Digest of the previewed page; sharing fails if the conversation has changed since."""
 
 
 class DraftOut(Out):
-    """A page as it would be shared."""
+    """Preview of a shared page."""
 
     title: str
     size: int
     digest: str
     left_out: list[LeftOutOut]
     page: str
-    """HTML that runs nothing and fetches nothing."""
+    """HTML without scripts or network access."""
 
 
 class ShareOut(Out):
-    """A page that is shared; its link was told when it was made, and nobody can tell it again."""
+    """A shared page. Its link is shown only once, when it is created."""
 
     id: str
     conversation: str
@@ -92,15 +92,15 @@ class ShareOut(Out):
 
 
 class ShareMade(ShareOut):
-    """A new one, with its link, shown this once."""
+    """A new shared page with its link, which is shown only once."""
 
     url: str
     reach: Literal["machine", "network"]
-    """Who can open the link: programs on the server's own machine, or whoever reaches the server."""
+    """Reach of the link: programs on the server's machine, or anyone who can reach the server."""
 
 
 def share_out(share: Share) -> ShareOut:
-    """A shared page as it is sent."""
+    """Return the response for a shared page."""
     return ShareOut(
         id=share.id,
         conversation=share.conversation,
@@ -125,28 +125,30 @@ _TYPES = {
 
 
 FILE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}, "description": "The file."}
+    200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}, "description": "The exported file."}
 }
 
 
 @router.get("/api/exports")
 async def list_export_formats(_: Reader) -> ListOut[FormatOut]:
-    """Lists the formats that conversations can be written in, and what of a conversation each holds."""
+    """List the export formats and what each one preserves."""
     formats: list[Format] = [FORMATS.make(name) for name in FORMATS.names()]
     return ListOut(data=[made for format in formats if (made := _out(format)) is not None])
 
 
 @router.get("/api/conversations/{conversation_id}/export", response_class=Response, response_model=None, responses=FILE)
 async def export(
-    here: Here,
+    server: CurrentServer,
     caller: Reader,
     conversation_id: str,
-    format: Annotated[str, Query(max_length=100, description="A name of `GET /api/exports`.")],
-    share: Annotated[bool, Query(description="For others: secrets, home folders, names and e-mails are left out.")] = False,
-    keep: Annotated[str, Query(max_length=200, description="With `share`: kinds that stay in, joined by commas.")] = "",
-    branches: Annotated[bool, Query(description="The other branches too, where the format holds them.")] = True,
+    format: Annotated[str, Query(max_length=100, description="Format name from `GET /api/exports`.")],
+    share: Annotated[
+        bool, Query(description="Prepare the file for sharing: remove secrets, home folders, names and email addresses.")
+    ] = False,
+    keep: Annotated[str, Query(max_length=200, description="With `share`: kinds to keep, separated by commas.")] = "",
+    branches: Annotated[bool, Query(description="Include other branches if the format supports them.")] = True,
 ) -> Response:
-    """Downloads a conversation as a file; `x-moot-lost` counts what the format could not hold."""
+    """Export a conversation as a file; `x-moot-lost` counts what the format could not represent."""
     found = await conversation_of(caller, conversation_id)
     if format not in FORMATS:
         raise UsageError(FORMATS.unknown(format))
@@ -155,7 +157,7 @@ async def export(
     if share:
         refuse_whole(writer)
         whole = await gather(caller.store, found, writer, branches=branches)
-        finder = finder_here(here.configuration.loaded.secrets, kinds_of(keep))
+        finder = finder_here(server.configuration.loaded.secrets, kinds_of(keep))
         shared = await anyio.to_thread.run_sync(redact_conversation, whole, finder)
         title = shared.exported.conversation.title
         written = await anyio.to_thread.run_sync(writer.write, shared.exported)
@@ -165,7 +167,7 @@ async def export(
 
 
 def _headers(format: Format, written: ExportFile, name: str) -> dict[str, str]:
-    """A file to keep and never a page of this server's."""
+    """Return headers that make browsers save the file instead of rendering it."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-") or "conversation"
     lost = ", ".join(f"{thing.replace(' ', '-')}={count}" for thing, count in written.fidelity.lost.items())
     return {
@@ -176,9 +178,9 @@ def _headers(format: Format, written: ExportFile, name: str) -> dict[str, str]:
 
 
 def _out(format: Format) -> FormatOut | None:
-    """None for a format that can only be read."""
+    """Return None for an import-only format."""
     if isinstance(format, Recorder):
-        words = "everything, with every byte that vendors sent; not for others"
+        words = "everything, including all bytes sent by vendors; not suitable for sharing"
         return FormatOut(id=format.name, words=words, suffix=format.suffix, kept=[], approximated=[], readable=True, shareable=False)
     if not isinstance(format, DeclaresFidelity) or not format.holds:
         return None
@@ -195,58 +197,58 @@ def _out(format: Format) -> FormatOut | None:
 
 shares_router = Router(tags=["shares"])
 
-_LOOK = (
+_STYLE = (
     ":root{color-scheme:light dark}"
     'body{margin:0 auto;max-width:34rem;padding:18vh 1.25rem 2rem;font:1rem/1.6 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}'
     "h1{font-size:1.4rem;line-height:1.3;margin:0 0 .5rem}p{margin:0;opacity:.8}"
 )
 _GONE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="robots" content="noindex">'
-    f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>There is nothing here</title><style>{_LOOK}</style>'
-    "<main><h1>There is nothing here</h1><p>The link is wrong, has expired, or was taken back. "
-    "Whoever gave it to you can make another one.</p></main></html>"
+    f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>Page not found</title><style>{_STYLE}</style>'
+    "<main><h1>Page not found</h1><p>The link is invalid, expired or revoked. "
+    "Ask the person who shared it for a new one.</p></main></html>"
 )
 _QUIET = {
     "x-robots-tag": "noindex, nofollow, noarchive",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-_NOTHING = f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_LOOK.encode()).digest()).decode()}'; frame-ancestors 'none'; sandbox"
+_NOTHING = f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; frame-ancestors 'none'; sandbox"
 
 
 PAGE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "The page."},
-    404: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "The link shows nothing, or nothing any more."},
+    404: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "The link is invalid, expired or revoked."},
 }
 
 
 @shares_router.get("/api/shares")
 async def list_shares(
     caller: Reader,
-    conversation: Annotated[str | None, Query(max_length=200, description="Only of this one.")] = None,
-    closed: Annotated[bool, Query(description="Also those that show nothing any more.")] = False,
+    conversation: Annotated[str | None, Query(max_length=200, description="Only pages of this conversation.")] = None,
+    closed: Annotated[bool, Query(description="Include expired and revoked pages.")] = False,
 ) -> ListOut[ShareOut]:
-    """Lists shared pages, newest first."""
+    """List shared pages, newest first."""
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     return ListOut(data=[share_out(share) for share in await caller.store.shares.list(conversation=within, closed=closed)])
 
 
 @shares_router.post("/api/shares/preview")
-async def preview_share(here: Here, caller: Reader, wanted: ShareIn) -> DraftOut:
-    """Gives the page as it would be shared, with a list of what is not in it."""
-    draft = await _draft(here, caller, wanted)
-    told = [LeftOutOut(kind=one.kind, where=one.where, count=one.count) for one in draft.left_out]
-    return DraftOut(title=draft.title, size=len(draft.page), digest=draft.digest, left_out=told, page=draft.page.decode())
+async def preview_share(server: CurrentServer, caller: Reader, body: ShareIn) -> DraftOut:
+    """Preview a page as it would be shared, with a list of what is removed."""
+    draft = await _draft(server, caller, body)
+    removed = [LeftOutOut(kind=one.kind, where=one.where, count=one.count) for one in draft.left_out]
+    return DraftOut(title=draft.title, size=len(draft.page), digest=draft.digest, left_out=removed, page=draft.page.decode())
 
 
 @shares_router.post("/api/shares", status_code=201)
-async def create_share(here: Here, caller: Chatter, request: Request, wanted: ShareIn) -> ShareMade:
-    """Shares a page; its link is shown this once."""
+async def create_share(server: CurrentServer, caller: Chatter, request: Request, body: ShareIn) -> ShareMade:
+    """Share a page. The link is shown only once."""
     request.scope[SECRET] = True
-    draft = await _draft(here, caller, wanted)
-    if wanted.digest is not None and wanted.digest != draft.digest:
-        raise Busy("the conversation has gone on since the page was looked at", fix="look at it again")
-    share, secret = await share_page(caller.store, draft, now=here.tokens.now, seconds=wanted.expires_in)
+    draft = await _draft(server, caller, body)
+    if body.digest is not None and body.digest != draft.digest:
+        raise Busy("the conversation has changed since the preview", fix="preview the page again")
+    share, secret = await share_page(caller.store, draft, now=server.tokens.now, seconds=body.expires_in)
     base = request.base_url
     reach = "machine" if is_local(base.hostname or "") else "network"
     return ShareMade(**share_out(share).model_dump(), url=f"{base}share/{secret}", reach=reach)
@@ -254,22 +256,22 @@ async def create_share(here: Here, caller: Chatter, request: Request, wanted: Sh
 
 @shares_router.delete("/api/shares/{share_id}")
 async def revoke_share(caller: Chatter, share_id: str) -> ShareOut:
-    """Takes a shared page back: its link shows nothing from now on."""
+    """Revoke a shared page. Its link stops working immediately."""
     return share_out(await caller.store.shares.revoke(share_id))
 
 
 @shares_router.get("/share/{secret}", response_class=Response, response_model=None, responses=PAGE)
-async def show_share(here: Here, request: Request, secret: str) -> Response:
-    """Shows a shared page to whoever has its link."""
+async def show_share(server: CurrentServer, request: Request, secret: str) -> Response:
+    """Show a shared page to anyone who has the link."""
     address = address_of(request)
-    here.views.check(address)
-    here.views.wrong(address)
-    page = await here.engine.store.shares.page(digest(secret)) if len(secret) <= 200 else None
+    server.views.check(address)
+    server.views.record(address)
+    page = await server.engine.store.shares.page(digest(secret)) if len(secret) <= 200 else None
     if page is None:
         return Response(_GONE, 404, {**_QUIET, "content-security-policy": _NOTHING}, "text/html")
     return Response(page.content, 200, {**_QUIET, "content-security-policy": page.policy}, "text/html")
 
 
-async def _draft(here: Server, caller: Caller, wanted: ShareIn) -> Draft:
-    found = await conversation_of(caller, wanted.conversation)
-    return await preview_page(caller.store, found, finder_here(here.configuration.loaded.secrets, wanted.keep))
+async def _draft(server: Server, caller: Caller, body: ShareIn) -> Draft:
+    found = await conversation_of(caller, body.conversation)
+    return await preview_page(caller.store, found, finder_here(server.configuration.loaded.secrets, body.keep))

@@ -12,12 +12,12 @@ from moot.errors import StoreError
 from moot.server.auth import Admin, Reader, Router
 from moot.server.models import Out
 from moot.server.problems import Problem
-from moot.server.state import Here
+from moot.server.state import CurrentServer
 from moot.types.run import STARTED
 
 
 class HealthOut(Out):
-    """A server that works."""
+    """Status of a working server."""
 
     status: Literal["ok"]
 
@@ -25,63 +25,63 @@ class HealthOut(Out):
 router = Router(tags=["health"])
 
 MANY = 10_000
-"""Live runs that are counted."""
+"""Maximum number of live runs counted."""
 
 
 @router.get("/healthz")
 async def healthz() -> HealthOut:
-    """Says that the process answers."""
+    """Check that the process responds."""
     return HealthOut(status="ok")
 
 
 @router.get("/readyz")
-async def readyz(here: Here) -> HealthOut:
-    """Says that the store answers; 503 when it does not, or when the server is about to stop."""
-    if here.stopping.is_set():
-        raise Problem(503, "the server is about to stop")
+async def readyz(server: CurrentServer) -> HealthOut:
+    """Check that the store responds. Return 503 if it does not, or if the server is shutting down."""
+    if server.stopping.is_set():
+        raise Problem(503, "the server is shutting down")
     try:
-        await here.engine.store.tokens.find(b"")
+        await server.engine.store.tokens.find(b"")
     except StoreError as error:
-        raise Problem(503, "the store does not answer") from error
+        raise Problem(503, "the store does not respond") from error
     return HealthOut(status="ok")
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
-async def metrics(here: Here, _: Reader) -> Response:
-    """What the server counts, in Prometheus' text format."""
-    engine = here.engine
+async def metrics(server: CurrentServer, _: Reader) -> Response:
+    """Get the server's metrics in the Prometheus text format."""
+    engine = server.engine
     live = Counter(run.status for run in await engine.store.records.runs(statuses=STARTED, limit=MANY))
-    return Response(here.metrics.text(live, engine.runtime.hub.published), media_type=CONTENT_TYPE_LATEST)
+    return Response(server.metrics.text(live, engine.runtime.hub.published), media_type=CONTENT_TYPE_LATEST)
 
 
 class ExtentOut(Out):
-    """Events that lie together in one form."""
+    """Events stored in one form."""
 
     events: int
     bytes: int
-    """Of what they say."""
+    """Size of their content."""
     stored_bytes: int
 
 
 class RowsOut(ExtentOut):
-    """Those that are rows; what they take is about."""
+    """Events stored as rows; their stored size is estimated."""
 
     raw_bytes: int
 
 
 class SegmentsOut(ExtentOut):
-    """Those that are sealed."""
+    """Events in sealed segments."""
 
     count: int
     frames: int
 
 
 class FilesOut(Out):
-    """Contents by their hash."""
+    """Files, by hash."""
 
     bytes: int
     inside_bytes: int
-    """Of them in the database."""
+    """Size of those inside the database."""
 
 
 class ConversationSizeOut(Out):
@@ -94,13 +94,13 @@ class ConversationSizeOut(Out):
 
 
 class SizesOut(Out):
-    """All of the store."""
+    """Storage usage of the whole store."""
 
     database_bytes: int
     free_bytes: int
-    """Pages of it that nothing lies in."""
+    """Size of unused pages."""
     gives_back: bool
-    """Whether the file can become smaller without being written anew."""
+    """True if the file can shrink without being rewritten."""
     rows: RowsOut
     segments: SegmentsOut
     messages_bytes: int
@@ -115,11 +115,13 @@ store_router = Router(prefix="/api/store", tags=["store"])
 
 @store_router.get("")
 async def get_store(
-    here: Here, caller: Admin, largest: Annotated[int, Query(ge=0, le=200, description="How many conversations to name.")] = 10
+    server: CurrentServer,
+    caller: Admin,
+    largest: Annotated[int, Query(ge=0, le=200, description="Number of largest conversations to list.")] = 10,
 ) -> SizesOut:
-    """Adds up the database: the log, sealed or not, messages, search, requests, files, free pages. Looks through all of it.
+    """Get the storage used by the log, messages, search index, requests, files and free pages. Scans the whole store.
 
-    Of conversations only your own are named.
+    Only your own conversations are listed.
     """
-    sizes = await here.engine.store.upkeep.sizes(largest=largest, owner=caller.owner_id)
+    sizes = await server.engine.store.upkeep.sizes(largest=largest, owner=caller.owner_id)
     return SizesOut.model_validate(sizes.to_json())

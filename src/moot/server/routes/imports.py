@@ -17,43 +17,43 @@ from moot.imports.conversations import ImportOptions
 from moot.imports.report import ImportResult, Report
 from moot.imports.sources import Source, local_sources, sources_at
 from moot.server.auth import Admin, Chatter, Reader, Router
-from moot.server.imports import Following, ImportJob, Upload, upload
+from moot.server.imports import ImportJob, ImportWatch, Upload, upload
 from moot.server.models import In, ListOut, Out, shown_path
-from moot.server.state import Here, Server
+from moot.server.state import CurrentServer, Server
 
 _SHOWN = 500
-"""Conversations in one answer."""
+"""Maximum number of conversations in one response."""
 
 
 class ImportIn(In):
-    """What is to be brought in of the server's machine."""
+    """An import from the server's machine."""
 
     all: bool = False
-    """What the agents on it keep."""
+    """Import all conversations of known agents."""
     path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """A file or a folder, absolute."""
+    """Absolute path of a file or folder."""
     format: Annotated[str, Field(max_length=100)] = ""
-    """What it is, or which format alone is meant; empty = that is found out."""
+    """Format of the source, or the only format to import; empty = detected."""
     since: Annotated[int, Field(ge=0)] = 0
-    """ms; conversations that have not gone on since are passed over."""
+    """In ms; conversations without later activity are skipped."""
     dry_run: bool = False
-    """Say what would come, and store nothing."""
+    """Report what would be imported without storing anything."""
 
 
 class MachineOut(Out):
-    """What one program keeps on the server's machine."""
+    """Conversations of one program on the server's machine."""
 
     format: str
     path: str
-    """A folder in which all of it lies."""
+    """Folder that contains all of them."""
     sources: int
     bytes: int
     conversations: int
-    """That are here already."""
+    """Number of conversations already imported."""
 
 
 class FidelityOut(Out):
-    """What became of the things in conversations."""
+    """Items of conversations by how well they were preserved."""
 
     kept: dict[str, int]
     approximated: dict[str, int]
@@ -61,21 +61,21 @@ class FidelityOut(Out):
 
 
 class BroughtOut(Out):
-    """What became of one conversation."""
+    """Outcome for one conversation."""
 
     outcome: Literal["added", "grown", "known", "would be added", "would grow", "empty"]
     format: str
     path: str
     title: str
     conversation: str | None
-    """Its id here."""
+    """Id of the imported conversation."""
     messages: int
-    """In the source."""
+    """Number of messages in the source."""
     added: int
     grown: int
     fidelity: FidelityOut
     problems: int
-    """Records that could not be read."""
+    """Unreadable records."""
     notes: list[str]
 
 
@@ -87,40 +87,40 @@ class FailedOut(Out):
 
 
 class WatchOut(Out):
-    """What of the agents on the server's machine comes in while they write it."""
+    """State of continuous import of the agents on the server's machine."""
 
     wanted: bool
-    """What `imports.watch` says."""
+    """The setting `imports.watch`."""
     since: int | None
-    """null = nothing is followed."""
+    """null = not active."""
     sources: int
     messages: int
-    """That came, or went on, since."""
+    """Messages added or extended since then."""
     last_at: int | None
     problem: str
-    """Why nothing is followed though it is wanted."""
+    """Why it is not active although it is enabled."""
 
 
 class UnclaimedOut(Out):
-    """Files below a folder that no format knows."""
+    """Files in a folder that match no format."""
 
     count: int
     some: list[str]
 
 
 class ImportOut(Out):
-    """An import, as it stands."""
+    """State of an import."""
 
     id: str
     state: Literal["queued", "running", "finished", "failed"]
     error: str
-    """Why it failed; empty when it did not."""
+    """Why it failed; empty otherwise."""
     asked_at: int
     ended_at: int | None
     sources: int
     sources_done: int
     unchanged: int
-    """Sources that stand as they were when they were last read."""
+    """Sources unchanged since the last import."""
     bytes: int
     bytes_done: int
     messages: int
@@ -129,26 +129,26 @@ class ImportOut(Out):
     grown: int
     problems: int
     conversations: dict[str, int]
-    """Outcome → how many."""
+    """Outcome → number of conversations."""
     brought: list[BroughtOut]
-    """At most 500, the newest."""
+    """The newest 500 at most."""
     failed: list[FailedOut]
     unclaimed: UnclaimedOut
 
 
-def watch_out(following: Following) -> WatchOut:
+def watch_out(watch: ImportWatch) -> WatchOut:
     return WatchOut(
-        wanted=following.engine.runtime.settings.imports.watch,
-        since=following.since or None,
-        sources=following.sources,
-        messages=following.messages,
-        last_at=following.last_at or None,
-        problem=following.problem,
+        wanted=watch.engine.runtime.settings.imports.watch,
+        since=watch.since or None,
+        sources=watch.sources,
+        messages=watch.messages,
+        last_at=watch.last_at or None,
+        problem=watch.problem,
     )
 
 
 def import_out(job: ImportJob, *, conversations: bool = True) -> ImportOut:
-    """The import; without single conversations where many imports are listed."""
+    """Return the response for an import; lists omit single conversations."""
     report = job.report
     return ImportOut(
         id=job.id,
@@ -166,13 +166,13 @@ def import_out(job: ImportJob, *, conversations: bool = True) -> ImportOut:
         grown=report.taken.grown,
         problems=report.problems,
         conversations=dict(report.conversations),
-        brought=[_brought(one) for one in report.brought[-_SHOWN:]] if conversations else [],
+        brought=[_outcome(one) for one in report.brought[-_SHOWN:]] if conversations else [],
         failed=[FailedOut(path=shown_path(one.path), problem=one.problem) for one in report.failed[-_SHOWN:]] if conversations else [],
         unclaimed=UnclaimedOut(count=report.unclaimed, some=[shown_path(path) for path in report.strangers]),
     )
 
 
-def _brought(one: ImportResult) -> BroughtOut:
+def _outcome(one: ImportResult) -> BroughtOut:
     fidelity = one.fidelity
     return BroughtOut(
         outcome=one.outcome,
@@ -204,85 +204,89 @@ BODY: dict[str, Any] = {
 
 @router.post("", status_code=202, openapi_extra=BODY)
 async def ask_import(
-    here: Here,
+    server: CurrentServer,
     caller: Chatter,
     request: Request,
-    name: Annotated[str, Query(max_length=255, description="Of the file that the body is.")] = "",
-    format: Annotated[str, Query(max_length=100, description="What the file is; else that is found out.")] = "",
+    name: Annotated[str, Query(max_length=255, description="Name of the uploaded file.")] = "",
+    format: Annotated[str, Query(max_length=100, description="Format of the file; detected by default.")] = "",
 ) -> ImportOut:
-    """Brings in a file, which is the body and has that `name`; or, told as JSON and with the scope `admin`, what is on the machine."""
+    """Start an import: of the body as a file called `name`, or, with a JSON body and the scope `admin`, files on the server's machine."""
     if name:
-        here.imports.check()
-        sent = await upload(here.engine.settings.home, name, request.stream())
+        server.imports.check()
+        sent = await upload(server.engine.settings.home, name, request.stream())
         try:
             return import_out(
-                here.imports.ask(ImportJob(caller.owner_id, caller.store, _of_sent(here, sent, format), ImportOptions(), sent))
+                server.imports.ask(ImportJob(caller.owner_id, caller.store, _of_sent(server, sent, format), ImportOptions(), sent))
             )
         except Busy:
             await sent.drop()
             raise
     if not caller.may("admin"):
-        raise Refused("to read files of this machine a token needs the scope 'admin'", fix="send a file, with its `name`")
+        raise Refused("reading files on this machine requires the scope 'admin'", fix="upload a file with its `name`")
     try:
-        wanted = ImportIn.model_validate_json(await request.body())
+        body = ImportIn.model_validate_json(await request.body())
     except ValidationError as error:
         words = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
-        raise UsageError(f"the body is no import: {words}", fix='send {"all": true}, {"path": "/…"}, or a file with its `name`') from error
-    if wanted.all == (wanted.path is not None):
-        raise UsageError("an import is of `all` or of one `path`", fix='send {"all": true} or {"path": "/…"}')
-    options = ImportOptions(home=Path.home(), since=wanted.since, dry_run=wanted.dry_run)
-    return import_out(here.imports.ask(ImportJob(caller.owner_id, caller.store, _sources(here, wanted), options)))
+        raise UsageError(
+            f"the body is not a valid import: {words}", fix='send {"all": true}, {"path": "/…"}, or upload a file with its `name`'
+        ) from error
+    if body.all == (body.path is not None):
+        raise UsageError("exactly one of `all` and `path` is required", fix='send {"all": true} or {"path": "/…"}')
+    options = ImportOptions(home=Path.home(), since=body.since, dry_run=body.dry_run)
+    return import_out(server.imports.ask(ImportJob(caller.owner_id, caller.store, _sources(server, body), options)))
 
 
 @router.get("")
-async def list_imports(here: Here, caller: Reader) -> ListOut[ImportOut]:
-    """Lists the imports that this server was asked for since it began, newest first."""
-    return ListOut(data=[import_out(job, conversations=False) for job in here.imports.of(caller.owner_id)])
+async def list_imports(server: CurrentServer, caller: Reader) -> ListOut[ImportOut]:
+    """List the imports requested since the server started, newest first."""
+    return ListOut(data=[import_out(job, conversations=False) for job in server.imports.of(caller.owner_id)])
 
 
 @router.get("/found")
-async def list_found(here: Here, caller: Admin) -> ListOut[MachineOut]:
-    """Lists what the programs whose formats are known keep on the server's machine, and how much of each is here."""
-    data = here.engine.settings.database.parent
+async def list_found(server: CurrentServer, caller: Admin) -> ListOut[MachineOut]:
+    """List the conversations of other programs found on the server's machine, and how many are already imported."""
+    data = server.engine.settings.database.parent
     found = await anyio.to_thread.run_sync(lambda: list(local_sources(Path.home(), os.environ, data)))
     counts = await caller.store.imports.counts()
     names = dict.fromkeys([source.format.name for source in found])
-    return ListOut(data=[_found(name, [source for source in found if source.format.name == name], counts.get(name, 0)) for name in names])
+    return ListOut(
+        data=[_machine_out(name, [source for source in found if source.format.name == name], counts.get(name, 0)) for name in names]
+    )
 
 
 @router.get("/watch")
-async def get_watch(here: Here, caller: Admin) -> WatchOut:
-    """Tells whether what agents on the server's machine write comes in by itself, and how much has come."""
-    return watch_out(here.following)
+async def get_watch(server: CurrentServer, caller: Admin) -> WatchOut:
+    """Get the state of continuous import of the agents on the server's machine."""
+    return watch_out(server.import_watch)
 
 
 @router.get("/{import_id}")
-async def get_import(here: Here, caller: Reader, import_id: str) -> ImportOut:
-    """Gives an import as it stands: how far it is, and what became of each conversation."""
-    return import_out(here.imports.get(import_id, caller.owner_id))
+async def get_import(server: CurrentServer, caller: Reader, import_id: str) -> ImportOut:
+    """Get an import's progress and the outcome for each conversation."""
+    return import_out(server.imports.get(import_id, caller.owner_id))
 
 
-def _found(name: str, sources: list[Source], here: int) -> MachineOut:
+def _machine_out(name: str, sources: list[Source], imported: int) -> MachineOut:
     folders = {os.path.commonpath([source.path.parent for source in sources])}
     return MachineOut(
         format=name,
         path=shown_path(min(folders)),
         sources=len(sources),
         bytes=sum(source.mark.size for source in sources),
-        conversations=here,
+        conversations=imported,
     )
 
 
-def _of_sent(here: Server, sent: Upload, format: str) -> Callable[[Report], Iterable[Source]]:
-    data = here.engine.settings.database.parent
+def _of_sent(server: Server, sent: Upload, format: str) -> Callable[[Report], Iterable[Source]]:
+    data = server.engine.settings.database.parent
     return lambda report: (replace(source, called=sent.name) for source in sources_at(sent.file, format, data, report))
 
 
-def _sources(here: Server, wanted: ImportIn) -> Callable[[Report], Iterable[Source]]:
-    data = here.engine.settings.database.parent
-    if wanted.all:
-        return lambda _: local_sources(Path.home(), os.environ, data, wanted.format)
-    path = Path(wanted.path or "")
+def _sources(server: Server, body: ImportIn) -> Callable[[Report], Iterable[Source]]:
+    data = server.engine.settings.database.parent
+    if body.all:
+        return lambda _: local_sources(Path.home(), os.environ, data, body.format)
+    path = Path(body.path or "")
     if not path.is_absolute():
-        raise UsageError(f"{wanted.path!r} is no absolute path", fix="name a file or folder of the server's machine")
-    return lambda report: sources_at(path, wanted.format, data, report)
+        raise UsageError(f"{body.path!r} is not an absolute path", fix="use the absolute path of a file or folder on the server's machine")
+    return lambda report: sources_at(path, body.format, data, report)

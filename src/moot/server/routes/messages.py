@@ -13,10 +13,10 @@ from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
 from moot.server.models import EventOut, ListOut, MessageOut, PartsIn, PromptIn, QueuedOut, RunOut, SubmittedOut, TreeOut, run_out
 from moot.server.resources import Limit, conversation_of, run_of
-from moot.server.state import Here, Server
+from moot.server.state import CurrentServer, Server
 from moot.server.streams.parts import stored_parts
 from moot.server.streams.view import Blobs, part_view
-from moot.server.streams.writers import keep
+from moot.server.streams.writers import store_blobs
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.message import Message, Part, text_part
 from moot.types.run import Prompt, Run, RunStatus
@@ -24,7 +24,7 @@ from moot.types.run import Prompt, Run, RunStatus
 router = Router(prefix="/api/conversations/{conversation_id}", tags=["messages"])
 
 FREE = frozenset({"edits", "auto"})
-"""Modes in which something goes without asking."""
+"""Modes in which some calls run without approval."""
 
 PAGE: dict[int | str, dict[str, Any]] = {200: {"model": ListOut[MessageOut]}}
 ONE: dict[int | str, dict[str, Any]] = {200: {"model": MessageOut}}
@@ -38,9 +38,9 @@ async def list_messages(
     caller: Reader,
     conversation_id: str,
     limit: Limit = 50,
-    cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before: what is older.")] = None,
+    cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the previous page, for older messages.")] = None,
 ) -> Response:
-    """Gives the last messages of the shown branch, oldest first; `next_cursor` leads to older ones."""
+    """List the latest messages of the current branch, oldest first; `next_cursor` leads to older ones."""
     found = await conversation_of(caller, conversation_id)
     messages = await caller.store.conversations.branch(found.id, head=cursor, limit=limit)
     older = messages[0].parent if messages and len(messages) == limit else None
@@ -48,24 +48,24 @@ async def list_messages(
 
 
 @router.post("/messages", status_code=202)
-async def submit_prompt(here: Here, caller: Chatter, conversation_id: str, wanted: PromptIn) -> SubmittedOut:
-    """Says something, and does not wait for the answer; see `POST /api/chat` for its stream."""
+async def submit_prompt(server: CurrentServer, caller: Chatter, conversation_id: str, body: PromptIn) -> SubmittedOut:
+    """Submit a prompt without waiting for the answer; use `POST /api/chat` to stream it."""
     found = await conversation_of(caller, conversation_id)
-    if wanted.mode in FREE and not caller.may("tools"):
-        raise Refused(f"for the mode {wanted.mode!r} a token needs the scope 'tools'")
-    given = {"effort": wanted.effort, "max_steps": wanted.max_steps}
-    settings: JsonObject = {name: value for name, value in given.items() if value is not None}
-    submitted = await here.engine.runs.submit(
+    if body.mode in FREE and not caller.may("tools"):
+        raise Refused(f"mode {body.mode!r} requires the scope 'tools'")
+    options = {"effort": body.effort, "max_steps": body.max_steps}
+    settings: JsonObject = {name: value for name, value in options.items() if value is not None}
+    submitted = await server.engine.runs.submit(
         Prompt(
-            await _parts(here, caller, wanted),
+            await _parts(server, caller, body),
             conversation=found.id,
-            client_id=wanted.client_id,
-            edits=await _inside(caller, found.id, wanted.edits),
-            answers=await _inside(caller, found.id, wanted.answers),
-            agent=wanted.agent,
-            model=wanted.model,
-            mode=wanted.mode,
-            on_busy=wanted.on_busy,
+            client_id=body.client_id,
+            edits=await _inside(caller, found.id, body.edits),
+            answers=await _inside(caller, found.id, body.answers),
+            agent=body.agent,
+            model=body.model,
+            mode=body.mode,
+            on_busy=body.on_busy,
             trigger="api",
             on_crash="resume",
             settings=settings,
@@ -77,35 +77,35 @@ async def submit_prompt(here: Here, caller: Chatter, conversation_id: str, wante
 
 @router.get("/messages/{message_id}", response_model=None, responses=ONE)
 async def get_message(caller: Reader, conversation_id: str, message_id: str) -> Response:
-    """Gives one message, a live one as it stands."""
+    """Get a message. A message being written is returned in its current state."""
     return await _sent(caller, await _message(caller, conversation_id, message_id))
 
 
 @router.put("/messages/{message_id}", status_code=201, response_model=None, responses=MADE)
-async def edit_message(here: Here, caller: Chatter, conversation_id: str, message_id: str, wanted: PartsIn) -> Response:
-    """Puts other words beside a message, as a new branch that is shown. Nothing is answered: for that, submit it with `edits`."""
+async def edit_message(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str, body: PartsIn) -> Response:
+    """Add an edited copy of a message as a new branch and switch to it. It is not answered; to get an answer, submit it with `edits`."""
     found = await _message(caller, conversation_id, message_id)
-    parts = await stored_parts(caller.store.blobs, wanted.parts, here.engine.runtime.settings.limits.uploads)
+    parts = await stored_parts(caller.store.blobs, body.parts, server.engine.runtime.settings.limits.uploads)
     edited = await caller.store.tree.edit(found.id, parts)
-    here.engine.runtime.hub.touch(found.conversation)
+    server.engine.runtime.hub.touch(found.conversation)
     return await _sent(caller, edited, 201)
 
 
 @router.delete("/messages/{message_id}", response_model=None, responses=ONE)
-async def delete_message(here: Here, caller: Chatter, conversation_id: str, message_id: str) -> Response:
-    """Hides a message from branch, history and search; it keeps its place and can be restored."""
-    return await _hidden(here, caller, conversation_id, message_id, restore=False)
+async def delete_message(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str) -> Response:
+    """Hide a message from the branch, history and search. It keeps its position and can be restored."""
+    return await _hidden(server, caller, conversation_id, message_id, restore=False)
 
 
 @router.post("/messages/{message_id}/restore", response_model=None, responses=ONE)
-async def restore_message(here: Here, caller: Chatter, conversation_id: str, message_id: str) -> Response:
-    """Shows a deleted message again."""
-    return await _hidden(here, caller, conversation_id, message_id, restore=True)
+async def restore_message(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str) -> Response:
+    """Restore a deleted message."""
+    return await _hidden(server, caller, conversation_id, message_id, restore=True)
 
 
 @router.get("/tree", response_model=None, responses=TREE)
 async def get_tree(caller: Reader, conversation_id: str) -> Response:
-    """Gives every message with its place: branches and deleted ones too."""
+    """List all messages with their position in the tree, including other branches and deleted messages."""
     found = await conversation_of(caller, conversation_id)
     nodes = list[Json]([node_json(node) for node in await caller.store.tree.nodes(found.id)])
     return _json({"data": nodes, "next_cursor": None, "conversation": found.id, "head": found.head})
@@ -115,40 +115,40 @@ async def get_tree(caller: Reader, conversation_id: str) -> Response:
 async def list_raw_events(
     caller: Reader,
     conversation_id: str,
-    run: Annotated[str | None, Query(max_length=200, description="Only those of this run.")] = None,
-    message: Annotated[str | None, Query(max_length=200, description="Only those of the run that wrote this message.")] = None,
+    run: Annotated[str | None, Query(max_length=200, description="Only events of this run.")] = None,
+    message: Annotated[str | None, Query(max_length=200, description="Only events of the run that wrote this message.")] = None,
     limit: Limit = 50,
-    cursor: Annotated[int, Query(ge=0, description="`next_cursor` of the page before: events behind this seq.")] = 0,
+    cursor: Annotated[int, Query(ge=0, description="`next_cursor` of the previous page: events after this `seq`.")] = 0,
 ) -> Response:
-    """Gives events with the vendor's own bytes, oldest first."""
+    """List events with the vendor's raw bytes, oldest first."""
     found = await conversation_of(caller, conversation_id)
-    whose = (await run_of(caller, run)).id if run is not None else None
+    run_id = (await run_of(caller, run)).id if run is not None else None
     if message is not None:
-        said = await caller.store.conversations.message(message, conversation=found.id)
-        if said.run is None:
-            events = await caller.store.log.read(found.id, after=said.first_seq - 1, limit=1)
+        named_message = await caller.store.conversations.message(message, conversation=found.id)
+        if named_message.run is None:
+            events = await caller.store.log.read(found.id, after=named_message.first_seq - 1, limit=1)
             return _json({"data": list[Json]([event_json(event, raw=True) for event in events]), "next_cursor": None})
-        whose = said.run
-    events = await caller.store.log.read(found.id, after=cursor, limit=limit, run=whose)
+        run_id = named_message.run
+    events = await caller.store.log.read(found.id, after=cursor, limit=limit, run=run_id)
     more = str(events[-1].seq) if len(events) == limit else None
     return _json({"data": list[Json]([event_json(event, raw=True) for event in events]), "next_cursor": more})
 
 
 async def shown(caller: Caller, messages: list[Message]) -> list[Json]:
-    """Messages as they are sent: large outputs as excerpts with a link, blobs as links."""
+    """Return messages in their wire format: large outputs as excerpts with a link, blobs as links."""
     blobs: Blobs = []
     found: list[Json] = []
     for message in messages:
         parts = [part for part in (part_view(part, 7, blobs) for part in message.parts) if part is not None]
         found.append({**message_json(message), "parts": cast("Json", parts)})
-    await keep(caller.store.blobs, blobs)
+    await store_blobs(caller.store.blobs, blobs)
     return found
 
 
-async def _hidden(here: Here, caller: Caller, conversation_id: str, message_id: str, *, restore: bool) -> Response:
+async def _hidden(server: CurrentServer, caller: Caller, conversation_id: str, message_id: str, *, restore: bool) -> Response:
     found = await _message(caller, conversation_id, message_id)
     await caller.store.tree.delete(found.conversation, [found.id], restore=restore)
-    here.engine.runtime.hub.touch(found.conversation)
+    server.engine.runtime.hub.touch(found.conversation)
     return await _sent(caller, found)
 
 
@@ -161,12 +161,12 @@ async def _inside(caller: Caller, conversation: str, message: str | None) -> str
     return None if message is None else (await caller.store.conversations.message(message, conversation=conversation)).id
 
 
-async def _parts(here: Server, caller: Caller, wanted: PromptIn) -> tuple[Part, ...]:
-    if wanted.text is not None and wanted.parts:
-        raise UsageError("a prompt is either `text` or `parts`, not both")
-    if wanted.text is not None:
-        return (text_part(wanted.text),)
-    return await stored_parts(caller.store.blobs, wanted.parts, here.engine.runtime.settings.limits.uploads) if wanted.parts else ()
+async def _parts(server: Server, caller: Caller, body: PromptIn) -> tuple[Part, ...]:
+    if body.text is not None and body.parts:
+        raise UsageError("`text` and `parts` can't be combined")
+    if body.text is not None:
+        return (text_part(body.text),)
+    return await stored_parts(caller.store.blobs, body.parts, server.engine.runtime.settings.limits.uploads) if body.parts else ()
 
 
 async def _sent(caller: Caller, message: Message, status: int = 200) -> Response:
@@ -187,24 +187,24 @@ QUEUE_PAGE: dict[int | str, dict[str, Any]] = {200: {"model": ListOut[QueuedOut]
 
 @queue_router.get("", response_model=None, responses=QUEUE_PAGE)
 async def list_queue(caller: Reader, conversation_id: str) -> Response:
-    """Lists the runs that wait for their turn, the next one first, with what was said."""
+    """List queued runs with their prompts, next one first."""
     found = await conversation_of(caller, conversation_id)
     data = list[Json]([await _queued(caller, run) for run in await _waiting(caller, found.id)])
     return Response(dumps({"data": data, "next_cursor": None}), media_type="application/json")
 
 
 @queue_router.put("/{run_id}", status_code=202)
-async def edit_queued(here: Here, caller: Chatter, conversation_id: str, run_id: str, wanted: PartsIn) -> SubmittedOut:
-    """Says the last prompt of the queue in other words: it is withdrawn, and a new one stands in its place."""
+async def edit_queued(server: CurrentServer, caller: Chatter, conversation_id: str, run_id: str, body: PartsIn) -> SubmittedOut:
+    """Replace the last queued prompt: it is withdrawn and a new one is queued."""
     run = await _run(caller, conversation_id, run_id)
     if [other.id for other in await _waiting(caller, run.conversation)][-1:] != [run.id]:
-        raise Busy(f"other prompts stand behind {run.id!r}, or it is not queued any more", fix="remove it, and say it anew")
+        raise Busy(f"the run {run.id!r} is not the last one in the queue", fix="remove it and send the prompt again")
     prompt = await _prompt(caller, run)
     if prompt is None:
-        raise Busy(f"the run {run.id!r} answers what was said before", fix="edit that message")
-    parts = await stored_parts(caller.store.blobs, wanted.parts, here.engine.runtime.settings.limits.uploads)
-    await _withdraw(here, run)
-    submitted = await here.engine.runs.submit(
+        raise Busy(f"the run {run.id!r} has no prompt of its own", fix="edit the message it answers")
+    parts = await stored_parts(caller.store.blobs, body.parts, server.engine.runtime.settings.limits.uploads)
+    await _withdraw(server, run)
+    submitted = await server.engine.runs.submit(
         Prompt(
             parts,
             conversation=run.conversation,
@@ -221,17 +221,17 @@ async def edit_queued(here: Here, caller: Chatter, conversation_id: str, run_id:
 
 
 @queue_router.delete("/{run_id}")
-async def remove_queued(here: Here, caller: Chatter, conversation_id: str, run_id: str) -> RunOut:
-    """Takes a run out of the queue before its turn: it ends cancelled."""
+async def remove_queued(server: CurrentServer, caller: Chatter, conversation_id: str, run_id: str) -> RunOut:
+    """Remove a run from the queue. Its status becomes `cancelled`."""
     run = await _run(caller, conversation_id, run_id)
-    await _withdraw(here, run)
+    await _withdraw(server, run)
     return run_out(await run_of(caller, run.id))
 
 
 async def _run(caller: Caller, conversation_id: str, run_id: str) -> Run:
     found, run = await conversation_of(caller, conversation_id), await run_of(caller, run_id)
     if run.conversation != found.id:
-        raise NotFound(f"no run with the id {run_id!r}")
+        raise NotFound(f"no run with id {run_id!r}")
     return run
 
 
@@ -239,17 +239,17 @@ async def _waiting(caller: Caller, conversation: str) -> list[Run]:
     return (await caller.store.records.runs(conversation=conversation, statuses=QUEUED))[::-1]
 
 
-async def _withdraw(here: Server, run: Run) -> None:
-    if not await here.engine.store.records.withdraw(run.id):
-        raise Busy(f"the run {run.id!r} is not queued any more", fix="cancel it with POST /api/runs/ID/cancel")
-    here.engine.runtime.hub.touch(run.conversation)
+async def _withdraw(server: Server, run: Run) -> None:
+    if not await server.engine.store.records.withdraw(run.id):
+        raise Busy(f"the run {run.id!r} is no longer queued", fix="cancel it with POST /api/runs/ID/cancel")
+    server.engine.runtime.hub.touch(run.conversation)
 
 
 async def _prompt(caller: Caller, run: Run) -> Message | None:
-    """What the run answers, if it is the last thing that was said."""
+    """Return the user message that the run answers, or None."""
     answer = await caller.store.conversations.message(run.message)
-    said = await caller.store.conversations.message(answer.parent) if answer.parent is not None else None
-    return said if said is not None and said.role == "user" else None
+    message = await caller.store.conversations.message(answer.parent) if answer.parent is not None else None
+    return message if message is not None and message.role == "user" else None
 
 
 async def _queued(caller: Caller, run: Run) -> JsonObject:

@@ -14,9 +14,9 @@ from moot.features.folders import GitState, candidates, files_below, git_state
 from moot.guard.paths import Paths
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.models import In, ListOut, Out, shown_path
-from moot.server.resources import Cursor, IfMatch, Limit, check_match, etag_of, listed
+from moot.server.resources import Cursor, IfMatch, Limit, check_match, etag_of, page_out
 from moot.server.routes.conversations import check_directory
-from moot.server.state import Here
+from moot.server.state import CurrentServer
 from moot.types.conversation import Project
 from moot.types.ids import new_id
 
@@ -24,59 +24,59 @@ Text = Annotated[str, Field(max_length=100_000)]
 
 
 class ProjectOut(Out):
-    """A folder of conversations."""
+    """A project, which groups conversations."""
 
     id: str
     name: str
     description: str
     root_path: str | None
-    """Absolute; null = none."""
+    """Absolute path; null = none."""
     context: str
     rules: str
     created_at: int
 
 
 class ProjectIn(In):
-    """A project to make."""
+    """A project to create."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     description: Text = ""
     root_path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Absolute; needs the scope `tools`."""
+    """Absolute path; requires the scope `tools`."""
     context: Text = ""
     rules: Text = ""
 
 
 class ProjectChange(In):
-    """What is to be changed; what is left out stays."""
+    """Fields to change; omitted fields are unchanged."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     description: Text | None = None
     root_path: Annotated[str, Field(max_length=4096)] | None = None
-    """Needs the scope `tools`; empty = none any more."""
+    """Requires the scope `tools`; empty = remove the root."""
     context: Text | None = None
     rules: Text | None = None
 
 
 class FileOut(Out):
-    """A file of a project that could be meant."""
+    """A file of a project."""
 
     path: str
-    """From the project's root; a folder's ends with `/`."""
+    """Relative to the project's root; folders end with `/`."""
     type: Literal["file", "folder"]
 
 
 class GitOut(Out):
-    """Where a project stands in its repository; all null outside one."""
+    """Git status of a project; null outside a repository."""
 
     branch: str | None
-    """Null while it is on no branch."""
+    """Null if no branch is checked out."""
     commit: str | None
-    """Null before the first one."""
+    """Null before the first commit."""
 
 
 def project_out(project: Project) -> ProjectOut:
-    """A project as it is sent."""
+    """Return the response for a project."""
     return ProjectOut(
         id=project.id,
         name=project.name,
@@ -96,46 +96,48 @@ async def list_projects(
     caller: Reader,
     limit: Limit = 50,
     cursor: Cursor = None,
-    query: Annotated[str, Query(max_length=500, description="Words in name, description or root.")] = "",
+    query: Annotated[str, Query(max_length=500, description="Words to find in the name, description or root path.")] = "",
 ) -> ListOut[ProjectOut]:
-    """Lists projects by name, the default one first."""
-    return listed(await caller.store.projects.list(limit=limit, cursor=cursor, query=query), project_out)
+    """List projects by name, the default project first."""
+    return page_out(await caller.store.projects.list(limit=limit, cursor=cursor, query=query), project_out)
 
 
 @router.post("", status_code=201)
-async def create_project(caller: Chatter, wanted: ProjectIn) -> ProjectOut:
-    """Makes a project."""
-    if wanted.root_path is not None:
-        check_directory(caller, wanted.root_path)
-    made = Project(new_id(), wanted.name, wanted.description, wanted.root_path, wanted.context, wanted.rules)
-    return project_out(await caller.store.projects.create(made))
+async def create_project(caller: Chatter, body: ProjectIn) -> ProjectOut:
+    """Create a project."""
+    if body.root_path is not None:
+        check_directory(caller, body.root_path)
+    project = Project(new_id(), body.name, body.description, body.root_path, body.context, body.rules)
+    return project_out(await caller.store.projects.create(project))
 
 
 @router.get("/{project_id}")
 async def get_project(caller: Reader, project_id: str) -> ProjectOut:
-    """Gives a project, by id or exact name."""
+    """Get a project by id or exact name."""
     return project_out(await caller.store.projects.get(project_id))
 
 
 @router.patch("/{project_id}")
-async def change_project(here: Here, caller: Chatter, project_id: str, wanted: ProjectChange, if_match: IfMatch = None) -> ProjectOut:
-    """Changes a project."""
-    if wanted.root_path:
-        check_directory(caller, wanted.root_path)
-    async with here.changing:
+async def change_project(
+    server: CurrentServer, caller: Chatter, project_id: str, body: ProjectChange, if_match: IfMatch = None
+) -> ProjectOut:
+    """Change a project."""
+    if body.root_path:
+        check_directory(caller, body.root_path)
+    async with server.change_lock:
         found = await caller.store.projects.get(project_id)
         check_match(if_match, etag_of(project_out(found)))
-        return project_out(await caller.store.projects.update(found.id, **wanted.model_dump()))
+        return project_out(await caller.store.projects.update(found.id, **body.model_dump()))
 
 
 @router.get("/{project_id}/files")
 async def list_files(
     caller: Reader,
     project_id: str,
-    q: Annotated[str, Query(max_length=500, description="What was typed of the path.")] = "",
+    q: Annotated[str, Query(max_length=500, description="Partial path to match.")] = "",
     limit: Limit = 50,
 ) -> ListOut[FileOut]:
-    """Lists files below the project's root that fit what was typed, best first, without ignored ones; none where there is no root."""
+    """List files under the project's root that match `q`, best match first, without ignored files. Empty for projects without a root."""
     found = await caller.store.projects.get(project_id)
     if found.root_path is None:
         return ListOut(data=[])
@@ -145,7 +147,7 @@ async def list_files(
 
 @router.get("/{project_id}/git")
 async def get_git(caller: Reader, project_id: str) -> GitOut:
-    """Says which branch and commit the project's root is at. No program is run: a repository's own configuration may name some."""
+    """Get the current branch and commit of the project's root. No program is run: a repository's configuration may name some."""
     found = await caller.store.projects.get(project_id)
     at = GitState() if found.root_path is None else await anyio.to_thread.run_sync(git_state, Path(found.root_path))
     return GitOut(branch=at.branch, commit=at.commit)

@@ -16,13 +16,13 @@ from moot.server.credentials import Caller
 from moot.server.models import Out, UsageOut
 from moot.server.resources import conversation_of
 from moot.server.routes.chat import STREAM, Sdk
-from moot.server.state import Here
+from moot.server.state import CurrentServer
 from moot.server.streams.frames import DONE, ChunkFrames
 from moot.server.streams.positions import ended_chunks
 from moot.server.streams.replay import ReplayStream
 from moot.server.streams.response import CHUNKS
 from moot.server.streams.view import Blobs, version_of
-from moot.server.streams.writers import keep
+from moot.server.streams.writers import store_blobs
 from moot.types import chunk
 from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
@@ -34,12 +34,12 @@ class CallOut(Out):
 
     name: str
     input: str
-    """The arguments as JSON, the beginning of them."""
+    """Start of the arguments as JSON."""
     state: str
 
 
 class TookOut(Out):
-    """What something took; null = not known. Money is nano-dollars."""
+    """Usage, cost and time; null = unknown. Cost is in nano-dollars."""
 
     usage: UsageOut
     cost: int | None
@@ -47,7 +47,7 @@ class TookOut(Out):
 
 
 class AnswerOut(TookOut):
-    """What a prompt was answered with."""
+    """The answer to a prompt."""
 
     message: str
     status: Literal["streaming", "finished", "failed", "cancelled", "interrupted"]
@@ -58,25 +58,25 @@ class AnswerOut(TookOut):
 
 
 class PromptsOut(Out):
-    """What was asked on either side; null = nothing."""
+    """The prompts of both sides; null = none."""
 
     a: str | None
     b: str | None
 
 
 class PairOut(Out):
-    """Prompts that belong together, with their answers."""
+    """Matching prompts with their answers."""
 
     prompt: PromptsOut
     a: AnswerOut | None
     b: AnswerOut | None
     same: bool
     diff: list[tuple[Literal[" ", "-", "+"], str]]
-    """The texts in pieces: both have it, only a, only b."""
+    """The texts in pieces: in both, only in a, only in b."""
 
 
 class SideOut(TookOut):
-    """One of the two conversations, with its sums."""
+    """One of the two conversations, with totals."""
 
     id: str
     title: str
@@ -88,7 +88,7 @@ class SideOut(TookOut):
 
 
 class ComparisonOut(Out):
-    """Two conversations side by side."""
+    """Comparison of two conversations."""
 
     a: SideOut
     b: SideOut
@@ -103,24 +103,26 @@ COMPARISON: dict[int | str, dict[str, Any]] = {200: {"model": ComparisonOut}}
 
 @router.get("/replay", response_model=None, response_class=Response, responses=STREAM)
 async def replay(
-    here: Here,
+    server: CurrentServer,
     caller: Reader,
     conversation_id: str,
-    speed: Annotated[float, Query(ge=0, le=1000, description="How many times as fast; 0 = all at once.")] = 1,
-    begin: Annotated[int, Query(alias="from", ge=0, le=0xFFFFFFFF, description="Begin with this event.")] = 0,
-    message: Annotated[str | None, Query(max_length=200, description="The answer; without it the last of the shown branch.")] = None,
+    speed: Annotated[float, Query(ge=0, le=1000, description="Playback speed as a factor; 0 sends everything at once.")] = 1,
+    begin: Annotated[int, Query(alias="from", ge=0, le=0xFFFFFFFF, description="`seq` of the first event.")] = 0,
+    message: Annotated[
+        str | None, Query(max_length=200, description="Message to replay. Defaults to the last answer of the current branch.")
+    ] = None,
     sdk: Sdk = None,
 ) -> Response:
-    """Streams an answer again as it came, long silences shortened."""
+    """Replay an answer with its original timing; long pauses are shortened."""
     found = await conversation_of(caller, conversation_id)
-    said = await _answer(caller, found, message)
-    if said.run is not None:
-        run = await caller.store.records.run(said.run)
-        return ReplayStream(here, caller, run, version_of(sdk), begin=begin, speed=speed)
+    answer = await _answer(caller, found, message)
+    if answer.run is not None:
+        run = await caller.store.records.run(answer.run)
+        return ReplayStream(server, caller, run, version_of(sdk), begin=begin, speed=speed)
     blobs: Blobs = []
-    whole = (*ended_chunks(said, None), chunk.finish("stop"))
+    whole = (*ended_chunks(answer, None), chunk.finish("stop"))
     data = ChunkFrames(version_of(sdk)).replay(whole, (0, 0), blobs)
-    await keep(caller.store.blobs, blobs)
+    await store_blobs(caller.store.blobs, blobs)
     return Response(data + DONE, headers=dict(CHUNKS))
 
 
@@ -129,13 +131,14 @@ async def compare(
     caller: Reader,
     conversation_id: str,
     other: Annotated[
-        str | None, Query(alias="with", max_length=200, description="The other conversation; without it the one that this was made from.")
+        str | None,
+        Query(alias="with", max_length=200, description="Conversation to compare with. Defaults to the one this was forked from."),
     ] = None,
 ) -> Response:
-    """Puts two conversations side by side: prompts that belong together, what each answered, what it took."""
+    """Compare two conversations: matching prompts, their answers, and usage."""
     found = await conversation_of(caller, conversation_id)
     if not other and found.forked_from is None:
-        raise NotFound(f"the conversation {found.id!r} was made from no other", fix="say which with `with`")
+        raise NotFound(f"the conversation {found.id!r} is not a fork", fix="add the other conversation as `with`")
     second = await conversation_of(caller, other or found.forked_from or "")
     comparison = await anyio.to_thread.run_sync(
         compare_conversations, await side_of(caller.store, found), await side_of(caller.store, second)

@@ -12,50 +12,50 @@ from moot.errors import UsageError
 from moot.server.auth import Reader, Router
 from moot.server.models import ListOut, Out
 from moot.server.resources import Cursor, Limit, conversation_of
-from moot.server.state import Here
+from moot.server.state import CurrentServer
 from moot.store.search.query import OPERATORS
 from moot.types.search import SemanticQuery
 from moot.types.stats import Counts
 
 
 class HitOut(Out):
-    """A message in which the words occur."""
+    """A message that matches the query."""
 
     id: str
-    """Of the message."""
+    """Id of the message."""
     conversation: str
     title: str
     role: str
     at: int
     snippet: str
-    """Plain text; matches stand between U+0002 and U+0003."""
+    """Plain text; matches are enclosed in U+0002 and U+0003."""
     column: Literal["text", "tools", "reasoning"]
-    """Where the snippet is from: what was said, tool calls with their outputs, or reasoning."""
+    """Source of the snippet: text, tool calls with their outputs, or reasoning."""
     seq: int
     """First seq of the message in its conversation's log; 0 = none."""
 
 
 class IndexOut(Out):
-    """How far the index goes."""
+    """Progress of the index."""
 
     done: int
     total: int
 
 
 class FoundOut(ListOut[HitOut]):
-    """What was found so far."""
+    """Results of a search."""
 
     index: IndexOut
     ranked: int | None
-    """Only so many of the matches were ranked, the newest ones; null = all, or none were."""
+    """Only this many of the newest matches were ranked; null = all, or no ranking."""
     cut: bool
-    """A piece of a word occurs in so many words that only the most common of them were looked for."""
+    """True if a partial word matches so many words that only the most common ones were searched."""
     loose: bool
-    """Nothing has all of the words: these have some of them, the best first, on one page."""
+    """True if no message contains all words: the results contain some of them, best first, on one page."""
 
 
 class CountsOut(Out):
-    """What answers took: runs, and what was brought in. Money is nano-dollars."""
+    """Totals of answers, including imported ones. Money is in nano-dollars."""
 
     runs: int
     failed: int
@@ -65,54 +65,54 @@ class CountsOut(Out):
     cache_write: int
     reasoning: int
     cost: int
-    """Of the answers whose price is known."""
+    """Cost of the answers with a known price."""
     unpriced_runs: int
     steps: int
     ms: int
-    """That models worked, where it is known."""
+    """Working time of models, where known."""
     timed_output: int
-    """Output tokens of that time."""
+    """Output tokens during that time."""
     first_ms: int
-    """Sum of the times to the first that was shown, where it is known."""
+    """Sum of the times to the first output, where known."""
     firsts: int
     contexts: int
     """Sum of the input tokens of each answer's largest model call."""
     context: int
-    """Their mean."""
+    """Mean of `contexts` per answer."""
     first: int | None
-    """Mean ms to the first that was shown."""
+    """Mean time to the first output in ms."""
     rate: float | None
-    """Output tokens a second while models worked."""
+    """Output tokens per second of working time."""
 
 
 class GroupOut(CountsOut):
-    """The same of one day, model, agent or project."""
+    """Totals of one day, model, agent or project."""
 
     name: str
 
 
 class ToolCountsOut(Out):
-    """What calls of one tool came to."""
+    """Totals of one tool."""
 
     name: str
     calls: int
     failed: int
     denied: int
     ms: int
-    """Of the calls whose time is known."""
+    """Total time of the calls with a known time."""
     timed: int
-    """How many those are."""
+    """Number of calls with a known time."""
 
 
 class ErrorCountOut(Out):
-    """Answers that failed for one kind of reason."""
+    """Failed answers by kind of error."""
 
     name: str
     runs: int
 
 
 class AsideCountsOut(Out):
-    """Model calls that belong to no answer (titles, summaries, pictures); their cost is in no other sum."""
+    """Auxiliary model calls (titles, summaries, pictures); their cost is not included in other totals."""
 
     name: str
     calls: int
@@ -123,32 +123,32 @@ class AsideCountsOut(Out):
 
 
 class ContextSizeOut(Out):
-    """How large the context was for an answer."""
+    """Context size of an answer."""
 
     at: int
     tokens: int
 
 
 class StatsOut(Out):
-    """What was stored and what it took."""
+    """Usage statistics."""
 
     conversations: int
     messages: int
     total: CountsOut
     days: list[GroupOut]
-    """UTC, newest first."""
+    """By UTC day, newest first."""
     models: list[GroupOut]
-    """The most runs first."""
+    """Most runs first."""
     agents: list[GroupOut]
     projects: list[GroupOut]
     tools: list[ToolCountsOut]
-    """The most calls first."""
+    """Most calls first."""
     errors: list[ErrorCountOut]
     asides: list[AsideCountsOut]
     contexts: list[ContextSizeOut]
-    """Of the one conversation that was asked for, oldest first."""
+    """Context sizes of the requested conversation, oldest first."""
     uncounted: int
-    """Answers that are over and in no sum yet."""
+    """Finished answers that are not counted yet."""
 
 
 _OPERATORS = ", ".join(f"{name}:" for name in OPERATORS)
@@ -159,27 +159,28 @@ router = Router(prefix="/api/search", tags=["search"])
 @router.get("")
 async def search(
     caller: Reader,
-    here: Here,
+    server: CurrentServer,
     q: Annotated[str, Query(max_length=1000, description=f'Words, "phrases", -not, and operators: {_OPERATORS}.')],
     limit: Limit = 50,
     cursor: Cursor = None,
-    conversation: Annotated[str | None, Query(max_length=200, description="Only in this one.")] = None,
-    sort: Annotated[Literal["newest", "best"], Query(description="What comes first.")] = "newest",
+    conversation: Annotated[str | None, Query(max_length=200, description="Only search this conversation.")] = None,
+    sort: Annotated[Literal["newest", "best"], Query(description="Sort order.")] = "newest",
     mode: Annotated[
         Literal["words", "meaning"],
-        Query(description="`meaning`: answers about what `q` is about, the nearest first, on one page; `sort` and `cursor` don't matter."),
+        Query(description="`meaning` ranks answers by similarity to `q`, on one page; `sort` and `cursor` are ignored."),
     ] = "words",
-    wait: Annotated[float, Query(ge=0, le=2, description="Seconds to index what is missing before the answer.")] = 2.0,
+    wait: Annotated[float, Query(ge=0, le=2, description="Maximum seconds to spend indexing new messages first.")] = 2.0,
 ) -> FoundOut:
-    """Finds messages. What is missing in the index is indexed first, for up to `wait` seconds; `index` says how far it goes.
+    """Search messages. New messages are indexed first, for up to `wait` seconds; `index` reports the progress.
 
-    By meaning, `index` counts the answers that were read. Without the extra or the weights that is an error which says how to get them.
+    With mode `meaning`, `index` counts the answers read so far. Without the required extra or model weights the error explains how to
+    install them.
     """
     if not q.strip():
-        raise UsageError("there is nothing to search for: the query is empty", fix="give a word or several")
+        raise UsageError("the query is empty", fix="give one or more words")
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     if mode == "meaning":
-        embedder = await here.engine.meanings.embedder()
+        embedder = await server.engine.meanings.embedder()
         return FoundOut.model_validate(found_json(await caller.store.meaning.search(SemanticQuery(q, limit, within), embedder=embedder)))
     page = await caller.store.search.search(q, limit=limit, cursor=cursor, conversation=within, best=sort == "best", wait=wait)
     return FoundOut.model_validate(found_json(page))
@@ -191,17 +192,17 @@ stats_router = Router(prefix="/api/stats", tags=["stats"])
 @stats_router.get("")
 async def get_stats(
     caller: Reader,
-    since: Annotated[int, Query(ge=0, description="ms: only answers that began then or later.")] = 0,
-    until: Annotated[int | None, Query(ge=0, description="ms: only answers that began before.")] = None,
-    conversation: Annotated[str | None, Query(max_length=200, description="Only of this one.")] = None,
+    since: Annotated[int, Query(ge=0, description="Only answers started at or after this time, in ms.")] = 0,
+    until: Annotated[int | None, Query(ge=0, description="Only answers started before this time, in ms.")] = None,
+    conversation: Annotated[str | None, Query(max_length=200, description="Only answers of this conversation.")] = None,
 ) -> StatsOut:
-    """Counts answers that are over: tokens, money and time, in all, by day, model, agent and project; tools, errors, calls besides."""
+    """Get token usage, cost and time of finished answers: total and by day, model, agent and project; tools, errors and auxiliary calls."""
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     stats = await caller.store.stats.usage(since=since, until=until, conversation=within)
     return StatsOut(
         conversations=stats.conversations,
         messages=stats.messages,
-        total=CountsOut(**_told(stats.total)),
+        total=CountsOut(**_counts(stats.total)),
         days=_groups(stats.days),
         models=_groups(stats.models),
         agents=_groups(stats.agents),
@@ -215,8 +216,8 @@ async def get_stats(
 
 
 def _groups(groups: dict[str, Counts]) -> list[GroupOut]:
-    return [GroupOut(name=name, **_told(counts)) for name, counts in groups.items()]
+    return [GroupOut(name=name, **_counts(counts)) for name, counts in groups.items()]
 
 
-def _told(counts: Counts) -> dict[str, Any]:
+def _counts(counts: Counts) -> dict[str, Any]:
     return {**asdict(counts), "first": counts.first, "rate": counts.rate, "context": counts.context}

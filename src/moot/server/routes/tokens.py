@@ -12,18 +12,18 @@ from moot.server.credentials import BROWSER_SECONDS, Caller
 from moot.server.idempotency import SECRET
 from moot.server.models import In, ListOut, Out
 from moot.server.problems import Problem
-from moot.server.state import Here, Server
+from moot.server.state import CurrentServer, Server
 from moot.types.ids import new_id
 from moot.types.token import SCOPES, Scope, Token
 
 
 class TokenOut(Out):
-    """A token, without its secret, which nobody can tell again."""
+    """A token without its secret, which can't be retrieved."""
 
     id: str
     name: str
     owner: str
-    """Id of the user whose things it opens."""
+    """Id of the user whose resources it grants access to."""
     kind: Literal["token", "browser"]
     scopes: list[Scope]
     created_at: int
@@ -33,24 +33,24 @@ class TokenOut(Out):
 
 
 class TokenMade(TokenOut):
-    """A new token with its secret, shown this once."""
+    """A new token with its secret, which is shown only once."""
 
     secret: str
 
 
 class TokenIn(In):
-    """A token to make."""
+    """A token to create."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     scopes: list[Scope] = Field(default=["chat"], min_length=1)
     user: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-    """Name of the user whose things it opens, made when there is none; whoever asks, without it."""
+    """Name of the user whose resources it grants access to; created if missing. Defaults to the caller."""
     expires_in: Annotated[int, Field(ge=1, le=10 * 366 * 24 * 3600)] | None = None
-    """Seconds; null = it stays until it is revoked."""
+    """Lifetime in seconds; null = until revoked."""
 
 
 class LoginIn(In):
-    """What a browser signs in with: a code, or a token that a person pasted."""
+    """Credentials for browser sign-in: a code, or a token entered by a person."""
 
     code: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     token: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -58,12 +58,12 @@ class LoginIn(In):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.code is None) == (self.token is None):
-            raise ValueError("give a code or a token")
+            raise ValueError("exactly one of code and token is required")
         return self
 
 
 class SessionOut(Out):
-    """Who is signed in."""
+    """The signed-in session."""
 
     token_id: str
     owner: str
@@ -71,7 +71,7 @@ class SessionOut(Out):
 
 
 def token_out(token: Token) -> TokenOut:
-    """A token as it is sent."""
+    """Return the response for a token."""
     return TokenOut(
         id=token.id,
         name=token.name,
@@ -89,28 +89,28 @@ router = Router(prefix="/api/tokens", tags=["tokens"])
 
 
 @router.get("")
-async def list_tokens(here: Here, _: Admin, revoked: bool = Query(default=False)) -> ListOut[TokenOut]:
-    """Lists tokens, newest first; with `revoked` also those that open nothing any more."""
-    return ListOut(data=[token_out(token) for token in await here.engine.store.tokens.list(revoked=revoked)])
+async def list_tokens(server: CurrentServer, _: Admin, revoked: bool = Query(default=False)) -> ListOut[TokenOut]:
+    """List tokens, newest first; with `revoked`, include tokens that are no longer valid."""
+    return ListOut(data=[token_out(token) for token in await server.engine.store.tokens.list(revoked=revoked)])
 
 
 @router.post("", status_code=201)
-async def create_token(here: Here, caller: Admin, request: Request, wanted: TokenIn) -> TokenMade:
-    """Makes a token; its secret is shown this once."""
+async def create_token(server: CurrentServer, caller: Admin, request: Request, body: TokenIn) -> TokenMade:
+    """Create a token. Its secret is shown only once."""
     request.scope[SECRET] = True
-    owner = caller.owner_id if wanted.user is None else (await here.engine.store.tokens.user(wanted.user)).id
-    scopes: tuple[Scope, ...] = tuple(scope for scope in SCOPES if scope in wanted.scopes)
-    expires_at = None if wanted.expires_in is None else here.tokens.now + wanted.expires_in * 1000
-    token, secret = await here.tokens.create(Token(new_id(), owner, wanted.name, scopes, expires_at=expires_at))
+    owner = caller.owner_id if body.user is None else (await server.engine.store.tokens.user(body.user)).id
+    scopes: tuple[Scope, ...] = tuple(scope for scope in SCOPES if scope in body.scopes)
+    expires_at = None if body.expires_in is None else server.tokens.now + body.expires_in * 1000
+    token, secret = await server.tokens.create(Token(new_id(), owner, body.name, scopes, expires_at=expires_at))
     return TokenMade(**token_out(token).model_dump(), secret=secret)
 
 
 @router.delete("/{token_id}")
-async def revoke_token(here: Here, _: Admin, token_id: str) -> TokenOut:
-    """Revokes a token: it opens nothing from now on, and the streams that it opened end."""
-    found = await here.engine.store.tokens.get(token_id)
-    revoked = await here.tokens.revoke(found.id)
-    here.streams.look()
+async def revoke_token(server: CurrentServer, _: Admin, token_id: str) -> TokenOut:
+    """Revoke a token. It stops working immediately, and its open streams end."""
+    found = await server.engine.store.tokens.get(token_id)
+    revoked = await server.tokens.revoke(found.id)
+    server.streams.check()
     return token_out(revoked)
 
 
@@ -118,13 +118,15 @@ login_router = Router(prefix="/api", tags=["login"])
 
 
 @login_router.post("/login")
-async def login(here: Here, request: Request, response: Response, given: LoginIn) -> SessionOut:
-    """Signs a browser in with a code of `moot web`, or with a token: a cookie comes back."""
-    here.logins.check(address_of(request))
+async def login(server: CurrentServer, request: Request, response: Response, credentials: LoginIn) -> SessionOut:
+    """Sign in a browser with a code from `moot web` or with a token, and set a session cookie."""
+    server.logins.check(address_of(request))
     try:
-        caller, secret = await (_by_code(here, given.code) if given.code is not None else _by_token(here, given.token or ""))
+        caller, secret = await (
+            _by_code(server, credentials.code) if credentials.code is not None else _by_token(server, credentials.token or "")
+        )
     except Problem:
-        here.logins.wrong(address_of(request))
+        server.logins.record(address_of(request))
         raise
     response.set_cookie(
         COOKIE,
@@ -138,34 +140,34 @@ async def login(here: Here, request: Request, response: Response, given: LoginIn
     return _session(caller)
 
 
-async def _by_code(here: Server, code: str) -> tuple[Caller, str]:
-    made = await here.tokens.sign_in(code, "browser")
-    caller = await here.tokens.caller(made[1]) if made is not None else None
-    if made is None or caller is None:
-        raise Problem(401, "the code opens nothing: it was used, has expired or is wrong", fix="open the page again with `moot web`")
-    return caller, made[1]
+async def _by_code(server: Server, code: str) -> tuple[Caller, str]:
+    created = await server.tokens.sign_in(code, "browser")
+    caller = await server.tokens.caller(created[1]) if created is not None else None
+    if created is None or caller is None:
+        raise Problem(401, "the sign-in code is invalid, used or expired", fix="run `moot web` to open the page again")
+    return caller, created[1]
 
 
-async def _by_token(here: Server, secret: str) -> tuple[Caller, str]:
-    """The cookie carries that same token, so that revoking it ends the browser's visit as well."""
-    caller = await here.tokens.caller(secret)
+async def _by_token(server: Server, secret: str) -> tuple[Caller, str]:
+    """Use the token itself as the cookie, so that revoking it also ends the browser session."""
+    caller = await server.tokens.caller(secret)
     if caller is None:
-        raise Problem(401, "the token opens nothing: it is wrong, has expired or was revoked", fix="moot tokens create NAME")
+        raise Problem(401, "the token is invalid, expired or revoked", fix="moot tokens create NAME")
     return caller, secret
 
 
 @login_router.post("/logout", status_code=204)
-async def logout(here: Here, caller: Reader, response: Response) -> None:
-    """Signs the browser out: what `login` made for it opens nothing from now on; a token that a person brought stays."""
-    if await here.tokens.is_browser(caller.token_id):
-        await here.tokens.revoke(caller.token_id)
-        here.streams.look()
+async def logout(server: CurrentServer, caller: Reader, response: Response) -> None:
+    """Sign out a browser. Its session token is revoked; a token that was entered by a person is not."""
+    if await server.tokens.is_browser(caller.token_id):
+        await server.tokens.revoke(caller.token_id)
+        server.streams.check()
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
 
 
 @login_router.get("/session")
 async def session(caller: Reader) -> SessionOut:
-    """Says who is asking, and what they may do."""
+    """Get the current token's id, owner and scopes."""
     return _session(caller)
 
 

@@ -1,13 +1,11 @@
-"""Streams: a conversation as clients of the AI SDK see it, and as it is stored.
+"""Streams of conversations: chunks for AI SDK clients, and stored events.
 
-A chunk is in the log before anybody gets it, so a stream is a view of the log from some position on: `seq.k`, the k-th chunk of an event.
-Whoever lost the stream says the last position and gets what comes after; whoever has none gets the message as it stands, in as few
-chunks as make it, and then what comes after that.
+A chunk is stored before any client receives it, so a stream is a view of the log from a position `seq.k`, the k-th chunk of an event. A
+client that lost its stream sends the last position and receives what follows. A client without a position receives the current message
+in as few chunks as possible, and then what follows.
 
-| goes | wins |
-|---|---|
-| a client that leaves | the run goes on |
-| a client that does not read | it is cut after a while; it never holds up a run, nor memory |
+A client that disconnects does not stop the run. A client that does not read is disconnected after a while and never blocks a run or
+fills the memory.
 """
 
 __all__: list[str] = []

@@ -12,11 +12,11 @@ from moot.types.chunk import OURS
 __all__ = ["BYTES", "LINK", "ROWS", "Excerpt", "excerpt", "excerpt_text", "link_of"]
 
 BYTES = 16 << 10
-"""An output of more bytes goes out as an excerpt."""
+"""Outputs with more bytes are sent as excerpts."""
 ROWS = 200
-"""So does one of more lines, or a list of more items."""
+"""Outputs with more lines, and lists with more items, are sent as excerpts."""
 END_BYTES = 4 << 10
-"""Of the beginning, and of the end."""
+"""Maximum size of the beginning and of the end."""
 END_ROWS = 50
 LINK = "/api/blobs/"
 TEXT = "text/plain; charset=utf-8"
@@ -24,24 +24,24 @@ TEXT = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """An output as clients get it, and what must be a blob before they do."""
+    """A tool output as sent to clients, and the blob that must be stored first."""
 
     value: Json
     blob: bytes | None = None
-    """The bytes that its link names; None when they are stored already."""
+    """Content of the linked blob; None if it is already stored."""
     media_type: str = TEXT
 
 
 def link_of(url: str) -> str:
-    """The address under which a client finds what our own `blob:` URL names; any other URL as it is."""
+    """Return the client's URL for our own `blob:` URL; other URLs are unchanged."""
     return f"{LINK}{url.removeprefix('blob:')}" if url.startswith("blob:") else url
 
 
 def excerpt(output: Json, metadata: Json = None, *, keep: bool = True) -> Excerpt | None:
-    """The excerpt of an output; None when it is small.
+    """Return the excerpt of an output, or None if it is small.
 
-    `metadata` is the `providerMetadata` of its chunk, where the runtime says which blob holds the whole of an output that was cut for
-    the model. Without `keep` (what a call shows on its way) nothing is stored and there is no link.
+    `metadata` is the `providerMetadata` of its chunk, in which the runtime names the blob with the whole of an output cut for the model.
+    Without `keep` (preliminary outputs) nothing is stored and there is no link.
     """
     whole = _whole(metadata)
     if isinstance(output, str):
@@ -54,12 +54,12 @@ def excerpt(output: Json, metadata: Json = None, *, keep: bool = True) -> Excerp
 
 
 def excerpt_text(text: str, metadata: Json = None) -> Excerpt | None:
-    """The same of an error's words, which must stay text."""
+    """Return the excerpt of an error, which remains a string."""
     found = _of_text(text, _whole(metadata), keep=True)
     if found is None or not isinstance(found.value, dict):
         return None
     value = found.value
-    words = f"{value['head']}\n[… {value['size']:,} bytes in all: {value.get('url')} …]\n{value['tail']}"
+    words = f"{value['head']}\n[… {value['size']:,} bytes in total: {value.get('url')} …]\n{value['tail']}"
     return Excerpt(words, found.blob, found.media_type)
 
 
@@ -95,7 +95,7 @@ def _of_value(output: list[Json] | JsonObject, *, keep: bool) -> Excerpt | None:
 
 
 def _of_content(output: JsonObject, items: list[Json], whole: JsonObject | None) -> Excerpt | None:
-    """A text with pictures: the text as any other, pictures by their links."""
+    """Return the excerpt of text with images: the text as usual, images as links."""
     found: Excerpt | None = None
     shown: list[Json] = []
     for item in items:
@@ -127,7 +127,7 @@ def _last(text: str) -> str:
 
 
 def _some(items: list[Json]) -> list[Json]:
-    """The first items, as many as are small together; one that alone is too large is left out with all behind it."""
+    """Return the first items that fit together; an item that is too large ends the list."""
     some: list[Json] = []
     room = END_BYTES
     for item in items[:END_ROWS]:

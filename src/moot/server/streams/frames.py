@@ -1,4 +1,4 @@
-"""Server-sent events as bytes: one frame for each chunk, neighbouring deltas of one part joined to one frame."""
+"""Server-sent events as bytes: one frame per chunk; consecutive deltas of one part are joined."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ KEEP_ALIVE = b": keep-alive\n\n"
 DONE = b"data: [DONE]\n\n"
 
 Position = tuple[int, int]
-"""The seq of an event, and the index of a chunk in it: what a frame's `id` says."""
+"""The seq of an event and the index of a chunk in it; used as the `id` of a frame."""
 
 WHOLE = 1 << 31
-"""For that index: behind all chunks of the event."""
+"""Index after all chunks of an event."""
 
 _JOINED = {"text-delta": "delta", "reasoning-delta": "delta", "tool-input-delta": "inputTextDelta"}
-"""Deltas, and where what they add stands."""
+"""Delta types that can be joined, with the field of their content."""
 _OF = {"text-delta": "id", "reasoning-delta": "id", "tool-input-delta": "toolCallId"}
 _PLAIN = 3
-"""Fields of a delta that says nothing else: type, id, delta."""
+"""Number of fields of a delta without extra fields: type, id, delta."""
 
 
 def position_of(header: str) -> Position | None:
-    """What a `Last-Event-ID` says: `seq.k`, or `seq` alone for all of that event; None when it is none of ours."""
+    """Parse a `Last-Event-ID`: `seq.k`, or `seq` for the whole event. Return None if it has another format."""
     seq, dot, index = header.strip().partition(".")
     if not _is_number(seq) or (dot and not _is_number(index)):
         return None
@@ -41,17 +41,17 @@ def _is_number(text: str) -> bool:
 
 
 def frame(value: JsonObject, id: str = "") -> bytes:
-    """One event of the stream."""
+    """Encode one event of a stream."""
     return b"id: %s\ndata: %s\n\n" % (id.encode(), dumps(value)) if id else b"data: %s\n\n" % dumps(value)
 
 
 def comment(text: str) -> bytes:
-    """What readers pass over and people see."""
+    """Encode a comment, which clients ignore."""
     return b": %s\n\n" % " ".join(text.split()).encode()
 
 
 class ChunkFrames:
-    """Writes chunks as the frames of one client's version. Nothing is held between two calls of `write`."""
+    """Encodes chunks for one client version. No state is kept between calls of `write`."""
 
     def __init__(self, version: Version) -> None:
         self._version: Version = version
@@ -62,8 +62,7 @@ class ChunkFrames:
         self._at: Position = (0, 0)
 
     def write(self, events: Iterable[Event], after: Position, blobs: Blobs) -> bytes:
-        """The frames of these events' chunks behind that position; deltas of one part that follow each other are one frame, with the id
-        of the last."""
+        """Encode the events' chunks after that position. Consecutive deltas of one part become one frame with the id of the last."""
         seq, index = after
         for event in events:
             skipped = index if event.seq == seq else -1
@@ -71,17 +70,17 @@ class ChunkFrames:
                 continue
             for k, chunk in enumerate(event.chunks):
                 if k > skipped:
-                    self._take(chunk, event.seq, k, blobs)
+                    self._add(chunk, event.seq, k, blobs)
         return self._finish()
 
     def replay(self, chunks: Sequence[Chunk], last: Position, blobs: Blobs) -> bytes:
-        """The frames of chunks that stand for all up to that position: only the last has an id."""
+        """Encode chunks that represent everything up to that position; only the last frame has an id."""
         shown = [chunk for chunk in (view(chunk, self._version, blobs) for chunk in chunks) if chunk is not None]
         frames = [frame(chunk) for chunk in shown[:-1]]
         frames += [frame(chunk, f"{last[0]}.{last[1]}" if last[0] else "") for chunk in shown[-1:]]
         return b"".join(frames)
 
-    def _take(self, chunk: Chunk, seq: int, k: int, blobs: Blobs) -> None:
+    def _add(self, chunk: Chunk, seq: int, k: int, blobs: Blobs) -> None:
         kind = chunk["type"]
         name = _JOINED.get(kind) if isinstance(kind, str) else None
         if name is None or len(chunk) != _PLAIN:

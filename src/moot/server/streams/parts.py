@@ -1,4 +1,4 @@
-"""What a client says, as the parts that are stored: attachments as blobs, and nothing that only an answer has."""
+"""Parts of a client's message in their stored form: attachments as blobs, and only parts allowed in user messages."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _DATA = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 
 
 async def stored_parts(blobs: Blobs, parts: Sequence[JsonObject], quota: int = 0) -> tuple[Part, ...]:
-    """The parts as they are kept: the same for what is sent again. Files count for what their owner may upload.
+    """Return the parts in their stored form, which is the same if they are sent again. Files count towards their owner's upload quota.
 
-    Raises UsageError for a file that can't be read or when nothing is said, NotFound for a blob that is not there, LimitReached.
+    Raise UsageError for an unreadable file or an empty message, NotFound for a missing blob, LimitReached if the quota is exceeded.
     """
     kept = [part for part in [await _stored(blobs, part, quota) for part in parts] if part is not None]
     if not kept:
-        raise UsageError("the message says nothing", fix="send a text or a file as its parts")
+        raise UsageError("the message is empty", fix="send a text or file part")
     return tuple(kept)
 
 
@@ -39,13 +39,13 @@ async def _stored(blobs: Blobs, part: JsonObject, quota: int) -> Part | None:
         return await _file(blobs, part, quota)
     if isinstance(kind, str) and kind.startswith("data-") and "data" in part:
         return {name: part[name] for name in ("type", "id", "data") if name in part}
-    return None  # step borders, sources, calls: what a person says has none
+    return None  # step boundaries, sources and calls don't occur in user messages
 
 
 async def _file(blobs: Blobs, part: JsonObject, quota: int) -> Part:
     url, media_type = part.get("url"), part.get("mediaType")
     if not isinstance(url, str) or not isinstance(media_type, str) or not media_type:
-        raise UsageError("a file part needs a url and a mediaType")
+        raise UsageError("a file part requires `url` and `mediaType`")
     stored: Part = {"type": "file", "mediaType": media_type, "url": await _place(blobs, url, media_type, quota)}
     if isinstance(name := part.get("filename"), str) and name:
         stored["filename"] = name[:255]
@@ -62,18 +62,18 @@ async def _place(blobs: Blobs, url: str, media_type: str, quota: int) -> str:
     if url[:8].lower().startswith(("http://", "https://")):
         return url
     raise UsageError(
-        f"a file's url begins with {url[:20]!r}; expected data:, https: or a link to a blob", fix="upload it to /api/blobs first"
+        f"unsupported file URL {url[:20]!r}; expected data:, http:, https: or the link of a blob", fix="upload the file to /api/blobs first"
     )
 
 
 def _bytes(url: str) -> bytes:
     head = _DATA.match(url)
     if head is None:
-        raise UsageError("a file's data: URL can't be read", fix="send data:TYPE;base64,…")
+        raise UsageError("invalid data: URL", fix="send data:TYPE;base64,…")
     body = url[head.end() :]
     if not head[2].lower().endswith(";base64"):
         return unquote_to_bytes(body)
     try:
         return base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise UsageError(f"a file's data: URL is no base64: {error}") from error
+        raise UsageError(f"invalid base64 in a data: URL: {error}") from error

@@ -13,16 +13,18 @@ from moot.features.replay import timed_events
 from moot.server.credentials import Caller
 from moot.server.state import Server
 from moot.server.streams.frames import DONE, KEEP_ALIVE, ChunkFrames, comment
-from moot.server.streams.response import CHUNKS, until_gone
+from moot.server.streams.response import CHUNKS, until_disconnected
 from moot.server.streams.view import Blobs
-from moot.server.streams.writers import keep
+from moot.server.streams.writers import store_blobs
 from moot.types.run import Run
 
 __all__ = ["ReplayStream"]
 
 
 class ReplayStream(Response):
-    """Streams the events of a run from a seq on, at some speed. It ends for a client that is gone or reads nothing, and with the server."""
+    """A stream of a run's events from a seq on, at a given speed. It ends when the client disconnects or stops reading, or the server
+    stops.
+    """
 
     def __init__(self, server: Server, caller: Caller, run: Run, version: Version, *, begin: int, speed: float) -> None:
         self.status_code = 200
@@ -42,11 +44,11 @@ class ReplayStream(Response):
         try:
             with self._server.streams.opened(self._must_end):
                 async with anyio.create_task_group() as group:
-                    group.start_soon(until_gone, receive, group.cancel_scope)
+                    group.start_soon(until_disconnected, receive, group.cancel_scope)
                     with self._playing:
                         await self._play(send)
                     if self._playing.cancelled_caught:
-                        await send({"type": "http.response.body", "body": comment("cut: the server stops, or the token was revoked")})
+                        await send({"type": "http.response.body", "body": comment("cut: the server is stopping or the token was revoked")})
                     group.cancel_scope.cancel()
         finally:
             self._server.metrics.streams.dec()
@@ -54,23 +56,23 @@ class ReplayStream(Response):
     async def _play(self, send: Send) -> None:
         async with aclosing(timed_events(self._caller.store.log, self._run, begin=self._begin, speed=self._speed)) as played:
             async for beat in played:
-                if not await self._waited(send, beat.wait):
+                if not await self._wait(send, beat.wait):
                     return
                 blobs: Blobs = []
                 data = self._frames.write([beat.event], (0, 0), blobs)
-                await keep(self._caller.store.blobs, blobs)
-                if data and not await self._sent(send, data):
+                await store_blobs(self._caller.store.blobs, blobs)
+                if data and not await self._send(send, data):
                     return
         await send({"type": "http.response.body", "body": DONE, "more_body": False})
 
-    async def _waited(self, send: Send, seconds: float) -> bool:
-        """Whether it may go on behind the pause; in a long one the connection is kept alive."""
-        pace = self._server.streams.pace
+    async def _wait(self, send: Send, seconds: float) -> bool:
+        """Wait, keeping the connection alive. Return False if the client has stopped reading."""
+        timing = self._server.streams.timing
         while seconds > 0:
-            stretch = min(seconds, pace.beat)
+            stretch = min(seconds, timing.heartbeat)
             await anyio.sleep(stretch)
             seconds -= stretch
-            if seconds > 0 and not await self._sent(send, KEEP_ALIVE):
+            if seconds > 0 and not await self._send(send, KEEP_ALIVE):
                 return False
         return True
 
@@ -78,8 +80,8 @@ class ReplayStream(Response):
         if self._caller.revoked.is_set() or self._server.stopping.is_set():
             self._playing.cancel()
 
-    async def _sent(self, send: Send, data: bytes) -> bool:
-        """False for a client that took nothing for too long."""
-        with anyio.move_on_after(self._server.streams.pace.slow) as patience:
+    async def _send(self, send: Send, data: bytes) -> bool:
+        """Send data. Return False if the client accepts nothing for too long."""
+        with anyio.move_on_after(self._server.streams.timing.stall_timeout) as patience:
             await send({"type": "http.response.body", "body": data, "more_body": True})
         return not patience.cancelled_caught

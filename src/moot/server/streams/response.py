@@ -1,8 +1,8 @@
-"""The response that streams: one write for all that has come, heartbeats in silence, and an end for whoever does not read.
+"""Streaming response: one write for all new events, keep-alive comments, and an end for clients that stop reading.
 
-A reader's pace is the socket's: while it takes nothing, its mailbox in the hub overflows and is dropped, and what it missed is read from
-the store in pages once it goes on, so a slow client costs a page of memory and never a run. One that has taken nothing for `SLOW` seconds
-is told where to go on, and cut.
+The client's socket sets the pace. While it accepts nothing, its queue in the hub overflows and is dropped; missed events are later read
+from the store in pages. A slow client thus costs one page of memory and never blocks a run. A client that has accepted nothing for
+`StreamTiming.stall_timeout` seconds receives the position to resume from and is disconnected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from moot.server.state import Server
 from moot.server.streams.frames import DONE, KEEP_ALIVE, comment
 from moot.types.event import Event
 
-__all__ = ["CHUNKS", "HEADERS", "EventStream", "Scribe", "until_gone"]
+__all__ = ["CHUNKS", "HEADERS", "EventStream", "StreamWriter", "until_disconnected"]
 
 HEADERS: Mapping[str, str] = {
     "content-type": "text/event-stream",
@@ -31,33 +31,33 @@ HEADERS: Mapping[str, str] = {
     "connection": "keep-alive",
     "x-accel-buffering": "no",
 }
-"""Of every stream."""
+"""Headers of every stream."""
 
 CHUNKS: Mapping[str, str] = {**HEADERS, "x-vercel-ai-ui-message-stream": "v1"}
-"""Of a stream of chunks."""
+"""Headers of a stream of chunks."""
 
 log = logging.getLogger("moot.server")
 
 
-class Scribe(Protocol):
-    """Makes the frames of what one client sees of a conversation."""
+class StreamWriter(Protocol):
+    """Encodes the events of a conversation for one client."""
 
     ended: bool
-    """Nothing more comes: `[DONE]` follows what was written."""
+    """True when nothing more follows; `[DONE]` is sent after the last data."""
     last: str
-    """The id of the last frame that was written; empty = none had one."""
+    """Id of the last frame; empty if no frame had one."""
 
     async def write(self, events: Sequence[Event]) -> bytes:
-        """The frames of these events; empty when they say nothing to this client."""
+        """Encode these events; empty if the client does not see them."""
         ...
 
-    async def look(self) -> None:
-        """Called in silence: says in `ended` whether anything can still come."""
+    async def check(self) -> None:
+        """Called during silence to update `ended`."""
         ...
 
 
 class EventStream(Response):
-    """Streams a conversation's events behind `after` until the scribe says that they end, or the client is gone. It stops no run."""
+    """A stream of a conversation's events after `after`, until the writer ends it or the client disconnects. It never stops a run."""
 
     def __init__(
         self,
@@ -65,21 +65,21 @@ class EventStream(Response):
         caller: Caller,
         conversation: str,
         after: int,
-        scribe: Scribe,
+        writer: StreamWriter,
         *,
         first: bytes = b"",
         headers: Mapping[str, str] = HEADERS,
     ) -> None:
-        """`first` goes out before anything else."""
+        """Create the stream; `first` is sent before anything else."""
         self.status_code = 200
         self.background = None
         self.init_headers(headers)
         self._server = server
         self._caller = caller
-        self._pace = server.streams.pace
+        self._timing = server.streams.timing
         self._conversation = conversation
         self._after = after
-        self._scribe = scribe
+        self._writer = writer
         self._first = first
         self._waiter: asyncio.Future[None] | None = None
         self._silent = False
@@ -90,14 +90,14 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         loop = asyncio.get_running_loop()
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        watch = self._server.engine.runtime.hub.reader(self._conversation, self._ring, after=self._after, patient=True)
+        watch = self._server.engine.runtime.hub.reader(self._conversation, self._wake, after=self._after, patient=True)
         self._sent_at = loop.time()
         self._server.metrics.streams.inc()
         try:
             with self._server.streams.opened(self._must_end):
                 async with anyio.create_task_group() as group:
-                    group.start_soon(until_gone, receive, group.cancel_scope)
-                    self._timer = loop.call_later(self._pace.look, self._look, loop, watch, group.cancel_scope)
+                    group.start_soon(until_disconnected, receive, group.cancel_scope)
+                    self._timer = loop.call_later(self._timing.check_interval, self._check, loop, watch, group.cancel_scope)
                     await self._flow(watch, send)
                     group.cancel_scope.cancel()
         finally:
@@ -106,15 +106,15 @@ class EventStream(Response):
             self._server.metrics.streams.dec()
 
     async def _flow(self, watch: Watch, send: Send) -> None:
-        scribe = self._scribe
+        writer = self._writer
         try:
             if self._first:
                 await self._send(send, self._first)
-            while not self._closing and not scribe.ended:
-                taken = await watch.take()
-                if taken:
-                    data = await scribe.write(taken)
-                    if data and not scribe.ended:
+            while not self._closing and not writer.ended:
+                events = await watch.take()
+                if events:
+                    data = await writer.write(events)
+                    if data and not writer.ended:
                         await self._send(send, data)
                     elif data:
                         await self._end(send, data)
@@ -122,20 +122,20 @@ class EventStream(Response):
                 else:
                     await self._wait(send)
         except MootError as error:
-            log.error("a stream of the conversation %s broke off: %s", self._conversation, error)
+            log.error("a stream of the conversation %s failed: %s", self._conversation, error)
             self._closing = error.message
         await self._end(send, b"")
 
     async def _wait(self, send: Send) -> None:
-        """Until there is something to take, or to say in the silence."""
-        if self._closing:  # it was said while the store was read: nobody rings again
+        """Wait for events, or for the time of a keep-alive."""
+        if self._closing:  # closed while the store was read: nothing will wake the waiter
             return
         self._waiter = asyncio.get_running_loop().create_future()
         await self._waiter
         if self._silent:
             self._silent = False
-            await self._scribe.look()
-            if not self._scribe.ended:
+            await self._writer.check()
+            if not self._writer.ended:
                 await self._send(send, KEEP_ALIVE)
 
     async def _send(self, send: Send, data: bytes) -> None:
@@ -145,47 +145,47 @@ class EventStream(Response):
         self._sent_at = asyncio.get_running_loop().time()
 
     async def _end(self, send: Send, data: bytes) -> None:
-        """The last write: with `[DONE]` when the scribe has come to its end, else with a word on where to go on."""
-        if self._closing and not self._scribe.ended:
-            where = f"; go on with Last-Event-ID: {self._scribe.last}" if self._scribe.last else ""
+        """Send the last write: `[DONE]` at the end of the stream, otherwise a comment with the position to resume from."""
+        if self._closing and not self._writer.ended:
+            where = f"; resume with Last-Event-ID: {self._writer.last}" if self._writer.last else ""
             data += comment(f"cut: {self._closing}{where}")
         else:
             data += DONE
         self._sending = True
         await send({"type": "http.response.body", "body": data, "more_body": False})
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _look(self, loop: asyncio.AbstractEventLoop, watch: Watch, scope: anyio.CancelScope) -> None:
-        pace, still = self._pace, loop.time() - self._sent_at
+    def _check(self, loop: asyncio.AbstractEventLoop, watch: Watch, scope: anyio.CancelScope) -> None:
+        timing, idle = self._timing, loop.time() - self._sent_at
         self._must_end()
-        if self._sending and still >= pace.slow + pace.stuck:
+        if self._sending and idle >= timing.stall_timeout + timing.close_timeout:
             scope.cancel()
-        elif self._sending and still >= pace.slow:
+        elif self._sending and idle >= timing.stall_timeout:
             if not self._closing:
                 self._server.metrics.cut.inc()
             watch.close()
-            self._close("nothing was read for too long")
-        elif not self._sending and still > pace.beat - pace.look:
+            self._close("the client did not read for too long")
+        elif not self._sending and idle > timing.heartbeat - timing.check_interval:
             self._silent = True
-            self._ring()
-        self._timer = loop.call_later(pace.look, self._look, loop, watch, scope)
+            self._wake()
+        self._timer = loop.call_later(timing.check_interval, self._check, loop, watch, scope)
 
     def _must_end(self) -> None:
         if self._caller.revoked.is_set():
             self._close("the token was revoked")
         if self._server.stopping.is_set():
-            self._close("the server stops")
+            self._close("the server is stopping")
 
     def _close(self, why: str) -> None:
         self._closing = self._closing or why
-        self._ring()
+        self._wake()
 
 
-async def until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
-    """Cancels the scope once the client has gone."""
+async def until_disconnected(receive: Receive, scope: anyio.CancelScope) -> None:
+    """Cancel the scope when the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

@@ -1,6 +1,6 @@
-"""What a client of one version of the AI SDK is shown: chunks and parts that it knows, with the fields that it knows, and links for blobs.
+"""Chunks and parts as one version of the AI SDK accepts them, with links for blobs.
 
-One chunk or field that a client does not know ends its turn, so whatever it does not know stays here.
+Clients fail on chunks and fields they don't know, so those are removed.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ HEADER = "x-ai-sdk-version"
 DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 
 Blobs: TypeAlias = list[Excerpt]
-"""What was cut and must be stored before anybody follows its link."""
+"""Contents that must be stored before clients follow their links."""
 
 _STEERING = "steering-message"
 _URLS = frozenset({"file", "reasoning-file"})
 
 
 def version_of(header: str | None) -> Version:
-    """What a client says it is; 6 when it says nothing."""
+    """Return the client's version; 6 without a header."""
     return 7 if header is not None and header.strip().partition(".")[0] == "7" else 6
 
 
 def view(chunk: Chunk, version: Version, blobs: Blobs) -> Chunk | None:
-    """The chunk as that client takes it; None when it has no place there."""
+    """Return the chunk for this version, or None if the version does not support it."""
     return fit(slim(chunk, blobs), version)
 
 
 def slim(chunk: Chunk, blobs: Blobs) -> Chunk:
-    """The chunk with all its fields, whoever knows them; a large output as its excerpt, blobs as links."""
+    """Return the chunk with all fields, with large outputs as excerpts and blobs as links."""
     change = _CHANGED.get(str(chunk.get("type")))
     return chunk if change is None else change(chunk, blobs)
 
 
 def message_view(message: Message, version: Version, blobs: Blobs) -> JsonObject:
-    """The message as a UIMessage: with the id that its client gave it."""
+    """Return the message as a UIMessage, with the client's id if it has one."""
     shown: JsonObject = {"id": message.client_id or message.id, "role": message.role}
     if message.metadata:
         shown["metadata"] = message.metadata
@@ -53,7 +53,7 @@ def message_view(message: Message, version: Version, blobs: Blobs) -> JsonObject
 
 
 def part_view(part: Part, version: Version, blobs: Blobs) -> Part | None:
-    """The part as that client takes it; None when it has no place there."""
+    """Return the part for this version, or None if the version does not support it."""
     name = str(part.get("type"))
     if is_tool(part):
         return _call(part, blobs)
@@ -75,7 +75,7 @@ def _file(chunk: Chunk, _blobs: Blobs) -> Chunk:
 
 
 def _output(chunk: Chunk, blobs: Blobs) -> Chunk:
-    """A large output as its excerpt; what the runtime noted beside it stays here."""
+    """Replace a large output by its excerpt, and remove the runtime's own metadata."""
     metadata = chunk.get("providerMetadata")
     cut = excerpt(chunk.get("output"), metadata, keep=chunk.get("preliminary") is not True)
     return _cut(chunk, "output", "providerMetadata", cut, blobs)

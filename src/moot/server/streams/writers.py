@@ -15,18 +15,18 @@ from moot.types.canonical import Json
 from moot.types.event import Event
 from moot.types.store import Blobs as Store
 
-__all__ = ["EventScribe", "MessageScribe", "keep"]
+__all__ = ["EventWriter", "MessageWriter", "store_blobs"]
 
 
-async def keep(store: Store, blobs: Blobs) -> None:
-    """Stores what links will name. Raises StoreError."""
+async def store_blobs(store: Store, blobs: Blobs) -> None:
+    """Store the blobs that links refer to. Raise StoreError if they can't be stored."""
     for blob in blobs:
         if blob.blob is not None:
             await store.put(blob.blob, blob.media_type)
 
 
-class MessageScribe:
-    """One run's message, until its run has ended or waits for somebody."""
+class MessageWriter:
+    """A writer of one run's message until the run ends or waits."""
 
     def __init__(
         self,
@@ -36,18 +36,18 @@ class MessageScribe:
         *,
         store: Store,
         shared: Shared,
-        waits: Callable[[], Awaitable[bool]],
-        over: Callable[[], Awaitable[bool]],
+        has_open_approvals: Callable[[], Awaitable[bool]],
+        is_over: Callable[[], Awaitable[bool]],
     ) -> None:
-        """`waits`: whether the run, which has parked, has something open to wait for. `over`: whether nobody works on it any more."""
+        """Create the writer; `is_over` tells whether no process works on the run."""
         self.ended = False
         self.last = "" if after[0] == 0 else f"{after[0]}.{after[1]}"
         self._run = run
         self._after = after
         self._frames = ChunkFrames(version)
         self._store = store
-        self._waits = waits
-        self._over = over
+        self._has_open_approvals = has_open_approvals
+        self._is_over = is_over
         self._shared = shared
 
     async def write(self, events: Sequence[Event]) -> bytes:
@@ -61,19 +61,19 @@ class MessageScribe:
             blobs: list[Excerpt] = []
             data = self._frames.write(own, self._after, blobs)
             if blobs:
-                await keep(self._store, blobs)
+                await store_blobs(self._store, blobs)
             self._shared.put(key, data)
         if last.chunks:
             self.last = f"{last.seq}.{len(last.chunks) - 1}"
-        self.ended = is_end(last) or (is_parked(last) and await self._waits())
+        self.ended = is_end(last) or (is_parked(last) and await self._has_open_approvals())
         return data
 
-    async def look(self) -> None:
-        self.ended = await self._over()
+    async def check(self) -> None:
+        self.ended = await self._is_over()
 
 
-class EventScribe:
-    """Every event, dense, of a conversation or of one run of it."""
+class EventWriter:
+    """A writer of all events, without gaps, of a conversation or of one run."""
 
     def __init__(self, store: Store, shared: Shared, *, run: str | None = None, raw: bool = False) -> None:
         self.ended = False
@@ -93,14 +93,14 @@ class EventScribe:
             blobs: list[Excerpt] = []
             data = b"".join([self._frame(event, blobs) for event in own])
             if blobs:
-                await keep(self._store, blobs)
+                await store_blobs(self._store, blobs)
             self._shared.put(key, data)
         self.last = str(own[-1].seq)
         self.ended = self._run is not None and is_end(own[-1])
         return data
 
-    async def look(self) -> None:
-        """A conversation never ends; that of a run is told by its last event."""
+    async def check(self) -> None:
+        """Do nothing: a conversation never ends, and a run ends with its last event."""
 
     def _frame(self, event: Event, blobs: Blobs) -> bytes:
         value = event_json(event, raw=self._raw)
