@@ -103,7 +103,7 @@ def prompt(chunks: int, rounds: int = 0) -> str:
 
 @asynccontextmanager
 async def moot(port: int, home: Path) -> AsyncIterator[object]:
-    from moot.config.loading import load
+    from moot.config.loader import load
     from moot.engine import open_engine
 
     home.mkdir()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from moot import plugins
-from moot.config.loading import load
+from moot.config.loader import load
 from moot.config.schema import SHAPES
 from moot.errors import ConfigError
 from moot.plugins import Registry

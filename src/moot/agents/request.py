@@ -28,7 +28,7 @@ from moot.types.model import Model
 from moot.types.provider import ModelPrompt, ModelRequest
 from moot.types.tool import Tool
 
-_SCALERS = Registry("moot.scalers", {"pillow": "moot.convert.image_scaling:fit_image"})
+_SCALERS = Registry("moot.scalers", {"pillow": "moot.convert.image_copies:fit_image"})
 
 
 class Files:

@@ -46,7 +46,7 @@ def _perform(arguments: list[str], output: Lines) -> Any:
     call = _call(arguments)
     if call.bare:
         return call.command(*call.args, **call.keywords, **({"output": output} if wants_output(call.command) else {}))
-    return attribute("moot.cli.execution:perform")(call)
+    return attribute("moot.cli.runner:perform")(call)
 
 
 def _call(arguments: list[str]) -> Call:

@@ -61,7 +61,7 @@ CHAT = Group(
             ("moot chat show 1", "moot chat show 1 --limit 10", "moot chat show 1 --at 4", "moot chat show 1 --raw"),
         ),
         "edit": Command(
-            "moot.cli.editing.edit:edit",
+            "moot.cli.edits.edit:edit",
             "Edit messages in your editor.",
             ("moot chat edit 1", "moot chat edit 1 4 --no-answer", "moot chat edit 1 --all"),
             details=("The original messages are kept on another branch.",),

@@ -1,5 +1,5 @@
 """Scheduling of runs, and assembly of a working moot."""
 
-from moot.engine.opening import Engine, open_engine
+from moot.engine.startup import Engine, open_engine
 
 __all__ = ["Engine", "open_engine"]

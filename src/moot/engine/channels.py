@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import cast, get_args
 
-from moot.engine.opening import Engine
+from moot.engine.startup import Engine
 from moot.errors import ConfigError, MootError, NotFound
 from moot.plugins import CHANNELS
 from moot.types.agent import Mode

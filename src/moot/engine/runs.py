@@ -13,8 +13,8 @@ from anyio.abc import TaskGroup
 
 from moot.engine.cancels import CancelListener
 from moot.engine.locks import Owner
-from moot.engine.parking import ParkedRuns
 from moot.engine.submissions import continuation_of, submission_of
+from moot.engine.suspension import ParkedRuns
 from moot.engine.titles import generate_title
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
 from moot.runtime.answers import give_answer

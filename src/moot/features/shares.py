@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 
-_PICTURES = Registry("moot.pictures", {"bare": "moot.convert.image_scaling:strip_metadata"})
+_PICTURES = Registry("moot.pictures", {"bare": "moot.convert.image_copies:strip_metadata"})
 
 _VENDORS = ("providerMetadata", "callProviderMetadata", "resultProviderMetadata", "toolMetadata")
 _FACTS = ("agent", "model", "provider", "finish_reason")

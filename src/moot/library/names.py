@@ -9,9 +9,9 @@ from moot.config.settings import Settings
 from moot.library.conversations import Conversations
 from moot.library.live import LiveRun
 from moot.library.moot import Moot
-from moot.library.opening import open as open_moot
-from moot.library.opening import run_sync
 from moot.library.options import Asked
+from moot.library.startup import open as open_moot
+from moot.library.startup import run_sync
 from moot.types.approval import Answer, Approval
 from moot.types.conversation import Conversation
 from moot.types.event import Event

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from moot.config.loading import FILE
+from moot.config.loader import FILE
 from moot.config.settings import Rule
 from moot.errors import MootError, NotFound, UsageError
 from moot.plugins import Registry

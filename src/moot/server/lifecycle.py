@@ -23,10 +23,10 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from moot.config.loading import Loader
+from moot.config.loader import Loader
 from moot.engine import Engine, open_engine
 from moot.engine.locks import ServerInfo, claim_home
-from moot.engine.opening import warm
+from moot.engine.startup import warm
 from moot.errors import MootError
 from moot.server.app import create_app
 from moot.server.credentials import Credentials

@@ -13,7 +13,7 @@ from fastapi import Depends
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector, ProcessCollector, generate_latest
 from starlette.requests import HTTPConnection
 
-from moot.config.loading import Loaded, Loader
+from moot.config.loader import Loaded, Loader
 from moot.config.settings import ServerSettings
 from moot.engine import Engine
 from moot.errors import ConfigError

@@ -17,7 +17,7 @@ import pytest
 from fastapi import FastAPI
 
 from e2e.cli_process import MootProcess, make
-from moot.config.loading import Loader
+from moot.config.loader import Loader
 from moot.config.settings import Models, Permissions, ServerSettings, Settings
 from moot.engine import Engine, open_engine
 from moot.server.app import create_app

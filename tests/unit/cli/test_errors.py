@@ -6,7 +6,7 @@ import pytest
 
 from moot.cli.console.lines import innermost, report
 from moot.cli.console.output import Output
-from moot.cli.execution import logging_to
+from moot.cli.runner import logging_to
 from moot.errors import Busy, ConfigError, LimitReached, MootError, NeedsApproval, OutputContract, ProviderError, Refused, StoreFull
 from moot.types.canonical import loads_object
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.config.loading import FILE, Loaded, Loader, load
+from moot.config.loader import FILE, Loaded, Loader, load
 from moot.errors import ConfigError
 from moot.types.canonical import Json
 

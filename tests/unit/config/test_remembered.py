@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.config.loading import FILE, SECTIONS, Loaded, load
+from moot.config.loader import FILE, SECTIONS, Loaded, load
 from moot.config.schema import Configuration
 from moot.errors import ConfigError
 
@@ -63,7 +63,7 @@ def test_a_cached_configuration_equals_the_parsed_one(home: Path) -> None:
 def test_the_cache_needs_neither_the_yaml_parser_nor_the_schema(home: Path) -> None:
     (home / FILE).write_text(WHOLE)
     program = (
-        "import sys; from pathlib import Path; from moot.config.loading import load; "
+        "import sys; from pathlib import Path; from moot.config.loader import load; "
         f"load(home=Path({str(home)!r}), environ={ENVIRON!r}, directory=Path('/')); "
         "print(*sorted({name.partition('.')[0] for name in sys.modules} & {'ruamel', 'pydantic'}))"
     )

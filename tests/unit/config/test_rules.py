@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moot.config.changes import with_rules, without_rule
-from moot.config.loading import load
+from moot.config.loader import load
 from moot.config.settings import Rule
 from moot.errors import ConfigError
 

@@ -21,7 +21,7 @@ from moot.cli.options import Out
 from moot.cli.welcome.screen import choose as choose_model
 from moot.config.changes import set_value
 from moot.config.home import home_of
-from moot.config.loading import FILE
+from moot.config.loader import FILE
 from moot.config.settings import Settings
 from moot.convert.serialization import agent_json, model_json
 from moot.engine import open_engine

@@ -21,7 +21,7 @@ from moot.cli.context.configuration import configured, here
 from moot.cli.context.references import opened
 from moot.cli.context.storage import opened_store
 from moot.cli.options import Out
-from moot.config.loading import Loader
+from moot.config.loader import Loader
 from moot.engine.channels import serve as serve_channel
 from moot.engine.locks import ServerInfo, find_server
 from moot.guard.tokens import CODE_SECONDS, digest, new_code

@@ -13,7 +13,7 @@ from moot.cli.context.references import find_conversation, opened
 from moot.cli.options import Out
 from moot.config.changes import without_rule
 from moot.config.home import home_of, lock_file, write_atomically
-from moot.config.loading import FILE
+from moot.config.loader import FILE
 from moot.config.settings import Permissions
 from moot.errors import NotFound
 from moot.plugins import TOOLS

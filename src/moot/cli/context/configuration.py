@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from moot.cli.console.lines import Lines
-from moot.config.loading import Loaded, load
+from moot.config.loader import Loaded, load
 from moot.errors import UsageError
 
 

@@ -16,7 +16,7 @@ from moot.cli.context.numbers import numbered
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
 from moot.errors import NotFound
-from moot.store.tree.listing import ListFilter
+from moot.store.tree.lists import ListFilter
 from moot.types.conversation import Conversation, Page
 from moot.types.run import STARTED, Run, RunStatus
 from moot.types.store import Store

@@ -22,7 +22,7 @@ from moot.cli.repl.status import current_status
 from moot.cli.terminal.prompts.items import Column, Item
 from moot.cli.terminal.prompts.pick import pick
 from moot.commands import Choose, CommandContext, Compose, Copy, Notice, OpenConversation, Quit, Regenerate, Reply, find, parse
-from moot.config.loading import FILE, Loaded, load
+from moot.config.loader import FILE, Loaded, load
 from moot.engine import Engine
 from moot.errors import ConfigError, MootError, UsageError
 from moot.types.message import Part, text_part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from moot.cli.console.output import Output
-from moot.config.loading import Loaded
+from moot.config.loader import Loaded
 from moot.config.settings import Settings
 from moot.plugins.registry import attribute
 

@@ -20,7 +20,7 @@ from moot.cli.welcome.check import skip_file
 from moot.cli.welcome.discovery import Discovery, Offer, discover
 from moot.config.changes import set_values
 from moot.config.home import KEY_VARIABLES
-from moot.config.loading import FILE, Loaded
+from moot.config.loader import FILE, Loaded
 from moot.config.settings import ProviderSettings, Settings
 from moot.errors import MootError, ProviderError, UsageError
 from moot.providers.catalogue import default_model

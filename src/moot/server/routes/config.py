@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue
 
 from moot.config.changes import add_rules, set_values, without_rule
 from moot.config.home import lock_file, write_atomically
-from moot.config.loading import FILE
+from moot.config.loader import FILE
 from moot.config.secrets import mask_secrets
 from moot.config.settings import Permissions
 from moot.errors import NotFound, Refused

@@ -16,7 +16,7 @@ from moot.store.log.events import Events
 from moot.store.rows import clean, message_of
 from moot.store.tree import messages
 from moot.store.tree.branches import branch_rows
-from moot.store.tree.listing import ListFilter, page
+from moot.store.tree.lists import ListFilter, page
 from moot.store.tree.messages import check_message, new_conversation
 from moot.store.tree.projects import default_project_id, ensure_project
 from moot.types.canonical import JsonObject, dumps

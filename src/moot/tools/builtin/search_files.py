@@ -20,7 +20,7 @@ from moot.guard import processes
 from moot.guard.paths import Paths
 from moot.guard.processes import child_environment
 from moot.tools.basics import Defaults, error_text, failed, paths_of, run_guarded, title
-from moot.tools.matching import FILE_BYTES, Match, Request, is_expression
+from moot.tools.patterns import FILE_BYTES, Match, Request, is_expression
 from moot.tools.walk import expanded
 from moot.types.approval import Effect
 from moot.types.canonical import JsonObject
@@ -84,7 +84,7 @@ async def _search(request: Request, paths: Paths, *, folder: bool) -> ToolOutput
 
 
 async def _by_python(request: Request) -> tuple[list[Match], bool]:
-    argv = [sys.executable, "-I", "-m", "moot.tools.matching", orjson.dumps(asdict(request)).decode()]
+    argv = [sys.executable, "-I", "-m", "moot.tools.patterns", orjson.dumps(asdict(request)).decode()]
     done = await processes.output(argv, timeout=SECONDS, limit=_OUTPUT_BYTES)
     if done.code not in (0, None):
         raise Refused(f"the search failed: {done.stderr.decode('utf-8', 'replace')[-500:]}")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.cli.terminal.prompts.items import Item
-from moot.cli.terminal.prompts.listing import Listing, PageLoader, fold, matcher
+from moot.cli.terminal.prompts.numbered_list import Listing, PageLoader, fold, matcher
 
 
 def items(*titles: str) -> list[Item]:

@@ -15,13 +15,13 @@ from moot.cli.context.configuration import configured, here
 from moot.cli.terminal.prompts.first_frame import Frame, Keyboard
 from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Items, Scope
 from moot.cli.terminal.prompts.layout import View, moves_cursor
-from moot.cli.terminal.prompts.listing import Listing
-from moot.config.loading import Loaded
+from moot.cli.terminal.prompts.numbered_list import Listing
+from moot.config.loader import Loaded
 from moot.convert.serialization import status_of
 from moot.plugins.registry import attribute
 from moot.store.database.connection import Connection
 from moot.store.database.snapshot import open_snapshot
-from moot.store.tree.listing import ListFilter, live, page
+from moot.store.tree.lists import ListFilter, live, page
 from moot.types.conversation import Conversation, Page
 from moot.types.run import RunStatus
 
@@ -168,7 +168,7 @@ def choice_of(directory: Path, items: Sequence[Items], *, filter: str = "", at: 
     return Choice(scopes, COLUMNS, KEYS, "continue", "none yet", filter, at, scope)
 
 
-_PERFORM = "moot.cli.execution:perform"
+_PERFORM = "moot.cli.runner:perform"
 _LOOP = "moot.cli.commands.chat.browser_loop:loop"
 """Loaded by path: the event loop, prompt-toolkit and the engine take several times as long as the first frame."""
 

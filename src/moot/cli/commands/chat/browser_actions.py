@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from moot.cli.console.messages import print_messages, say_head, with_edits
 from moot.cli.console.output import Output
-from moot.cli.editing.edit import EditOptions, edit_message, edit_whole, pick_message
+from moot.cli.edits.edit import EditOptions, edit_message, edit_whole, pick_message
 from moot.cli.terminal.prompts.plain import ask_line, confirm
 from moot.engine import Engine
 from moot.guard.terminal import clean

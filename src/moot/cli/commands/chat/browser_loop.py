@@ -21,7 +21,7 @@ from moot.config.settings import Settings
 from moot.errors import MootError, NotFound, StoreError
 from moot.plugins.registry import attribute
 from moot.store.database.snapshot import open_snapshot
-from moot.store.tree.listing import ListFilter, page
+from moot.store.tree.lists import ListFilter, page
 from moot.types.conversation import Conversation, Page
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from moot.config.settings import Settings
 from moot.convert.serialization import conversation_json, status_of
 from moot.plugins.registry import attribute
 from moot.store.database.snapshot import open_snapshot
-from moot.store.tree.listing import ListFilter, live, page
+from moot.store.tree.lists import ListFilter, live, page
 from moot.types.conversation import Conversation, Page
 from moot.types.run import RunStatus
 

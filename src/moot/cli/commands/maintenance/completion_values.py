@@ -45,7 +45,7 @@ def _conversations(part: str) -> Iterable[Value]:
 
 def _settings() -> Any:
     """Load the settings. Imported lazily because conversations don't need them."""
-    return attribute("moot.config.loading:load")(environ=os.environ, directory=home_of(os.environ)).settings
+    return attribute("moot.config.loader:load")(environ=os.environ, directory=home_of(os.environ)).settings
 
 
 def _models(part: str) -> Iterable[Value]:

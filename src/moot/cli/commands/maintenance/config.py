@@ -12,7 +12,7 @@ from moot.cli.terminal.prompts.editor import edit_text
 from moot.cli.terminal.prompts.plain import confirm
 from moot.config.changes import check_text, set_value
 from moot.config.home import home_of, lock_file, read_text, write_atomically
-from moot.config.loading import FILE, Loaded
+from moot.config.loader import FILE, Loaded
 from moot.config.secrets import mask_secrets
 from moot.config.tree import scalar
 from moot.errors import ConfigError, UsageError

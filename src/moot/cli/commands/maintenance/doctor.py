@@ -22,7 +22,7 @@ from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.options import Out
 from moot.config.home import KEY_VARIABLES, home_of
-from moot.config.loading import FILE, load
+from moot.config.loader import FILE, load
 from moot.config.settings import ProviderSettings, Settings
 from moot.engine.locks import live_owners
 from moot.errors import ConfigError, MootError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from moot.cli.terminal.prompts.items import Choice, Column, Item
-from moot.cli.terminal.prompts.listing import Listing
+from moot.cli.terminal.prompts.numbered_list import Listing
 from moot.guard.terminal import clean
 
 Piece: TypeAlias = tuple[str, str]

@@ -19,7 +19,7 @@ from moot.cli.terminal.prompts.application import InlineApplication, bind, fragm
 from moot.cli.terminal.prompts.first_frame import Frame
 from moot.cli.terminal.prompts.items import Choice, Picked
 from moot.cli.terminal.prompts.layout import Canvas, View, draw, filter_line, one_line, visible_rows
-from moot.cli.terminal.prompts.listing import Listing, PageLoader
+from moot.cli.terminal.prompts.numbered_list import Listing, PageLoader
 
 LONGEST_FILTER = 200
 _SEARCHED = 2000

@@ -1,6 +1,6 @@
 """Search for lines that match a pattern, in pure Python. Runs as a child process, because a malicious pattern would block everything else.
 
-`python -m moot.tools.matching REQUEST` prints one JSON line per match: path, line number, text.
+`python -m moot.tools.patterns REQUEST` prints one JSON line per match: path, line number, text.
 """
 
 from __future__ import annotations

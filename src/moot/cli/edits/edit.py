@@ -15,7 +15,7 @@ from moot.cli.console.format import moment
 from moot.cli.console.output import Output
 from moot.cli.context.references import copied, find_message, opened_at
 from moot.cli.download import provide_weights
-from moot.cli.editing.document import Entry, Fixed, Text, entry_of, new_parts, parse, parse_blocks, parts_of, render, render_blocks
+from moot.cli.edits.document import Entry, Fixed, Text, entry_of, new_parts, parse, parse_blocks, parts_of, render, render_blocks
 from moot.cli.follow import Follower
 from moot.cli.options import Out, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.run import agent_model, make_show

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Unpack, overload
 import anyio
 from pydantic import BaseModel
 
-from moot.config.loading import load
+from moot.config.loader import load
 from moot.config.settings import Settings
 from moot.engine import open_engine
 from moot.library.live import LiveRun
