@@ -20,9 +20,9 @@ from moot.errors import UsageError as UsageError
 from moot.library.conversations import Conversations as Conversations
 from moot.library.live import LiveRun as LiveRun
 from moot.library.moot import Moot as Moot
+from moot.library.options import Asked as Asked
 from moot.library.startup import open as open
 from moot.library.startup import run_sync as run_sync
-from moot.library.options import Asked as Asked
 from moot.types.approval import Answer as Answer
 from moot.types.approval import Approval as Approval
 from moot.types.conversation import Conversation as Conversation
