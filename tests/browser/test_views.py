@@ -101,22 +101,22 @@ def test_every_value_says_which_file_and_line_decide_it(visit: Visitor, server: 
 def test_a_model_is_tried_from_its_row(visit: Visitor) -> None:
     page = visit("/settings/models").page
     page.get_by_role("button", name="Test obedient@mine").click()
-    page.get_by_role("row", name="obedient").get_by_text("answers").wait_for()
+    page.get_by_role("row", name="obedient").get_by_text("Responded").wait_for()
 
 
 def test_a_token_is_shown_once_and_taken_back(visit: Visitor, server: Served) -> None:
     page = visit("/settings/tokens").page
     page.get_by_role("button", name="New token").click()
     page.get_by_label("Name", exact=True).fill("a script")
-    page.get_by_role("radio", name="read see everything").check()
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("radio", name="read View everything").check()
+    page.get_by_role("button", name="Create token").click()
     secret = page.locator("dialog code").inner_text()
     page.get_by_role("button", name="Done").click()
     assert secret not in page.content()
     row = page.get_by_role("row", name="a script")
     assert "read" in row.inner_text()
     row.get_by_role("button", name="Revoke a script").click()
-    row.get_by_role("button", name="Revoke for good").click()
+    row.get_by_role("button", name="Yes, revoke").click()
     row.wait_for(state="detached")
 
 

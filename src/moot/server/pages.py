@@ -47,9 +47,9 @@ _PACKED = ("text/", "application/json", "application/javascript", "image/svg+xml
 _WORTH_PACKING = 1024
 
 _MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><title>moot</title>
-<h1>moot is running, and its page has not been built</h1>
-<p>From a checkout: <code>make web</code>, then load this again. An installed wheel always has the page.</p>
-<p>The <a href="/docs">operations</a> work without it, and so does the command line.</p></html>
+<h1>moot is running, but the web page isn’t built</h1>
+<p>In a checkout, run <code>make web</code> and reload. Installed wheels include the page.</p>
+<p>The <a href="/docs">API</a> and the command line work without it.</p></html>
 """
 
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { isOnline, noteReached, subscribe } from '@/api/online'
 
-/** A browser, as far as this is concerned: what it says of the network, and when. */
+/** A fake of the browser's network status and its events. */
 const browser = { onLine: true, events: new EventTarget() }
 let told: boolean[] = []
 let end = () => {}

@@ -1,11 +1,11 @@
 import { useSyncExternalStore } from 'react'
 
-/** What lies over the page: at most one thing at a time. */
+/** The overlay that is open. At most one is open at a time. */
 export type Panel = 'palette' | 'help' | 'drawer'
 
 interface Panels {
   shown: Panel | null
-  /** Whether the list stands beside the view; a phone has it in the drawer. */
+  /** The sidebar is visible. Phones show it as a drawer instead. */
   sidebar: boolean
 }
 
@@ -41,7 +41,7 @@ export function toggleSidebar(): void {
   try {
     localStorage.setItem(KEPT, panels.sidebar ? 'shown' : 'hidden')
   } catch {
-    // a browser that keeps nothing: it holds for this tab
+    // storage is unavailable: keep the setting for this tab only
   }
 }
 

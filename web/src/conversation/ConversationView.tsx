@@ -5,9 +5,9 @@ import { lazy, Suspense, useCallback, useEffect, useMemo, useState, useSyncExter
 import { useLocation } from 'wouter'
 import type { Message, Part } from '@/api/types'
 import { useTitle } from '@/app/title'
+import type { Sending } from '@/conversation/ComposerArea'
+import { ComposerArea } from '@/conversation/ComposerArea'
 import { useChoice } from '@/conversation/composer/choice'
-import type { Sending } from '@/conversation/Desk'
-import { Desk } from '@/conversation/Desk'
 import { Head } from '@/conversation/Head'
 import { AroundProvider } from '@/conversation/messages/context'
 import { prepareText } from '@/conversation/messages/Text'
@@ -16,22 +16,23 @@ import { Runtime } from '@/conversation/runtime'
 import type { Session } from '@/conversation/session'
 import { type Target, Thread } from '@/conversation/Thread'
 import { useAim } from '@/conversation/target'
+import { text } from '@/text'
 import { Failed, Loading } from '@/ui/States'
 import { sayProblem } from '@/ui/toasts'
 
 const Raw = lazy(() => import('@/conversation/Raw'))
 const FRAME = 33
-/** What streams is drawn at most once in so many ms. */
+/** Streaming text renders at most once per this many ms. */
 
 interface Props {
   session: Session
-  /** Stands where there are no messages yet. */
+  /** Shown while there are no messages. */
   welcome?: React.ReactNode
-  /** Called when the first prompt goes out. */
+  /** Called when the first prompt is sent. */
   onFirst?: () => void
 }
 
-/** A conversation, old or about to begin. */
+/** A new or existing conversation. */
 export function ConversationView({ session, welcome, onFirst }: Props) {
   const state = useSyncExternalStore(session.subscribe, session.get)
   const { messages, status, error } = useChat<Message>({ chat: session.chat, throttle: FRAME })
@@ -50,7 +51,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   }, [session, movedTo, go])
   const target = useTarget(session)
   const client = useQueryClient()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the change of state that the list wants to hear of
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the lists depend on the change of status
   useEffect(() => {
     void client.invalidateQueries({ queryKey: ['runs', 'live'] })
     void client.invalidateQueries({ queryKey: ['conversations', 'list'] })
@@ -100,7 +101,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
             </div>
           )}
           {empty && state.error === null
-            ? (welcome ?? <p className="m-auto text-muted">Nothing was said here yet.</p>)
+            ? (welcome ?? <p className="m-auto text-muted">{text.conversation.empty}</p>)
             : messages.length > 0 && (
                 <Thread
                   messages={messages}
@@ -120,7 +121,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
                   />
                 </Thread>
               )}
-          <Desk
+          <ComposerArea
             session={session}
             busy={busy}
             send={send}
@@ -139,7 +140,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   )
 }
 
-/** The message that is to be gone to, once it is there. */
+/** Return the message to scroll to, once it is loaded. */
 function useTarget(session: Session): Target | null {
   const aimed = useAim(session.id)
   const [target, setTarget] = useState<Target | null>(null)

@@ -1,10 +1,10 @@
 import { useEffect, useState, useSyncExternalStore } from 'react'
 
-/** A message that somebody wants to be brought to. */
+/** A request to show a message. */
 export interface Aim {
   conversation: string
   message: string
-  /** Counts up: the same message may be wanted twice. */
+  /** A counter, because the same message may be requested twice. */
   turn: number
 }
 
@@ -12,7 +12,7 @@ let aimed: Aim | null = null
 let turns = 0
 const listeners = new Set<() => void>()
 
-/** Whoever shows that conversation, now or next, goes to that message. */
+/** Request that the view of a conversation scrolls to a message. */
 export function aim(conversation: string, message: string): void {
   turns += 1
   aimed = { conversation, message, turn: turns }
@@ -24,7 +24,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** The message of that conversation that is wanted: by a search, else by the address behind its `#`. */
+/** Return the requested message of a conversation: from a search, or from the URL fragment. */
 export function useAim(conversation: string): Aim | null {
   const [linked] = useState<Aim | null>(() => {
     const message = decodeURIComponent(location.hash.slice(1))
@@ -33,7 +33,7 @@ export function useAim(conversation: string): Aim | null {
   const latest = useSyncExternalStore(subscribe, () => aimed)
   useEffect(
     () => () => {
-      if (aimed?.conversation === conversation) aimed = null // whoever comes back wants the end
+      if (aimed?.conversation === conversation) aimed = null // the next visit starts at the bottom
     },
     [conversation],
   )

@@ -3,7 +3,7 @@ import { api } from '@/api/client'
 import type { Page } from '@/api/types'
 import { say } from '@/ui/toasts'
 
-/** What one program keeps on the server's machine. */
+/** Conversations of one program found on the server's machine. */
 export interface Found {
   format: string
   path: string
@@ -47,7 +47,7 @@ export interface Import {
   unclaimed: { count: number; some: string[] }
 }
 
-/** What comes in while the agents on the server's machine write it. */
+/** The state of automatic import. */
 export interface Watch {
   wanted: boolean
   since: number | null
@@ -83,7 +83,7 @@ export function isOver(one: Import): boolean {
   return one.state === 'finished' || one.state === 'failed'
 }
 
-/** An import, looked at again and again until it is over. */
+/** Fetch an import, polling until it is complete. */
 export function useImport(id: string | undefined) {
   const client = useQueryClient()
   return useQuery({
@@ -101,7 +101,7 @@ export function useImport(id: string | undefined) {
   })
 }
 
-/** Brings in all that the agents on the machine keep, or a file. */
+/** Import a file, or everything found on the machine. */
 export function useBringIn() {
   const client = useQueryClient()
   return useMutation({

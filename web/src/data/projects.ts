@@ -5,12 +5,12 @@ import type { Page } from '@/api/types'
 
 export type Project = components['schemas']['ProjectOut']
 
-/** What is said of a project to make or change it; an empty root takes it away. */
+/** The fields for creating or changing a project. An empty root removes the folder. */
 export type ProjectWish = Required<Pick<Project, 'name' | 'description' | 'context' | 'rules'>> & { root_path: string }
 
 const NONE: readonly Project[] = []
 
-/** Every project that conversations may lie in. */
+/** Return all projects. */
 export function useProjects(): readonly Project[] {
   return useProjectList().data?.data ?? NONE
 }
@@ -23,7 +23,7 @@ export function useProjectList() {
   })
 }
 
-/** Makes a project, or changes the one with that id. */
+/** Create a project, or changes the one with the given id. */
 export function useProjectSave() {
   const client = useQueryClient()
   return useMutation({

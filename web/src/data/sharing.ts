@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import type { Page } from '@/api/types'
 
-/** A format that conversations can be written in. */
+/** An export format. */
 export interface Form {
   id: string
   words: string
@@ -35,7 +35,7 @@ export interface Draft {
   page: string
 }
 
-/** The page as it would be shared, and what is not on it. */
+/** Fetch a preview of the shared page and what is redacted. */
 export function useDraft(conversation: string, keep: readonly string[]) {
   return useQuery({
     queryKey: ['shares', 'draft', conversation, ...keep],
@@ -57,7 +57,7 @@ export interface Share {
 }
 
 export interface ShareMade extends Share {
-  /** Shown this once. */
+  /** Shown only once. */
   url: string
   reach: 'machine' | 'network'
 }

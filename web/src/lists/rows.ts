@@ -1,5 +1,6 @@
 import type { Conversation } from '@/api/types'
-import { dayOf } from '@/ui/words'
+import { text } from '@/text'
+import { dayOf } from '@/ui/format'
 
 export type Row =
   | { kind: 'day' | 'project'; key: string; text: string }
@@ -39,12 +40,12 @@ function daysOf(conversations: readonly Conversation[], now: number): Row[] {
   return rows
 }
 
-/** A conversation's title as it is shown; one without any is named so. */
+/** Return a conversation's title, or `Untitled`. */
 export function titleOf(conversation: Pick<Conversation, 'title'>): string {
-  return conversation.title || 'Untitled'
+  return conversation.title || text.common.untitled
 }
 
-/** `from claude`: what a conversation was brought in from; empty for one that began here. */
+/** Return the import source, such as `from claude`. Empty for conversations that weren't imported. */
 export function originOf({ origin }: Pick<Conversation, 'origin'>): string {
-  return origin?.format ? `from ${String(origin.format)}` : ''
+  return origin?.format ? text.list.from(String(origin.format)) : ''
 }

@@ -1,4 +1,4 @@
-/** A snippet in pieces, of which every second one matched: the server puts U+0002 and U+0003 around matches. */
+/** Split a snippet at the match markers. The server puts U+0002 and U+0003 around matches. */
 export function pieces(snippet: string): { key: number; text: string; hit: boolean }[] {
   return snippet
     .replaceAll('\u0003', '\u0002')
@@ -7,7 +7,7 @@ export function pieces(snippet: string): { key: number; text: string; hit: boole
     .filter((piece) => piece.text)
 }
 
-/** How well words fit a text, best first: 3 it begins with them, 2 a word in it does, 1 it has them all somewhere, 0 not at all. */
+/** Rank how well a query matches a text: 3 at the start, 2 at word starts, 1 anywhere, 0 not at all. */
 export function fitness(text: string, query: string): number {
   const [low, words] = [text.toLowerCase(), query.toLowerCase().trim().split(/\s+/)]
   if (!words.every((word) => low.includes(word))) return 0
@@ -28,13 +28,13 @@ const OPERATORS: Record<string, readonly string[]> = {
   status: ['finished', 'failed', 'cancelled'],
 }
 
-/** A way to go on with a query. */
+/** A completion of the query. */
 export interface Offer {
   words: string
   query: string
 }
 
-/** So many values are offered at once: the rest are a letter away. */
+/** Maximum number of values offered at once. */
 const OFFERED = 12
 
 /**
@@ -61,7 +61,7 @@ export function offers(query: string, known: Record<string, readonly string[]> =
   })
 }
 
-/** The query without an operator at its end that has no value yet. */
+/** Return the query without a trailing operator that has no value yet. */
 export function whole(query: string): string {
   const half = /(?:^|\s)-?([a-z]+):$/i.exec(query)
   return (half && (half[1] ?? '').toLowerCase() in OPERATORS ? query.slice(0, half.index) : query).trim()

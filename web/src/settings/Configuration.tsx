@@ -4,21 +4,22 @@ import { type Config, useConfig } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { type Setting, settingsOf, written } from '@/settings/flat'
 import { Value } from '@/settings/Value'
+import { text } from '@/text'
 import { INPUT } from '@/ui/Field'
 import { Failed, Loading } from '@/ui/States'
 
-/** Every value in force, and which layer, file and line decides it. */
+/** All settings, and the layer, file and line that sets each one. */
 export default function Configuration() {
   const { data, error, refetch } = useConfig()
   return (
     <Area
-      title="Configuration"
+      title={text.settings.configuration}
       about={
         data && (
           <>
-            Every value in force and what decides it. What you change here is written into{' '}
-            <code className="font-mono">{data.home}/config.yaml</code>, comments and order kept; what you change there
-            shows here.
+            {text.configuration.aboutBefore}
+            <code className="font-mono">{data.home}/config.yaml</code>
+            {text.configuration.aboutAfter}
           </>
         )
       }
@@ -59,8 +60,8 @@ function Values({ config }: { config: Config }) {
       <div className="mb-5 flex flex-wrap items-center gap-x-5 gap-y-2">
         <input
           type="search"
-          aria-label="Filter by key or value"
-          placeholder="Filter by key or value"
+          aria-label={text.configuration.filter}
+          placeholder={text.configuration.filter}
           value={words}
           onChange={(event) => setWords(event.target.value)}
           className={clsx(INPUT, 'max-w-xs')}
@@ -72,10 +73,10 @@ function Values({ config }: { config: Config }) {
             checked={own}
             onChange={(event) => setOwn(event.target.checked)}
           />
-          Only what is not the default
+          {text.configuration.onlyChanged}
         </label>
         <span role="status" className="ml-auto text-xs text-faint">
-          {shown.length} of {all.length} values
+          {text.configuration.shown(shown.length, all.length)}
         </span>
       </div>
       <div className="space-y-6">
@@ -92,7 +93,7 @@ function Values({ config }: { config: Config }) {
           </section>
         ))}
       </div>
-      {!shown.length && <p className="py-8 text-center text-sm text-muted">No value fits.</p>}
+      {!shown.length && <p className="py-8 text-center text-sm text-muted">{text.configuration.none}</p>}
     </>
   )
 }
@@ -101,7 +102,7 @@ function Refused({ error }: { error: NonNullable<Config['error']> }) {
   const place = [error.file, error.line, error.column].filter((one) => one !== null).join(':')
   return (
     <div role="alert" className="mb-5 rounded-xl border border-danger/40 bg-danger-soft px-4 py-3 text-sm">
-      <p className="font-medium text-danger">The file on disk is not in force; what was read before it still is.</p>
+      <p className="font-medium text-danger">{text.configuration.invalid}</p>
       <p className="mt-1 font-mono text-xs break-words">
         {place}: {error.message}
       </p>

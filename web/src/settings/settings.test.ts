@@ -26,7 +26,7 @@ test('an axis has few round steps and reaches the greatest value', () => {
 
 const NOW = Date.parse('2026-11-22T10:00:00Z')
 
-/** A day with so many answers, each of 100 tokens of context and, on odd days, 10 ms to the first word. */
+/** A day with the given number of responses, each with a context of 100 tokens and, on odd days, 10 ms to the first token. */
 function day(name: string, runs = 1): Group {
   const timed = Number(name.slice(-1)) % 2 ? runs : 0
   const nothing = {

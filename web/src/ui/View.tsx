@@ -6,12 +6,12 @@ interface Props {
   /** One or two sentences below the title. */
   about?: ReactNode
   actions?: ReactNode
-  /** What stands beside it on a wide screen, above it on a narrow one. */
+  /** Navigation at the side on wide screens, or at the top on narrow ones. */
   beside?: ReactNode
   children: ReactNode
 }
 
-/** A view with a heading: names the document, and takes the focus when one came here from another view. */
+/** A page with a heading. It sets the document title and takes focus after navigation. */
 export function View({ title, about, actions, beside, children }: Props) {
   const heading = useRef<HTMLHeadingElement>(null)
   useTitle(title)

@@ -10,7 +10,7 @@ const press = () => {
   pressed = true
 }
 
-/** The click that a release makes comes right after it, and before any timer. */
+/** A click event follows pointerup immediately, before any timer. */
 const release = () => {
   if (!pressed) return
   pressed = false
@@ -28,10 +28,10 @@ addEventListener('pointerdown', press, SEEN)
 addEventListener('pointerup', release, SEEN)
 addEventListener('pointercancel', release, SEEN)
 addEventListener('blur', release)
-// a scroll bar that is let go tells nobody: the next move with no button down does
+// releasing a scroll bar fires no pointerup: detect it on the next move without a pressed button
 addEventListener('pointermove', ({ buttons }) => buttons === 0 && release(), SEEN)
 
-/** Does it now, or once no pointer is down; the same function waits once. Gives what takes it back. */
+/** Run a function now, or after the pointer is released. Return a function that cancels it. */
 export function whenReleased(act: () => void): () => void {
   if (pressed) waiting.add(act)
   else act()

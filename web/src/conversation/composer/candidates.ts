@@ -7,7 +7,7 @@ export interface Candidate {
   kind: 'file' | 'folder' | 'command'
   text: string
   about: string
-  /** Nothing more is to be completed behind it. */
+  /** The completion is final: add a space. */
   whole: boolean
 }
 
@@ -18,7 +18,7 @@ interface FileEntry {
 
 const MANY = 20
 
-/** What completes a word: files of the conversation's project, or commands. */
+/** Return matching files of the project, or matching commands. */
 export async function candidates(asked: Asked, project: string, signal: AbortSignal): Promise<Candidate[]> {
   if (asked.sign === '/') {
     return (await commands.list())

@@ -4,7 +4,7 @@ import type { Choice } from '@/conversation/composer/Pickers'
 
 const KEY = 'moot.choice'
 
-/** Agent, model, mode and project of the next prompt: what was chosen here, else what the conversation was last run with, else the last choice. */
+/** Return agent, model, mode and project for the next prompt: the choice made here, else the conversation's last run, else the last choice. */
 export function useChoice(conversation: Conversation | null): [Choice, (change: Partial<Choice>) => void] {
   const [chosen, setChosen] = useState<Partial<Choice>>({})
   const before = conversation
@@ -31,7 +31,7 @@ function modeOf(conversation: Conversation): string {
 function kept(): Partial<Choice> {
   try {
     const { agent, model } = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Choice>
-    return { ...(agent && { agent }), ...(model && { model }) } // a mode is given anew to each conversation
+    return { ...(agent && { agent }), ...(model && { model }) } // the mode is never remembered across conversations
   } catch {
     return {}
   }
@@ -41,6 +41,6 @@ function keep(choice: Choice): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(choice))
   } catch {
-    // a browser that keeps nothing
+    // storage is unavailable
   }
 }

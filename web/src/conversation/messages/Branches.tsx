@@ -1,10 +1,11 @@
 import { ChevronLeft, ChevronRight } from 'lucide-react'
 import { siblings } from '@/conversation/messages/branches'
 import { useAround } from '@/conversation/messages/context'
+import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { sayProblem } from '@/ui/toasts'
 
-/** Steps among the versions of a message; nothing where there is only one. */
+/** Navigation between the versions of a message. Hidden if there is only one. */
 export function Branches({ id }: { id: string }) {
   const { session, nodes, live } = useAround()
   const all = siblings(nodes, id)
@@ -16,14 +17,18 @@ export function Branches({ id }: { id: string }) {
   }
   return (
     <span className="flex items-center text-xs text-muted">
-      <IconButton label="Previous version" disabled={at <= 0 || live !== null} onClick={() => step(-1)}>
+      <IconButton label={text.message.previousVersion} disabled={at <= 0 || live !== null} onClick={() => step(-1)}>
         <ChevronLeft size={15} aria-hidden />
       </IconButton>
       <span className="tabular-nums">
-        <span className="sr-only">Version </span>
+        <span className="sr-only">{text.message.version}</span>
         {at + 1}/{all.length}
       </span>
-      <IconButton label="Next version" disabled={at >= all.length - 1 || live !== null} onClick={() => step(1)}>
+      <IconButton
+        label={text.message.nextVersion}
+        disabled={at >= all.length - 1 || live !== null}
+        onClick={() => step(1)}
+      >
         <ChevronRight size={15} aria-hidden />
       </IconButton>
     </span>

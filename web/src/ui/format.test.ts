@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { age, dayOf, money, plural } from '@/ui/words'
+import { plural } from '@/text'
+import { age, dayOf, money } from '@/ui/format'
 
 const noon = new Date(2026, 10, 22, 12).getTime()
 
@@ -16,7 +17,7 @@ describe('words', () => {
 
   test('a day is named by how near it is', () => {
     const days = [0, 1, 5, 20, 80].map((past) => dayOf(noon - past * 86_400_000, noon))
-    expect(days).toEqual(['Today', 'Yesterday', 'This week', 'This month', 'September 2026'])
+    expect(days).toEqual(['Today', 'Yesterday', 'Previous 7 days', 'Previous 30 days', 'September 2026'])
   })
 
   test('an unknown price is unknown and never nothing', () => {
