@@ -17,7 +17,7 @@ def test_a_whole_visit_goes_by_keyboard_alone(visit: Visitor, server: Served) ->
     tab = visit("/settings")
     page = tab.page
     page.keyboard.press("Tab")
-    assert focused(page) == "Skip to the content"
+    assert focused(page) == "Skip to content"
     page.keyboard.press("Enter")
     expect(page.get_by_role("main")).to_be_focused()
     page.keyboard.press("n")

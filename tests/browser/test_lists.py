@@ -40,7 +40,7 @@ def test_a_conversation_is_renamed_archived_deleted_and_brought_back(visit: Visi
     expect(entry(page, name)).to_have_count(0)
     page.get_by_label("Filter by status").select_option("archived")
     expect(entry(page, name)).to_be_visible()
-    act(page, name, "Back to the list")
+    act(page, name, "Unarchive")
     expect(entry(page, name)).to_have_count(0)
 
     page.get_by_label("Filter by status").select_option("active")

@@ -133,3 +133,13 @@ def test_who_is_not_signed_in_is_told_how_and_can_use_a_token(visit: Visitor, se
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("navigation", name="Conversations").wait_for()
     assert server.token not in page.evaluate("document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage }) + location.href")
+
+
+def test_a_view_whose_file_cannot_be_fetched_offers_a_reload(visit: Visitor) -> None:
+    page = visit("/settings", allowed=("ERR_FAILED", "Failed to fetch dynamically imported module")).page
+    page.route("**/assets/Usage-*.js", lambda route: route.abort())
+    page.get_by_role("navigation", name="Settings").get_by_role("link", name="Usage").click()
+    expect(page.get_by_role("heading", name="This page couldn’t be loaded")).to_be_visible()
+    page.unroute("**/assets/Usage-*.js")
+    page.get_by_role("button", name="Reload").click()
+    expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()

@@ -31,13 +31,13 @@ export const conversations = {
     api.get<{ data: Node[]; head: string | null }>(`${at(id)}/tree`, { signal }),
   fork: (id: string, message?: string) => api.post<Conversation>(`${at(id)}/fork`, { message }),
   /** Return the conversation to continue in. For a conversation that another program writes, this is a linked copy. */
-  goOn: (id: string, message?: string) =>
+  continueFrom: (id: string, message?: string) =>
     api.post<{ conversation: Conversation; message: string | null }>(`${at(id)}/continue`, { message }),
   deleteMessage: (id: string, message: string) => api.delete(`${at(id)}/messages/${encodeURIComponent(message)}`),
   switch: (id: string, message: string) => api.patch<Conversation>(at(id), { head: message }),
   stop: (id: string) => api.post(`/chat/${encodeURIComponent(id)}/stop`),
   /** Submit a prompt without waiting for the response. */
-  say: (
+  submit: (
     id: string,
     prompt: { client_id: string; parts: Part[]; on_busy: 'queue' | 'steer'; [name: string]: unknown },
   ) => api.post(`${at(id)}/messages`, prompt),

@@ -7,7 +7,7 @@ let missed = 0
 const listeners = new Set<() => void>()
 
 /** Notify on every call, because `navigator.onLine` also changes by itself. */
-function tell(value: boolean): void {
+function update(value: boolean): void {
   reached = value
   for (const listener of listeners) listener()
 }
@@ -15,12 +15,12 @@ function tell(value: boolean): void {
 /** Record whether a request reached the server. */
 export function noteReached(value: boolean): void {
   missed = value ? 0 : missed + 1
-  if (value || missed > 1) tell(value)
+  if (value || missed > 1) update(value)
 }
 
 /** Call the listener when `isOnline` may have changed. Return a function that unsubscribes. */
 export function subscribe(listener: () => void): () => void {
-  const [on, off] = [() => tell(true), () => tell(false)]
+  const [on, off] = [() => update(true), () => update(false)]
   addEventListener('online', on)
   addEventListener('offline', off)
   listeners.add(listener)

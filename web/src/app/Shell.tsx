@@ -14,7 +14,7 @@ import { text } from '@/text'
 import { choose, chosen, THEMES } from '@/theme/choice'
 import { IconButton } from '@/ui/Button'
 import { Toasts } from '@/ui/Toasts'
-import { say } from '@/ui/toasts'
+import { notify } from '@/ui/toasts'
 
 const Help = lazy(() => import('@/keys/Help').then(({ Help }) => ({ default: Help })))
 
@@ -44,8 +44,8 @@ function SignedIn({ children }: { children: ReactNode }) {
         </div>
       )}
       <div className="flex min-w-0 grow flex-col">
-        <Bar />
-        <Unreachable />
+        <TopBar />
+        <OfflineBanner />
         {children}
       </div>
       {panels.shown === 'drawer' && <Drawer onClose={() => open(null)} />}
@@ -57,7 +57,7 @@ function SignedIn({ children }: { children: ReactNode }) {
 }
 
 /** The top bar on phones. */
-function Bar() {
+function TopBar() {
   const { open } = usePanels()
   return (
     <header className="flex items-center justify-between border-b border-line bg-canvas px-1.5 pt-[env(safe-area-inset-top)] md:hidden">
@@ -74,7 +74,7 @@ function Bar() {
   )
 }
 
-function Unreachable() {
+function OfflineBanner() {
   const online = useOnline()
   return (
     <div role="status">
@@ -120,7 +120,7 @@ function useKeys(): void {
   useShortcut('T', text.keys.nextTheme, () => {
     const next = THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length] ?? 'system'
     choose(next)
-    say(text.theme.chosen(text.theme.names[next]))
+    notify(text.theme.chosen(text.theme.names[next]))
   })
   useShortcut('F6', text.keys.nextRegion, nextRegion)
 }

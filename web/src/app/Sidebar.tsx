@@ -49,20 +49,20 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
         )}
       </div>
       <div className="space-y-0.5 px-2">
-        <Way href="/" icon={SquarePen} words={text.sidebar.newConversation} keys="N" />
+        <NavLink href="/" icon={SquarePen} label={text.sidebar.newConversation} keys="N" />
         <button type="button" onClick={() => open('palette')} className={WAY}>
           <Search size={17} aria-hidden className="text-muted" />
           <span className="grow text-left">{text.common.search}</span>
           <Keys keys={written('Mod+K')} />
         </button>
-        <Way href="/inbox" icon={Inbox} words={text.sidebar.inbox}>
+        <NavLink href="/inbox" icon={Inbox} label={text.sidebar.inbox}>
           {waiting > 0 && (
             <span className="min-w-5 rounded-full bg-warn px-1.5 text-center text-xs font-semibold text-canvas">
               {waiting}
               <span className="sr-only">{text.sidebar.pending}</span>
             </span>
           )}
-        </Way>
+        </NavLink>
       </div>
       <nav
         aria-label={text.sidebar.conversations}
@@ -71,8 +71,8 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
         <Shelves />
       </nav>
       <div className="flex items-center gap-1 border-t border-line px-2 py-2">
-        <Foot href="/settings" icon={Settings} label={text.sidebar.settings} />
-        <Foot href="/settings/usage" icon={ChartNoAxesColumn} label={text.sidebar.usage} />
+        <FooterLink href="/settings" icon={Settings} label={text.sidebar.settings} />
+        <FooterLink href="/settings/usage" icon={ChartNoAxesColumn} label={text.sidebar.usage} />
         <IconButton label={text.sidebar.shortcuts} onClick={() => open('help')}>
           <CircleHelp size={17} aria-hidden />
         </IconButton>
@@ -85,16 +85,16 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
 const WAY =
   'flex min-h-9 w-full cursor-pointer items-center gap-3 rounded-lg px-2.5 text-sm text-ink hover:bg-hover aria-[current=page]:bg-accent-soft max-md:min-h-11'
 
-function Way({
+function NavLink({
   href,
   icon: Icon,
-  words,
+  label,
   keys,
   children,
 }: {
   href: string
   icon: LucideIcon
-  words: string
+  label: string
   keys?: string
   children?: ReactNode
 }) {
@@ -102,14 +102,14 @@ function Way({
   return (
     <Link href={href} aria-current={location === href ? 'page' : undefined} className={WAY}>
       <Icon size={17} aria-hidden className="text-muted" />
-      <span className="grow">{words}</span>
+      <span className="grow">{label}</span>
       {children}
       {keys && <Keys keys={keys} />}
     </Link>
   )
 }
 
-function Foot({ href, icon: Icon, label }: { href: string; icon: LucideIcon; label: string }) {
+function FooterLink({ href, icon: Icon, label }: { href: string; icon: LucideIcon; label: string }) {
   return (
     <Link
       href={href}

@@ -11,7 +11,7 @@ interface Panels {
 
 const KEPT = 'moot.sidebar'
 
-function kept(): boolean {
+function stored(): boolean {
   try {
     return localStorage.getItem(KEPT) !== 'hidden'
   } catch {
@@ -19,7 +19,7 @@ function kept(): boolean {
   }
 }
 
-let panels: Panels = { shown: null, sidebar: kept() }
+let panels: Panels = { shown: null, sidebar: stored() }
 const listeners = new Set<() => void>()
 
 function set(change: Partial<Panels>): void {

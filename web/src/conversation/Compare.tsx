@@ -67,7 +67,7 @@ function Both({ own, other }: { own: string; other: string }) {
       api.get<Comparison>(`/conversations/${encodeURIComponent(own)}/compare`, { query: { with: other }, signal }),
     placeholderData: keepPreviousData,
   })
-  if (error) return <Failed error={error} again={() => void refetch()} />
+  if (error) return <Failed error={error} retry={() => void refetch()} />
   if (!data) return <Loading />
   return (
     <>

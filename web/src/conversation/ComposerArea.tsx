@@ -7,12 +7,12 @@ import { type Choice, Pickers } from '@/conversation/composer/Pickers'
 import { useCommands } from '@/conversation/composer/useCommands'
 import type { Session } from '@/conversation/session'
 import { Waiting } from '@/conversation/Waiting'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 /** Options for sending a prompt. */
 export interface Sending {
   /** During a run: queue the prompt, or deliver it at the next step. */
-  meanwhile?: 'queue' | 'steer'
+  delivery?: 'queue' | 'steer'
   /** The message to replace. */
   edits?: string | null
   wishes?: Wishes
@@ -39,12 +39,12 @@ export function ComposerArea({ session, busy, send, choice, choose, draft }: Pro
       <Composer
         id={draft}
         busy={busy}
-        send={async (parts, meanwhile) => {
+        send={async (parts, delivery) => {
           clear()
-          await send(parts, { meanwhile, edits, wishes })
+          await send(parts, { delivery, edits, wishes })
         }}
         command={take}
-        stop={() => session.stop().catch(sayProblem)}
+        stop={() => session.stop().catch(notifyError)}
         directory={state.conversation?.project ?? choice.project}
         autoFocus={!matchMedia('(pointer: coarse)').matches}
         pickers={<Pickers isNew={state.conversation === null} choice={choice} choose={choose} />}

@@ -15,10 +15,10 @@ import { RunProblem } from '@/conversation/RunProblem'
 import { Runtime } from '@/conversation/runtime'
 import type { Session } from '@/conversation/session'
 import { type Target, Thread } from '@/conversation/Thread'
-import { useAim } from '@/conversation/target'
+import { useScrollRequest } from '@/conversation/target'
 import { text } from '@/text'
 import { Failed, Loading } from '@/ui/States'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 const Raw = lazy(() => import('@/conversation/Raw'))
 const FRAME = 33
@@ -60,7 +60,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
 
   const isNew = state.conversation === null
   const send = useCallback(
-    async (parts: Part[], { meanwhile, edits, wishes }: Sending = {}) => {
+    async (parts: Part[], { delivery, edits, wishes }: Sending = {}) => {
       const extra = {
         ...(wishes?.effort && { effort: wishes.effort }),
         ...(wishes?.tools && { tools: wishes.tools }),
@@ -70,7 +70,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
         ...(isNew && choice.project && { project: choice.project }),
       }
       if (edits) return session.edit(edits, parts, extra)
-      if (meanwhile) return session.sayMeanwhile(parts, meanwhile, extra)
+      if (delivery) return session.sendDuringRun(parts, delivery, extra)
       onFirst?.()
       return session.send(parts, extra)
     },
@@ -82,7 +82,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
     const byId = new Map(messages.map((message) => [message.id, message]))
     return { session, live, approvals, nodes, find: (id: string) => byId.get(id), showRaw: setRaw }
   }, [session, live, approvals, nodes, messages])
-  const loadOlder = useCallback(() => void session.loadOlder().catch(sayProblem), [session])
+  const loadOlder = useCallback(() => void session.loadOlder().catch(notifyError), [session])
   const empty = !messages.length && !state.loading
 
   return (
@@ -97,7 +97,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
           )}
           {state.error !== null && !messages.length && (
             <div className="mx-auto w-full max-w-3xl grow px-6 pt-10">
-              <Failed error={state.error} again={() => void session.sync(true)} />
+              <Failed error={state.error} retry={() => void session.sync(true)} />
             </div>
           )}
           {empty && state.error === null
@@ -142,17 +142,17 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
 
 /** Return the message to scroll to, once it is loaded. */
 function useTarget(session: Session): Target | null {
-  const aimed = useAim(session.id)
+  const request = useScrollRequest(session.id)
   const [target, setTarget] = useState<Target | null>(null)
   useEffect(() => {
-    if (!aimed) return
+    if (!request) return
     let gone = false
-    session.bring(aimed.message).then((id) => {
-      if (!gone && id) setTarget({ id, turn: aimed.turn })
-    }, sayProblem)
+    session.reveal(request.message).then((id) => {
+      if (!gone && id) setTarget({ id, turn: request.turn })
+    }, notifyError)
     return () => {
       gone = true
     }
-  }, [session, aimed])
+  }, [session, request])
   return target
 }

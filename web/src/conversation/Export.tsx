@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import { address } from '@/api/client'
-import { type Form, useForms } from '@/data/sharing'
+import { type ExportFormat, useExportFormats } from '@/data/sharing'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
@@ -13,7 +13,7 @@ interface Props {
 
 /** The export dialog: formats, and what each one preserves. */
 export default function Export({ conversation, onClose }: Props) {
-  const { data, error, refetch } = useForms()
+  const { data, error, refetch } = useExportFormats()
   const [share, setShare] = useState(false)
   const [chosen, setChosen] = useState('html')
   const forms = data?.data.filter((form) => !share || form.shareable) ?? []
@@ -21,7 +21,7 @@ export default function Export({ conversation, onClose }: Props) {
   return (
     <Dialog title={text.export.title} onClose={onClose}>
       <div className="space-y-4 overflow-y-auto p-5">
-        {error ? <Failed error={error} again={() => void refetch()} /> : !data && <Loading rows={4} />}
+        {error ? <Failed error={error} retry={() => void refetch()} /> : !data && <Loading rows={4} />}
         {form && (
           <>
             <fieldset>
@@ -41,7 +41,7 @@ export default function Export({ conversation, onClose }: Props) {
                   />
                   <span>
                     <span className="font-medium">{one.id}</span> <span className="text-muted">{one.words}</span>
-                    {one.id === form.id && <Keeps form={one} />}
+                    {one.id === form.id && <Preserved form={one} />}
                   </span>
                 </label>
               ))}
@@ -76,7 +76,7 @@ export default function Export({ conversation, onClose }: Props) {
   )
 }
 
-function Keeps({ form }: { form: Form }) {
+function Preserved({ form }: { form: ExportFormat }) {
   if (!form.kept.length) return null
   return (
     <span className="mt-0.5 block text-xs text-muted">

@@ -6,11 +6,11 @@ import { conversations } from '@/api/conversations'
 import type { Conversation } from '@/api/types'
 import { Meter } from '@/conversation/Meter'
 import type { Session } from '@/conversation/session'
-import { useActs } from '@/data/conversations'
+import { useConversationActions } from '@/data/conversations'
 import { originOf, titleOf } from '@/lists/rows'
 import { text } from '@/text'
 import { Menu } from '@/ui/Menu'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 const Export = lazy(() => import('@/conversation/Export'))
 const Share = lazy(() => import('@/conversation/Share'))
@@ -25,7 +25,7 @@ interface Props {
 export function Head({ session, conversation, usage }: Props) {
   const [naming, setNaming] = useState(false)
   const [dialog, setDialog] = useState<'export' | 'share' | null>(null)
-  const acts = useActs()
+  const actions = useConversationActions()
   const client = useQueryClient()
   const [, go] = useLocation()
   const refresh = () => void session.sync().then(() => client.invalidateQueries({ queryKey: ['conversations'] }))
@@ -38,7 +38,7 @@ export function Head({ session, conversation, usage }: Props) {
           title={conversation.title}
           done={(title) => {
             setNaming(false)
-            if (title && title !== conversation.title) conversations.change(id, { title }).then(refresh, sayProblem)
+            if (title && title !== conversation.title) conversations.change(id, { title }).then(refresh, notifyError)
           }}
         />
       ) : (
@@ -73,7 +73,7 @@ export function Head({ session, conversation, usage }: Props) {
           {
             label: text.conversation.fork,
             icon: <GitFork size={15} aria-hidden />,
-            act: () => conversations.fork(id).then((made) => go(`/c/${made.id}`), sayProblem),
+            act: () => conversations.fork(id).then((made) => go(`/c/${made.id}`), notifyError),
           },
           {
             label: text.conversation.compare,
@@ -86,15 +86,19 @@ export function Head({ session, conversation, usage }: Props) {
             ? {
                 label: text.list.unarchive,
                 icon: <ArchiveRestore size={15} aria-hidden />,
-                act: () => acts.archive(id, false),
+                act: () => actions.archive(id, false),
               }
-            : { label: text.list.archive, icon: <Archive size={15} aria-hidden />, act: () => acts.archive(id, true) },
+            : {
+                label: text.list.archive,
+                icon: <Archive size={15} aria-hidden />,
+                act: () => actions.archive(id, true),
+              },
           {
             label: text.common.delete,
             icon: <Trash2 size={15} aria-hidden />,
             danger: true,
             act: () => {
-              acts.remove(id)
+              actions.remove(id)
               go('/')
             },
           },

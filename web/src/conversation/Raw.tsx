@@ -38,7 +38,7 @@ export default function Raw({
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
       <div tabIndex={0} role="region" aria-label={text.raw.events} className="min-h-0 grow overflow-y-auto">
         {query.isPending && <Loading className="p-5" />}
-        {query.isError && <Failed className="m-5" error={query.error} again={() => void query.refetch()} />}
+        {query.isError && <Failed className="m-5" error={query.error} retry={() => void query.refetch()} />}
         <ol className="divide-y divide-line">
           {events.map((event) => (
             <One key={event.seq} event={event} />

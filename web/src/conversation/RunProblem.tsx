@@ -6,7 +6,7 @@ import type { Session } from '@/conversation/session'
 import { isLost } from '@/conversation/transport'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 interface Props {
   session: Session
@@ -29,18 +29,18 @@ export function RunProblem({ session, error, lost, failure, live, busy }: Props)
   }
   if (busy) return null
   if (live?.status === 'interrupted') {
-    const resume = () => void runs.resume(live.id).then(() => session.sync(true), sayProblem)
+    const resume = () => void runs.resume(live.id).then(() => session.sync(true), notifyError)
     return <Notice message={text.conversation.interrupted} label={text.conversation.resume} act={resume} />
   }
-  const again = () => void session.regenerate().catch(sayProblem)
-  if (failure) return <Notice message={failure.message} fix={failure.fix ?? ''} label={text.common.retry} act={again} />
+  const retry = () => void session.regenerate().catch(notifyError)
+  if (failure) return <Notice message={failure.message} fix={failure.fix ?? ''} label={text.common.retry} act={retry} />
   if (!error || isLost(error)) return null
   return (
     <Notice
       message={error.message}
       fix={error instanceof Problem ? error.fix : ''}
       label={text.common.retry}
-      act={again}
+      act={retry}
     />
   )
 }

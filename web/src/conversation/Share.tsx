@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { type Draft, type LeftOut, useDraft, useShareActs } from '@/data/sharing'
+import { type Draft, type Redaction, useDraft, useShareActions } from '@/data/sharing'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
@@ -25,7 +25,7 @@ export default function Share({ conversation, onClose }: Props) {
   const [keep, setKeep] = useState<readonly string[]>([])
   const [seconds, setSeconds] = useState(7 * 86_400)
   const { data, error, refetch } = useDraft(conversation, keep)
-  const { create } = useShareActs()
+  const { create } = useShareActions()
   if (create.data) {
     const { url, expires_at, reach } = create.data
     const about = text.share.linkAbout(moment(expires_at))
@@ -40,7 +40,7 @@ export default function Share({ conversation, onClose }: Props) {
       <div className="space-y-4 overflow-y-auto p-5 text-sm">
         <p className="text-muted">{text.share.about}</p>
         {error ? (
-          <Failed error={error} again={() => void refetch()} />
+          <Failed error={error} retry={() => void refetch()} />
         ) : data ? (
           <Redacted draft={data} />
         ) : (
@@ -63,15 +63,15 @@ export default function Share({ conversation, onClose }: Props) {
               value={seconds}
               onChange={(event) => setSeconds(Number(event.target.value))}
             >
-              {TIMES.map(([words, value]) => (
+              {TIMES.map(([label, value]) => (
                 <option key={value} value={value}>
-                  {words}
+                  {label}
                 </option>
               ))}
             </select>
           )}
         </Field>
-        {create.error && <Failed error={create.error} again={() => void refetch().then(() => create.reset())} />}
+        {create.error && <Failed error={create.error} retry={() => void refetch().then(() => create.reset())} />}
         <div className="flex flex-wrap justify-end gap-2">
           <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button
@@ -102,7 +102,7 @@ function Redacted({ draft }: { draft: Draft }) {
   )
 }
 
-function Kind({ kind, places }: { kind: string; places: readonly LeftOut[] }) {
+function Kind({ kind, places }: { kind: string; places: readonly Redaction[] }) {
   const count = places.reduce((sum, one) => sum + one.count, 0)
   const more = kind === 'pictures' ? text.share.images : ''
   return (

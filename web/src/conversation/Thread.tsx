@@ -96,7 +96,7 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
           <ArrowDown size={17} aria-hidden />
         </IconButton>
       )}
-      <Spoken messages={messages} busy={busy} />
+      <Announcer messages={messages} busy={busy} />
     </div>
   )
 }
@@ -220,22 +220,22 @@ function isInView(element: HTMLElement, box: HTMLElement): boolean {
 }
 
 /** Announce the start of a response and its full text at the end, never piece by piece. */
-function Spoken({ messages, busy }: { messages: readonly Message[]; busy: boolean }) {
-  const [words, setWords] = useState('')
+function Announcer({ messages, busy }: { messages: readonly Message[]; busy: boolean }) {
+  const [announcement, setAnnouncement] = useState('')
   const was = useRef(false)
   useEffect(() => {
-    if (busy && !was.current) setWords(text.conversation.generating)
+    if (busy && !was.current) setAnnouncement(text.conversation.generating)
     if (!busy && was.current) {
       const last = messages.at(-1)
       const response =
         last?.role === 'assistant' ? last.parts.map((part) => (part.type === 'text' ? part.text : '')).join(' ') : ''
-      setWords(response.slice(0, 2_000) || text.common.done)
+      setAnnouncement(response.slice(0, 2_000) || text.common.done)
     }
     was.current = busy
   }, [busy, messages])
   return (
     <p role="status" className="sr-only">
-      {words}
+      {announcement}
     </p>
   )
 }

@@ -5,7 +5,7 @@ import { textOf } from '@/conversation/messages/parts'
 import type { Session } from '@/conversation/session'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 /** Queued prompts, each with a button to remove it. */
 export function Waiting({ session, queue }: { session: Session; queue: readonly Queued[] }) {
@@ -27,7 +27,7 @@ export function Waiting({ session, queue }: { session: Session; queue: readonly 
               conversations
                 .withdraw(session.id, run.id)
                 .then(() => session.sync())
-                .catch(sayProblem)
+                .catch(notifyError)
             }
           >
             <X size={15} aria-hidden />

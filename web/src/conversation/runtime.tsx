@@ -9,7 +9,7 @@ import type { Message, Part } from '@/api/types'
 import { attachments } from '@/conversation/composer/attachments'
 import { textOf } from '@/conversation/messages/parts'
 import type { Session } from '@/conversation/session'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 interface Props {
   session: Session
@@ -31,13 +31,13 @@ export function Runtime({ session, messages, busy, send, children }: Props) {
       if (message.sourceId)
         await session
           .edit(message.sourceId, [...filesOf(session, message.sourceId), ...partsOf(message)])
-          .catch(sayProblem)
+          .catch(notifyError)
     },
     onReload: async (_, { sourceId }) => {
-      await session.regenerate(sourceId ?? undefined).catch(sayProblem)
+      await session.regenerate(sourceId ?? undefined).catch(notifyError)
     },
     onCancel: async () => {
-      await session.stop().catch(sayProblem)
+      await session.stop().catch(notifyError)
     },
   })
   return <AssistantRuntimeProvider runtime={runtime}>{children}</AssistantRuntimeProvider>

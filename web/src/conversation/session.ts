@@ -5,7 +5,7 @@ import type { Answer, Approval, Conversation, Failure, Message, Node, Part, Queu
 import { type Extra, isLost, transport } from '@/conversation/transport'
 import { Watch } from '@/conversation/watch'
 import { text } from '@/text'
-import { say, sayProblem } from '@/ui/toasts'
+import { notify, notifyError } from '@/ui/toasts'
 
 const PAGE = 40
 /** Messages of the first page: more than a screen shows, few enough to load fast. */
@@ -57,7 +57,7 @@ export class Session {
   private state: State = EMPTY
   private readonly listeners = new Set<() => void>()
   private readonly watch: Watch
-  private again: ReturnType<typeof setTimeout> | undefined
+  private retryTimer: ReturnType<typeof setTimeout> | undefined
   private tries = 0
   private fresh: boolean
   private opened = false
@@ -79,7 +79,7 @@ export class Session {
     this.watch = new Watch(id, () => void this.sync(true))
   }
 
-  // ── what React reads ─────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── state for React ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener)
@@ -97,7 +97,7 @@ export class Session {
     return this.chat.status === 'streaming' || this.chat.status === 'submitted'
   }
 
-  // ── opening, and keeping up with what others do ──────────────────────────────────────────────────────────────────────────
+  // ── loading and synchronization ──────────────────────────────────────────────────────────────────────────────────────────
 
   /** Start updates while a view shows the conversation. Return a function that stops them. */
   show(): () => void {
@@ -111,7 +111,7 @@ export class Session {
       removeEventListener('online', awake)
       document.removeEventListener('visibilitychange', awake)
       this.watch.stop()
-      clearTimeout(this.again)
+      clearTimeout(this.retryTimer)
       this.opened = false
     }
   }
@@ -157,12 +157,12 @@ export class Session {
 
   /** Load approvals, queue and branches. They are not needed to show the messages. */
   private async around(conversation: Conversation): Promise<void> {
-    const goesOn = conversation.status !== 'standby' && conversation.status !== 'finished'
+    const active = conversation.status !== 'standby' && conversation.status !== 'finished'
     const last = this.chat.messages.at(-1)
     const [asked, queue, live, tree, failed] = await Promise.all([
       conversation.status === 'waiting' ? approvals.of(this.id) : [],
-      goesOn ? conversations.queue(this.id) : [],
-      goesOn ? runs.live(this.id) : [],
+      active ? conversations.queue(this.id) : [],
+      active ? runs.live(this.id) : [],
       conversation.message_count <= TREE ? conversations.tree(this.id) : null,
       last?.status === 'failed' && last.run ? runs.get(last.run) : null,
     ])
@@ -176,11 +176,11 @@ export class Session {
     const first = page[0]
     const from = first ? before.findIndex((message) => message.id === first.id) : -1
     const known = new Map(before.map((message) => [message.id, message]))
-    const kept = page.map((message) => {
+    const merged = page.map((message) => {
       const same = known.get(message.id)
       return same && JSON.stringify(same) === JSON.stringify(message) ? same : message
     })
-    const next = from > 0 ? [...before.slice(0, from), ...kept] : kept
+    const next = from > 0 ? [...before.slice(0, from), ...merged] : merged
     if (next.length !== before.length || next.some((message, at) => message !== before[at])) this.chat.messages = next
     if (from <= 0) this.set({ older })
   }
@@ -201,15 +201,15 @@ export class Session {
   }
 
   /** Load a message, switching branches if needed. Return its id in the list, or null if it no longer exists. */
-  async bring(message: string): Promise<string | null> {
+  async reveal(message: string): Promise<string | null> {
     if (!this.chat.messages.length) await this.sync(true)
     const place = this.state.nodes.find((node) => node.id === message)
     const there = this.shownId(message) ?? (place?.shown === false ? null : await this.loadBack(message))
     if (there) return there
     const before = this.state.conversation?.head
     await this.switchTo(message)
-    const back = { label: text.common.back, act: () => void this.switchTo(before ?? message).catch(sayProblem) }
-    say(text.conversation.otherBranch, { action: back })
+    const back = { label: text.common.back, act: () => void this.switchTo(before ?? message).catch(notifyError) }
+    notify(text.conversation.otherBranch, { action: back })
     return this.shownId(message) ?? (await this.loadBack(message))
   }
 
@@ -255,7 +255,7 @@ export class Session {
     setTimeout(() => void this.sync(true), 60)
   }
 
-  // ── a lost connection ────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── reconnection ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private failed(error: Error): void {
     if (isLost(error)) this.lose()
@@ -265,13 +265,13 @@ export class Session {
   private lose(): void {
     this.watch.stop()
     this.set({ lost: true, loading: false })
-    clearTimeout(this.again)
+    clearTimeout(this.retryTimer)
     const pause = Math.min(10_000, 500 * 2 ** this.tries++)
-    this.again = setTimeout(() => void this.recover(), pause)
+    this.retryTimer = setTimeout(() => void this.recover(), pause)
   }
 
   private async recover(): Promise<void> {
-    clearTimeout(this.again)
+    clearTimeout(this.retryTimer)
     if (!this.opened) return
     const unsent = this.unsent
     if (unsent) {
@@ -286,26 +286,26 @@ export class Session {
   /** A prompt that may not have reached the server. Sending it again joins its run. */
   private unsent: { message: { id: string; parts: Part[] }; extra: Extra } | null = null
 
-  // ── what a person does ───────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── user actions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Send a prompt and streams the response. */
   async send(parts: Part[], extra: Extra = {}): Promise<void> {
-    const { session } = await this.goingOn()
+    const { session } = await this.continuation()
     await session.post({ id: crypto.randomUUID(), parts }, extra)
   }
 
   /** Return the session that takes a prompt. For an imported conversation that is a linked copy, which the page shows next. */
-  private async goingOn(id?: string): Promise<{ session: Session; id?: string }> {
+  private async continuation(id?: string): Promise<{ session: Session; id?: string }> {
     const { conversation } = this.state
     if (!conversation?.origin) return { session: this, id }
     const stored = this.chat.messages.find((one) => one.id === id)?.stored_id ?? id
-    const going = await conversations.goOn(this.id, stored)
-    if (going.conversation.id === conversation.id) return { session: this, id }
-    const session = sessionOf(going.conversation.id)
+    const continued = await conversations.continueFrom(this.id, stored)
+    if (continued.conversation.id === conversation.id) return { session: this, id }
+    const session = sessionOf(continued.conversation.id)
     await session.sync()
-    say(text.conversation.continued(String(conversation.origin.format ?? text.conversation.itsSource)))
+    notify(text.conversation.continued(String(conversation.origin.format ?? text.conversation.itsSource)))
     this.set({ movedTo: session.id })
-    return { session, id: going.message ?? undefined }
+    return { session, id: continued.message ?? undefined }
   }
 
   /** Confirm that the page shows the continuing conversation. */
@@ -328,21 +328,21 @@ export class Session {
   }
 
   /** Send a message during a run: queued, or delivered at its next step. */
-  async sayMeanwhile(parts: Part[], on_busy: 'queue' | 'steer', extra: Omit<Extra, 'on_busy'> = {}): Promise<void> {
-    await conversations.say(this.id, { client_id: crypto.randomUUID(), parts, ...extra, on_busy })
+  async sendDuringRun(parts: Part[], on_busy: 'queue' | 'steer', extra: Omit<Extra, 'on_busy'> = {}): Promise<void> {
+    await conversations.submit(this.id, { client_id: crypto.randomUUID(), parts, ...extra, on_busy })
     await this.sync()
   }
 
   /** Replace a message. The original is kept as another version. */
   async edit(edited: string, parts: Part[], extra: Extra = {}): Promise<void> {
-    const { session, id } = await this.goingOn(edited)
+    const { session, id } = await this.continuation(edited)
     session.watch.stop()
     await session.chat.sendMessage({ role: 'user', parts, messageId: id }, { body: extra })
   }
 
   /** Regenerate a response. The previous one is kept as another version. */
   async regenerate(answer?: string, extra: Extra = {}): Promise<void> {
-    const { session, id } = await this.goingOn(answer)
+    const { session, id } = await this.continuation(answer)
     session.watch.stop()
     await session.chat.regenerate({ messageId: id, body: extra })
   }

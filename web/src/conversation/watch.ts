@@ -1,7 +1,7 @@
 import type { LogEvent } from '@/api/types'
 
 /** Events that may change the displayed messages. */
-const TELLING = new Set(['message', 'tree', 'meta', 'tombstone'])
+const CHANGES = new Set(['message', 'tree', 'meta', 'tombstone'])
 
 /** Watch a conversation while nothing streams: another tab, a terminal or a schedule may write to it. */
 export class Watch {
@@ -32,9 +32,9 @@ export class Watch {
   private look(data: string): void {
     if (data === '[DONE]') return
     const event = JSON.parse(data) as LogEvent
-    const tells =
-      TELLING.has(event.kind) || event.chunks.some((chunk) => chunk.type === 'start') || event.phase === 'end'
-    if (!tells) return
+    const changes =
+      CHANGES.has(event.kind) || event.chunks.some((chunk) => chunk.type === 'start') || event.phase === 'end'
+    if (!changes) return
     clearTimeout(this.timer)
     this.timer = setTimeout(() => {
       this.stop()

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from 'react'
 import { api } from '@/api/client'
 import type { Conversation, Page, RunStatus } from '@/api/types'
 import { text } from '@/text'
-import { say, sayProblem } from '@/ui/toasts'
+import { notify, notifyError } from '@/ui/toasts'
 
 export type Shelf = 'active' | 'archived' | 'deleted'
 
@@ -51,19 +51,19 @@ export function useLive(): ReadonlyMap<string, RunStatus> {
     const started = (data?.data ?? []).filter((run) => run.status !== 'queued')
     return new Map([...(data?.data ?? []), ...started].map((run) => [run.conversation, run.status]))
   }, [data])
-  const said = JSON.stringify([...live])
-  const before = useRef(said)
+  const statuses = JSON.stringify([...live])
+  const before = useRef(statuses)
   useEffect(() => {
-    if (before.current === said) return
-    before.current = said // a run started, paused or ended: titles, order and the inbox may have changed
+    if (before.current === statuses) return
+    before.current = statuses // a run started, paused or ended: titles, order and the inbox may have changed
     void client.invalidateQueries({ queryKey: ['conversations', 'list'] })
     void client.invalidateQueries({ queryKey: ['approvals'] })
-  }, [said, client])
+  }, [statuses, client])
   return live
 }
 
 /** The actions on a conversation. Each shows a notification, with undo where possible. */
-export function useActs() {
+export function useConversationActions() {
   const client = useQueryClient()
   const refresh = () => client.invalidateQueries({ queryKey: ['conversations'] })
 
@@ -77,22 +77,22 @@ export function useActs() {
         (known) => known && renamed(known, id, title),
       )
     },
-    onError: sayProblem,
+    onError: notifyError,
     onSettled: refresh,
   })
   const remove = useMutation({
     mutationFn: (id: string) => api.delete(`/conversations/${id}`),
-    onError: sayProblem,
+    onError: notifyError,
     onSettled: refresh,
   })
   const purge = useMutation({
     mutationFn: (id: string) => api.delete(`/conversations/${id}?purge=true`),
-    onError: sayProblem,
+    onError: notifyError,
     onSettled: refresh,
   })
   const restore = useMutation({
     mutationFn: (id: string) => api.post<Conversation>(`/conversations/${id}/restore`),
-    onError: sayProblem,
+    onError: notifyError,
     onSettled: refresh,
   })
 
@@ -103,21 +103,22 @@ export function useActs() {
         { id, archived },
         {
           onSuccess: () =>
-            say(archived ? text.list.archived : text.list.unarchived, {
+            notify(archived ? text.list.archived : text.list.unarchived, {
               action: { label: text.common.undo, act: () => change.mutate({ id, archived: !archived }) },
             }),
         },
       ),
     remove: (id: string) =>
       remove.mutate(id, {
-        onSuccess: () => say(text.list.deleted, { action: { label: text.common.undo, act: () => restore.mutate(id) } }),
+        onSuccess: () =>
+          notify(text.list.deleted, { action: { label: text.common.undo, act: () => restore.mutate(id) } }),
       }),
-    purge: (id: string) => purge.mutate(id, { onSuccess: () => say(text.list.purged) }),
-    restore: (id: string) => restore.mutate(id, { onSuccess: () => say(text.list.restored) }),
+    purge: (id: string) => purge.mutate(id, { onSuccess: () => notify(text.list.purged) }),
+    restore: (id: string) => restore.mutate(id, { onSuccess: () => notify(text.list.restored) }),
   }
 }
 
-export type Acts = ReturnType<typeof useActs>
+export type ConversationActions = ReturnType<typeof useConversationActions>
 
 function renamed(known: Pages, id: string, title: string): Pages {
   const pages = known.pages.map((page) => ({

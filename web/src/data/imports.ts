@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import type { Page } from '@/api/types'
-import { say } from '@/ui/toasts'
+import { notify } from '@/ui/toasts'
 
 /** Conversations of one program found on the server's machine. */
 export interface Found {
@@ -12,7 +12,7 @@ export interface Found {
   conversations: number
 }
 
-export interface Brought {
+export interface ImportedConversation {
   outcome: string
   format: string
   path: string
@@ -42,7 +42,7 @@ export interface Import {
   grown: number
   problems: number
   conversations: Record<string, number>
-  brought: Brought[]
+  brought: ImportedConversation[]
   failed: { path: string; problem: string }[]
   unclaimed: { count: number; some: string[] }
 }
@@ -102,7 +102,7 @@ export function useImport(id: string | undefined) {
 }
 
 /** Import a file, or everything found on the machine. */
-export function useBringIn() {
+export function useStartImport() {
   const client = useQueryClient()
   return useMutation({
     mutationFn: (file: File | null) =>
@@ -113,6 +113,6 @@ export function useBringIn() {
           })
         : api.post<Import>('/imports', { all: true }),
     onSuccess: () => client.invalidateQueries({ queryKey: ['imports', 'all'] }),
-    onError: (error) => say(error instanceof Error ? error.message : String(error)),
+    onError: (error) => notify(error instanceof Error ? error.message : String(error)),
   })
 }

@@ -6,7 +6,9 @@ import type { Page } from '@/api/types'
 export type Project = components['schemas']['ProjectOut']
 
 /** The fields for creating or changing a project. An empty root removes the folder. */
-export type ProjectWish = Required<Pick<Project, 'name' | 'description' | 'context' | 'rules'>> & { root_path: string }
+export type ProjectFields = Required<Pick<Project, 'name' | 'description' | 'context' | 'rules'>> & {
+  root_path: string
+}
 
 const NONE: readonly Project[] = []
 
@@ -27,10 +29,10 @@ export function useProjectList() {
 export function useProjectSave() {
   const client = useQueryClient()
   return useMutation({
-    mutationFn: ({ id, wish }: { id: string | null; wish: ProjectWish }) =>
+    mutationFn: ({ id, fields }: { id: string | null; fields: ProjectFields }) =>
       id === null
-        ? api.post<Project>('/projects', { ...wish, root_path: wish.root_path || null })
-        : api.patch<Project>(`/projects/${encodeURIComponent(id)}`, wish),
+        ? api.post<Project>('/projects', { ...fields, root_path: fields.root_path || null })
+        : api.patch<Project>(`/projects/${encodeURIComponent(id)}`, fields),
     onSettled: () => client.invalidateQueries({ queryKey: ['projects'] }),
   })
 }

@@ -33,8 +33,8 @@ export type Order = 'newest' | 'best' | 'meaning'
 const [WAIT, AGAIN] = [0.1, 1]
 
 /**
- * Messages that fit a query; nothing is asked for an empty one. While an answer is awaited, or a query is half typed, the last hits
- * stay. While the index is behind, the query is asked again until the answer is whole.
+ * Search messages; an empty query sends no request. The previous results stay while new ones load. While the index is incomplete, the
+ * query is repeated.
  */
 export function useSearch(query: string, order: Order) {
   const answered = useRef('')

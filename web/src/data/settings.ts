@@ -3,7 +3,7 @@ import { api } from '@/api/client'
 import type { Page } from '@/api/types'
 import type { Json } from '@/settings/flat'
 import { text } from '@/text'
-import { say } from '@/ui/toasts'
+import { notify } from '@/ui/toasts'
 
 export interface Config {
   generation: number
@@ -172,7 +172,7 @@ export function usePermissions() {
   })
 }
 
-export function usePermissionActs() {
+export function usePermissionActions() {
   const client = useQueryClient()
   const onSuccess = (now: Permissions) => {
     client.setQueryData(['permissions'], now)
@@ -228,7 +228,7 @@ export function useTokens() {
   })
 }
 
-export function useTokenActs() {
+export function useTokenActions() {
   const client = useQueryClient()
   const onSettled = () => client.invalidateQueries({ queryKey: ['tokens'] })
   return {
@@ -239,7 +239,7 @@ export function useTokenActs() {
     }),
     revoke: useMutation({
       mutationFn: (id: string) => api.delete(`/tokens/${id}`),
-      onSuccess: () => say(text.tokens.revoked),
+      onSuccess: () => notify(text.tokens.revoked),
       onSettled,
     }),
   }

@@ -17,7 +17,7 @@ export default function Inbox() {
       {data ? (
         <All approvals={data.data} />
       ) : error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : (
         <Loading rows={3} />
       )}

@@ -2,7 +2,7 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { clsx } from 'clsx'
 import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react'
 import { useLocation } from 'wouter'
-import { type Filter, useActs, useConversations, useLive } from '@/data/conversations'
+import { type Filter, useConversationActions, useConversations, useLive } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
 import { Entry } from '@/lists/Entry'
 import { rowsOf } from '@/lists/rows'
@@ -17,7 +17,7 @@ const HEIGHTS = { day: 34, project: 38, one: 54 }
 export function ConversationList({ filter }: { filter: Filter }) {
   const query = useConversations(filter)
   const live = useLive()
-  const acts = useActs()
+  const actions = useConversationActions()
   const [location] = useLocation()
   const scroller = useRef<HTMLDivElement>(null)
   const conversations = useMemo(() => query.data?.pages.flatMap((page) => page.data) ?? [], [query.data])
@@ -55,7 +55,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
   }
 
   if (query.isError && !query.data)
-    return <Failed error={query.error} again={() => void query.refetch()} className="m-3" />
+    return <Failed error={query.error} retry={() => void query.refetch()} className="m-3" />
   if (query.isPending) return <Loading rows={6} className="m-3" />
   if (!rows.length) return <p className="px-5 py-8 text-center text-sm text-muted">{text.list.empty[filter.shelf]}</p>
   return (
@@ -86,7 +86,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
                     conversation={row.conversation}
                     status={live.get(row.conversation.id)}
                     shown={location === `/c/${row.conversation.id}` || location === `/c/${row.conversation.client_id}`}
-                    acts={acts}
+                    actions={actions}
                   />
                 )}
               </li>

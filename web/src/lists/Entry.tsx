@@ -3,7 +3,7 @@ import { Archive, ArchiveRestore, Ellipsis, Pencil, RotateCcw, Trash2 } from 'lu
 import { type KeyboardEvent, useState } from 'react'
 import { Link } from 'wouter'
 import type { Conversation } from '@/api/types'
-import type { Acts } from '@/data/conversations'
+import type { ConversationActions } from '@/data/conversations'
 import { originOf, titleOf } from '@/lists/rows'
 import { StatusDot } from '@/lists/StatusDot'
 import { text } from '@/text'
@@ -16,11 +16,11 @@ interface Props {
   conversation: Conversation
   status: string | undefined
   shown: boolean
-  acts: Acts
+  actions: ConversationActions
 }
 
 /** A conversation in the list: a link with a menu and keyboard shortcuts. */
-export function Entry({ conversation, status, shown, acts }: Props) {
+export function Entry({ conversation, status, shown, actions }: Props) {
   const [renaming, setRenaming] = useState(false)
   const [purging, setPurging] = useState(false)
   const { id } = conversation
@@ -31,7 +31,7 @@ export function Entry({ conversation, status, shown, acts }: Props) {
         title={conversation.title}
         onEnd={(value) => {
           setRenaming(false)
-          if (value && value !== conversation.title) acts.rename(id, value)
+          if (value && value !== conversation.title) actions.rename(id, value)
           requestAnimationFrame(() => document.querySelector<HTMLElement>(`a[data-id="${CSS.escape(id)}"]`)?.focus())
         }}
       />
@@ -39,7 +39,7 @@ export function Entry({ conversation, status, shown, acts }: Props) {
   }
   const items = itemsOf(
     conversation,
-    acts,
+    actions,
     () => setRenaming(true),
     () => setPurging(true),
   )
@@ -88,7 +88,7 @@ export function Entry({ conversation, status, shown, acts }: Props) {
           imported={originOf(conversation) !== ''}
           onEnd={(sure) => {
             setPurging(false)
-            if (sure) acts.purge(id)
+            if (sure) actions.purge(id)
           }}
         />
       )}
@@ -101,11 +101,16 @@ function whoseOf(conversation: Conversation): string {
   return originOf(conversation) || (conversation.agent === 'default' ? '' : conversation.agent)
 }
 
-function itemsOf(conversation: Conversation, acts: Acts, rename: () => void, purge: () => void): Item[] {
+function itemsOf(
+  conversation: Conversation,
+  actions: ConversationActions,
+  rename: () => void,
+  purge: () => void,
+): Item[] {
   const { id } = conversation
   if (conversation.deleted_at !== null) {
     return [
-      { label: text.list.restore, icon: <RotateCcw size={15} aria-hidden />, act: () => acts.restore(id) },
+      { label: text.list.restore, icon: <RotateCcw size={15} aria-hidden />, act: () => actions.restore(id) },
       { label: text.list.deletePermanently, danger: true, icon: <Trash2 size={15} aria-hidden />, act: purge },
     ]
   }
@@ -117,20 +122,20 @@ function itemsOf(conversation: Conversation, acts: Acts, rename: () => void, pur
           label: text.list.unarchive,
           keys: 'E',
           icon: <ArchiveRestore size={15} aria-hidden />,
-          act: () => acts.archive(id, false),
+          act: () => actions.archive(id, false),
         }
       : {
           label: text.list.archive,
           keys: 'E',
           icon: <Archive size={15} aria-hidden />,
-          act: () => acts.archive(id, true),
+          act: () => actions.archive(id, true),
         },
     {
       label: text.common.delete,
       keys: 'Del',
       danger: true,
       icon: <Trash2 size={15} aria-hidden />,
-      act: () => acts.remove(id),
+      act: () => actions.remove(id),
     },
   ]
 }

@@ -7,8 +7,7 @@ export type Row =
   | { kind: 'one'; key: string; conversation: Conversation }
 
 /**
- * Conversations as rows of a list, newest first: where they are of several projects, each project under its heading, the one of
- * the newest conversation first; else each day under its own.
+ * Group conversations into rows with headings, newest first: by project if there are several, otherwise by day.
  */
 export function rowsOf(
   conversations: readonly Conversation[],

@@ -11,8 +11,8 @@ import { Dialog } from '@/ui/Dialog'
 import { Keys } from '@/ui/Menu'
 
 /**
- * One field for everything: commands, conversations by title, messages by their words. Arrows choose, Enter goes there. Whoever
- * presses Enter before the answer is there gets the first of what was typed, never of what was found for other words.
+ * Search for commands, conversation titles and messages. Arrow keys select, Enter opens. Enter before the results arrive opens the first
+ * result for the current query, never an outdated one.
  */
 export function Palette({ onClose }: { onClose: () => void }) {
   const [query, setQuery] = useState('')
@@ -150,7 +150,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
                     )}
                   >
                     {choice.icon}
-                    <div className="min-w-0 grow">{choice.words}</div>
+                    <div className="min-w-0 grow">{choice.label}</div>
                     {choice.keys && <Keys keys={choice.keys} />}
                   </div>
                 )
@@ -165,7 +165,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         <span className="flex items-center gap-1">
           <CornerDownLeft size={12} aria-hidden /> {text.search.hintOpen}
         </span>
-        {offer && <span>{text.search.hintTab(offer.words, offered.length > 1)}</span>}
+        {offer && <span>{text.search.hintTab(offer.label, offered.length > 1)}</span>}
         <span className="ml-auto">{text.search.hintSyntax}</span>
       </div>
     </Dialog>
@@ -185,7 +185,7 @@ function Offers({ offered, next, onChoose }: OffersProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: scroll the selected suggestion into view
   useEffect(() => {
     row.current?.querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
-  }, [next?.words])
+  }, [next?.label])
   if (!offered.length) return null
   return (
     <div
@@ -196,7 +196,7 @@ function Offers({ offered, next, onChoose }: OffersProps) {
     >
       {offered.map((offer) => (
         <button
-          key={offer.words}
+          key={offer.label}
           type="button"
           tabIndex={-1}
           aria-current={offer === next}
@@ -206,7 +206,7 @@ function Offers({ offered, next, onChoose }: OffersProps) {
             offer === next ? 'bg-accent-soft' : 'bg-sunken',
           )}
         >
-          {offer.words}
+          {offer.label}
         </button>
       ))}
     </div>

@@ -28,7 +28,7 @@ import type { ReactNode } from 'react'
 import { useLocation } from 'wouter'
 import type { Conversation } from '@/api/types'
 import { open } from '@/app/panels'
-import { aim } from '@/conversation/target'
+import { requestScroll } from '@/conversation/target'
 import { useConversations } from '@/data/conversations'
 import type { Hit, Order } from '@/data/search'
 import { written } from '@/keys/shortcuts'
@@ -41,7 +41,7 @@ import { age } from '@/ui/format'
 export interface Choice {
   key: string
   icon: ReactNode
-  words: ReactNode
+  label: ReactNode
   keys?: string
   act: () => void
 }
@@ -52,7 +52,7 @@ interface Group {
 }
 
 interface Command {
-  words: string
+  label: string
   icon: LucideIcon
   keys?: string
   to?: string
@@ -60,24 +60,24 @@ interface Command {
 }
 
 const COMMANDS: readonly Command[] = [
-  { words: text.sidebar.newConversation, icon: SquarePen, keys: 'N', to: '/' },
-  { words: text.sidebar.inbox, icon: Inbox, keys: 'I', to: '/inbox' },
-  { words: text.commands.configuration, icon: FolderCog, to: '/settings' },
-  { words: text.commands.models, icon: Plug, to: '/settings/models' },
-  { words: text.commands.agents, icon: Bot, to: '/settings/agents' },
-  { words: text.commands.projects, icon: FolderTree, to: '/settings/projects' },
-  { words: text.commands.tools, icon: Wrench, to: '/settings/tools' },
-  { words: text.commands.permissions, icon: ShieldCheck, to: '/settings/permissions' },
-  { words: text.commands.tokens, icon: KeyRound, to: '/settings/tokens' },
-  { words: text.commands.shares, icon: Link2, to: '/settings/shares' },
-  { words: text.commands.import, icon: FolderInput, to: '/settings/import' },
-  { words: text.commands.usage, icon: ChartNoAxesColumn, to: '/settings/usage' },
-  { words: text.commands.about, icon: Info, to: '/settings/about' },
-  { words: text.commands.system, icon: Monitor, act: () => choose('system') },
-  { words: text.commands.light, icon: Sun, act: () => choose('light') },
-  { words: text.commands.dark, icon: Moon, act: () => choose('dark') },
-  { words: text.commands.contrast, icon: Contrast, act: () => choose('contrast') },
-  { words: text.keys.title, icon: Keyboard, keys: '?', act: () => open('help') },
+  { label: text.sidebar.newConversation, icon: SquarePen, keys: 'N', to: '/' },
+  { label: text.sidebar.inbox, icon: Inbox, keys: 'I', to: '/inbox' },
+  { label: text.commands.configuration, icon: FolderCog, to: '/settings' },
+  { label: text.commands.models, icon: Plug, to: '/settings/models' },
+  { label: text.commands.agents, icon: Bot, to: '/settings/agents' },
+  { label: text.commands.projects, icon: FolderTree, to: '/settings/projects' },
+  { label: text.commands.tools, icon: Wrench, to: '/settings/tools' },
+  { label: text.commands.permissions, icon: ShieldCheck, to: '/settings/permissions' },
+  { label: text.commands.tokens, icon: KeyRound, to: '/settings/tokens' },
+  { label: text.commands.shares, icon: Link2, to: '/settings/shares' },
+  { label: text.commands.import, icon: FolderInput, to: '/settings/import' },
+  { label: text.commands.usage, icon: ChartNoAxesColumn, to: '/settings/usage' },
+  { label: text.commands.about, icon: Info, to: '/settings/about' },
+  { label: text.commands.system, icon: Monitor, act: () => choose('system') },
+  { label: text.commands.light, icon: Sun, act: () => choose('light') },
+  { label: text.commands.dark, icon: Moon, act: () => choose('dark') },
+  { label: text.commands.contrast, icon: Contrast, act: () => choose('contrast') },
+  { label: text.keys.title, icon: Keyboard, keys: '?', act: () => open('help') },
 ]
 
 /** Search results and the actions on them. */
@@ -102,15 +102,15 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
     onClose()
     go(address)
   }
-  const commands = ranked(COMMANDS, query, (command) => command.words)
+  const commands = ranked(COMMANDS, query, (command) => command.label)
   const titles = ranked(conversations, query, titleOf).slice(0, query ? 8 : 6)
   const groups: Group[] = [
     {
       name: text.search.conversations,
       choices: titles.map((conversation) => ({
         key: `conversation ${conversation.id}`,
-        icon: <Sign icon={MessageSquare} />,
-        words: <Line label={titleOf(conversation)} note={noteOf(conversation)} />,
+        icon: <ChoiceIcon icon={MessageSquare} />,
+        label: <Line label={titleOf(conversation)} note={noteOf(conversation)} />,
         act: () => visit(`/c/${conversation.id}`),
       })),
     },
@@ -122,9 +122,9 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
     {
       name: text.search.commands,
       choices: commands.map((command) => ({
-        key: `command ${command.words}`,
-        icon: <Sign icon={command.icon} />,
-        words: <Line label={command.words} />,
+        key: `command ${command.label}`,
+        icon: <ChoiceIcon icon={command.icon} />,
+        label: <Line label={command.label} />,
         keys: command.keys && written(command.keys),
         act: () => {
           onClose()
@@ -140,26 +140,26 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
 function messages({ hits, order, loose, turn, more }: Messages, visit: (address: string) => void): Choice[] {
   const choices: Choice[] = hits.map((hit) => ({
     key: `message ${hit.id}`,
-    icon: <Sign icon={TextSearch} />,
-    words: <Found hit={hit} />,
+    icon: <ChoiceIcon icon={TextSearch} />,
+    label: <Found hit={hit} />,
     act: () => {
-      aim(hit.conversation, hit.id)
+      requestScroll(hit.conversation, hit.id)
       visit(`/c/${hit.conversation}#${hit.id}`)
     },
   }))
   if (more)
     choices.push({
       key: 'more',
-      icon: <Sign icon={ChevronDown} />,
-      words: <Line label={text.search.more} />,
+      icon: <ChoiceIcon icon={ChevronDown} />,
+      label: <Line label={text.search.more} />,
       act: more,
     })
   const other = order === 'newest' ? 'best' : 'newest'
   if ((hits.length > 1 && !loose) || order === 'meaning') {
     choices.push({
       key: 'order',
-      icon: <Sign icon={ArrowDownUp} />,
-      words: <Line label={text.search.sort[order]} />,
+      icon: <ChoiceIcon icon={ArrowDownUp} />,
+      label: <Line label={text.search.sort[order]} />,
       act: () => turn(other),
     })
   }
@@ -169,8 +169,8 @@ function messages({ hits, order, loose, turn, more }: Messages, visit: (address:
 function byMeaning(turn: Messages['turn']): Choice {
   return {
     key: 'meaning',
-    icon: <Sign icon={Lightbulb} />,
-    words: <Line label={text.search.byMeaning} />,
+    icon: <ChoiceIcon icon={Lightbulb} />,
+    label: <Line label={text.search.byMeaning} />,
     act: () => turn('meaning'),
   }
 }
@@ -188,7 +188,7 @@ function ranked<T>(all: readonly T[], query: string, textOf: (one: T) => string)
     .map(({ one }) => one)
 }
 
-function Sign({ icon: Icon }: { icon: LucideIcon }) {
+function ChoiceIcon({ icon: Icon }: { icon: LucideIcon }) {
   return <Icon size={17} aria-hidden className="shrink-0 text-muted" />
 }
 

@@ -30,7 +30,7 @@ const OPERATORS: Record<string, readonly string[]> = {
 
 /** A completion of the query. */
 export interface Offer {
-  words: string
+  label: string
   query: string
 }
 
@@ -38,8 +38,8 @@ export interface Offer {
 const OFFERED = 12
 
 /**
- * The operators that the last word may become, or the values that it may have; all operators behind a finished word. `known` holds
- * values that are another matter in each home.
+ * Return completions of the last word: operators, or values of an operator. After a complete word, return all operators. `known` holds
+ * the values that depend on the server.
  */
 export function offers(query: string, known: Record<string, readonly string[]> = {}): Offer[] {
   const half = /^(.*?)(-?)([a-z]*)(?::([^\s"]*))?$/is.exec(query.slice(query.lastIndexOf(' ') + 1))
@@ -48,16 +48,16 @@ export function offers(query: string, known: Record<string, readonly string[]> =
   const before = query.slice(0, query.lastIndexOf(' ') + 1)
   if (value === undefined) {
     const fitting = Object.keys(OPERATORS).filter((operator) => operator.startsWith(name.toLowerCase()))
-    return fitting.map((operator) => ({ words: `${minus}${operator}:`, query: `${before}${minus}${operator}:` }))
+    return fitting.map((operator) => ({ label: `${minus}${operator}:`, query: `${before}${minus}${operator}:` }))
   }
   const operator = name.toLowerCase()
   const low = value.toLowerCase()
   const values = (known[operator] ?? OPERATORS[operator] ?? []).filter((one) => one.toLowerCase() !== low)
-  const begun = values.filter((one) => one.toLowerCase().startsWith(low))
-  const within = values.filter((one) => !begun.includes(one) && one.toLowerCase().includes(low))
-  return [...begun, ...within].slice(0, OFFERED).map((one) => {
-    const words = `${minus}${name}:${/[\s"]/.test(one) ? `"${one.replaceAll('"', '')}"` : one}`
-    return { words, query: `${before}${words} ` }
+  const prefixed = values.filter((one) => one.toLowerCase().startsWith(low))
+  const within = values.filter((one) => !prefixed.includes(one) && one.toLowerCase().includes(low))
+  return [...prefixed, ...within].slice(0, OFFERED).map((one) => {
+    const label = `${minus}${name}:${/[\s"]/.test(one) ? `"${one.replaceAll('"', '')}"` : one}`
+    return { label, query: `${before}${label} ` }
   })
 }
 

@@ -32,7 +32,7 @@ export default function About() {
         </Button>
       }
     >
-      {error && <Failed error={error} again={() => void refetch()} />}
+      {error && <Failed error={error} retry={() => void refetch()} />}
       {data ? (
         <dl className="divide-y divide-line overflow-hidden rounded-xl border border-line text-sm">
           <Line name={text.about.server} value={location.origin} />

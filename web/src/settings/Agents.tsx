@@ -13,11 +13,11 @@ export default function Agents() {
   return (
     <Area title={text.settings.agents} about={text.agents.about}>
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
         <>
           <All agents={data.data.filter((agent) => agent.ready)} />
-          <Absent agents={data.data.filter((agent) => !agent.ready)} />
+          <NotInstalled agents={data.data.filter((agent) => !agent.ready)} />
         </>
       ) : (
         <Loading rows={3} />
@@ -75,7 +75,7 @@ function toolsOf(agent: Agent): string {
 }
 
 /** Known agents that are not installed, each with its install command. */
-function Absent({ agents }: { agents: readonly Agent[] }) {
+function NotInstalled({ agents }: { agents: readonly Agent[] }) {
   if (!agents.length) return null
   return (
     <section className="mt-8">

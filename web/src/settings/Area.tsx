@@ -17,7 +17,7 @@ import { Link, useLocation } from 'wouter'
 import { text } from '@/text'
 import { View } from '@/ui/View'
 
-const PLACES: readonly [path: string, words: string, icon: LucideIcon][] = [
+const PLACES: readonly [path: string, label: string, icon: LucideIcon][] = [
   ['/settings', text.settings.configuration, FolderCog],
   ['/settings/models', text.settings.models, Plug],
   ['/settings/agents', text.settings.agents, Bot],
@@ -49,13 +49,13 @@ export function Area({ children, ...view }: Props) {
   return (
     <View
       {...view}
-      beside={
+      navigation={
         <nav
           ref={places}
           aria-label={text.settings.label}
           className="flex gap-1 overflow-x-auto border-line max-lg:border-b max-lg:bg-canvas max-lg:px-2 max-lg:py-1.5 lg:sticky lg:top-9 lg:w-44 lg:shrink-0 lg:flex-col lg:self-start"
         >
-          {PLACES.map(([path, words, Icon]) => (
+          {PLACES.map(([path, label, Icon]) => (
             <Link
               key={path}
               href={path}
@@ -63,7 +63,7 @@ export function Area({ children, ...view }: Props) {
               className="flex min-h-9 shrink-0 items-center gap-2.5 rounded-lg px-3 text-sm text-muted hover:bg-hover hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:font-medium aria-[current=page]:text-ink max-md:min-h-11"
             >
               <Icon size={16} aria-hidden />
-              {words}
+              {label}
             </Link>
           ))}
         </nav>

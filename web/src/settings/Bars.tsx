@@ -7,7 +7,7 @@ export interface Bar {
   tick?: string
   value: number
   /** The formatted value, also for screen readers. */
-  words: string
+  formatted: string
 }
 
 const [HEIGHT, LEFT, BOTTOM] = [220, 56, 26]
@@ -29,7 +29,7 @@ export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[
       <svg
         viewBox={`0 0 ${full} ${HEIGHT}`}
         role="img"
-        aria-label={`${label}: ${bars.map((bar) => `${bar.label} ${bar.words}`).join(', ')}`}
+        aria-label={`${label}: ${bars.map((bar) => `${bar.label} ${bar.formatted}`).join(', ')}`}
         className="h-auto w-full"
         onMouseLeave={() => setAt(-1)}
       >
@@ -66,7 +66,7 @@ export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[
         })}
       </svg>
       <figcaption className="h-5 text-center text-xs text-muted">
-        {shown && `${shown.label}: ${shown.words}`}
+        {shown && `${shown.label}: ${shown.formatted}`}
       </figcaption>
     </figure>
   )

@@ -25,7 +25,7 @@ export default function Configuration() {
       }
     >
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
         <Values config={data} />
       ) : (
@@ -36,10 +36,10 @@ export default function Configuration() {
 }
 
 function Values({ config }: { config: Config }) {
-  const [words, setWords] = useState('')
+  const [filter, setFilter] = useState('')
   const [own, setOwn] = useState(false)
   const all = useMemo(() => settingsOf(config.config, config.origin), [config])
-  const low = words.toLowerCase()
+  const low = filter.toLowerCase()
   const shown = all.filter(
     ({ key, value, origin }) =>
       (!own || origin !== 'default') && (key.toLowerCase().includes(low) || written(value).toLowerCase().includes(low)),
@@ -51,7 +51,7 @@ function Values({ config }: { config: Config }) {
   }
   return (
     <>
-      {config.error && <Refused error={config.error} />}
+      {config.error && <ConfigError error={config.error} />}
       {config.notes.map((note) => (
         <p key={note} className="mb-4 rounded-xl border border-warn/40 bg-warn-soft px-4 py-3 text-sm text-warn">
           {note}
@@ -62,8 +62,8 @@ function Values({ config }: { config: Config }) {
           type="search"
           aria-label={text.configuration.filter}
           placeholder={text.configuration.filter}
-          value={words}
-          onChange={(event) => setWords(event.target.value)}
+          value={filter}
+          onChange={(event) => setFilter(event.target.value)}
           className={clsx(INPUT, 'max-w-xs')}
         />
         <label className="flex min-h-9 cursor-pointer items-center gap-2 text-sm max-md:min-h-11">
@@ -98,7 +98,7 @@ function Values({ config }: { config: Config }) {
   )
 }
 
-function Refused({ error }: { error: NonNullable<Config['error']> }) {
+function ConfigError({ error }: { error: NonNullable<Config['error']> }) {
   const place = [error.file, error.line, error.column].filter((one) => one !== null).join(':')
   return (
     <div role="alert" className="mb-5 rounded-xl border border-danger/40 bg-danger-soft px-4 py-3 text-sm">

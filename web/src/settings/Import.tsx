@@ -2,14 +2,14 @@ import { FolderInput, Upload } from 'lucide-react'
 import { useRef } from 'react'
 import { Link } from 'wouter'
 import {
-  type Brought,
   type Found,
   type Import,
+  type ImportedConversation,
   isOver,
-  useBringIn,
   useFound,
   useImport,
   useImports,
+  useStartImport,
   useWatch,
 } from '@/data/imports'
 import { Area } from '@/settings/Area'
@@ -24,9 +24,9 @@ export default function ImportView() {
   const found = useFound()
   const last = useImports().data?.data[0]
   const { data: shown } = useImport(last?.id)
-  const bring = useBringIn()
+  const startImport = useStartImport()
   const file = useRef<HTMLInputElement>(null)
-  const busy = bring.isPending || (shown !== undefined && !isOver(shown))
+  const busy = startImport.isPending || (shown !== undefined && !isOver(shown))
   return (
     <Area
       title={text.settings.import}
@@ -45,21 +45,21 @@ export default function ImportView() {
             tabIndex={-1}
             onChange={(event) => {
               const chosen = event.target.files?.[0]
-              if (chosen) bring.mutate(chosen)
+              if (chosen) startImport.mutate(chosen)
               event.target.value = ''
             }}
           />
-          <Button look="primary" disabled={busy || !found.data?.data.length} onClick={() => bring.mutate(null)}>
+          <Button look="primary" disabled={busy || !found.data?.data.length} onClick={() => startImport.mutate(null)}>
             {text.import.all}
           </Button>
         </>
       }
     >
       <div className="space-y-6">
-        <Watching />
-        {shown && <Shown one={shown} />}
+        <WatchStatus />
+        {shown && <ImportReport one={shown} />}
         {found.error ? (
-          <Failed error={found.error} again={() => void found.refetch()} />
+          <Failed error={found.error} retry={() => void found.refetch()} />
         ) : found.data ? (
           <All found={found.data.data} />
         ) : (
@@ -71,7 +71,7 @@ export default function ImportView() {
 }
 
 /** The state of automatic import, or instructions for enabling it. */
-function Watching() {
+function WatchStatus() {
   const { data: watch } = useWatch()
   if (!watch) return null
   if (!watch.wanted) {
@@ -116,7 +116,7 @@ const FOUND: readonly Column<Found>[] = [
   { head: text.import.imported, figures: true, cell: (one) => count(one.conversations) },
 ]
 
-function Shown({ one }: { one: Import }) {
+function ImportReport({ one }: { one: Import }) {
   const share = one.bytes ? Math.min(1, one.bytes_done / one.bytes) : isOver(one) ? 1 : 0
   return (
     <section aria-label={text.import.last} className="rounded-xl border border-line bg-raised p-4 text-sm">
@@ -149,9 +149,9 @@ function Shown({ one }: { one: Import }) {
             {text.import.conversations(one.brought.length)}
           </summary>
           <ul className="mt-2 divide-y divide-line">
-            {one.brought.map((brought) => (
-              <li key={`${brought.path} ${brought.conversation} ${brought.title}`} className="py-2">
-                <Imported brought={brought} />
+            {one.brought.map((item) => (
+              <li key={`${item.path} ${item.conversation} ${item.title}`} className="py-2">
+                <Imported item={item} />
               </li>
             ))}
           </ul>
@@ -178,9 +178,9 @@ function sums(one: Import): string {
   return facts.join(' · ')
 }
 
-function Imported({ brought }: { brought: Brought }) {
+function Imported({ item }: { item: ImportedConversation }) {
   const lines = (['kept', 'approximated', 'lost'] as const)
-    .map((name) => [name, Object.entries(brought.fidelity[name]).filter(([, many]) => many)] as const)
+    .map((name) => [name, Object.entries(item.fidelity[name]).filter(([, many]) => many)] as const)
     .filter(([, counts]) => counts.length)
     .map(
       ([name, counts]) =>
@@ -189,21 +189,21 @@ function Imported({ brought }: { brought: Brought }) {
   return (
     <>
       <p className="flex flex-wrap justify-between gap-2">
-        {brought.conversation ? (
-          <Link href={`/c/${brought.conversation}`} className="min-w-0 truncate font-medium hover:underline">
-            {brought.title || text.common.untitled}
+        {item.conversation ? (
+          <Link href={`/c/${item.conversation}`} className="min-w-0 truncate font-medium hover:underline">
+            {item.title || text.common.untitled}
           </Link>
         ) : (
-          <span className="min-w-0 truncate font-medium">{brought.title || brought.path}</span>
+          <span className="min-w-0 truncate font-medium">{item.title || item.path}</span>
         )}
-        <span className="text-muted">{OUTCOMES[brought.outcome] ?? brought.outcome}</span>
+        <span className="text-muted">{OUTCOMES[item.outcome] ?? item.outcome}</span>
       </p>
       {lines.map((line) => (
         <p key={line} className="text-xs text-muted">
           {line}
         </p>
       ))}
-      {brought.notes.map((note) => (
+      {item.notes.map((note) => (
         <p key={note} className="text-xs break-words text-danger">
           {note}
         </p>

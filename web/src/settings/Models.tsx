@@ -10,7 +10,7 @@ import { INPUT } from '@/ui/Field'
 import { short } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 /** All available models with capabilities, prices and a test button. */
 export default function Models() {
@@ -19,7 +19,7 @@ export default function Models() {
     <Area title={text.settings.models} about={text.models.about}>
       <Providers />
       {models.error ? (
-        <Failed error={models.error} again={() => void models.refetch()} />
+        <Failed error={models.error} retry={() => void models.refetch()} />
       ) : models.data ? (
         <All models={models.data.data} problems={models.data.problems} />
       ) : (
@@ -80,8 +80,8 @@ function Row({ providers }: { providers: readonly Provider[] }) {
 }
 
 function All({ models, problems }: { models: readonly Model[]; problems: Record<string, string> }) {
-  const [words, setWords] = useState('')
-  const shown = models.filter((model) => model.id.toLowerCase().includes(words.toLowerCase()))
+  const [filter, setFilter] = useState('')
+  const shown = models.filter((model) => model.id.toLowerCase().includes(filter.toLowerCase()))
   return (
     <>
       {Object.entries(problems).map(([name, problem]) => (
@@ -105,8 +105,8 @@ function All({ models, problems }: { models: readonly Model[]; problems: Record<
               type="search"
               aria-label={text.models.filter}
               placeholder={text.models.filter}
-              value={words}
-              onChange={(event) => setWords(event.target.value)}
+              value={filter}
+              onChange={(event) => setFilter(event.target.value)}
               className={clsx(INPUT, 'max-w-xs')}
             />
             <span role="status" className="ml-auto text-xs text-faint">
@@ -147,7 +147,7 @@ const COLUMNS: readonly Column<Model>[] = [
   },
   { head: text.models.inputPrice, figures: true, wide: true, cell: (model) => dollars(model.price?.input) },
   { head: text.models.outputPrice, figures: true, wide: true, cell: (model) => dollars(model.price?.output) },
-  { head: text.models.actions, cell: (model) => <Trial model={model} /> },
+  { head: text.models.actions, cell: (model) => <ModelTest model={model} /> },
 ]
 
 /** Convert nano-dollars per token to dollars per million tokens. */
@@ -155,7 +155,7 @@ function dollars(nano: number | null | undefined): string {
   return nano === null || nano === undefined ? '?' : String(nano / 1000)
 }
 
-function Trial({ model }: { model: Model }) {
+function ModelTest({ model }: { model: Model }) {
   const trial = useTrial()
   const change = useConfigChange()
   const main = useMain()
@@ -176,7 +176,7 @@ function Trial({ model }: { model: Model }) {
             look="quiet"
             aria-label={text.models.setDefaultModel(model.id)}
             disabled={change.isPending}
-            onClick={() => change.mutate({ 'models.main': model.id }, { onError: sayProblem })}
+            onClick={() => change.mutate({ 'models.main': model.id }, { onError: notifyError })}
           >
             {text.models.setDefault}
           </Button>

@@ -5,7 +5,7 @@ import {
   type Permissions as Known,
   MODES,
   type Rule,
-  usePermissionActs,
+  usePermissionActions,
   usePermissions,
   useRuling,
   useTools,
@@ -18,7 +18,7 @@ import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 /** The permission mode, the rules and a form to test them. */
 export default function Permissions() {
@@ -34,14 +34,14 @@ export default function Permissions() {
         </Button>
       }
     >
-      {data ? <All known={data} /> : error ? <Failed error={error} again={() => void refetch()} /> : <Loading />}
-      {adding && <Adding onClose={() => setAdding(false)} />}
+      {data ? <All known={data} /> : error ? <Failed error={error} retry={() => void refetch()} /> : <Loading />}
+      {adding && <NewRuleDialog onClose={() => setAdding(false)} />}
     </Area>
   )
 }
 
 function All({ known }: { known: Known }) {
-  const { mode } = usePermissionActs()
+  const { mode } = usePermissionActions()
   return (
     <div className="space-y-8">
       <fieldset>
@@ -58,7 +58,7 @@ function All({ known }: { known: Known }) {
                 className="mt-0.5 size-4 accent-accent"
                 checked={known.mode === name}
                 disabled={mode.isPending}
-                onChange={() => mode.mutate(name, { onError: sayProblem })}
+                onChange={() => mode.mutate(name, { onError: notifyError })}
               />
               <span>
                 <span className="font-medium">{name}</span>
@@ -85,7 +85,7 @@ function All({ known }: { known: Known }) {
           </Empty>
         )}
       </section>
-      <Trying />
+      <TestForm />
     </div>
   )
 }
@@ -108,12 +108,12 @@ const COLUMNS: readonly Column<Rule>[] = [
 ]
 
 function Remove({ rule }: { rule: Rule }) {
-  const { remove } = usePermissionActs()
+  const { remove } = usePermissionActions()
   return (
     <IconButton
       label={text.permissions.removeRule(rule.tool, rule.match)}
       disabled={remove.isPending}
-      onClick={() => remove.mutate(rule, { onError: sayProblem })}
+      onClick={() => remove.mutate(rule, { onError: notifyError })}
     >
       <Trash2 size={16} aria-hidden />
     </IconButton>
@@ -136,7 +136,7 @@ function ToolField() {
 }
 
 /** A form that shows how the permissions apply to a call. */
-function Trying() {
+function TestForm() {
   const ruling = useRuling()
   function ask(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
@@ -179,8 +179,8 @@ function Trying() {
   )
 }
 
-function Adding({ onClose }: { onClose: () => void }) {
-  const { add } = usePermissionActs()
+function NewRuleDialog({ onClose }: { onClose: () => void }) {
+  const { add } = usePermissionActions()
   function make(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
     const given = new FormData(event.currentTarget)

@@ -23,7 +23,7 @@ export default function Projects() {
       }
     >
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
         <All projects={data.data} edit={setShown} />
       ) : (
@@ -62,14 +62,14 @@ function Form({ project, onClose }: { project: Project | null; onClose: () => vo
     event.preventDefault()
     const given = new FormData(event.currentTarget)
     const value = (name: string) => String(given.get(name) ?? '').trim()
-    const wish = {
+    const fields = {
       name: value('name'),
       description: value('description'),
       root_path: value('root_path'),
       context: value('context'),
       rules: value('rules'),
     }
-    save.mutate({ id: project?.id ?? null, wish }, { onSuccess: onClose })
+    save.mutate({ id: project?.id ?? null, fields }, { onSuccess: onClose })
   }
   return (
     <Dialog title={project ? text.projects.editTitle(project.name) : text.projects.new} onClose={onClose}>

@@ -1,6 +1,6 @@
 import { Link2 } from 'lucide-react'
 import { Link } from 'wouter'
-import { type Share, useShareActs, useShares } from '@/data/sharing'
+import { type Share, useShareActions, useShares } from '@/data/sharing'
 import { Area } from '@/settings/Area'
 import { text } from '@/text'
 import { RevokeButton } from '@/ui/RevokeButton'
@@ -14,7 +14,7 @@ export default function Shares() {
   return (
     <Area title={text.settings.shares} about={text.shares.about}>
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : !data ? (
         <Loading rows={3} />
       ) : data.data.length ? (
@@ -41,7 +41,7 @@ const COLUMNS: readonly Column<Share>[] = [
 ]
 
 function Revoke({ share }: { share: Share }) {
-  const { revoke } = useShareActs()
+  const { revoke } = useShareActions()
   const name = share.title || text.common.untitled
   return <RevokeButton name={name} busy={revoke.isPending} onConfirm={() => revoke.mutate(share.id)} />
 }

@@ -1,6 +1,6 @@
 import { KeyRound } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
-import { type Token, useTokenActs, useTokens } from '@/data/settings'
+import { type Token, useTokenActions, useTokens } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
@@ -28,13 +28,13 @@ export default function Tokens() {
       }
     >
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
         <All tokens={data.data} />
       ) : (
         <Loading rows={3} />
       )}
-      {making && <Making onClose={() => setMaking(false)} />}
+      {making && <NewTokenDialog onClose={() => setMaking(false)} />}
     </Area>
   )
 }
@@ -81,7 +81,7 @@ const COLUMNS: readonly Column<Token>[] = [
 ]
 
 function Revoke({ token }: { token: Token }) {
-  const { revoke } = useTokenActs()
+  const { revoke } = useTokenActions()
   return <RevokeButton name={token.name} busy={revoke.isPending} onConfirm={() => revoke.mutate(token.id)} />
 }
 
@@ -94,8 +94,8 @@ const TIMES: readonly [string, number][] = [
   [text.tokens.times.year, 365 * 86_400],
 ]
 
-function Making({ onClose }: { onClose: () => void }) {
-  const { create } = useTokenActs()
+function NewTokenDialog({ onClose }: { onClose: () => void }) {
+  const { create } = useTokenActions()
   function make(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
     const given = new FormData(event.currentTarget)
@@ -138,9 +138,9 @@ function Making({ onClose }: { onClose: () => void }) {
         <Field label={text.tokens.expiration}>
           {(field) => (
             <select {...field} name="expires" className={INPUT}>
-              {TIMES.map(([words, seconds]) => (
-                <option key={words} value={seconds}>
-                  {words}
+              {TIMES.map(([label, seconds]) => (
+                <option key={label} value={seconds}>
+                  {label}
                 </option>
               ))}
             </select>

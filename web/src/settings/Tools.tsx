@@ -12,7 +12,7 @@ export default function Tools() {
   return (
     <Area title={text.settings.tools} about={text.toolList.about}>
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
         <All tools={data.data} />
       ) : (

@@ -9,7 +9,7 @@ import { count, money, short } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
 
-const SPANS: readonly [words: string, days: number][] = [
+const SPANS: readonly [label: string, days: number][] = [
   [text.usage.ranges.week, 7],
   [text.usage.ranges.month, 30],
   [text.usage.ranges.quarter, 90],
@@ -27,9 +27,9 @@ export default function Usage() {
       actions={
         <fieldset className="flex rounded-lg bg-hover/70 p-0.5">
           <legend className="sr-only">{text.usage.range}</legend>
-          {SPANS.map(([words, span]) => (
+          {SPANS.map(([label, span]) => (
             <label
-              key={words}
+              key={label}
               className="grid h-8 cursor-pointer place-items-center rounded-md px-3 text-sm text-muted has-checked:bg-raised has-checked:text-ink has-focus-visible:outline-2 has-focus-visible:outline-focus max-md:h-11"
             >
               <input
@@ -39,7 +39,7 @@ export default function Usage() {
                 checked={days === span}
                 onChange={() => setDays(span)}
               />
-              {words}
+              {label}
             </label>
           ))}
         </fieldset>
@@ -48,7 +48,7 @@ export default function Usage() {
       {data ? (
         <All stats={data} days={days} />
       ) : error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : (
         <Loading />
       )}
@@ -65,10 +65,15 @@ function All({ stats, days }: { stats: Stats; days: number }) {
       </Empty>
     )
   }
-  const bars = (figureOf: (counts: Counts) => number, words: (value: number) => string) =>
+  const bars = (figureOf: (counts: Counts) => number, format: (value: number) => string) =>
     all.map((period) => {
       const value = figureOf(period)
-      return { label: period.name, tick: unit === 'day' ? period.name.slice(5) : undefined, value, words: words(value) }
+      return {
+        label: period.name,
+        tick: unit === 'day' ? period.name.slice(5) : undefined,
+        value,
+        formatted: format(value),
+      }
     })
   return (
     <div className="space-y-9">

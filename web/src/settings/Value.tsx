@@ -8,7 +8,7 @@ import { Badge } from '@/ui/Badge'
 import { Button, IconButton } from '@/ui/Button'
 import { INPUT } from '@/ui/Field'
 import { Failed } from '@/ui/States'
-import { say } from '@/ui/toasts'
+import { notify } from '@/ui/toasts'
 
 /** One setting: its value, its source and, unless it is a list, an edit button. */
 export function Value({ setting }: { setting: Setting }) {
@@ -54,7 +54,7 @@ function Edit({ setting: { key, value }, onEnd }: { setting: Setting; onEnd: () 
       {
         onSuccess: ({ origin }) => {
           const by = origin[key] ?? ''
-          say(by.startsWith('user') ? text.configuration.saved(key) : text.configuration.overridden(key, by))
+          notify(by.startsWith('user') ? text.configuration.saved(key) : text.configuration.overridden(key, by))
           onEnd()
         },
       },

@@ -8,8 +8,8 @@ const KEY = 'moot.theme'
 /** Return the theme of this browser, `system` by default. */
 export function chosen(): Theme {
   try {
-    const kept = localStorage.getItem(KEY)
-    return THEMES.find((theme) => theme === kept) ?? 'system'
+    const stored = localStorage.getItem(KEY)
+    return THEMES.find((theme) => theme === stored) ?? 'system'
   } catch {
     return 'system' // storage is unavailable
   }

@@ -27,7 +27,7 @@ export function Empty({ icon: Icon, title, children, action }: EmptyProps) {
 }
 
 /** An error with the server's suggested fix and a retry button. */
-export function Failed({ error, again, className }: { error: unknown; again?: () => void; className?: string }) {
+export function Failed({ error, retry, className }: { error: unknown; retry?: () => void; className?: string }) {
   const problem = error instanceof Problem ? error : null
   return (
     <div role="alert" className={clsx('rounded-xl border border-danger/40 bg-danger-soft p-4 text-sm', className)}>
@@ -39,8 +39,8 @@ export function Failed({ error, again, className }: { error: unknown; again?: ()
       {problem?.requestId && (
         <p className="mt-1.5 pl-6 font-mono text-xs text-muted">{text.common.requestId(problem.requestId)}</p>
       )}
-      {again && (
-        <Button className="mt-3 ml-6" onClick={again}>
+      {retry && (
+        <Button className="mt-3 ml-6" onClick={retry}>
           {text.common.retry}
         </Button>
       )}

@@ -1,6 +1,6 @@
 /**
- * A press counts only where it began and ended on one thing. What moves things by itself therefore waits here for as long as a pointer is
- * down: a button stays under the finger, and text that is being marked stays under the mouse.
+ * A click counts only if it starts and ends on the same element. Layout changes therefore wait while a pointer is down, so that buttons and
+ * selected text don't move under it.
  */
 
 const waiting = new Set<() => void>()

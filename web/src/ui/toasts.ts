@@ -17,15 +17,15 @@ function set(value: readonly Toast[]): void {
 }
 
 /** Show a notification and returns its id. At most three are visible at once. */
-export function say(text: string, more: Partial<Pick<Toast, 'action' | 'danger'>> = {}): number {
+export function notify(text: string, more: Partial<Pick<Toast, 'action' | 'danger'>> = {}): number {
   const toast = { id: next++, text, danger: false, ...more }
   set([...shown, toast].slice(-3))
   return toast.id
 }
 
 /** Show an error's message as a notification. */
-export function sayProblem(error: unknown): number {
-  return say(error instanceof Error ? error.message : String(error), { danger: true })
+export function notifyError(error: unknown): number {
+  return notify(error instanceof Error ? error.message : String(error), { danger: true })
 }
 
 export function dismiss(id: number): void {

@@ -11,7 +11,7 @@ import { proposed } from '@/conversation/tools/diff'
 import { visible } from '@/conversation/tools/visible'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 /** Ignore input for this many ms after the card appears, in case it was meant for something else. */
 const UNSEEN = 400
@@ -38,7 +38,7 @@ export function ApprovalCard({ approval, answer }: Props) {
     try {
       await answer(what)
     } catch (error) {
-      sayProblem(error instanceof Problem && error.status === 409 ? new Error(text.approval.answeredElsewhere) : error)
+      notifyError(error instanceof Problem && error.status === 409 ? new Error(text.approval.answeredElsewhere) : error)
     } finally {
       setBusy(false)
     }
@@ -60,14 +60,14 @@ export function ApprovalCard({ approval, answer }: Props) {
           ?
         </h3>
       </header>
-      <What approval={approval} />
+      <CallPreview approval={approval} />
       <Parts parts={approval.parts} />
-      <Ways approval={approval} way={way} setWay={setWay} give={give} busy={busy || !seen} />
+      <AnswerButtons approval={approval} way={way} setWay={setWay} give={give} busy={busy || !seen} />
     </section>
   )
 }
 
-function What({ approval }: { approval: Approval }) {
+function CallPreview({ approval }: { approval: Approval }) {
   const { tool, input } = approval
   const given = input && typeof input === 'object' && !Array.isArray(input) ? input : {}
   const lines = useMemo(
@@ -102,7 +102,7 @@ function Parts({ parts }: { parts: readonly AskedPart[] }) {
   )
 }
 
-interface WaysProps {
+interface AnswerButtonsProps {
   approval: Approval
   way: Way
   setWay: (way: Way) => void
@@ -110,7 +110,7 @@ interface WaysProps {
   busy: boolean
 }
 
-function Ways({ approval, way, setWay, give, busy }: WaysProps) {
+function AnswerButtons({ approval, way, setWay, give, busy }: AnswerButtonsProps) {
   const lasting = approval.lasting.length > 0
   const own = approval.options.filter((option) => option.kind.startsWith('allow'))
   const refusals = approval.options.filter((option) => !option.kind.startsWith('allow'))
@@ -166,9 +166,9 @@ function Ways({ approval, way, setWay, give, busy }: WaysProps) {
           <Explain id={approval.id} />
         </div>
       )}
-      {way === 'always' && <Always approval={approval} give={give} busy={busy} back={() => setWay('once')} />}
-      {way === 'no' && <No give={give} busy={busy} back={() => setWay('once')} />}
-      {way === 'edit' && <Edit input={approval.input} give={give} busy={busy} back={() => setWay('once')} />}
+      {way === 'always' && <AlwaysForm approval={approval} give={give} busy={busy} back={() => setWay('once')} />}
+      {way === 'no' && <DenyForm give={give} busy={busy} back={() => setWay('once')} />}
+      {way === 'edit' && <EditForm input={approval.input} give={give} busy={busy} back={() => setWay('once')} />}
     </div>
   )
 }
@@ -186,7 +186,7 @@ interface FormProps {
 
 const FIELD = 'w-full rounded-lg border border-line-strong bg-surface px-3 py-2 font-mono text-[0.8125rem]'
 
-function Always({ approval, give, busy, back }: FormProps & { approval: Approval }) {
+function AlwaysForm({ approval, give, busy, back }: FormProps & { approval: Approval }) {
   const [patterns, setPatterns] = useState(approval.lasting.join('\n'))
   const field = useId()
   const kept = patterns
@@ -217,7 +217,7 @@ function Always({ approval, give, busy, back }: FormProps & { approval: Approval
   )
 }
 
-function No({ give, busy, back }: FormProps) {
+function DenyForm({ give, busy, back }: FormProps) {
   const [reason, setReason] = useState('')
   const field = useId()
   return (
@@ -244,7 +244,7 @@ function No({ give, busy, back }: FormProps) {
   )
 }
 
-function Edit({ input, give, busy, back }: FormProps & { input: Json }) {
+function EditForm({ input, give, busy, back }: FormProps & { input: Json }) {
   const [value, setValue] = useState(() => JSON.stringify(input, null, 2))
   const field = useId()
   const edited = parsed(value)
@@ -309,7 +309,7 @@ function Row({
 }
 
 function Explain({ id }: { id: string }) {
-  const [words, setWords] = useState('')
+  const [explanation, setExplanation] = useState('')
   const [busy, setBusy] = useState(false)
   return (
     <>
@@ -320,14 +320,14 @@ function Explain({ id }: { id: string }) {
           setBusy(true)
           approvals
             .explain(id)
-            .then((explanation) => setWords(explanation.text), sayProblem)
+            .then((response) => setExplanation(response.text), notifyError)
             .finally(() => setBusy(false))
         }}
       >
         {busy ? text.approval.explaining : text.approval.explain}
       </Button>
-      <p role="status" className={words ? 'w-full text-sm text-muted' : 'sr-only'}>
-        {words}
+      <p role="status" className={explanation ? 'w-full text-sm text-muted' : 'sr-only'}>
+        {explanation}
       </p>
     </>
   )

@@ -3,7 +3,7 @@ import { useId, useState } from 'react'
 import type { Answer, Approval, Question } from '@/api/types'
 import { text } from '@/text'
 import { Button } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 interface Props {
   approval: Approval
@@ -20,7 +20,7 @@ export function Questions({ approval, answer }: Props) {
 
   async function send(value: string[][], approved: boolean) {
     setBusy(true)
-    await answer(approved ? { approved, value } : { approved }).catch(sayProblem)
+    await answer(approved ? { approved, value } : { approved }).catch(notifyError)
     setBusy(false)
   }
 

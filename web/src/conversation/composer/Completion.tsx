@@ -16,7 +16,7 @@ export interface Completing {
 }
 
 /** A completion request: `@` anywhere, or `/` at the start. */
-export interface Asked {
+export interface CompletionRequest {
   sign: '@' | '/'
   word: string
   from: number
@@ -24,7 +24,7 @@ export interface Asked {
 }
 
 /** Return the completion request at the caret, or null. */
-export function askedAt(value: string, caret: number): Asked | null {
+export function completionAt(value: string, caret: number): CompletionRequest | null {
   const before = value.slice(0, caret)
   const slash = /^\/([\w-]*)$/.exec(before)
   if (slash) return { sign: '/', word: slash[1] ?? '', from: 0, to: caret }
@@ -36,7 +36,7 @@ export function askedAt(value: string, caret: number): Asked | null {
 export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, directory: string): Completing {
   const aui = useAui()
   const listId = useId()
-  const [asked, setAsked] = useState<Asked | null>(null)
+  const [asked, setAsked] = useState<CompletionRequest | null>(null)
   const [found, setFound] = useState<readonly Candidate[]>([])
   const [at, setAt] = useState(0)
 
@@ -61,7 +61,9 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, dire
   function look() {
     const element = field.current
     const next =
-      element && element.selectionStart === element.selectionEnd ? askedAt(element.value, element.selectionStart) : null
+      element && element.selectionStart === element.selectionEnd
+        ? completionAt(element.value, element.selectionStart)
+        : null
     setAsked((old) => (JSON.stringify(old) === JSON.stringify(next) ? old : next))
   }
 

@@ -9,14 +9,14 @@ import { useDraft } from '@/conversation/composer/draft'
 import { partsOf } from '@/conversation/runtime'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 interface Props {
   /** The storage key of the draft. */
   id: string
   busy: boolean
   /** Send a prompt, during a run with the given delivery. */
-  send: (parts: Part[], meanwhile?: 'queue' | 'steer') => Promise<void> | void
+  send: (parts: Part[], delivery?: 'queue' | 'steer') => Promise<void> | void
   stop: () => void
   /** Pickers in the row below the field. */
   pickers: ReactNode
@@ -33,7 +33,7 @@ export function Composer({ id, busy, send, stop, pickers, command, directory, au
   const completion = useCompletion(field, directory)
   useDraft(id)
 
-  async function submit(meanwhile: 'queue' | 'steer') {
+  async function submit(delivery: 'queue' | 'steer') {
     const state = aui.composer.getState()
     if (!state.text.trim() && !state.attachments.length) return
     try {
@@ -46,10 +46,10 @@ export function Composer({ id, busy, send, stop, pickers, command, directory, au
       )
       const parts = partsOf({ content: [{ type: 'text', text: state.text }], attachments: complete })
       await aui.composer.reset()
-      await send(parts, busy ? meanwhile : undefined)
+      await send(parts, busy ? delivery : undefined)
     } catch (error) {
       if (!aui.composer.getState().text) aui.composer.setText(state.text)
-      sayProblem(error)
+      notifyError(error)
     }
   }
 

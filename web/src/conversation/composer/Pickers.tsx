@@ -112,13 +112,13 @@ const MANY = 8
 function Picker({ name, icon, options, chosen, choose, failed = false, small = false }: PickerProps) {
   const id = useId()
   const [open, setOpen] = useState(false)
-  const [words, setWords] = useState('')
+  const [filter, setFilter] = useState('')
   const [at, setAt] = useState(0)
   const button = useRef<HTMLButtonElement>(null)
   const box = useRef<HTMLDivElement>(null)
   const current = options.find((option) => option.id === chosen)
   const shown = options.filter((option) =>
-    `${option.label} ${option.about}`.toLowerCase().includes(words.toLowerCase()),
+    `${option.label} ${option.about}`.toLowerCase().includes(filter.toLowerCase()),
   )
   const label = current?.id ? current.label : chosen ? chosen.split('@')[0] : current?.about.split('@')[0] || name
 
@@ -134,7 +134,7 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
   // biome-ignore lint/correctness/useExhaustiveDependencies: position the list only when it opens
   useLayoutEffect(() => {
     if (!open) return
-    setWords('')
+    setFilter('')
     setAt(
       Math.max(
         0,
@@ -189,9 +189,9 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
       >
         {open && options.length > MANY && (
           <input
-            value={words}
+            value={filter}
             onChange={(event) => {
-              setWords(event.target.value)
+              setFilter(event.target.value)
               setAt(0)
             }}
             role="combobox"

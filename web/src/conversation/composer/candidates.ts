@@ -1,7 +1,7 @@
 import { api } from '@/api/client'
 import { commands } from '@/api/commands'
 import type { Page } from '@/api/types'
-import type { Asked } from '@/conversation/composer/Completion'
+import type { CompletionRequest } from '@/conversation/composer/Completion'
 
 export interface Candidate {
   kind: 'file' | 'folder' | 'command'
@@ -19,7 +19,7 @@ interface FileEntry {
 const MANY = 20
 
 /** Return matching files of the project, or matching commands. */
-export async function candidates(asked: Asked, project: string, signal: AbortSignal): Promise<Candidate[]> {
+export async function candidates(asked: CompletionRequest, project: string, signal: AbortSignal): Promise<Candidate[]> {
   if (asked.sign === '/') {
     return (await commands.list())
       .filter((command) => command.name.startsWith(asked.word))

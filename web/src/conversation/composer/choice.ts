@@ -14,7 +14,7 @@ export function useChoice(conversation: Conversation | null): [Choice, (change: 
         mode: modeOf(conversation),
         project: conversation.project,
       }
-    : { agent: 'default', model: '', mode: 'ask', project: '', ...kept() }
+    : { agent: 'default', model: '', mode: 'ask', project: '', ...stored() }
   const choice = { ...before, ...chosen }
   function choose(change: Partial<Choice>) {
     setChosen({ ...chosen, ...change })
@@ -28,7 +28,7 @@ function modeOf(conversation: Conversation): string {
   return typeof mode === 'string' ? mode : 'ask'
 }
 
-function kept(): Partial<Choice> {
+function stored(): Partial<Choice> {
   try {
     const { agent, model } = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Choice>
     return { ...(agent && { agent }), ...(model && { model }) } // the mode is never remembered across conversations

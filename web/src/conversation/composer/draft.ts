@@ -11,8 +11,8 @@ export function useDraft(id: string): void {
   useEffect(() => {
     if (restored.current) return
     restored.current = true
-    const kept = read(id)
-    if (kept && !aui.composer.getState().text) aui.composer.setText(kept)
+    const stored = read(id)
+    if (stored && !aui.composer.getState().text) aui.composer.setText(stored)
   }, [aui, id])
   useEffect(() => {
     const timer = setTimeout(() => restored.current && write(id, text), 250)

@@ -5,7 +5,7 @@ import { commandIn, commands, type Reply, type Wishes } from '@/api/commands'
 import { runs } from '@/api/conversations'
 import type { Choice } from '@/conversation/composer/Pickers'
 import type { Session } from '@/conversation/session'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 /** The output or choices of a command, shown until the next command or prompt. */
 export interface CommandOutput {
@@ -41,7 +41,7 @@ export function useCommands(session: Session, known: boolean, choose: (change: P
     }
     if (reply.kind === 'answer') {
       if (reply.resume) await runs.resume(reply.resume)
-      else void session.regenerate().catch(sayProblem)
+      else void session.regenerate().catch(notifyError)
       if (reply.resume) await session.sync(true)
     }
   }
@@ -58,9 +58,9 @@ export function useCommands(session: Session, known: boolean, choose: (change: P
   }
 
   async function take(text: string): Promise<boolean> {
-    const wanted = commandIn(text)
-    if (!wanted || !(await commands.list()).some((command) => command.name === wanted.name)) return false
-    await run(wanted.name, wanted.argument)
+    const command = commandIn(text)
+    if (!command || !(await commands.list()).some(({ name }) => name === command.name)) return false
+    await run(command.name, command.argument)
     return true
   }
 

@@ -11,8 +11,8 @@ interface Props {
 }
 
 /**
- * Shows what a text describes in a frame of an origin of its own: it has no cookies, may fetch nothing, and can neither reach nor leave for
- * anything of the page. The frame's own policy says so a second time.
+ * Render untrusted content in a sandboxed frame with its own origin: no cookies, no requests and no access to the page. The frame's
+ * Content-Security-Policy enforces the same limits.
  */
 export default function Frame({ kind, source, initial }: Props) {
   const frame = useRef<HTMLIFrameElement>(null)
@@ -20,17 +20,17 @@ export default function Frame({ kind, source, initial }: Props) {
 
   useEffect(() => {
     let forget = () => {}
-    const heard = ({ source: from, data }: MessageEvent<{ height?: unknown }>) => {
+    const onMessage = ({ source: from, data }: MessageEvent<{ height?: unknown }>) => {
       if (from !== frame.current?.contentWindow || typeof data?.height !== 'number') return
-      const wanted = Math.max(80, Math.min(800, Math.ceil(data.height)))
+      const height = Math.max(80, Math.min(800, Math.ceil(data.height)))
       forget()
       forget = whenReleased(() => {
-        if (frame.current) frame.current.style.height = `${wanted}px` // set directly: a state update would render after a press that follows
+        if (frame.current) frame.current.style.height = `${height}px` // set directly: a state update would render after a press that follows
       })
     }
-    addEventListener('message', heard)
+    addEventListener('message', onMessage)
     return () => {
-      removeEventListener('message', heard)
+      removeEventListener('message', onMessage)
       forget()
     }
   }, [])

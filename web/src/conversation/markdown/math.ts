@@ -16,10 +16,10 @@ let loaded: Math | null = null
 
 /** Load the math renderer when a text contains a formula. Return null until then. */
 export function useMath(text: string): Math | null {
-  const wanted = text.includes('$$') || text.includes('```math')
+  const needed = text.includes('$$') || text.includes('```math')
   const [math, setMath] = useState(loaded)
   useEffect(() => {
-    if (!wanted || math) return
+    if (!needed || math) return
     let here = true
     void import('@/conversation/markdown/Formula').then((module) => {
       loaded = { remark: module.remark, Formula: module.Formula }
@@ -28,8 +28,8 @@ export function useMath(text: string): Math | null {
     return () => {
       here = false
     }
-  }, [wanted, math])
-  return wanted ? math : null
+  }, [needed, math])
+  return needed ? math : null
 }
 
 /** Return the formula component, or null if it isn't loaded. */

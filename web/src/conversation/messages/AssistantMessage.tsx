@@ -18,7 +18,7 @@ import { ToolCard } from '@/conversation/tools/ToolCard'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { money } from '@/ui/format'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 /** A model's response. */
 export function AssistantMessage() {
@@ -39,11 +39,11 @@ export function AssistantMessage() {
 const Blocks = memo(function Blocks({ message, live }: { message: Message; live: boolean }) {
   const blocks = useMemo(() => blocksOf(message), [message])
   return blocks.map((block) => (
-    <Drawn key={block.key} block={block} live={live} ended={!live && message.status !== 'streaming'} />
+    <BlockView key={block.key} block={block} live={live} ended={!live && message.status !== 'streaming'} />
   ))
 })
 
-function Drawn({ block, live, ended }: { block: Block; live: boolean; ended: boolean }) {
+function BlockView({ block, live, ended }: { block: Block; live: boolean; ended: boolean }) {
   switch (block.kind) {
     case 'text':
       return <Text text={block.text} streaming={live && block.open} />
@@ -53,7 +53,7 @@ function Drawn({ block, live, ended }: { block: Block; live: boolean; ended: boo
       return (
         <>
           <ToolCard call={block.call} live={live} ended={ended} />
-          {block.call.state === 'asked' && <Asked id={block.call.approvalId} />}
+          {block.call.state === 'asked' && <ApprovalPrompt id={block.call.approvalId} />}
         </>
       )
     case 'read-only':
@@ -90,7 +90,7 @@ function Drawn({ block, live, ended }: { block: Block; live: boolean; ended: boo
         </div>
       )
     case 'questions':
-      return <Asked id={block.approvalId} />
+      return <ApprovalPrompt id={block.approvalId} />
     case 'note':
       return block.text ? (
         <p className="my-2 flex items-start gap-2 text-sm text-muted">
@@ -102,7 +102,7 @@ function Drawn({ block, live, ended }: { block: Block; live: boolean; ended: boo
 }
 
 /** An open approval or question. Render nothing once it is answered. */
-function Asked({ id }: { id: string }) {
+function ApprovalPrompt({ id }: { id: string }) {
   const { session, approvals } = useAround()
   const approval = approvals.find((one) => one.id === id)
   if (!approval) return null
@@ -139,7 +139,7 @@ function Foot({ message }: { message: Message }) {
     <div className="mt-1 flex min-h-8 flex-wrap items-center gap-0.5 text-xs text-faint">
       <ActionBarPrimitive.Root className="-ml-2 flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 md:opacity-0 in-[.last-message]:opacity-100">
         <CopyMessage />
-        <IconButton label={text.message.regenerate} onClick={() => session.regenerate(message.id).catch(sayProblem)}>
+        <IconButton label={text.message.regenerate} onClick={() => session.regenerate(message.id).catch(notifyError)}>
           <RefreshCw size={15} aria-hidden />
         </IconButton>
         <Fork id={message.id} />

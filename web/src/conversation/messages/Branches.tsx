@@ -3,7 +3,7 @@ import { siblings } from '@/conversation/messages/branches'
 import { useAround } from '@/conversation/messages/context'
 import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 /** Navigation between the versions of a message. Hidden if there is only one. */
 export function Branches({ id }: { id: string }) {
@@ -13,7 +13,7 @@ export function Branches({ id }: { id: string }) {
   if (all.length < 2) return null
   const step = (by: number) => {
     const next = all[at + by]
-    if (next) session.switchTo(next.id).catch(sayProblem)
+    if (next) session.switchTo(next.id).catch(notifyError)
   }
   return (
     <span className="flex items-center text-xs text-muted">

@@ -9,7 +9,7 @@ import { FileChip } from '@/conversation/messages/FileChip'
 import { textOf } from '@/conversation/messages/parts'
 import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
-import { say, sayProblem } from '@/ui/toasts'
+import { notify, notifyError } from '@/ui/toasts'
 
 const LONG = 1_200
 
@@ -90,9 +90,9 @@ export function Fork({ id }: { id: string }) {
       label={text.message.fork}
       onClick={() =>
         conversations.fork(session.id, id).then((made) => {
-          say(text.message.forked)
+          notify(text.message.forked)
           go(`/c/${made.id}`)
-        }, sayProblem)
+        }, notifyError)
       }
     >
       <GitFork size={15} aria-hidden />

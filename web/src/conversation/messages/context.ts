@@ -19,6 +19,6 @@ export const AroundProvider = Context.Provider
 
 export function useAround(): Around {
   const around = useContext(Context)
-  if (!around) throw new Error('a message stands outside of a conversation')
+  if (!around) throw new Error('useAround must be used inside AroundProvider')
   return around
 }
