@@ -11,7 +11,7 @@ export function plural(value: number, one: string, many = `${one}s`): string {
 }
 
 /** `1 branch`, `3 branches`: for things that the server counts and names in the plural. */
-function things(value: number, many: string): string {
+function countOf(value: number, many: string): string {
   return plural(value, many === 'branches' ? 'branch' : many.replace(/s$/, ''), many)
 }
 
@@ -47,7 +47,7 @@ export const text = {
     requestId: (id: string) => `Request ID: ${id}`,
     status: (code: number) => `The request failed with status ${code}.`,
     shown: (shown: number, total: number) => `${shown} of ${total}`,
-    things,
+    count: countOf,
   },
 
   time: {

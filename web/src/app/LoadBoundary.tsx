@@ -28,9 +28,11 @@ export class LoadBoundary extends Component<Props, State> {
   override render() {
     if (this.state.error === null) return this.props.children
     return (
-      <main className="m-auto max-w-md p-8 text-center" aria-live="assertive">
-        <h1 className="text-xl font-semibold">{text.shell.failed}</h1>
-        <p className="mt-2 text-muted">{text.shell.failedAbout}</p>
+      <main className="m-auto max-w-md p-8 text-center">
+        <div role="alert">
+          <h1 className="text-xl font-semibold">{text.shell.failed}</h1>
+          <p className="mt-2 text-muted">{text.shell.failedAbout}</p>
+        </div>
         <Button look="primary" className="mt-5" onClick={() => location.reload()}>
           {text.common.reload}
         </Button>

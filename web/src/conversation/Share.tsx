@@ -108,7 +108,7 @@ function Kind({ kind, places }: { kind: string; places: readonly Redaction[] }) 
   return (
     <li>
       <span className="font-medium">
-        {text.common.things(count, kind)}
+        {text.common.count(count, kind)}
         {more}
       </span>
       <span className="block text-xs text-muted">{places.map((one) => one.where).join('; ')}</span>

@@ -184,7 +184,7 @@ function Imported({ item }: { item: ImportedConversation }) {
     .filter(([, counts]) => counts.length)
     .map(
       ([name, counts]) =>
-        `${text.import.fidelity[name]}: ${counts.map(([thing, many]) => text.common.things(many, thing)).join(', ')}`,
+        `${text.import.fidelity[name]}: ${counts.map(([thing, many]) => text.common.count(many, thing)).join(', ')}`,
     )
   return (
     <>
