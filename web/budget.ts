@@ -3,7 +3,7 @@ import type { Plugin } from 'vite'
 
 type Bundle = Parameters<Extract<NonNullable<Plugin['generateBundle']>, (...args: never[]) => unknown>>[1]
 
-/** Fails the build when what a browser fetches for the first view, a new conversation, is more than so many kB by gzip; says both that and with Markdown. */
+/** Fail the build if the first view, a new conversation, exceeds the given kB of gzip. Print its size, also with Markdown. */
 export function budget(kilobytes: number): Plugin {
   return {
     name: 'budget',
@@ -13,15 +13,15 @@ export function budget(kilobytes: number): Plugin {
       handler(_, bundle) {
         const first = weigh(bundle, ['index.html', 'NewConversation.tsx', 'Conversation.tsx'])
         const all = weigh(bundle, ['index.html', 'NewConversation.tsx', 'Conversation.tsx', 'Markdown.tsx'])
-        const words = `first view ${first} kB by gzip (at most ${kilobytes}), a conversation with Markdown ${all} kB`
-        if (first > kilobytes) this.error(words)
-        this.info(words)
+        const summary = `first view ${first} kB by gzip (at most ${kilobytes}), a conversation with Markdown ${all} kB`
+        if (first > kilobytes) this.error(summary)
+        this.info(summary)
       },
     },
   }
 }
 
-/** What the chunks made from these modules and everything that they import at once weigh, styles included. */
+/** Return the gzip size in kB of the chunks of these modules and all their static imports, including styles. */
 function weigh(bundle: Bundle, modules: readonly string[]): number {
   const seen = new Set<string>()
   const visit = (name: string) => {

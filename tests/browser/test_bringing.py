@@ -17,7 +17,7 @@ TALK = "# {title}\n\n## User\n\nWo liegt das Protokoll?\n\n## Assistant\n\nIm Or
 
 
 def upload(page: Page, name: str, content: str) -> None:
-    page.get_by_label("A file to bring in").set_input_files({"name": name, "mimeType": "text/markdown", "buffer": content.encode()})
+    page.get_by_label("File to import").set_input_files({"name": name, "mimeType": "text/markdown", "buffer": content.encode()})
 
 
 def test_a_file_is_brought_in_with_its_report_and_opened_from_it(visit: Visitor, axe: str) -> None:
@@ -25,7 +25,7 @@ def test_a_file_is_brought_in_with_its_report_and_opened_from_it(visit: Visitor,
     tab = visit("/settings/import", viewport=PHONE, theme="dark")
     page = tab.page
     upload(page, "talk.md", TALK.format(title=title))
-    report = page.get_by_role("region", name="The last import")
+    report = page.get_by_role("region", name="Last import")
     expect(report).to_contain_text("1 added · 2 new messages")
     report.get_by_text("1 conversation").press("Enter")
     expect(report).to_contain_text("kept: ")
@@ -43,7 +43,7 @@ def test_a_file_is_brought_in_with_its_report_and_opened_from_it(visit: Visitor,
     page.keyboard.press("Escape")
     tab.go("/settings/import")
     upload(page, "talk.md", TALK.format(title=title))
-    expect(report).to_contain_text("Nothing new")
+    expect(report).to_contain_text("Already up to date")
     upload(page, "talk.bin", "\x00 nothing that anybody knows")
     expect(report).to_contain_text("No format recognizes")
     assert inaccessible(page, axe) == []
@@ -57,8 +57,8 @@ def test_all_that_agents_keep_on_the_machine_is_shown_and_brought_in_by_keyboard
     row = page.get_by_role("row").filter(has_text="qwen")
     expect(row).to_contain_text(str(place))
     assert inaccessible(page, axe) == []
-    page.get_by_role("button", name="Bring all in").press("Enter")
-    expect(page.get_by_role("region", name="The last import")).to_contain_text("1 added · 6 new messages")
+    page.get_by_role("button", name="Import all").press("Enter")
+    expect(page.get_by_role("region", name="Last import")).to_contain_text("1 added · 6 new messages")
     expect(row.get_by_role("cell").last).to_have_text("1")
     tab.shot("import-all-desktop-light")
 
@@ -68,7 +68,7 @@ def test_a_conversation_that_came_in_goes_on_in_a_copy_that_takes_its_place(visi
     tab = visit("/settings/import")
     page = tab.page
     upload(page, "talk.md", TALK.format(title=title))
-    page.get_by_role("region", name="The last import").get_by_text("1 conversation").press("Enter")
+    page.get_by_role("region", name="Last import").get_by_text("1 conversation").press("Enter")
     page.get_by_role("link", name=title).first.press("Enter")
     expect(page.get_by_text("Im Ordner Sitzungen.")).to_be_visible()
     whole, field = page.url, page.get_by_role("textbox", name="Message", exact=True)
@@ -77,7 +77,7 @@ def test_a_conversation_that_came_in_goes_on_in_a_copy_that_takes_its_place(visi
     log = page.get_by_role("log", name="Messages")
     expect(log.get_by_text("And further", exact=True)).to_be_visible()
     expect(log.get_by_text("Im Ordner Sitzungen.")).to_be_visible()
-    expect(page.get_by_text("This goes on in a copy; the original follows md.")).to_be_visible()
+    expect(page.get_by_text("Continued in a copy. The original keeps following md.")).to_be_visible()
     copy = page.url
     assert copy != whole
     assert inaccessible(page, axe) == []
@@ -87,19 +87,19 @@ def test_a_conversation_that_came_in_goes_on_in_a_copy_that_takes_its_place(visi
     expect(log.get_by_text("And more", exact=True)).to_be_visible()
     assert page.url == copy
 
-    page.get_by_role("link", name="copied from the original").press("Enter")
+    page.get_by_role("link", name="Forked from original").press("Enter")
     expect(log.get_by_text("And further", exact=True)).to_have_count(0)
     assert page.url == whole
     log.get_by_text("Wo liegt das Protokoll?").hover()
     page.get_by_role("button", name="Edit").first.press("Enter")
-    page.get_by_role("textbox", name="Edit the message").fill("say Anders")
-    page.get_by_role("textbox", name="Edit the message").press("Control+Enter")
+    page.get_by_role("textbox", name="Edit message").fill("say Anders")
+    page.get_by_role("textbox", name="Edit message").press("Control+Enter")
     expect(log.get_by_text("Anders", exact=True)).to_be_visible()
     expect(log.get_by_text("Im Ordner Sitzungen.")).to_have_count(0)
     assert page.url not in (whole, copy)
     tab.go(whole.removeprefix(tab.origin))
     expect(log.get_by_text("Im Ordner Sitzungen.")).to_be_visible()
-    page.get_by_role("button", name="Answer again").press("Enter")
+    page.get_by_role("button", name="Regenerate").press("Enter")
     expect(log.get_by_text("Wo liegt das Protokoll?")).to_be_visible()
     expect(log.get_by_text("Im Ordner Sitzungen.")).to_have_count(0)
     assert page.url == copy, "it ends with that very answer, which gets a sibling there"
@@ -112,9 +112,9 @@ def test_a_deleted_conversation_goes_for_good_by_keyboard_alone_after_a_question
     server.call("DELETE", f"/api/conversations/{id}")
     tab = visit()
     page = tab.page
-    page.get_by_label("Which conversations").select_option("deleted")
+    page.get_by_label("Filter by status").select_option("deleted")
     link = page.get_by_role("navigation", name="Conversations").get_by_role("link", name=title)
-    question = page.get_by_role("dialog", name="Delete for good?")
+    question = page.get_by_role("dialog", name="Delete permanently?")
 
     def ask() -> None:
         button = page.get_by_role("button", name=f"Actions for {title}")
@@ -136,7 +136,7 @@ def test_a_deleted_conversation_goes_for_good_by_keyboard_alone_after_a_question
     expect(question).to_have_count(0)
     expect(link).to_be_visible()
     ask()
-    question.get_by_role("button", name="Keep it").focus()
+    question.get_by_role("button", name="Cancel").focus()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(question).to_have_count(0)

@@ -19,7 +19,7 @@ def test_two_conversations_stand_side_by_side_by_keyboard_and_on_a_phone(visit: 
     page.get_by_role("menuitem", name="Compare").click()
     expect(page.get_by_role("heading", name="Compare", level=1)).to_be_focused()
     page.keyboard.press("Tab")
-    chooser = page.get_by_label("With", exact=True)
+    chooser = page.get_by_label("Compare with", exact=True)
     expect(chooser).to_be_focused()
     chooser.select_option(two)
     expect(page.locator("main del")).to_contain_text("there")

@@ -33,7 +33,7 @@ def messages(page: Page) -> Locator:
 def ready(page: Page) -> None:
     """Nothing goes on any more, and the page has caught up with the store."""
     expect(page.get_by_role("button", name="Stop (Esc)")).to_have_count(0, timeout=20_000)
-    expect(messages(page).get_by_role("button", name="Answer again").last).to_be_attached(timeout=10_000)
+    expect(messages(page).get_by_role("button", name="Regenerate").last).to_be_attached(timeout=10_000)
 
 
 def spoken(server: Served, text: str) -> str:
@@ -94,18 +94,18 @@ def test_a_key_pressed_as_the_question_appears_answers_nothing(visit: Visitor, s
     expect(page.get_by_role("button", name="Allow once")).to_be_enabled()
     asked = server.call("GET", "/api/approvals?open=true")["data"]
     assert any(one["input"] == {"command": "echo too early"} for one in asked)
-    page.get_by_role("button", name="Don’t allow…").click()
-    page.get_by_label("Why not?").fill("because")
-    page.get_by_role("button", name="Don’t allow", exact=True).click()
-    expect(messages(page).get_by_role("button", name=re.compile("^Not run Run echo too early"))).to_be_visible(timeout=15_000)
+    page.get_by_role("button", name="Deny…").click()
+    page.get_by_label("Reason (optional)").fill("because")
+    page.get_by_role("button", name="Deny", exact=True).click()
+    expect(messages(page).get_by_role("button", name=re.compile("^Denied Run echo too early"))).to_be_visible(timeout=15_000)
 
 
 def test_edited_arguments_are_what_runs(visit: Visitor) -> None:
     page = visit().page
     say(page, 'call shell {"command": "echo the model wants this"}')
     page.get_by_role("button", name="Edit…").click(timeout=15_000)
-    page.get_by_label("Arguments that it runs with instead").fill('{"command": "echo i want that"}')
-    page.get_by_role("button", name="Run this once").click()
+    page.get_by_label("Edited arguments").fill('{"command": "echo i want that"}')
+    page.get_by_role("button", name="Run once").click()
     line = messages(page).get_by_role("button", name=re.compile("^Done Run"))
     expect(line).to_be_visible(timeout=15_000)
     line.click()
@@ -117,8 +117,8 @@ def test_questions_of_a_model_are_answered_in_own_words(visit: Visitor) -> None:
     say(page, 'call ask_user {"questions": [{"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}]}')
     form = page.get_by_role("form", name="Questions")
     expect(form.get_by_label("red")).to_be_visible(timeout=15_000)
-    form.get_by_label("In your own words").fill("sea green")
-    form.get_by_role("button", name="Answer", exact=True).click()
+    form.get_by_label("Other answer").fill("sea green")
+    form.get_by_role("button", name="Submit", exact=True).click()
     expect(form).to_have_count(0, timeout=15_000)
     line = messages(page).get_by_role("button", name=re.compile("Ask 1 question"))
     line.click()
@@ -134,7 +134,7 @@ def test_a_reload_in_mid_stream_goes_on_and_shows_everything_once(visit: Visitor
     ready(page)
     text = messages(page).locator(".prose").last.inner_text()
     assert text.split() == ["word"] * 120
-    assert page.get_by_role("button", name="Answer again").count() == 1
+    assert page.get_by_role("button", name="Regenerate").count() == 1
 
 
 def test_a_network_that_is_gone_for_a_while_costs_nothing(visit: Visitor, server: Served) -> None:
@@ -163,9 +163,9 @@ def test_what_is_said_meanwhile_waits_and_can_be_taken_back(visit: Visitor, serv
     page = visit(f"/c/{id}").page
     expect(page.get_by_role("button", name="Stop (Esc)")).to_be_visible(timeout=15_000)
     say(page, "say I waited")
-    waiting = page.get_by_role("list", name="Waiting behind this answer")
+    waiting = page.get_by_role("list", name="Queued messages")
     expect(waiting.get_by_text("say I waited")).to_be_visible(timeout=10_000)
-    waiting.get_by_role("button", name="Take it back").click()
+    waiting.get_by_role("button", name="Remove from queue").click()
     expect(waiting).to_have_count(0, timeout=10_000)
 
 
@@ -174,7 +174,7 @@ def test_an_edit_stands_beside_the_old_words(visit: Visitor, server: Served) -> 
     page = visit(f"/c/{id}").page
     expect(messages(page).get_by_text("The first way", exact=True)).to_be_visible()
     messages(page).get_by_role("button", name="Edit").click()
-    page.get_by_role("textbox", name="Edit the message").fill("say The second way")
+    page.get_by_role("textbox", name="Edit message").fill("say The second way")
     page.get_by_role("button", name="Send", exact=True).click()
     expect(messages(page).get_by_text("The second way", exact=True)).to_be_visible(timeout=15_000)
     ready(page)
@@ -186,7 +186,7 @@ def test_an_edit_stands_beside_the_old_words(visit: Visitor, server: Served) -> 
 def test_an_answer_is_made_again_beside_the_old_one(visit: Visitor, server: Served) -> None:
     id = server.say("say Again and again")
     page = visit(f"/c/{id}").page
-    messages(page).get_by_role("button", name="Answer again").click()
+    messages(page).get_by_role("button", name="Regenerate").click()
     expect(messages(page).get_by_text("2/2")).to_be_visible(timeout=15_000)
     ready(page)
     messages(page).get_by_role("button", name="Previous version").click()
@@ -196,7 +196,7 @@ def test_an_answer_is_made_again_beside_the_old_one(visit: Visitor, server: Serv
 def test_a_conversation_goes_on_in_a_copy(visit: Visitor, server: Served) -> None:
     id = server.say("say The trunk")
     page = visit(f"/c/{id}").page
-    messages(page).get_by_role("button", name="Go on from here in a new conversation").last.click()
+    messages(page).get_by_role("button", name="Fork from here").last.click()
     page.wait_for_url(lambda url: "/c/" in url and id not in url)
     expect(messages(page).get_by_text("The trunk", exact=True)).to_be_visible()
 
@@ -232,8 +232,8 @@ def test_what_the_model_sent_can_be_read(visit: Visitor, server: Served) -> None
     word = f"w{uuid4().hex[:8]}"
     id = server.say(f"say {word}")
     page = visit(f"/c/{id}").page
-    messages(page).get_by_role("button", name="What the model sent").click()
-    events = page.get_by_role("dialog", name="Events of this message")
+    messages(page).get_by_role("button", name="View raw events").click()
+    events = page.get_by_role("dialog", name="Raw events")
     event = events.get_by_role("listitem").filter(has_text="text-delta").first
     event.locator("summary").click(timeout=10_000)
     expect(event.get_by_text("data: ").first).to_be_visible()
@@ -281,9 +281,9 @@ def test_what_a_model_draws_is_shown_in_a_frame_that_reaches_nothing(visit: Visi
     id = spoken(server, f"```html\n{html}\n```\n\n```mermaid\ngraph LR\n  A[socket] --> B[store]\n```")
     tab = visit(f"/c/{id}", allowed=("SecurityError", "Blocked a frame", "Content Security Policy", "CORS policy", "ERR_FAILED"))
     page = tab.page
-    page.get_by_role("button", name="Show the preview").click()
+    page.get_by_role("button", name="Show preview").click()
     expect(page.frame_locator("iframe[title=Preview]").get_by_role("heading", name="Shut in")).to_be_visible(timeout=10_000)
-    page.get_by_role("button", name="Show the diagram").click()
+    page.get_by_role("button", name="Show diagram").click()
     expect(page.frame_locator("iframe[title=Diagram]").get_by_text("socket")).to_be_visible(timeout=20_000)
     assert [frame.get_attribute("sandbox") for frame in page.locator("iframe").all()] == ["allow-scripts"] * 2
 
@@ -291,8 +291,8 @@ def test_what_a_model_draws_is_shown_in_a_frame_that_reaches_nothing(visit: Visi
 def test_a_button_stays_under_a_press_while_what_is_above_it_opens(visit: Visitor, server: Served) -> None:
     id = spoken(server, "```html\n<h1 style='height: 600px'>A page</h1>\n```\n\n```mermaid\ngraph LR\n  A[socket] --> B[store]\n```")
     page = visit(f"/c/{id}").page
-    page.get_by_role("button", name="Show the preview").click()
-    page.get_by_role("button", name="Show the diagram").click(delay=700)  # the preview comes, and says its height, in these ms
+    page.get_by_role("button", name="Show preview").click()
+    page.get_by_role("button", name="Show diagram").click(delay=700)  # the preview comes, and says its height, in these ms
     expect(page.frame_locator("iframe[title=Diagram]").get_by_text("socket")).to_be_visible(timeout=20_000)
     expect(page.frame_locator("iframe[title=Preview]").get_by_role("heading", name="A page")).to_be_visible()
     assert (page.locator("iframe[title=Preview]").bounding_box() or {})["height"] > 600

@@ -85,14 +85,14 @@ def test_a_page_is_shared_shown_to_a_stranger_and_taken_back(visit: Visitor, ser
     tab = visit(f"/c/{id}")
     page = tab.page
     open_menu(page, "Share…")
-    missing = page.get_by_role("region", name="What is not on the page")
+    missing = page.get_by_role("region", name="Redacted content")
     expect(missing).to_contain_text("secrets")
     expect(missing).to_contain_text("emails")
     tab.shot("share-desktop-light")
     assert inaccessible(page, axe) == []
-    page.get_by_role("button", name="Make the link").press("Enter")
-    link = page.get_by_role("dialog", name="The link").locator("code").inner_text()
-    expect(page.get_by_text("Only this machine reaches that address", exact=False)).to_be_visible()
+    page.get_by_role("button", name="Create link").press("Enter")
+    link = page.get_by_role("dialog", name="Share link").locator("code").inner_text()
+    expect(page.get_by_text("only reachable from this machine", exact=False)).to_be_visible()
     stranger = browser.new_context()
     other, said = stranger.new_page(), list[str]()
     other.on("console", lambda message: said.append(message.text))
@@ -101,10 +101,10 @@ def test_a_page_is_shared_shown_to_a_stranger_and_taken_back(visit: Visitor, ser
     assert "example.org" not in other.content() and "Vb2Qk9" not in other.content()
     page.get_by_role("button", name="Done").click()
     tab.go("/settings/shares")
-    page.get_by_role("button", name="Take back").first.press("Enter")
+    page.get_by_role("button", name="Revoke").first.press("Enter")
     assert other.goto(link).ok  # it is asked once more
-    page.get_by_role("button", name="Take back for good").press("Enter")
-    expect(page.get_by_text("Nothing is shared")).to_be_visible()
+    page.get_by_role("button", name="Yes, revoke").press("Enter")
+    expect(page.get_by_text("No shared links")).to_be_visible()
     answer = other.goto(link)
     assert answer is not None and answer.status == 404
     stranger.close()

@@ -16,7 +16,7 @@ providers:
 def test_where_no_model_was_chosen_one_is_tried_and_written_down(visit: Visitor, server: Served, tmp_path: Path) -> None:
     with served(tmp_path, UNCHOSEN) as fresh:
         tab = visit(at=fresh)
-        offer = tab.page.get_by_role("region", name="No model is chosen yet")
+        offer = tab.page.get_by_role("region", name="No model selected")
         expect(offer).to_be_visible(timeout=20_000)
         tab.shot("first-run-desktop-light")
         offer.get_by_role("button", name="Use obedient@mine").click()

@@ -65,10 +65,10 @@ def test_what_is_drawn_on_request_stays_in_its_frame(visit: Visitor, server: Ser
     tab = visit(f"/c/{id}", allowed=inside)
     page = tab.page
     expect(page.get_by_text("END-OF-HOSTILE").first).to_be_visible(timeout=20_000)
-    page.get_by_role("button", name=re.compile("^Show the ")).first.wait_for(state="attached")
+    page.get_by_role("button", name=re.compile("^Show (preview|diagram|image)")).first.wait_for(state="attached")
     pressed = 0
     for _ in range(6):
-        button = page.get_by_role("button", name=re.compile("^Show the (preview|diagram|picture)"))
+        button = page.get_by_role("button", name=re.compile("^Show (preview|diagram|image)"))
         if not button.count():
             break
         button.first.click()

@@ -17,7 +17,7 @@ def test_a_whole_visit_goes_by_keyboard_alone(visit: Visitor, server: Served) ->
     tab = visit("/settings")
     page = tab.page
     page.keyboard.press("Tab")
-    assert focused(page) == "Skip to the content"
+    assert focused(page) == "Skip to content"
     page.keyboard.press("Enter")
     expect(page.get_by_role("main")).to_be_focused()
     page.keyboard.press("n")
@@ -41,7 +41,7 @@ def test_every_key_is_told_and_single_letters_can_be_switched_off(visit: Visitor
     tab = visit("/settings")
     page = tab.page
     page.keyboard.press("?")
-    sheet = page.get_by_role("dialog", name="Keyboard")
+    sheet = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(sheet.get_by_text("Ctrl+K")).to_be_visible()
     tab.shot("keys-desktop-light")
     sheet.get_by_role("checkbox").uncheck()

@@ -38,21 +38,21 @@ def test_a_conversation_is_renamed_archived_deleted_and_brought_back(visit: Visi
 
     act(page, name, "Archive")
     expect(entry(page, name)).to_have_count(0)
-    page.get_by_label("Which conversations").select_option("archived")
+    page.get_by_label("Filter by status").select_option("archived")
     expect(entry(page, name)).to_be_visible()
-    act(page, name, "Back to the list")
+    act(page, name, "Unarchive")
     expect(entry(page, name)).to_have_count(0)
 
-    page.get_by_label("Which conversations").select_option("active")
+    page.get_by_label("Filter by status").select_option("active")
     act(page, name, "Delete")
     expect(entry(page, name)).to_have_count(0)
-    page.get_by_role("status", name="Notices").get_by_role("button", name="Undo").last.click()
+    page.get_by_role("status", name="Notifications").get_by_role("button", name="Undo").last.click()
     expect(entry(page, name)).to_be_visible()
 
     act(page, name, "Delete")
-    page.get_by_label("Which conversations").select_option("deleted")
+    page.get_by_label("Filter by status").select_option("deleted")
     act(page, name, "Restore")
-    page.get_by_label("Which conversations").select_option("active")
+    page.get_by_label("Filter by status").select_option("active")
     expect(entry(page, name)).to_be_visible()
 
 
@@ -102,7 +102,7 @@ def test_commands_and_titles_are_found_by_the_same_field(visit: Visitor, server:
     expect(page.get_by_role("heading", name="Tokens")).to_be_focused()
     page.keyboard.press("Control+k")
     page.keyboard.type("zzzzqqq")
-    expect(page.get_by_text("Nothing found")).to_be_visible()
+    expect(page.get_by_text("No results")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
 

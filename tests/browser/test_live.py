@@ -46,11 +46,11 @@ def test_without_a_server_the_page_says_so_and_catches_up(visit: Visitor, server
     tab = visit(f"/c/{id}", allowed=("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK", "Failed to fetch"))
     expect(tab.page.locator("main").get_by_text("Before the tunnel").last).to_be_visible()
     tab.context.set_offline(True)
-    expect(tab.page.get_by_text("The server can’t be reached")).to_be_visible(timeout=15_000)
+    expect(tab.page.get_by_text("Can’t reach the server")).to_be_visible(timeout=15_000)
     tab.shot("offline-desktop-light")
     server.say("say After the tunnel", conversation=id)
     tab.context.set_offline(False)
-    expect(tab.page.get_by_text("The server can’t be reached")).to_have_count(0, timeout=15_000)
+    expect(tab.page.get_by_text("Can’t reach the server")).to_have_count(0, timeout=15_000)
     expect(tab.page.locator("main").get_by_text("After the tunnel").last).to_be_visible(timeout=20_000)
 
 
@@ -125,9 +125,9 @@ def test_a_no_in_the_inbox_leaves_everything_as_it_is(visit: Visitor, server: Se
     card = page.get_by_role("region", name=re.compile(re.escape(name)))
     expect(card).to_be_visible(timeout=10_000)
     page.wait_for_timeout(450)
-    card.get_by_role("button", name="Don’t allow…").click()
+    card.get_by_role("button", name="Deny…").click()
     card.get_by_role("textbox").fill("Not today")
-    card.get_by_role("button", name="Don’t allow").click()
+    card.get_by_role("button", name="Deny").click()
     expect(card).to_have_count(0, timeout=10_000)
     assert server.call("GET", f"/api/conversations/{id}")["status"] != "waiting"
     assert not (server.moot.work / name).exists()

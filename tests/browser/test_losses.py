@@ -53,13 +53,13 @@ def test_twenty_seconds_without_a_network_cost_nothing(visit: Visitor, server: S
         expect(messages(tab.page).get_by_text("word word word")).to_be_visible(timeout=15_000)
         tunnel.cut()
         tab.context.set_offline(True)
-        expect(tab.page.get_by_text("The server can’t be reached")).to_be_visible(timeout=15_000)
+        expect(tab.page.get_by_text("Can’t reach the server")).to_be_visible(timeout=15_000)
         seen = len(words(tab.page))
         tab.page.wait_for_timeout(20_000)
         assert 0 < len(words(tab.page)) == seen < 400
         tunnel.mend()
         tab.context.set_offline(False)
-        expect(tab.page.get_by_text("The server can’t be reached")).to_have_count(0, timeout=20_000)
+        expect(tab.page.get_by_text("Can’t reach the server")).to_have_count(0, timeout=20_000)
         expect(messages(tab.page).locator(".prose").last).to_have_text(("word " * 400).strip(), timeout=30_000)
         assert messages(tab.page).locator(".prose").count() == 1
 
@@ -70,10 +70,10 @@ def test_a_server_that_dies_in_mid_answer_and_comes_back_is_gone_on_with(visit: 
     tab.go(f"/c/{id}")
     expect(messages(tab.page).get_by_text("word word word")).to_be_visible(timeout=15_000)
     own.kill()
-    expect(tab.page.get_by_text("The server can’t be reached")).to_be_visible(timeout=20_000)
+    expect(tab.page.get_by_text("Can’t reach the server")).to_be_visible(timeout=20_000)
     field(tab.page).fill("typed meanwhile")
     own.start()
-    expect(tab.page.get_by_text("The server can’t be reached")).to_have_count(0, timeout=30_000)
+    expect(tab.page.get_by_text("Can’t reach the server")).to_have_count(0, timeout=30_000)
     # the model was asked again: what it had said stays, given up on in sight, and the answer is there once and whole
     expect(messages(tab.page).locator(".prose").last).to_have_text(("word " * 120).strip(), timeout=30_000)
     ready(tab.page)
@@ -123,7 +123,7 @@ def test_an_output_of_fifty_megabytes_keeps_the_page_quick_and_comes_back_whole(
     if line.get_attribute("aria-expanded") != "true":  # it may still be open from when it ran
         line.click()
     expect(line).to_have_attribute("aria-expanded", "true")
-    link = messages(page).get_by_role("link", name="Download the whole output")
+    link = messages(page).get_by_role("link", name="Download full output")
     href = str(link.get_attribute("href"))
     request = urllib.request.Request(server.url + href, headers={"authorization": f"Bearer {server.token}"})
     found = hashlib.sha256()

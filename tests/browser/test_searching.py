@@ -70,7 +70,7 @@ def test_a_message_of_another_branch_is_shown_and_the_way_back_offered(visit: Vi
     expect(typed(page, old).last).to_be_visible()
     page.get_by_role("group", name="Messages").get_by_role("option").filter(has_text="· you ·").click()
     expect(page.locator("[data-found]")).to_contain_text(f"say {old} first")
-    page.get_by_role("status", name="Notices").get_by_role("button", name="Back").click()
+    page.get_by_role("status", name="Notifications").get_by_role("button", name="Back").click()
     expect(page.locator("main").get_by_text(new)).to_be_visible()
 
 
@@ -107,9 +107,9 @@ def test_the_best_can_be_put_first_and_more_be_fetched(visit: Visitor, server: S
     expect(found).to_have_count(22)
     page.get_by_role("option", name="More messages").click()
     expect(found).to_have_count(32)
-    page.get_by_role("option", name="Put the best first").click()
-    expect(page.get_by_role("group", name="Messages, best first").get_by_role("option").first.locator("mark")).to_have_text(sought)
-    expect(page.get_by_role("group", name="Messages, best first").get_by_role("option").first).not_to_contain_text("besides")
+    page.get_by_role("option", name="Sort by relevance").click()
+    expect(page.get_by_role("group", name="Messages by relevance").get_by_role("option").first.locator("mark")).to_have_text(sought)
+    expect(page.get_by_role("group", name="Messages by relevance").get_by_role("option").first).not_to_contain_text("besides")
 
 
 def test_what_has_only_some_of_the_words_is_shown_and_called_so(visit: Visitor, server: Served, tmp_path: Path) -> None:
@@ -117,10 +117,10 @@ def test_what_has_only_some_of_the_words_is_shown_and_called_so(visit: Visitor, 
     brought(server, tmp_path, [f"only {one}", f"{other} and {other}", "neither"])
     page = visit().page
     typed(page, f"{one} {other}")
-    some = page.get_by_role("group", name="Messages with some of these words").get_by_role("option")
+    some = page.get_by_role("group", name="Partial matches").get_by_role("option")
     expect(some).to_have_count(2)
-    expect(page.get_by_text("Nothing has all of these words")).to_be_visible()
-    expect(page.get_by_role("option", name="Put the best first")).to_have_count(0)  # they are
+    expect(page.get_by_text("No message contains all of these words")).to_be_visible()
+    expect(page.get_by_role("option", name="Sort by relevance")).to_have_count(0)  # they are
 
 
 def test_what_a_search_by_meaning_needs_is_said_and_words_are_a_step_back(visit: Visitor, server: Served) -> None:
@@ -129,11 +129,11 @@ def test_what_a_search_by_meaning_needs_is_said_and_words_are_a_step_back(visit:
     tab = visit(allowed=("status of 400",))
     page = tab.page
     expect(typed(page, sought).first).to_be_visible()
-    page.get_by_role("option", name="Find answers by meaning").click()
+    page.get_by_role("option", name="Search responses by meaning").click()
     said = page.get_by_role("dialog").get_by_role("status")
     expect(said).to_contain_text("which is not installed — moot models pull e5-small")
     tab.shot("search-meaning-desktop-light")
-    page.get_by_role("option", name="Find messages by their words").click()
+    page.get_by_role("option", name="Search by keyword").click()
     expect(page.get_by_role("group", name="Messages").get_by_role("option").first.locator("mark")).to_have_text(sought)
     expect(said).not_to_contain_text("moot models pull")
 
@@ -165,7 +165,7 @@ def test_enter_pressed_before_the_answer_takes_the_first_of_what_was_typed(visit
     field = page.get_by_role("combobox", name="Search and commands")
     field.fill(meant)
     page.keyboard.press("Enter")  # while what was found for other words still stands there
-    expect(page.get_by_role("dialog").get_by_role("status")).to_have_text("Searching …")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_have_text("Searching…")
     page.wait_for_timeout(300)
     assert field.is_visible() and held
     for route in held:
@@ -182,7 +182,7 @@ def test_enter_is_forgotten_when_typing_goes_on_or_nothing_is_found(visit: Visit
     field = page.get_by_role("combobox", name="Search and commands")
     field.press_sequentially("x")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("Nothing found")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("No results")
     page.keyboard.press("Backspace")
     expect(found.first.locator("mark").first).to_have_text(sought)
     page.wait_for_timeout(300)

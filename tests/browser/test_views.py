@@ -101,22 +101,22 @@ def test_every_value_says_which_file_and_line_decide_it(visit: Visitor, server: 
 def test_a_model_is_tried_from_its_row(visit: Visitor) -> None:
     page = visit("/settings/models").page
     page.get_by_role("button", name="Test obedient@mine").click()
-    page.get_by_role("row", name="obedient").get_by_text("answers").wait_for()
+    page.get_by_role("row", name="obedient").get_by_text("Responded").wait_for()
 
 
 def test_a_token_is_shown_once_and_taken_back(visit: Visitor, server: Served) -> None:
     page = visit("/settings/tokens").page
     page.get_by_role("button", name="New token").click()
     page.get_by_label("Name", exact=True).fill("a script")
-    page.get_by_role("radio", name="read see everything").check()
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("radio", name="read View everything").check()
+    page.get_by_role("button", name="Create token").click()
     secret = page.locator("dialog code").inner_text()
     page.get_by_role("button", name="Done").click()
     assert secret not in page.content()
     row = page.get_by_role("row", name="a script")
     assert "read" in row.inner_text()
     row.get_by_role("button", name="Revoke a script").click()
-    row.get_by_role("button", name="Revoke for good").click()
+    row.get_by_role("button", name="Yes, revoke").click()
     row.wait_for(state="detached")
 
 
@@ -133,3 +133,13 @@ def test_who_is_not_signed_in_is_told_how_and_can_use_a_token(visit: Visitor, se
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("navigation", name="Conversations").wait_for()
     assert server.token not in page.evaluate("document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage }) + location.href")
+
+
+def test_a_view_whose_file_cannot_be_fetched_offers_a_reload(visit: Visitor) -> None:
+    page = visit("/settings", allowed=("ERR_FAILED", "Failed to fetch dynamically imported module")).page
+    page.route("**/assets/Usage-*.js", lambda route: route.abort())
+    page.get_by_role("navigation", name="Settings").get_by_role("link", name="Usage").click()
+    expect(page.get_by_role("heading", name="This page couldn’t be loaded")).to_be_visible()
+    page.unroute("**/assets/Usage-*.js")
+    page.get_by_role("button", name="Reload").click()
+    expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()

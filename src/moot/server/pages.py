@@ -47,8 +47,8 @@ _PACKED = ("text/", "application/json", "application/javascript", "image/svg+xml
 _WORTH_PACKING = 1024
 
 _MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><title>moot</title>
-<h1>moot is running, but its page has not been built</h1>
-<p>In a checkout, run <code>make web</code> and reload. Installed wheels contain the page.</p>
+<h1>moot is running, but the web page isn’t built</h1>
+<p>In a checkout, run <code>make web</code> and reload. Installed wheels include the page.</p>
 <p>The <a href="/docs">API</a> and the command line work without it.</p></html>
 """
 

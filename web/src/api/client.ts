@@ -1,15 +1,16 @@
 import { noteReached } from '@/api/online'
+import { text } from '@/text'
 
-/** An answer of the server that is no success, as RFC 9457 tells it. */
+/** An error response of the server (RFC 9457). */
 export class Problem extends Error {
   readonly status: number
   readonly code: string
-  /** The next move, in the server's words; empty when it has none. */
+  /** The server's suggested fix. May be empty. */
   readonly fix: string
   readonly requestId: string
 
   constructor(status: number, body: Partial<ProblemBody>) {
-    super(body.detail || body.title || `the server answered ${status}`)
+    super(body.detail || body.title || text.common.status(status))
     this.name = 'Problem'
     this.status = status
     this.code = body.code ?? ''
@@ -34,7 +35,7 @@ export interface Options {
   signal?: AbortSignal
 }
 
-/** The address of a route: `address("/conversations", { limit: 50 })`. What is null, undefined or "" is left out. */
+/** Return the URL of a route: `address("/conversations", { limit: 50 })`. Omit null, undefined and empty values. */
 export function address(path: string, query: Query = {}): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
@@ -42,19 +43,19 @@ export function address(path: string, query: Query = {}): string {
       if (one !== null && one !== undefined && one !== '') parameters.append(name, String(one))
     }
   }
-  const text = parameters.toString()
-  return `/api${path}${text ? `?${text}` : ''}`
+  const encoded = parameters.toString()
+  return `/api${path}${encoded ? `?${encoded}` : ''}`
 }
 
 const onSignedOut = new Set<() => void>()
 
-/** Calls back when the server says that nobody is signed in; gives back how to stop listening. */
+/** Call the listener when a request is not authenticated. Return a function that unsubscribes. */
 export function whenSignedOut(listener: () => void): () => void {
   onSignedOut.add(listener)
   return () => onSignedOut.delete(listener)
 }
 
-/** A response that is a success; anything else is thrown as a `Problem`. */
+/** Send a request. Throw `Problem` unless it succeeds. */
 export async function send(method: string, path: string, body?: unknown, options: Options = {}): Promise<Response> {
   const isData = body instanceof Blob || body instanceof ArrayBuffer
   const response = await reaching(address(path, options.query), {
@@ -68,19 +69,19 @@ export async function send(method: string, path: string, body?: unknown, options
   throw await problemOf(response)
 }
 
-/** `fetch`, which notes whether the server was reached at all. */
+/** `fetch` that records whether the server was reached. */
 export async function reaching(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   try {
     const response = await fetch(input, init)
     noteReached(true)
     return response
   } catch (error) {
-    if (error instanceof TypeError) noteReached(false) // else it was given up by the page itself
+    if (error instanceof TypeError) noteReached(false) // other errors are aborts by the page
     throw error
   }
 }
 
-/** What a response that is no success says. */
+/** Parse an error response. */
 export async function problemOf(response: Response): Promise<Problem> {
   if (response.status === 401) for (const listener of onSignedOut) listener()
   const type = response.headers.get('content-type') ?? ''
@@ -92,7 +93,7 @@ async function value<T>(response: Response): Promise<T> {
   return (response.status === 204 ? undefined : await response.json()) as T
 }
 
-/** The server's API: paths are written without `/api`. */
+/** The server's API. Paths omit `/api`. */
 export const api = {
   get: async <T>(path: string, options?: Options) => value<T>(await send('GET', path, undefined, options)),
   post: async <T>(path: string, body?: unknown, options?: Options) => value<T>(await send('POST', path, body, options)),

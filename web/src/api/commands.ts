@@ -7,7 +7,7 @@ export interface Command {
   argument: string
 }
 
-/** What the page is to do when a command was run. */
+/** An action for the page to perform after a command ran. */
 export interface Reply {
   kind: 'say' | 'choose' | 'go' | 'compose' | 'answer' | 'leave'
   text: string
@@ -19,7 +19,7 @@ export interface Reply {
   resume: string | null
 }
 
-/** What the next prompts are run with; null: as the conversation, the agent or the configuration has it. */
+/** Overrides for the next prompts. Null means the default of the conversation, agent or configuration. */
 export interface Wishes {
   agent?: string | null
   model?: string | null
@@ -36,7 +36,7 @@ interface Done {
 let listed: Promise<readonly Command[]> | null = null
 
 export const commands = {
-  /** Every command; none where the server can't say. */
+  /** Return all commands, or none if the request fails. */
   list: (): Promise<readonly Command[]> => {
     listed ??= api.get<Page<Command>>('/commands').then(
       (page) => page.data,
@@ -48,7 +48,7 @@ export const commands = {
     api.post<Done>(`/commands/${encodeURIComponent(name)}`, given),
 }
 
-/** The command that a text is, if it is one: a name behind a `/` and what follows it. */
+/** Parse a text as a command: `/name argument`. Return null for any other text. */
 export function commandIn(text: string): { name: string; argument: string } | null {
   const found = /^\/([\w-]+)(?:\s+([\s\S]*))?$/.exec(text.trim())
   return found ? { name: found[1] ?? '', argument: found[2]?.trim() ?? '' } : null

@@ -3,7 +3,7 @@ import type { Answer, Approval, Conversation, Message, Node, Page, Part, Queued,
 
 const at = (id: string) => `/conversations/${encodeURIComponent(id)}`
 
-/** A message under the id that streams know it by: the one its client gave it, if it gave one. */
+/** Return a message under the id used in streams: the client's id if there is one. */
 function asSent(stored: StoredMessage): Message {
   const { id, client_id, ...message } = stored
   return { ...message, id: client_id ?? id, stored_id: id }
@@ -11,7 +11,7 @@ function asSent(stored: StoredMessage): Message {
 
 type StoredMessage = Omit<Message, 'stored_id'> & { client_id: string | null }
 
-/** Newest page first; within a page the messages are in the order of the conversation. */
+/** A page of messages in conversation order. The newest page comes first. */
 export interface MessagePage {
   messages: Message[]
   older: string | null
@@ -30,14 +30,14 @@ export const conversations = {
   tree: (id: string, signal?: AbortSignal) =>
     api.get<{ data: Node[]; head: string | null }>(`${at(id)}/tree`, { signal }),
   fork: (id: string, message?: string) => api.post<Conversation>(`${at(id)}/fork`, { message }),
-  /** Where it is gone on with: of what another program writes that is a linked copy. */
-  goOn: (id: string, message?: string) =>
+  /** Return the conversation to continue in. For a conversation that another program writes, this is a linked copy. */
+  continueFrom: (id: string, message?: string) =>
     api.post<{ conversation: Conversation; message: string | null }>(`${at(id)}/continue`, { message }),
   deleteMessage: (id: string, message: string) => api.delete(`${at(id)}/messages/${encodeURIComponent(message)}`),
   switch: (id: string, message: string) => api.patch<Conversation>(at(id), { head: message }),
   stop: (id: string) => api.post(`/chat/${encodeURIComponent(id)}/stop`),
-  /** Hands a prompt in and does not wait for its answer. */
-  say: (
+  /** Submit a prompt without waiting for the response. */
+  submit: (
     id: string,
     prompt: { client_id: string; parts: Part[]; on_busy: 'queue' | 'steer'; [name: string]: unknown },
   ) => api.post(`${at(id)}/messages`, prompt),

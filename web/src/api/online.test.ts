@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { isOnline, noteReached, subscribe } from '@/api/online'
 
-/** A browser, as far as this is concerned: what it says of the network, and when. */
+/** A fake of the browser's network status and its events. */
 const browser = { onLine: true, events: new EventTarget() }
-let told: boolean[] = []
+let reported: boolean[] = []
 let end = () => {}
 
-function says(onLine: boolean): void {
+function setOnline(onLine: boolean): void {
   browser.onLine = onLine
   browser.events.dispatchEvent(new Event(onLine ? 'online' : 'offline'))
 }
@@ -17,8 +17,8 @@ beforeEach(() => {
   vi.stubGlobal('addEventListener', browser.events.addEventListener.bind(browser.events))
   vi.stubGlobal('removeEventListener', browser.events.removeEventListener.bind(browser.events))
   noteReached(true)
-  told = []
-  end = subscribe(() => told.push(isOnline()))
+  reported = []
+  end = subscribe(() => reported.push(isOnline()))
 })
 
 afterEach(() => {
@@ -26,26 +26,26 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-test('the browser is believed when it comes back, also behind an answer that was under way when it went', () => {
-  says(false)
-  expect(told.at(-1)).toBe(false)
+test('the browser going online again counts, even after a response that was in flight when it went offline', () => {
+  setOnline(false)
+  expect(reported.at(-1)).toBe(false)
   noteReached(true)
-  expect(told.at(-1)).toBe(false)
-  says(true)
-  expect(told.at(-1)).toBe(true)
+  expect(reported.at(-1)).toBe(false)
+  setOnline(true)
+  expect(reported.at(-1)).toBe(true)
 })
 
-test('one request that does not get through says nothing, a second does, and an answer takes it back', () => {
+test('two failed requests in a row mean offline, and a response means online', () => {
   noteReached(false)
-  expect(told).toEqual([])
+  expect(reported).toEqual([])
   noteReached(false)
-  expect(told.at(-1)).toBe(false)
+  expect(reported.at(-1)).toBe(false)
   noteReached(true)
-  expect(told.at(-1)).toBe(true)
+  expect(reported.at(-1)).toBe(true)
 })
 
-test('whoever has gone is told nothing', () => {
+test('listeners are not called after they unsubscribe', () => {
   end()
-  says(false)
-  expect(told).toEqual([])
+  setOnline(false)
+  expect(reported).toEqual([])
 })

@@ -1,26 +1,26 @@
 import { useSyncExternalStore } from 'react'
 
-/** Whether the server can be reached, as far as the browser and the last requests know. */
+/** The server is reachable, according to the last requests. */
 let reached = true
-/** Requests in a row that did not get through; one alone may be a change of networks. */
+/** Consecutive failed requests. A single failure may be a change of networks. */
 let missed = 0
 const listeners = new Set<() => void>()
 
-/** Told each time: what is shown hangs on the browser's word too, which changes by itself. */
-function tell(value: boolean): void {
+/** Notify on every call, because `navigator.onLine` also changes by itself. */
+function update(value: boolean): void {
   reached = value
   for (const listener of listeners) listener()
 }
 
-/** Every request says whether it got through to the server. */
+/** Record whether a request reached the server. */
 export function noteReached(value: boolean): void {
   missed = value ? 0 : missed + 1
-  if (value || missed > 1) tell(value)
+  if (value || missed > 1) update(value)
 }
 
-/** Calls the listener whenever `isOnline` may say something else; gives what ends that. */
+/** Call the listener when `isOnline` may have changed. Return a function that unsubscribes. */
 export function subscribe(listener: () => void): () => void {
-  const [on, off] = [() => tell(true), () => tell(false)]
+  const [on, off] = [() => update(true), () => update(false)]
   addEventListener('online', on)
   addEventListener('offline', off)
   listeners.add(listener)

@@ -1,7 +1,7 @@
 import type { UIMessage } from 'ai'
 import type { components } from '@/api/schema'
 
-/** What the server says it sends and takes, made from `docs/openapi.json` by `npm run types`. */
+/** API types, generated from `docs/openapi.json` by `npm run types`. */
 type Schemas = components['schemas']
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
@@ -23,7 +23,7 @@ export type RunStatus = 'queued' | 'running' | 'waiting' | 'interrupted' | 'fini
 
 export type Grant = Schemas['GrantOut']
 
-/** A conversation as lists and its own route give it. Times are milliseconds, money nano-dollars. */
+/** A conversation as returned by the API. Times are in milliseconds, money in nano-dollars. */
 export type Conversation = Schemas['ConversationOut']
 
 export interface StepFacts {
@@ -35,7 +35,7 @@ export interface StepFacts {
   ms: number
 }
 
-/** What moot knows of a message beside its parts. */
+/** Metadata that moot stores with a message. */
 export interface Metadata {
   agent?: string
   model?: string
@@ -47,9 +47,9 @@ export interface Metadata {
   needs_approval?: boolean
 }
 
-/** `GET …/messages` adds its place and state to the AI SDK's shape; a message that streams has only the latter. */
+/** A message of the AI SDK with its place and state. Only messages from `GET …/messages` have a place. */
 export interface Message extends UIMessage<Metadata> {
-  /** Its id in the store; none before it has been read from there. */
+  /** The id in the store. Unset until the message was read from there. */
   stored_id?: string
   status?: 'streaming' | 'finished' | 'failed' | 'cancelled' | 'interrupted'
   parent?: string | null
@@ -69,7 +69,7 @@ export interface Failure {
 
 export type Run = Omit<Schemas['RunOut'], 'error'> & { error: Failure | null }
 
-/** A run that waits for its turn, with what was said. */
+/** A queued run with its prompt. */
 export interface Queued extends Run {
   prompt: Message | null
 }
@@ -105,7 +105,7 @@ export interface LogEvent {
   raw_base64?: string
 }
 
-/** What a large output becomes on the wire. */
+/** A large output, shortened by the server. */
 export interface Excerpt {
   type: 'excerpt'
   head?: Json

@@ -1,7 +1,8 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { Suspense } from 'react'
-import { Route, Switch } from 'wouter'
+import { Route, Switch, useLocation } from 'wouter'
 import { Problem } from '@/api/client'
+import { LoadBoundary } from '@/app/LoadBoundary'
 import { routes } from '@/app/routes'
 import { Shell } from '@/app/Shell'
 import { NotFound } from '@/ui/NotFound'
@@ -15,20 +16,25 @@ const queries = new QueryClient({
   },
 })
 
-/** The whole page: what every view shares around the view that the address names. */
+/** The whole page: the shell that all views share, and the view of the current address. */
 export function App() {
+  const [location] = useLocation()
   return (
     <QueryClientProvider client={queries}>
-      <Shell>
-        <Suspense fallback={null}>
-          <Switch>
-            {routes.map(({ path, View }) => (
-              <Route key={path} path={path} component={View} />
-            ))}
-            <Route component={NotFound} />
-          </Switch>
-        </Suspense>
-      </Shell>
+      <LoadBoundary resetKey="">
+        <Shell>
+          <LoadBoundary resetKey={location}>
+            <Suspense fallback={null}>
+              <Switch>
+                {routes.map(({ path, View }) => (
+                  <Route key={path} path={path} component={View} />
+                ))}
+                <Route component={NotFound} />
+              </Switch>
+            </Suspense>
+          </LoadBoundary>
+        </Shell>
+      </LoadBoundary>
     </QueryClientProvider>
   )
 }

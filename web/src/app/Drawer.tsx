@@ -1,7 +1,8 @@
 import { useEffect, useRef } from 'react'
 import { Sidebar } from '@/app/Sidebar'
+import { text } from '@/text'
 
-/** The list of conversations over a phone's screen; Escape, a tap beside it and going somewhere close it. */
+/** The sidebar as a drawer on phones. Escape, a tap outside or navigation closes it. */
 export function Drawer({ onClose }: { onClose: () => void }) {
   const ref = useRef<HTMLDialogElement>(null)
   useEffect(() => {
@@ -16,10 +17,10 @@ export function Drawer({ onClose }: { onClose: () => void }) {
     }
   }, [onClose])
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does by keyboard what a tap beside the drawer does
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape is the keyboard equivalent of tapping outside
     <dialog
       ref={ref}
-      aria-label="Conversations and settings"
+      aria-label={text.shell.navigation}
       onCancel={(event) => {
         event.preventDefault()
         onClose()

@@ -1,4 +1,4 @@
-/** The sign of moot: people around a table. */
+/** The moot logo: people around a table. */
 export function Mark({ size = 24 }: { size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true" className="shrink-0">

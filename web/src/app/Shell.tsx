@@ -10,14 +10,15 @@ import { SignIn } from '@/app/SignIn'
 import { listen, useShortcut } from '@/keys/shortcuts'
 import { useConversationKeys } from '@/lists/walking'
 import { Palette } from '@/search/Palette'
+import { text } from '@/text'
 import { choose, chosen, THEMES } from '@/theme/choice'
 import { IconButton } from '@/ui/Button'
 import { Toasts } from '@/ui/Toasts'
-import { say } from '@/ui/toasts'
+import { notify } from '@/ui/toasts'
 
 const Help = lazy(() => import('@/keys/Help').then(({ Help }) => ({ default: Help })))
 
-/** What stands around every view: the list of conversations, what opens over it, and the way in for who is not signed in. */
+/** The frame around every view: sidebar, overlays and notifications, or the sign-in page. */
 export function Shell({ children }: { children: ReactNode }) {
   const [signedOut, setSignedOut] = useState(false)
   useEffect(() => whenSignedOut(() => setSignedOut(true)), [])
@@ -30,7 +31,7 @@ function SignedIn({ children }: { children: ReactNode }) {
   const panels = usePanels()
   const [location] = useLocation()
   const { open } = panels
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever goes somewhere has done with what lay over the page
+  // biome-ignore lint/correctness/useExhaustiveDependencies: close overlays on navigation
   useEffect(() => open(null), [location, open])
   useKeys()
   useConversationKeys()
@@ -43,8 +44,8 @@ function SignedIn({ children }: { children: ReactNode }) {
         </div>
       )}
       <div className="flex min-w-0 grow flex-col">
-        <Bar />
-        <Unreachable />
+        <TopBar />
+        <OfflineBanner />
         {children}
       </div>
       {panels.shown === 'drawer' && <Drawer onClose={() => open(null)} />}
@@ -55,32 +56,32 @@ function SignedIn({ children }: { children: ReactNode }) {
   )
 }
 
-/** On a phone: the way to the list and to the search. */
-function Bar() {
+/** The top bar on phones. */
+function TopBar() {
   const { open } = usePanels()
   return (
     <header className="flex items-center justify-between border-b border-line bg-canvas px-1.5 pt-[env(safe-area-inset-top)] md:hidden">
-      <IconButton label="Conversations and settings" onClick={() => open('drawer')}>
+      <IconButton label={text.shell.navigation} onClick={() => open('drawer')}>
         <MenuIcon size={20} aria-hidden />
       </IconButton>
       <span className="text-sm font-semibold tracking-tight" aria-hidden>
-        moot
+        {text.common.app}
       </span>
-      <IconButton label="Search and commands" onClick={() => open('palette')}>
+      <IconButton label={text.search.title} onClick={() => open('palette')}>
         <Search size={19} aria-hidden />
       </IconButton>
     </header>
   )
 }
 
-function Unreachable() {
+function OfflineBanner() {
   const online = useOnline()
   return (
     <div role="status">
       {online || (
         <p className="flex items-center justify-center gap-2 bg-warn-soft px-4 py-2 text-sm text-warn">
           <WifiOff size={16} aria-hidden />
-          The server can’t be reached. What runs goes on; the page catches up by itself.
+          {text.shell.offline}
         </p>
       )}
     </div>
@@ -94,12 +95,12 @@ function SkipLink() {
       onClick={focusMain}
       className="fixed top-2 left-2 z-50 -translate-y-16 rounded-lg bg-accent px-4 py-2 text-sm font-medium text-accent-ink focus:translate-y-0"
     >
-      Skip to the content
+      {text.shell.skip}
     </button>
   )
 }
 
-/** Puts the focus on the view, past the list. */
+/** Move the focus past the sidebar to the view. */
 function focusMain(): void {
   const main = document.querySelector('main')
   if (!main) return
@@ -110,23 +111,27 @@ function focusMain(): void {
 function useKeys(): void {
   const { open, toggleSidebar } = usePanels()
   const [, go] = useLocation()
-  useShortcut('Mod+K', 'Search and commands', () => open('palette'))
-  useShortcut('/', 'Search', () => open('palette'))
-  useShortcut('?', 'This list of keys', () => open('help'))
-  useShortcut('N', 'New conversation', () => go('/'))
-  useShortcut('I', 'Inbox', () => go('/inbox'))
-  useShortcut('B', 'Show or hide the list', toggleSidebar)
-  useShortcut('T', 'Next appearance', () => {
+  useShortcut('Mod+K', text.search.title, () => open('palette'))
+  useShortcut('/', text.common.search, () => open('palette'))
+  useShortcut('?', text.keys.title, () => open('help'))
+  useShortcut('N', text.sidebar.newConversation, () => go('/'))
+  useShortcut('I', text.sidebar.inbox, () => go('/inbox'))
+  useShortcut('B', text.keys.toggleSidebar, toggleSidebar)
+  useShortcut('T', text.keys.nextTheme, () => {
     const next = THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length] ?? 'system'
     choose(next)
-    say(`Appearance: ${next}`)
+    notify(text.theme.chosen(text.theme.names[next]))
   })
-  useShortcut('F6', 'Next part of the page', nextRegion)
+  useShortcut('F6', text.keys.nextRegion, nextRegion)
 }
 
-/** From the list to the view to the field to write in, and around again. */
+/** Move the focus between sidebar, view and message field. */
 function nextRegion(): void {
-  const regions = ['nav[aria-label="Conversations"]', 'main', 'main textarea, main [contenteditable=true]']
+  const regions = [
+    `nav[aria-label="${text.sidebar.conversations}"]`,
+    'main',
+    'main textarea, main [contenteditable=true]',
+  ]
     .map((selector) => document.querySelector<HTMLElement>(selector))
     .filter((element): element is HTMLElement => element !== null && element.offsetParent !== null)
   const at = regions.findLastIndex((element) => element.contains(document.activeElement))

@@ -19,11 +19,12 @@ import type { Filter, Shelf } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
 import { written } from '@/keys/shortcuts'
 import { ConversationList } from '@/lists/ConversationList'
+import { text } from '@/text'
 import { ThemeSwitch } from '@/theme/Switch'
 import { IconButton } from '@/ui/Button'
 import { Keys } from '@/ui/Menu'
 
-/** The conversations, and the ways to everything else. In the drawer of a phone `onClose` shuts it. */
+/** The sidebar: navigation and the list of conversations. In a phone's drawer, `onClose` closes it. */
 export function Sidebar({ onClose }: { onClose?: () => void }) {
   const { open, toggleSidebar } = usePanels()
   const waiting = useOpenCount()
@@ -35,41 +36,44 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
           className="flex items-center gap-2.5 rounded-lg text-base font-semibold tracking-tight max-md:min-h-11"
         >
           <Mark />
-          moot
+          {text.common.app}
         </Link>
         {onClose ? (
-          <IconButton label="Close" onClick={onClose}>
+          <IconButton label={text.common.close} onClick={onClose}>
             <X size={18} aria-hidden />
           </IconButton>
         ) : (
-          <IconButton label="Hide the list (B)" onClick={toggleSidebar}>
+          <IconButton label={text.sidebar.hide} onClick={toggleSidebar}>
             <PanelLeftClose size={17} aria-hidden />
           </IconButton>
         )}
       </div>
       <div className="space-y-0.5 px-2">
-        <Way href="/" icon={SquarePen} words="New conversation" keys="N" />
+        <NavLink href="/" icon={SquarePen} label={text.sidebar.newConversation} keys="N" />
         <button type="button" onClick={() => open('palette')} className={WAY}>
           <Search size={17} aria-hidden className="text-muted" />
-          <span className="grow text-left">Search</span>
+          <span className="grow text-left">{text.common.search}</span>
           <Keys keys={written('Mod+K')} />
         </button>
-        <Way href="/inbox" icon={Inbox} words="Inbox">
+        <NavLink href="/inbox" icon={Inbox} label={text.sidebar.inbox}>
           {waiting > 0 && (
             <span className="min-w-5 rounded-full bg-warn px-1.5 text-center text-xs font-semibold text-canvas">
               {waiting}
-              <span className="sr-only"> waiting</span>
+              <span className="sr-only">{text.sidebar.pending}</span>
             </span>
           )}
-        </Way>
+        </NavLink>
       </div>
-      <nav aria-label="Conversations" className="mt-3 flex min-h-0 grow flex-col border-t border-line pt-2">
+      <nav
+        aria-label={text.sidebar.conversations}
+        className="mt-3 flex min-h-0 grow flex-col border-t border-line pt-2"
+      >
         <Shelves />
       </nav>
       <div className="flex items-center gap-1 border-t border-line px-2 py-2">
-        <Foot href="/settings" icon={Settings} label="Settings" />
-        <Foot href="/settings/usage" icon={ChartNoAxesColumn} label="Usage" />
-        <IconButton label="Keyboard (?)" onClick={() => open('help')}>
+        <FooterLink href="/settings" icon={Settings} label={text.sidebar.settings} />
+        <FooterLink href="/settings/usage" icon={ChartNoAxesColumn} label={text.sidebar.usage} />
+        <IconButton label={text.sidebar.shortcuts} onClick={() => open('help')}>
           <CircleHelp size={17} aria-hidden />
         </IconButton>
         <ThemeSwitch className="ml-auto w-36" />
@@ -81,16 +85,16 @@ export function Sidebar({ onClose }: { onClose?: () => void }) {
 const WAY =
   'flex min-h-9 w-full cursor-pointer items-center gap-3 rounded-lg px-2.5 text-sm text-ink hover:bg-hover aria-[current=page]:bg-accent-soft max-md:min-h-11'
 
-function Way({
+function NavLink({
   href,
   icon: Icon,
-  words,
+  label,
   keys,
   children,
 }: {
   href: string
   icon: LucideIcon
-  words: string
+  label: string
   keys?: string
   children?: ReactNode
 }) {
@@ -98,14 +102,14 @@ function Way({
   return (
     <Link href={href} aria-current={location === href ? 'page' : undefined} className={WAY}>
       <Icon size={17} aria-hidden className="text-muted" />
-      <span className="grow">{words}</span>
+      <span className="grow">{label}</span>
       {children}
       {keys && <Keys keys={keys} />}
     </Link>
   )
 }
 
-function Foot({ href, icon: Icon, label }: { href: string; icon: LucideIcon; label: string }) {
+function FooterLink({ href, icon: Icon, label }: { href: string; icon: LucideIcon; label: string }) {
   return (
     <Link
       href={href}
@@ -118,27 +122,23 @@ function Foot({ href, icon: Icon, label }: { href: string; icon: LucideIcon; lab
   )
 }
 
-const SHELVES: readonly [Shelf, string][] = [
-  ['active', 'Active'],
-  ['archived', 'Archived'],
-  ['deleted', 'Deleted'],
-]
+const SHELVES: readonly Shelf[] = ['active', 'archived', 'deleted']
 
-/** Which conversations the list shows, and the list. */
+/** The filters and the list of conversations. */
 function Shelves() {
   const [filter, setFilter] = useState<Filter>({ shelf: 'active', project: '' })
   const projects = useProjects()
   return (
     <>
       <div className="flex items-center gap-1.5 px-3 pb-1.5">
-        <h2 className="sr-only">Conversations</h2>
+        <h2 className="sr-only">{text.sidebar.conversations}</h2>
         <select
-          aria-label="Project"
+          aria-label={text.sidebar.project}
           value={filter.project}
           onChange={(event) => setFilter({ ...filter, project: event.target.value })}
           className={clsx(SELECT, 'min-w-0 grow font-medium')}
         >
-          <option value="">All projects</option>
+          <option value="">{text.sidebar.allProjects}</option>
           {projects.map((project) => (
             <option key={project.id} value={project.id}>
               {project.name}
@@ -146,14 +146,14 @@ function Shelves() {
           ))}
         </select>
         <select
-          aria-label="Which conversations"
+          aria-label={text.sidebar.filter}
           value={filter.shelf}
           onChange={(event) => setFilter({ ...filter, shelf: event.target.value as Shelf })}
           className={clsx(SELECT, 'text-muted')}
         >
-          {SHELVES.map(([shelf, words]) => (
+          {SHELVES.map((shelf) => (
             <option key={shelf} value={shelf}>
-              {words}
+              {text.sidebar.shelves[shelf]}
             </option>
           ))}
         </select>

@@ -3,15 +3,16 @@ import { type FormEvent, useState } from 'react'
 import { api } from '@/api/client'
 import { Mark } from '@/app/Mark'
 import { useTitle } from '@/app/title'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Field, INPUT } from '@/ui/Field'
 import { Failed } from '@/ui/States'
 
-/** The way in for a browser without a cookie: the command that opens a page signed in, or a token. */
+/** The sign-in page, for browsers without a session cookie. */
 export function SignIn() {
   const [error, setError] = useState<unknown>(null)
   const [busy, setBusy] = useState(false)
-  useTitle('Sign in')
+  useTitle(text.signIn.title)
 
   async function signIn(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
@@ -31,13 +32,11 @@ export function SignIn() {
     <main className="grid min-h-dvh place-items-center bg-canvas p-4">
       <div className="w-full max-w-md rounded-3xl border border-line bg-surface p-6 shadow-raised sm:p-8">
         <Mark size={40} />
-        <h1 className="mt-5 text-2xl font-semibold tracking-tight">Sign in to moot</h1>
-        <p className="mt-3 text-sm text-muted">
-          Run this in a terminal on the machine where moot runs. It opens this page, signed in:
-        </p>
+        <h1 className="mt-5 text-2xl font-semibold tracking-tight">{text.signIn.heading}</h1>
+        <p className="mt-3 text-sm text-muted">{text.signIn.about}</p>
         <pre className="mt-3 rounded-lg border border-line bg-sunken px-4 py-3 font-mono text-sm">moot web</pre>
         <form onSubmit={signIn} className="mt-7 border-t border-line pt-6">
-          <Field label="Or paste a token" about="moot tokens create NAME makes one.">
+          <Field label={text.signIn.token} about={text.signIn.tokenHelp}>
             {(field) => (
               <input
                 {...field}
@@ -51,7 +50,7 @@ export function SignIn() {
             )}
           </Field>
           <Button type="submit" look="primary" className="mt-4 w-full" disabled={busy}>
-            Sign in
+            {text.signIn.submit}
           </Button>
           {error !== null && <Failed error={error} className="mt-4" />}
         </form>

@@ -1,17 +1,17 @@
 import { useSyncExternalStore } from 'react'
 
-/** What lies over the page: at most one thing at a time. */
+/** The overlay that is open. At most one is open at a time. */
 export type Panel = 'palette' | 'help' | 'drawer'
 
 interface Panels {
   shown: Panel | null
-  /** Whether the list stands beside the view; a phone has it in the drawer. */
+  /** The sidebar is visible. Phones show it as a drawer instead. */
   sidebar: boolean
 }
 
 const KEPT = 'moot.sidebar'
 
-function kept(): boolean {
+function stored(): boolean {
   try {
     return localStorage.getItem(KEPT) !== 'hidden'
   } catch {
@@ -19,7 +19,7 @@ function kept(): boolean {
   }
 }
 
-let panels: Panels = { shown: null, sidebar: kept() }
+let panels: Panels = { shown: null, sidebar: stored() }
 const listeners = new Set<() => void>()
 
 function set(change: Partial<Panels>): void {
@@ -41,7 +41,7 @@ export function toggleSidebar(): void {
   try {
     localStorage.setItem(KEPT, panels.sidebar ? 'shown' : 'hidden')
   } catch {
-    // a browser that keeps nothing: it holds for this tab
+    // storage is unavailable: keep the setting for this tab only
   }
 }
 

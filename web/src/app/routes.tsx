@@ -5,7 +5,7 @@ export interface View {
   View: ComponentType
 }
 
-/** Every address of the page. A view is loaded when it is first opened. */
+/** All routes. A view is loaded when it is first opened. */
 export const routes: readonly View[] = [
   { path: '/', View: lazy(() => import('@/conversation/NewConversation')) },
   { path: '/c/:id', View: lazy(() => import('@/conversation/Conversation')) },

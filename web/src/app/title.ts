@@ -1,21 +1,22 @@
 import { useEffect } from 'react'
+import { text } from '@/text'
 
-/** Names the document after a view, as tabs, history and screen readers show it. */
+/** Set the document title. */
 export function useTitle(title: string): void {
   useEffect(() => {
-    document.title = title ? `${title} · moot` : 'moot'
+    document.title = title ? `${title} · ${text.common.app}` : text.common.app
   }, [title])
 }
 
 let moved = false
 addEventListener('pushState', () => {
-  moved = true // the router tells of every move
+  moved = true // the router dispatches this event for every navigation
 })
 addEventListener('popstate', () => {
   moved = true
 })
 
-/** Whether somebody came to a view from another one: then the focus has to follow. The first view leaves it to the browser. */
+/** Return true after the first navigation within the page, when views must move the focus themselves. */
 export function arriving(): boolean {
   return moved
 }

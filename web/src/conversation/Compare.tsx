@@ -5,17 +5,18 @@ import { Link, useLocation, useParams, useSearch } from 'wouter'
 import { api } from '@/api/client'
 import type { components } from '@/api/schema'
 import { useConversations } from '@/data/conversations'
+import { text } from '@/text'
 import { Field, INPUT } from '@/ui/Field'
+import { money } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { View } from '@/ui/View'
-import { count, money, plural } from '@/ui/words'
 
 type Comparison = components['schemas']['ComparisonOut']
 type Side = Comparison['a']
 type Pair = Comparison['pairs'][number]
 type Answer = NonNullable<Pair['a']>
 
-/** Two conversations side by side: what each answered to the same prompts, and what it took. */
+/** Compare two conversations: responses to the same prompts, time and cost. */
 export default function Compare() {
   const { id } = useParams<{ id: string }>()
   const [, go] = useLocation()
@@ -24,13 +25,13 @@ export default function Compare() {
   const choose = (chosen: string) =>
     go(`/c/${encodeURIComponent(own)}/compare${chosen ? `?with=${encodeURIComponent(chosen)}` : ''}`, { replace: true })
   return (
-    <View title="Compare" about="Prompts that belong together, what each conversation answered, and what it took.">
+    <View title={text.compare.title} about={text.compare.about}>
       <Chooser own={own} other={other} choose={choose} />
       {other ? (
         <Both own={own} other={other} />
       ) : (
-        <Empty icon={Scale} title="Nothing to compare with yet">
-          Choose another conversation. A copy, or what another model was asked, stands among them.
+        <Empty icon={Scale} title={text.compare.emptyTitle}>
+          {text.compare.empty}
         </Empty>
       )}
     </View>
@@ -42,14 +43,14 @@ function Chooser({ own, other, choose }: { own: string; other: string; choose: (
   const found = (list.data?.pages ?? []).flatMap((page) => page.data).filter((one) => one.id !== own)
   return (
     <div className="mb-8 max-w-xl">
-      <Field label="With">
+      <Field label={text.compare.with}>
         {(field) => (
           <select {...field} className={INPUT} value={other} onChange={(event) => choose(event.target.value)}>
-            <option value="">Choose a conversation…</option>
+            <option value="">{text.compare.choose}</option>
             {other && !found.some((one) => one.id === other) && <option value={other}>{other.slice(0, 13)}</option>}
             {found.map((one) => (
               <option key={one.id} value={one.id}>
-                {[one.title || 'Untitled', one.model || one.agent].join(' · ')}
+                {[one.title || text.common.untitled, one.model || one.agent].join(' · ')}
               </option>
             ))}
           </select>
@@ -66,7 +67,7 @@ function Both({ own, other }: { own: string; other: string }) {
       api.get<Comparison>(`/conversations/${encodeURIComponent(own)}/compare`, { query: { with: other }, signal }),
     placeholderData: keepPreviousData,
   })
-  if (error) return <Failed error={error} again={() => void refetch()} />
+  if (error) return <Failed error={error} retry={() => void refetch()} />
   if (!data) return <Loading />
   return (
     <>
@@ -74,10 +75,10 @@ function Both({ own, other }: { own: string; other: string }) {
         <Sums name="A" side={data.a} />
         <Sums name="B" side={data.b} />
       </div>
-      {data.same && <p className="mb-6 text-sm text-muted">They say the same.</p>}
+      {data.same && <p className="mb-6 text-sm text-muted">{text.compare.same}</p>}
       <ol className="space-y-8">
         {data.pairs.map((pair, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: pairs have no other name than their place
+          // biome-ignore lint/suspicious/noArrayIndexKey: pairs have no id
           <li key={at}>
             <One pair={pair} />
           </li>
@@ -96,11 +97,11 @@ function Sums({ name, side }: { name: string; side: Side }) {
           href={`/c/${encodeURIComponent(side.id)}`}
           className="hover:underline max-md:inline-grid max-md:min-h-11 max-md:place-items-center"
         >
-          {side.title || 'Untitled'}
+          {side.title || text.common.untitled}
         </Link>
       </h2>
       <p className="mt-1 truncate text-xs text-muted">{side.model || side.agent}</p>
-      <p className="mt-3 text-sm">{took(side, side.tools)}</p>
+      <p className="mt-3 text-sm">{summary(side, side.tools)}</p>
     </section>
   )
 }
@@ -109,21 +110,21 @@ function One({ pair }: { pair: Pair }) {
   const prompt = pair.prompt.a ?? pair.prompt.b ?? ''
   return (
     <article>
-      <h2 className="mb-2 line-clamp-3 text-sm font-semibold break-words">{prompt || 'Without a prompt'}</h2>
+      <h2 className="mb-2 line-clamp-3 text-sm font-semibold break-words">{prompt || text.compare.noPrompt}</h2>
       <div className="grid gap-x-3 gap-y-1 text-xs text-muted sm:grid-cols-2">
         <p>A: {facts(pair.a)}</p>
         <p>B: {facts(pair.b)}</p>
       </div>
       {pair.same ? (
-        <p className="mt-3 text-sm text-muted">The same answer.</p>
+        <p className="mt-3 text-sm text-muted">{text.compare.sameResponse}</p>
       ) : (
         <p
           className="mt-3 rounded-xl border border-line bg-sunken/40 p-4 text-sm leading-relaxed break-words whitespace-pre-wrap"
           dir="auto"
         >
-          {pair.diff.map(([kind, text], at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: pieces have no other name than their place
-            <Piece key={at} kind={kind} text={text} />
+          {pair.diff.map(([kind, piece], at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: pieces have no id
+            <Piece key={at} kind={kind} content={piece} />
           ))}
         </p>
       )}
@@ -131,30 +132,30 @@ function One({ pair }: { pair: Pair }) {
   )
 }
 
-function Piece({ kind, text }: { kind: string; text: string }) {
-  if (kind === ' ') return <>{text}</>
+function Piece({ kind, content }: { kind: string; content: string }) {
+  if (kind === ' ') return <>{content}</>
   const Tag = kind === '-' ? 'del' : 'ins'
   return (
     <Tag className={clsx('rounded-sm px-0.5', kind === '-' ? 'bg-danger-soft' : 'bg-good-soft no-underline')}>
-      <span className="sr-only">{kind === '-' ? 'only A: ' : 'only B: '}</span>
-      {text}
+      <span className="sr-only">{kind === '-' ? text.compare.onlyA : text.compare.onlyB}</span>
+      {content}
     </Tag>
   )
 }
 
 function facts(answer: Answer | null | undefined): string {
-  if (!answer) return 'no answer'
+  if (!answer) return text.compare.noResponse
   const state = answer.status === 'finished' ? '' : answer.status
-  return [answer.model || answer.agent, state, took(answer, answer.tools.length)].filter(Boolean).join(' · ')
+  return [answer.model || answer.agent, state, summary(answer, answer.tools.length)].filter(Boolean).join(' · ')
 }
 
-function took(of: Pick<Side, 'usage' | 'cost' | 'ms'>, tools: number): string {
+function summary(of: Pick<Side, 'usage' | 'cost' | 'ms'>, tools: number): string {
   const tokens = (of.usage.input ?? 0) + (of.usage.output ?? 0)
   return [
-    of.ms === null ? '' : `${(of.ms / 1000).toFixed(1)} s`,
-    tokens ? `${count(tokens)} tokens` : '',
-    of.cost === null ? 'cost unknown' : money(of.cost),
-    tools ? plural(tools, 'tool call') : '',
+    of.ms === null ? '' : text.time.seconds(of.ms / 1000),
+    tokens ? text.compare.tokens(tokens) : '',
+    of.cost === null ? text.compare.costUnknown : money(of.cost),
+    tools ? text.compare.toolCalls(tools) : '',
   ]
     .filter(Boolean)
     .join(' · ')

@@ -5,9 +5,9 @@ import { lazy, Suspense, useCallback, useEffect, useMemo, useState, useSyncExter
 import { useLocation } from 'wouter'
 import type { Message, Part } from '@/api/types'
 import { useTitle } from '@/app/title'
+import type { Sending } from '@/conversation/ComposerArea'
+import { ComposerArea } from '@/conversation/ComposerArea'
 import { useChoice } from '@/conversation/composer/choice'
-import type { Sending } from '@/conversation/Desk'
-import { Desk } from '@/conversation/Desk'
 import { Head } from '@/conversation/Head'
 import { AroundProvider } from '@/conversation/messages/context'
 import { prepareText } from '@/conversation/messages/Text'
@@ -15,23 +15,24 @@ import { RunProblem } from '@/conversation/RunProblem'
 import { Runtime } from '@/conversation/runtime'
 import type { Session } from '@/conversation/session'
 import { type Target, Thread } from '@/conversation/Thread'
-import { useAim } from '@/conversation/target'
+import { useScrollRequest } from '@/conversation/target'
+import { text } from '@/text'
 import { Failed, Loading } from '@/ui/States'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 const Raw = lazy(() => import('@/conversation/Raw'))
 const FRAME = 33
-/** What streams is drawn at most once in so many ms. */
+/** Streaming text renders at most once per this many ms. */
 
 interface Props {
   session: Session
-  /** Stands where there are no messages yet. */
+  /** Shown while there are no messages. */
   welcome?: React.ReactNode
-  /** Called when the first prompt goes out. */
+  /** Called when the first prompt is sent. */
   onFirst?: () => void
 }
 
-/** A conversation, old or about to begin. */
+/** A new or existing conversation. */
 export function ConversationView({ session, welcome, onFirst }: Props) {
   const state = useSyncExternalStore(session.subscribe, session.get)
   const { messages, status, error } = useChat<Message>({ chat: session.chat, throttle: FRAME })
@@ -50,7 +51,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   }, [session, movedTo, go])
   const target = useTarget(session)
   const client = useQueryClient()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the change of state that the list wants to hear of
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the lists depend on the change of status
   useEffect(() => {
     void client.invalidateQueries({ queryKey: ['runs', 'live'] })
     void client.invalidateQueries({ queryKey: ['conversations', 'list'] })
@@ -59,7 +60,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
 
   const isNew = state.conversation === null
   const send = useCallback(
-    async (parts: Part[], { meanwhile, edits, wishes }: Sending = {}) => {
+    async (parts: Part[], { delivery, edits, wishes }: Sending = {}) => {
       const extra = {
         ...(wishes?.effort && { effort: wishes.effort }),
         ...(wishes?.tools && { tools: wishes.tools }),
@@ -69,7 +70,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
         ...(isNew && choice.project && { project: choice.project }),
       }
       if (edits) return session.edit(edits, parts, extra)
-      if (meanwhile) return session.sayMeanwhile(parts, meanwhile, extra)
+      if (delivery) return session.sendDuringRun(parts, delivery, extra)
       onFirst?.()
       return session.send(parts, extra)
     },
@@ -81,7 +82,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
     const byId = new Map(messages.map((message) => [message.id, message]))
     return { session, live, approvals, nodes, find: (id: string) => byId.get(id), showRaw: setRaw }
   }, [session, live, approvals, nodes, messages])
-  const loadOlder = useCallback(() => void session.loadOlder().catch(sayProblem), [session])
+  const loadOlder = useCallback(() => void session.loadOlder().catch(notifyError), [session])
   const empty = !messages.length && !state.loading
 
   return (
@@ -96,11 +97,11 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
           )}
           {state.error !== null && !messages.length && (
             <div className="mx-auto w-full max-w-3xl grow px-6 pt-10">
-              <Failed error={state.error} again={() => void session.sync(true)} />
+              <Failed error={state.error} retry={() => void session.sync(true)} />
             </div>
           )}
           {empty && state.error === null
-            ? (welcome ?? <p className="m-auto text-muted">Nothing was said here yet.</p>)
+            ? (welcome ?? <p className="m-auto text-muted">{text.conversation.empty}</p>)
             : messages.length > 0 && (
                 <Thread
                   messages={messages}
@@ -120,7 +121,7 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
                   />
                 </Thread>
               )}
-          <Desk
+          <ComposerArea
             session={session}
             busy={busy}
             send={send}
@@ -139,19 +140,19 @@ export function ConversationView({ session, welcome, onFirst }: Props) {
   )
 }
 
-/** The message that is to be gone to, once it is there. */
+/** Return the message to scroll to, once it is loaded. */
 function useTarget(session: Session): Target | null {
-  const aimed = useAim(session.id)
+  const request = useScrollRequest(session.id)
   const [target, setTarget] = useState<Target | null>(null)
   useEffect(() => {
-    if (!aimed) return
+    if (!request) return
     let gone = false
-    session.bring(aimed.message).then((id) => {
-      if (!gone && id) setTarget({ id, turn: aimed.turn })
-    }, sayProblem)
+    session.reveal(request.message).then((id) => {
+      if (!gone && id) setTarget({ id, turn: request.turn })
+    }, notifyError)
     return () => {
       gone = true
     }
-  }, [session, aimed])
+  }, [session, request])
   return target
 }

@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { address } from '@/api/client'
-import { type Form, useForms } from '@/data/sharing'
+import { type ExportFormat, useExportFormats } from '@/data/sharing'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
 import { Failed, Loading } from '@/ui/States'
@@ -10,21 +11,21 @@ interface Props {
   onClose: () => void
 }
 
-/** The formats that a conversation can be taken away in, each with what it keeps. */
+/** The export dialog: formats, and what each one preserves. */
 export default function Export({ conversation, onClose }: Props) {
-  const { data, error, refetch } = useForms()
+  const { data, error, refetch } = useExportFormats()
   const [share, setShare] = useState(false)
   const [chosen, setChosen] = useState('html')
   const forms = data?.data.filter((form) => !share || form.shareable) ?? []
   const form = forms.find((one) => one.id === chosen) ?? forms[0]
   return (
-    <Dialog title="Export" onClose={onClose}>
+    <Dialog title={text.export.title} onClose={onClose}>
       <div className="space-y-4 overflow-y-auto p-5">
-        {error ? <Failed error={error} again={() => void refetch()} /> : !data && <Loading rows={4} />}
+        {error ? <Failed error={error} retry={() => void refetch()} /> : !data && <Loading rows={4} />}
         {form && (
           <>
             <fieldset>
-              <legend className="sr-only">Format</legend>
+              <legend className="sr-only">{text.export.format}</legend>
               {forms.map((one) => (
                 <label
                   key={one.id}
@@ -40,7 +41,7 @@ export default function Export({ conversation, onClose }: Props) {
                   />
                   <span>
                     <span className="font-medium">{one.id}</span> <span className="text-muted">{one.words}</span>
-                    {one.id === form.id && <Keeps form={one} />}
+                    {one.id === form.id && <Preserved form={one} />}
                   </span>
                 </label>
               ))}
@@ -52,10 +53,10 @@ export default function Export({ conversation, onClose }: Props) {
                 onChange={(event) => setShare(event.target.checked)}
                 className="size-4 shrink-0 accent-accent"
               />
-              For others: leave out secrets, home folders, names and e-mails
+              {text.export.redact}
             </label>
             <div className="flex justify-end gap-2">
-              <Button onClick={onClose}>Cancel</Button>
+              <Button onClick={onClose}>{text.common.cancel}</Button>
               <Button
                 look="primary"
                 onClick={() => {
@@ -65,7 +66,7 @@ export default function Export({ conversation, onClose }: Props) {
                   onClose()
                 }}
               >
-                Download
+                {text.common.download}
               </Button>
             </div>
           </>
@@ -75,12 +76,12 @@ export default function Export({ conversation, onClose }: Props) {
   )
 }
 
-function Keeps({ form }: { form: Form }) {
+function Preserved({ form }: { form: ExportFormat }) {
   if (!form.kept.length) return null
   return (
     <span className="mt-0.5 block text-xs text-muted">
-      Keeps {form.kept.join(', ')}
-      {form.approximated.length > 0 && `; in another form: ${form.approximated.join(', ')}`}
+      {text.export.keeps(form.kept)}
+      {form.approximated.length > 0 && text.export.converts(form.approximated)}
     </span>
   )
 }

@@ -6,10 +6,11 @@ import { conversations } from '@/api/conversations'
 import type { Conversation } from '@/api/types'
 import { Meter } from '@/conversation/Meter'
 import type { Session } from '@/conversation/session'
-import { useActs } from '@/data/conversations'
+import { useConversationActions } from '@/data/conversations'
 import { originOf, titleOf } from '@/lists/rows'
+import { text } from '@/text'
 import { Menu } from '@/ui/Menu'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 const Export = lazy(() => import('@/conversation/Export'))
 const Share = lazy(() => import('@/conversation/Share'))
@@ -20,11 +21,11 @@ interface Props {
   usage: number | undefined
 }
 
-/** The name of a conversation, how full its context is, and what can be done with it as a whole. */
+/** The header of a conversation: title, context usage, cost and menu. */
 export function Head({ session, conversation, usage }: Props) {
   const [naming, setNaming] = useState(false)
   const [dialog, setDialog] = useState<'export' | 'share' | null>(null)
-  const acts = useActs()
+  const actions = useConversationActions()
   const client = useQueryClient()
   const [, go] = useLocation()
   const refresh = () => void session.sync().then(() => client.invalidateQueries({ queryKey: ['conversations'] }))
@@ -37,7 +38,7 @@ export function Head({ session, conversation, usage }: Props) {
           title={conversation.title}
           done={(title) => {
             setNaming(false)
-            if (title && title !== conversation.title) conversations.change(id, { title }).then(refresh, sayProblem)
+            if (title && title !== conversation.title) conversations.change(id, { title }).then(refresh, notifyError)
           }}
         />
       ) : (
@@ -45,7 +46,7 @@ export function Head({ session, conversation, usage }: Props) {
           <h1 className="min-w-0 truncate text-sm font-semibold">
             <button
               type="button"
-              title="Rename"
+              title={text.common.rename}
               onClick={() => setNaming(true)}
               className="max-w-full cursor-text truncate rounded-md px-1 hover:bg-hover max-md:min-h-11"
             >
@@ -58,42 +59,46 @@ export function Head({ session, conversation, usage }: Props) {
               href={`/c/${conversation.forked_from}`}
               className="shrink-0 rounded-md px-1 text-xs text-muted underline-offset-2 hover:underline"
             >
-              copied from the original
+              {text.conversation.forked}
             </Link>
           )}
         </div>
       )}
       <Meter conversation={conversation} usage={usage} />
       <Menu
-        label="More"
+        label={text.conversation.more}
         icon={<Ellipsis size={18} aria-hidden />}
         items={[
-          { label: 'Rename', icon: <Pencil size={15} aria-hidden />, act: () => setNaming(true) },
+          { label: text.common.rename, icon: <Pencil size={15} aria-hidden />, act: () => setNaming(true) },
           {
-            label: 'Go on in a copy',
+            label: text.conversation.fork,
             icon: <GitFork size={15} aria-hidden />,
-            act: () => conversations.fork(id).then((made) => go(`/c/${made.id}`), sayProblem),
+            act: () => conversations.fork(id).then((made) => go(`/c/${made.id}`), notifyError),
           },
           {
-            label: 'Compare',
+            label: text.conversation.compare,
             icon: <Scale size={15} aria-hidden />,
             act: () => go(`/c/${encodeURIComponent(id)}/compare`),
           },
-          { label: 'Export…', icon: <Download size={15} aria-hidden />, act: () => setDialog('export') },
-          { label: 'Share…', icon: <Link2 size={15} aria-hidden />, act: () => setDialog('share') },
+          { label: text.conversation.export, icon: <Download size={15} aria-hidden />, act: () => setDialog('export') },
+          { label: text.conversation.share, icon: <Link2 size={15} aria-hidden />, act: () => setDialog('share') },
           archived
             ? {
-                label: 'Bring back from the archive',
+                label: text.list.unarchive,
                 icon: <ArchiveRestore size={15} aria-hidden />,
-                act: () => acts.archive(id, false),
+                act: () => actions.archive(id, false),
               }
-            : { label: 'Archive', icon: <Archive size={15} aria-hidden />, act: () => acts.archive(id, true) },
+            : {
+                label: text.list.archive,
+                icon: <Archive size={15} aria-hidden />,
+                act: () => actions.archive(id, true),
+              },
           {
-            label: 'Delete',
+            label: text.common.delete,
             icon: <Trash2 size={15} aria-hidden />,
             danger: true,
             act: () => {
-              acts.remove(id)
+              actions.remove(id)
               go('/')
             },
           },
@@ -107,32 +112,32 @@ export function Head({ session, conversation, usage }: Props) {
   )
 }
 
-/** What it was brought in from; the file on a resting pointer, or to be read out. */
+/** The import source, with the file as a tooltip and for screen readers. */
 function Origin({ conversation }: { conversation: Conversation }) {
-  const words = originOf(conversation)
+  const origin = originOf(conversation)
   const path = String(conversation.origin?.path ?? '')
-  if (!words) return null
+  if (!origin) return null
   return (
     <p title={path} className="shrink-0 truncate px-1 text-xs text-muted max-sm:-mt-2.5 max-sm:pb-1.5">
-      {words}
+      {origin}
       {path && <span className="sr-only">, {path}</span>}
     </p>
   )
 }
 
 function Name({ title, done }: { title: string; done: (title: string) => void }) {
-  const [text, setText] = useState(title)
+  const [value, setValue] = useState(title)
   return (
     <input
-      value={text}
-      // biome-ignore lint/a11y/noAutofocus: the field takes the place of the name that was clicked
+      value={value}
+      // biome-ignore lint/a11y/noAutofocus: the field replaces the title that the user clicked
       autoFocus
-      aria-label="Title"
+      aria-label={text.common.title}
       onFocus={(event) => event.target.select()}
-      onChange={(event) => setText(event.target.value)}
-      onBlur={() => done(text.trim())}
+      onChange={(event) => setValue(event.target.value)}
+      onBlur={() => done(value.trim())}
       onKeyDown={(event) => {
-        if (event.key === 'Enter') done(text.trim())
+        if (event.key === 'Enter') done(value.trim())
         if (event.key === 'Escape') done('')
       }}
       className="min-h-8 min-w-0 grow rounded-md border border-line-strong bg-raised px-2 text-sm font-semibold max-md:min-h-11"

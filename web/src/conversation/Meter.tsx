@@ -1,18 +1,19 @@
 import type { Conversation } from '@/api/types'
-import { count, money } from '@/ui/words'
+import { text } from '@/text'
+import { money } from '@/ui/format'
 
 const ROUND = 2 * Math.PI * 7
 
-/** How full the model's context is, and what the conversation has cost so far. */
+/** The context usage and the cost of a conversation. */
 export function Meter({ conversation, usage }: { conversation: Conversation; usage: number | undefined }) {
   const full = usage ?? conversation.context_usage ?? null
   const { cost, unpriced_runs: unpriced, usage: tokens } = conversation
   const facts = [
-    full !== null && `context ${Math.round(full * 100)} % full`,
-    typeof tokens.input === 'number' && `${count(tokens.input)} tokens in`,
-    typeof tokens.output === 'number' && `${count(tokens.output)} out`,
-    cost !== null && `cost ${money(cost)}`,
-    unpriced > 0 && `${count(unpriced)} runs of unknown price`,
+    full !== null && text.meter.context(Math.round(full * 100)),
+    typeof tokens.input === 'number' && text.meter.input(tokens.input),
+    typeof tokens.output === 'number' && text.meter.output(tokens.output),
+    cost !== null && text.meter.cost(money(cost)),
+    unpriced > 0 && text.meter.unpriced(unpriced),
   ].filter(Boolean)
   if (!facts.length) return null
   return (

@@ -4,6 +4,7 @@ import { Mark } from '@/app/Mark'
 import { ConversationView } from '@/conversation/ConversationView'
 import { sessionOf } from '@/conversation/session'
 import { FirstRun } from '@/settings/FirstRun'
+import { text } from '@/text'
 
 export default function NewConversation() {
   const [id] = useState(() => crypto.randomUUID())
@@ -15,10 +16,8 @@ function Welcome() {
   return (
     <div className="mx-auto flex max-w-lg flex-col items-center px-6 pb-8 text-center max-md:my-auto">
       <Mark size={36} />
-      <h1 className="mt-5 text-2xl font-semibold tracking-tight">What shall we do?</h1>
-      <p className="mt-2 leading-relaxed text-muted">
-        Every word is kept on this machine, and nothing is changed before you say yes.
-      </p>
+      <h1 className="mt-5 text-2xl font-semibold tracking-tight">{text.conversation.welcome}</h1>
+      <p className="mt-2 leading-relaxed text-muted">{text.conversation.welcomeAbout}</p>
       <FirstRun />
     </div>
   )

@@ -2,12 +2,13 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import type { LogEvent, Message, Page } from '@/api/types'
 import { Code } from '@/conversation/markdown/Code'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
+import { moment } from '@/ui/format'
 import { Failed, Loading } from '@/ui/States'
-import { moment } from '@/ui/words'
 
-/** What a vendor sent, byte for byte, and what moot made of it: the events behind one message. */
+/** The raw events of a message: the vendor's bytes and the translated chunks. */
 export default function Raw({
   conversation,
   message,
@@ -30,14 +31,14 @@ export default function Raw({
   const events = query.data?.pages.flatMap((page) => page.data) ?? []
   return (
     <Dialog
-      title="Events of this message"
+      title={text.raw.title}
       onClose={onClose}
       className="mr-0 h-dvh max-h-dvh! w-[min(46rem,100vw)]! rounded-none! rounded-l-2xl!"
     >
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
-      <div tabIndex={0} role="region" aria-label="Events" className="min-h-0 grow overflow-y-auto">
+      <div tabIndex={0} role="region" aria-label={text.raw.events} className="min-h-0 grow overflow-y-auto">
         {query.isPending && <Loading className="p-5" />}
-        {query.isError && <Failed className="m-5" error={query.error} again={() => void query.refetch()} />}
+        {query.isError && <Failed className="m-5" error={query.error} retry={() => void query.refetch()} />}
         <ol className="divide-y divide-line">
           {events.map((event) => (
             <One key={event.seq} event={event} />
@@ -46,13 +47,11 @@ export default function Raw({
         {query.hasNextPage && (
           <div className="p-4">
             <Button onClick={() => void query.fetchNextPage()} disabled={query.isFetching}>
-              More
+              {text.common.loadMore}
             </Button>
           </div>
         )}
-        {query.isSuccess && !events.length && (
-          <p className="p-5 text-sm text-muted">No events are stored for this message.</p>
-        )}
+        {query.isSuccess && !events.length && <p className="p-5 text-sm text-muted">{text.raw.empty}</p>}
       </div>
     </Dialog>
   )

@@ -4,8 +4,9 @@ import { runs } from '@/api/conversations'
 import type { Failure, Run } from '@/api/types'
 import type { Session } from '@/conversation/session'
 import { isLost } from '@/conversation/transport'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 interface Props {
   session: Session
@@ -16,28 +17,35 @@ interface Props {
   busy: boolean
 }
 
-/** What went wrong with the last run or on the way to it, and the next move. */
+/** The error of the last run or request, with a button to retry or resume. */
 export function RunProblem({ session, error, lost, failure, live, busy }: Props) {
   if (lost) {
     return (
       <p role="status" className="mt-4 flex items-center gap-2.5 rounded-xl bg-warn-soft px-4 py-3 text-sm text-warn">
         <LoaderCircle size={16} aria-hidden className="animate-spin" />
-        Reconnecting… What runs goes on, and nothing of it is lost.
+        {text.conversation.reconnecting}
       </p>
     )
   }
   if (busy) return null
   if (live?.status === 'interrupted') {
-    const goOn = () => void runs.resume(live.id).then(() => session.sync(true), sayProblem)
-    return <Notice text="The run was interrupted before it ended." label="Go on" act={goOn} />
+    const resume = () => void runs.resume(live.id).then(() => session.sync(true), notifyError)
+    return <Notice message={text.conversation.interrupted} label={text.conversation.resume} act={resume} />
   }
-  const again = () => void session.regenerate().catch(sayProblem)
-  if (failure) return <Notice text={failure.message} fix={failure.fix ?? ''} label="Try again" act={again} />
+  const retry = () => void session.regenerate().catch(notifyError)
+  if (failure) return <Notice message={failure.message} fix={failure.fix ?? ''} label={text.common.retry} act={retry} />
   if (!error || isLost(error)) return null
-  return <Notice text={error.message} fix={error instanceof Problem ? error.fix : ''} label="Try again" act={again} />
+  return (
+    <Notice
+      message={error.message}
+      fix={error instanceof Problem ? error.fix : ''}
+      label={text.common.retry}
+      act={retry}
+    />
+  )
 }
 
-function Notice({ text, fix = '', label, act }: { text: string; fix?: string; label: string; act: () => void }) {
+function Notice({ message, fix = '', label, act }: { message: string; fix?: string; label: string; act: () => void }) {
   return (
     <div
       role="alert"
@@ -46,7 +54,7 @@ function Notice({ text, fix = '', label, act }: { text: string; fix?: string; la
       <p className="flex min-w-0 grow items-start gap-2.5">
         <CircleAlert size={17} aria-hidden className="mt-0.5 shrink-0 text-danger" />
         <span className="min-w-0 break-words">
-          {text}
+          {message}
           {fix && <span className="mt-1 block text-muted">{fix}</span>}
         </span>
       </p>

@@ -1,11 +1,12 @@
 import { useState } from 'react'
-import { type Draft, type LeftOut, useDraft, useShareActs } from '@/data/sharing'
+import { type Draft, type Redaction, useDraft, useShareActions } from '@/data/sharing'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
+import { moment } from '@/ui/format'
+import { SecretDialog } from '@/ui/SecretDialog'
 import { Failed, Loading } from '@/ui/States'
-import { ToldOnce } from '@/ui/ToldOnce'
-import { moment, ofThings } from '@/ui/words'
 
 interface Props {
   conversation: string
@@ -13,37 +14,35 @@ interface Props {
 }
 
 const TIMES: readonly [string, number][] = [
-  ['an hour', 3_600],
-  ['a day', 86_400],
-  ['7 days', 7 * 86_400],
-  ['30 days', 30 * 86_400],
+  [text.share.times.hour, 3_600],
+  [text.share.times.day, 86_400],
+  [text.share.times.week, 7 * 86_400],
+  [text.share.times.month, 30 * 86_400],
 ]
 
-/** A page for whoever has its link: first what is not on it, then the link. */
+/** The share dialog: first what is redacted, then the link. */
 export default function Share({ conversation, onClose }: Props) {
   const [keep, setKeep] = useState<readonly string[]>([])
   const [seconds, setSeconds] = useState(7 * 86_400)
   const { data, error, refetch } = useDraft(conversation, keep)
-  const { create } = useShareActs()
+  const { create } = useShareActions()
   if (create.data) {
     const { url, expires_at, reach } = create.data
-    const about = `Copy it now: nobody can tell it again. It works until ${moment(expires_at)}.`
+    const about = text.share.linkAbout(moment(expires_at))
     return (
-      <ToldOnce title="The link" about={about} text={url} onClose={onClose}>
-        {reach === 'machine' && <p>Only this machine reaches that address: others can’t open the link yet.</p>}
-      </ToldOnce>
+      <SecretDialog title={text.share.link} about={about} secret={url} onClose={onClose}>
+        {reach === 'machine' && <p>{text.share.machineOnly}</p>}
+      </SecretDialog>
     )
   }
   return (
-    <Dialog title="Share a page" onClose={onClose}>
+    <Dialog title={text.share.title} onClose={onClose}>
       <div className="space-y-4 overflow-y-auto p-5 text-sm">
-        <p className="text-muted">
-          Whoever has the link can read the conversation as it stands now. What is said later is not on the page.
-        </p>
+        <p className="text-muted">{text.share.about}</p>
         {error ? (
-          <Failed error={error} again={() => void refetch()} />
+          <Failed error={error} retry={() => void refetch()} />
         ) : data ? (
-          <Missing draft={data} />
+          <Redacted draft={data} />
         ) : (
           <Loading rows={3} />
         )}
@@ -54,9 +53,9 @@ export default function Share({ conversation, onClose }: Props) {
             onChange={(event) => setKeep(event.target.checked ? ['emails'] : [])}
             className="size-4 shrink-0 accent-accent"
           />
-          E-mail addresses may stay
+          {text.share.emails}
         </label>
-        <Field label="The link works for">
+        <Field label={text.share.expires}>
           {(field) => (
             <select
               {...field}
@@ -64,23 +63,23 @@ export default function Share({ conversation, onClose }: Props) {
               value={seconds}
               onChange={(event) => setSeconds(Number(event.target.value))}
             >
-              {TIMES.map(([words, value]) => (
+              {TIMES.map(([label, value]) => (
                 <option key={value} value={value}>
-                  {words}
+                  {label}
                 </option>
               ))}
             </select>
           )}
         </Field>
-        {create.error && <Failed error={create.error} again={() => void refetch().then(() => create.reset())} />}
+        {create.error && <Failed error={create.error} retry={() => void refetch().then(() => create.reset())} />}
         <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button
             look="primary"
             disabled={!data || create.isPending}
             onClick={() => data && create.mutate({ conversation, keep, expires_in: seconds, digest: data.digest })}
           >
-            Make the link
+            {text.share.create}
           </Button>
         </div>
       </div>
@@ -88,12 +87,12 @@ export default function Share({ conversation, onClose }: Props) {
   )
 }
 
-function Missing({ draft }: { draft: Draft }) {
+function Redacted({ draft }: { draft: Draft }) {
   const kinds = [...new Set(draft.left_out.map((one) => one.kind))]
-  if (!kinds.length) return <p>Nothing was found that had to be left out. Look through it yourself all the same.</p>
+  if (!kinds.length) return <p>{text.share.nothingRedacted}</p>
   return (
-    <section aria-label="What is not on the page" className="rounded-lg border border-line bg-sunken px-3 py-2">
-      <h3 className="font-medium">Not on the page</h3>
+    <section aria-label={text.share.redacted} className="rounded-lg border border-line bg-sunken px-3 py-2">
+      <h3 className="font-medium">{text.share.redactedTitle}</h3>
       <ul className="mt-1 max-h-56 space-y-1 overflow-y-auto">
         {kinds.map((kind) => (
           <Kind key={kind} kind={kind} places={draft.left_out.filter((one) => one.kind === kind)} />
@@ -103,13 +102,13 @@ function Missing({ draft }: { draft: Draft }) {
   )
 }
 
-function Kind({ kind, places }: { kind: string; places: readonly LeftOut[] }) {
+function Kind({ kind, places }: { kind: string; places: readonly Redaction[] }) {
   const count = places.reduce((sum, one) => sum + one.count, 0)
-  const more = kind === 'pictures' ? ' made anew, without what stood in their files: look at what they show' : ''
+  const more = kind === 'pictures' ? text.share.images : ''
   return (
     <li>
       <span className="font-medium">
-        {ofThings(count, kind)}
+        {text.common.count(count, kind)}
         {more}
       </span>
       <span className="block text-xs text-muted">{places.map((one) => one.where).join('; ')}</span>

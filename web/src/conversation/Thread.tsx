@@ -6,12 +6,13 @@ import { type CustomContainerComponent, Virtualizer, type VirtualizerHandle } fr
 import type { Message } from '@/api/types'
 import { AssistantMessage } from '@/conversation/messages/AssistantMessage'
 import { UserEdit, UserMessage } from '@/conversation/messages/UserMessage'
+import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { whenReleased } from '@/ui/pressing'
 
 const COMPONENTS = { UserMessage, UserEditComposer: UserEdit, AssistantMessage, SystemMessage: () => null }
 const NEAR = 48
-/** So many pixels from the end still count as the end. */
+/** Distance in px that still counts as the bottom. */
 
 export interface Target {
   id: string
@@ -24,13 +25,13 @@ interface Props {
   loadingOlder: boolean
   loadOlder: () => void
   busy: boolean
-  /** The message that was gone to: it is marked. */
+  /** The message to scroll to and highlight. */
   target: Target | null
-  /** What stands behind the last message. */
+  /** Content after the last message. */
   children: ReactNode
 }
 
-/** The messages, of which only those near the screen are in the document. It stays at the end while somebody is there. */
+/** The virtualized list of messages. It stays at the bottom until the user scrolls up. */
 export function Thread({ messages, older, loadingOlder, loadOlder, busy, target, children }: Props) {
   const scroller = useRef<HTMLDivElement>(null)
   const list = useRef<VirtualizerHandle>(null)
@@ -48,16 +49,16 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
           onScroll()
           if (older && scroller.current && scroller.current.scrollTop < 1_200) loadOlder()
         }}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
         tabIndex={0}
         role="log"
         aria-live="off"
-        aria-label="Messages"
+        aria-label={text.conversation.messages}
         className="h-full overflow-y-auto overscroll-contain [overflow-anchor:none] focus-visible:outline-offset-[-2px]"
       >
         <div ref={content} className="mx-auto w-full max-w-3xl px-4 pb-6 sm:px-6">
           <p role="status" className="grid h-8 place-items-center text-xs text-faint">
-            {loadingOlder && 'Loading earlier messages…'}
+            {loadingOlder && text.conversation.loadingOlder}
           </p>
           <Virtualizer
             as={Pressable}
@@ -87,7 +88,7 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
       </div>
       {!atEnd && (
         <IconButton
-          label="To the end"
+          label={text.conversation.toEnd}
           look="plain"
           onClick={() => toEnd('smooth')}
           className="absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full! shadow-raised"
@@ -95,17 +96,17 @@ export function Thread({ messages, older, loadingOlder, loadOlder, busy, target,
           <ArrowDown size={17} aria-hidden />
         </IconButton>
       )}
-      <Spoken messages={messages} busy={busy} />
+      <Announcer messages={messages} busy={busy} />
     </div>
   )
 }
 
-/** What holds the messages. The list takes no presses while it scrolls, and behind an answer that grows it scrolls all the time. */
+/** The message container. It keeps pointer events, which the list disables while scrolling: a streaming response scrolls all the time. */
 const Pressable: CustomContainerComponent = ({ style, ...rest }) => (
   <div {...rest} style={{ ...style, pointerEvents: undefined }} />
 )
 
-/** Keeps the end in view for as long as the reader is at it, whatever grows or shrinks. */
+/** Keep the bottom in view while the user is there, whatever changes its height. */
 function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React.RefObject<HTMLDivElement | null>) {
   const [atEnd, setAtEnd] = useState(true)
   const stuck = useRef(true)
@@ -130,7 +131,7 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
     if (!box) return
     const near = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR
     if (near) stuck.current = true
-    else if (box.scrollTop < last.current - 2) stuck.current = false // only going up lets go of the end: growing does not
+    else if (box.scrollTop < last.current - 2) stuck.current = false // only scrolling up leaves the bottom, not growing content
     last.current = box.scrollTop
     setAtEnd(near || stuck.current)
   }, [scroller])
@@ -157,7 +158,7 @@ function useEnd(scroller: React.RefObject<HTMLDivElement | null>, content: React
   return { atEnd, toEnd, letGo, onScroll }
 }
 
-/** True for the render in which messages came before the first one: the list then keeps its place. */
+/** Return true when messages were inserted before the first one, so that the list keeps its position. */
 function usePrepended(ids: readonly string[]): boolean {
   const before = useRef<string | undefined>(undefined)
   const first = ids[0]
@@ -168,13 +169,13 @@ function usePrepended(ids: readonly string[]): boolean {
   return prepended
 }
 
-/** ms until one looks whether the message is in view, and for how long one tries: what is above it has heights only once it was drawn. */
+/** ms between checks whether the message is in view, and the total time limit: heights are known only after rendering. */
 const [AGAIN, PATIENCE] = [120, 5_000]
-/** ms in which a field that opens beside it does not keep the keyboard, unless a hand does something. */
+/** ms during which the message keeps the focus, unless the user interacts. */
 const HELD = 1_500
 const HANDS = ['wheel', 'touchmove', 'pointerdown', 'keydown'] as const
 
-/** Goes to the message that is wanted, once for each time that it is wanted, and takes the keyboard along. */
+/** Scroll to the target message once per request and focuses it. */
 function useGoing(
   target: Target | null,
   ids: readonly string[],
@@ -218,23 +219,23 @@ function isInView(element: HTMLElement, box: HTMLElement): boolean {
   return own.top < around.bottom && own.bottom > around.top
 }
 
-/** Says to those who listen that an answer begins, and what it was once it is whole: never piece by piece. */
-function Spoken({ messages, busy }: { messages: readonly Message[]; busy: boolean }) {
-  const [words, setWords] = useState('')
+/** Announce the start of a response and its full text at the end, never piece by piece. */
+function Announcer({ messages, busy }: { messages: readonly Message[]; busy: boolean }) {
+  const [announcement, setAnnouncement] = useState('')
   const was = useRef(false)
   useEffect(() => {
-    if (busy && !was.current) setWords('Answering')
+    if (busy && !was.current) setAnnouncement(text.conversation.generating)
     if (!busy && was.current) {
       const last = messages.at(-1)
-      const text =
+      const response =
         last?.role === 'assistant' ? last.parts.map((part) => (part.type === 'text' ? part.text : '')).join(' ') : ''
-      setWords(text.slice(0, 2_000) || 'Done')
+      setAnnouncement(response.slice(0, 2_000) || text.common.done)
     }
     was.current = busy
   }, [busy, messages])
   return (
     <p role="status" className="sr-only">
-      {words}
+      {announcement}
     </p>
   )
 }

@@ -3,14 +3,15 @@ import { conversations } from '@/api/conversations'
 import type { Queued } from '@/api/types'
 import { textOf } from '@/conversation/messages/parts'
 import type { Session } from '@/conversation/session'
+import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
-/** Prompts that stand behind the run that goes on, each with a way to take it back. */
+/** Queued prompts, each with a button to remove it. */
 export function Waiting({ session, queue }: { session: Session; queue: readonly Queued[] }) {
   if (!queue.length) return null
   return (
-    <ul aria-label="Waiting behind this answer" className="mb-2 space-y-1">
+    <ul aria-label={text.conversation.queue} className="mb-2 space-y-1">
       {queue.map((run) => (
         <li
           key={run.id}
@@ -18,15 +19,15 @@ export function Waiting({ session, queue }: { session: Session; queue: readonly 
         >
           <ListOrdered size={15} aria-hidden className="shrink-0 text-faint" />
           <span className="min-w-0 grow truncate text-muted">
-            {(run.prompt && textOf(run.prompt)) || 'A prompt waits'}
+            {(run.prompt && textOf(run.prompt)) || text.conversation.queued}
           </span>
           <IconButton
-            label="Take it back"
+            label={text.conversation.unqueue}
             onClick={() =>
               conversations
                 .withdraw(session.id, run.id)
                 .then(() => session.sync())
-                .catch(sayProblem)
+                .catch(notifyError)
             }
           >
             <X size={15} aria-hidden />

@@ -9,7 +9,7 @@ import type { Message, Part } from '@/api/types'
 import { attachments } from '@/conversation/composer/attachments'
 import { textOf } from '@/conversation/messages/parts'
 import type { Session } from '@/conversation/session'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 interface Props {
   session: Session
@@ -19,7 +19,7 @@ interface Props {
   children: ReactNode
 }
 
-/** Puts a session behind the parts that assistant-ui brings: composer, edit, copy, the place of a message. */
+/** Connect a session to assistant-ui: composer, editing, copying and message context. */
 export function Runtime({ session, messages, busy, send, children }: Props) {
   const runtime = useExternalStoreRuntime<Message>({
     messages,
@@ -31,24 +31,24 @@ export function Runtime({ session, messages, busy, send, children }: Props) {
       if (message.sourceId)
         await session
           .edit(message.sourceId, [...filesOf(session, message.sourceId), ...partsOf(message)])
-          .catch(sayProblem)
+          .catch(notifyError)
     },
     onReload: async (_, { sourceId }) => {
-      await session.regenerate(sourceId ?? undefined).catch(sayProblem)
+      await session.regenerate(sourceId ?? undefined).catch(notifyError)
     },
     onCancel: async () => {
-      await session.stop().catch(sayProblem)
+      await session.stop().catch(notifyError)
     },
   })
   return <AssistantRuntimeProvider runtime={runtime}>{children}</AssistantRuntimeProvider>
 }
 
-/** The page draws messages from their own parts; of them assistant-ui knows who spoke and the words, which is what is copied and edited. */
+/** Messages are rendered from their own parts. assistant-ui only needs role and text, for copying and editing. */
 function convertMessage(message: Message): ThreadMessageLike {
   return { id: message.id, role: message.role, content: [{ type: 'text', text: textOf(message) }] }
 }
 
-/** What a composer holds as parts of a message. */
+/** Convert the composer's content to message parts. */
 export function partsOf(message: Pick<AppendMessage, 'content' | 'attachments'>): Part[] {
   const files = (message.attachments ?? []).flatMap((attachment) => attachment.content)
   const parts: Part[] = files.flatMap((file) =>

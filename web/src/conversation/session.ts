@@ -4,33 +4,34 @@ import { approvals, conversations, runs } from '@/api/conversations'
 import type { Answer, Approval, Conversation, Failure, Message, Node, Part, Queued, Run } from '@/api/types'
 import { type Extra, isLost, transport } from '@/conversation/transport'
 import { Watch } from '@/conversation/watch'
-import { say, sayProblem } from '@/ui/toasts'
+import { text } from '@/text'
+import { notify, notifyError } from '@/ui/toasts'
 
 const PAGE = 40
-/** Messages of the first page: more than a screen shows, few enough to be there at once. */
+/** Messages of the first page: more than a screen shows, few enough to load fast. */
 const MOST = 200
-/** Messages of a page when many are wanted. */
+/** Messages per page when loading back to a distant message. */
 const TREE = 2_000
-/** A conversation with more messages is not asked for all of their places. */
+/** The message tree is not loaded for conversations with more messages. */
 
 export interface State {
   conversation: Conversation | null
-  /** Where the messages before the shown ones begin; null: all are here. */
+  /** The cursor of the previous page. Null if all messages are loaded. */
   older: string | null
   loading: boolean
   loadingOlder: boolean
   approvals: readonly Approval[]
   queue: readonly Queued[]
   nodes: readonly Node[]
-  /** The run that goes on, waits or was interrupted. */
+  /** The run that is active, waiting or interrupted. */
   live: Run | null
-  /** Why the last answer failed, where it did. */
+  /** Why the last response failed, if it did. */
   failure: Failure | null
-  /** What went wrong with opening the conversation. */
+  /** Why the conversation couldn't be opened. */
   error: unknown
-  /** The connection is lost and being sought again. */
+  /** The connection is lost and reconnecting. */
   lost: boolean
-  /** The conversation in which it was gone on with, which is to be shown in its place. */
+  /** The conversation that continues this one and should be shown instead. */
   movedTo: string | null
 }
 
@@ -49,14 +50,14 @@ const EMPTY: State = {
   movedTo: null,
 }
 
-/** One conversation as this page has it open: its messages, what streams, and what other clients do to it. */
+/** A conversation open in this page: its messages, its stream and changes by other clients. */
 export class Session {
   readonly id: string
   readonly chat: Chat<Message>
   private state: State = EMPTY
   private readonly listeners = new Set<() => void>()
   private readonly watch: Watch
-  private again: ReturnType<typeof setTimeout> | undefined
+  private retryTimer: ReturnType<typeof setTimeout> | undefined
   private tries = 0
   private fresh: boolean
   private opened = false
@@ -78,7 +79,7 @@ export class Session {
     this.watch = new Watch(id, () => void this.sync(true))
   }
 
-  // ── what React reads ─────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── state for React ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener)
@@ -96,9 +97,9 @@ export class Session {
     return this.chat.status === 'streaming' || this.chat.status === 'submitted'
   }
 
-  // ── opening, and keeping up with what others do ──────────────────────────────────────────────────────────────────────────
+  // ── loading and synchronization ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Called while a view shows it; gives back what ends that. */
+  /** Start updates while a view shows the conversation. Return a function that stops them. */
   show(): () => void {
     if (!this.opened && !this.fresh) void this.sync(true)
     else if (!this.busy) this.follow()
@@ -110,7 +111,7 @@ export class Session {
       removeEventListener('online', awake)
       document.removeEventListener('visibilitychange', awake)
       this.watch.stop()
-      clearTimeout(this.again)
+      clearTimeout(this.retryTimer)
       this.opened = false
     }
   }
@@ -126,7 +127,7 @@ export class Session {
     }
   }
 
-  /** Takes over what the server has, and joins a run that goes on. */
+  /** Load the state from the server and, with `join`, joins an active run. */
   async sync(join = false): Promise<void> {
     this.syncing ??= this.load(join).finally(() => {
       this.syncing = null
@@ -145,7 +146,7 @@ export class Session {
       this.set({ conversation, loading: false, error: null, lost: false })
       this.tries = 0
       const live = ['running', 'queued'].includes(conversation.status)
-      void this.around(conversation).catch(() => undefined) // what stands around is looked for again with the next change
+      void this.around(conversation).catch(() => undefined) // loaded again with the next change
       if (join && live && !this.busy) void this.resume()
       else this.follow()
     } catch (error) {
@@ -154,14 +155,14 @@ export class Session {
     }
   }
 
-  /** What stands around the messages; none of it is needed to show them. */
+  /** Load approvals, queue and branches. They are not needed to show the messages. */
   private async around(conversation: Conversation): Promise<void> {
-    const goesOn = conversation.status !== 'standby' && conversation.status !== 'finished'
+    const active = conversation.status !== 'standby' && conversation.status !== 'finished'
     const last = this.chat.messages.at(-1)
     const [asked, queue, live, tree, failed] = await Promise.all([
       conversation.status === 'waiting' ? approvals.of(this.id) : [],
-      goesOn ? conversations.queue(this.id) : [],
-      goesOn ? runs.live(this.id) : [],
+      active ? conversations.queue(this.id) : [],
+      active ? runs.live(this.id) : [],
       conversation.message_count <= TREE ? conversations.tree(this.id) : null,
       last?.status === 'failed' && last.run ? runs.get(last.run) : null,
     ])
@@ -169,22 +170,22 @@ export class Session {
     this.set({ approvals: asked, queue, live: started, nodes: tree?.data ?? [], failure: failed?.error ?? null })
   }
 
-  /** Puts the newest page behind what was loaded of the same branch before. Messages that did not change stay the same objects. */
+  /** Merge the newest page with the loaded messages of the same branch. Unchanged messages keep their identity. */
   private take(page: Message[], older: string | null): void {
     const before = this.chat.messages
     const first = page[0]
     const from = first ? before.findIndex((message) => message.id === first.id) : -1
     const known = new Map(before.map((message) => [message.id, message]))
-    const kept = page.map((message) => {
+    const merged = page.map((message) => {
       const same = known.get(message.id)
       return same && JSON.stringify(same) === JSON.stringify(message) ? same : message
     })
-    const next = from > 0 ? [...before.slice(0, from), ...kept] : kept
+    const next = from > 0 ? [...before.slice(0, from), ...merged] : merged
     if (next.length !== before.length || next.some((message, at) => message !== before[at])) this.chat.messages = next
     if (from <= 0) this.set({ older })
   }
 
-  /** Loads the page before the first message. */
+  /** Load the page before the first message. */
   async loadOlder(): Promise<void> {
     const { older, loadingOlder } = this.state
     if (!older || loadingOlder) return
@@ -199,16 +200,16 @@ export class Session {
     }
   }
 
-  /** Brings a message in, however far up it is and on whatever branch; the id that the list knows it by, null when it is gone. */
-  async bring(message: string): Promise<string | null> {
+  /** Load a message, switching branches if needed. Return its id in the list, or null if it no longer exists. */
+  async reveal(message: string): Promise<string | null> {
     if (!this.chat.messages.length) await this.sync(true)
     const place = this.state.nodes.find((node) => node.id === message)
     const there = this.shownId(message) ?? (place?.shown === false ? null : await this.loadBack(message))
     if (there) return there
     const before = this.state.conversation?.head
     await this.switchTo(message)
-    const back = { label: 'Back', act: () => void this.switchTo(before ?? message).catch(sayProblem) }
-    say('This message is on another branch, which is shown now.', { action: back })
+    const back = { label: text.common.back, act: () => void this.switchTo(before ?? message).catch(notifyError) }
+    notify(text.conversation.otherBranch, { action: back })
     return this.shownId(message) ?? (await this.loadBack(message))
   }
 
@@ -216,7 +217,7 @@ export class Session {
     return this.chat.messages.find((one) => one.stored_id === message || one.id === message)?.id ?? null
   }
 
-  /** Loads all from that message on, if it stands on the shown branch; else nothing. */
+  /** Load all messages since the given one. Return null if it isn't on the shown branch. */
   private async loadBack(message: string): Promise<string | null> {
     while (this.state.loadingOlder) await new Promise((wake) => setTimeout(wake, 20))
     this.set({ loadingOlder: true })
@@ -249,12 +250,12 @@ export class Session {
     if (this.opened && document.visibilityState === 'visible' && typeof seq === 'number') this.watch.start(seq)
   }
 
-  /** A stream came to its end: the rest (sums, titles, what waits) is asked for. */
+  /** Reload totals, titles and approvals after a stream ended. */
   private settled(): void {
     setTimeout(() => void this.sync(true), 60)
   }
 
-  // ── a lost connection ────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── reconnection ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private failed(error: Error): void {
     if (isLost(error)) this.lose()
@@ -264,13 +265,13 @@ export class Session {
   private lose(): void {
     this.watch.stop()
     this.set({ lost: true, loading: false })
-    clearTimeout(this.again)
+    clearTimeout(this.retryTimer)
     const pause = Math.min(10_000, 500 * 2 ** this.tries++)
-    this.again = setTimeout(() => void this.recover(), pause)
+    this.retryTimer = setTimeout(() => void this.recover(), pause)
   }
 
   private async recover(): Promise<void> {
-    clearTimeout(this.again)
+    clearTimeout(this.retryTimer)
     if (!this.opened) return
     const unsent = this.unsent
     if (unsent) {
@@ -282,32 +283,32 @@ export class Session {
     }
   }
 
-  /** A prompt of which nobody knows whether it reached the server; sent again it joins its own run. */
+  /** A prompt that may not have reached the server. Sending it again joins its run. */
   private unsent: { message: { id: string; parts: Part[] }; extra: Extra } | null = null
 
-  // ── what a person does ───────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── user actions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Sends a prompt and follows its answer. */
+  /** Send a prompt and streams the response. */
   async send(parts: Part[], extra: Extra = {}): Promise<void> {
-    const { session } = await this.goingOn()
+    const { session } = await this.continuation()
     await session.post({ id: crypto.randomUUID(), parts }, extra)
   }
 
-  /** Where a prompt goes: of what another program writes into a linked copy, which then takes the place of this on the page. */
-  private async goingOn(id?: string): Promise<{ session: Session; id?: string }> {
+  /** Return the session that takes a prompt. For an imported conversation that is a linked copy, which the page shows next. */
+  private async continuation(id?: string): Promise<{ session: Session; id?: string }> {
     const { conversation } = this.state
     if (!conversation?.origin) return { session: this, id }
     const stored = this.chat.messages.find((one) => one.id === id)?.stored_id ?? id
-    const going = await conversations.goOn(this.id, stored)
-    if (going.conversation.id === conversation.id) return { session: this, id }
-    const session = sessionOf(going.conversation.id)
+    const continued = await conversations.continueFrom(this.id, stored)
+    if (continued.conversation.id === conversation.id) return { session: this, id }
+    const session = sessionOf(continued.conversation.id)
     await session.sync()
-    say(`This goes on in a copy; the original follows ${conversation.origin.format ?? 'its source'}.`)
+    notify(text.conversation.continued(String(conversation.origin.format ?? text.conversation.itsSource)))
     this.set({ movedTo: session.id })
-    return { session, id: going.message ?? undefined }
+    return { session, id: continued.message ?? undefined }
   }
 
-  /** The one in whose place another is shown now. */
+  /** Confirm that the page shows the continuing conversation. */
   moved(): void {
     this.set({ movedTo: null })
   }
@@ -326,22 +327,22 @@ export class Session {
     if (this.chat.error instanceof Problem && this.chat.error.status === 409) void this.sync(true)
   }
 
-  /** Says something while a run goes on: it waits its turn, or is taken in at the next step. */
-  async sayMeanwhile(parts: Part[], on_busy: 'queue' | 'steer', extra: Omit<Extra, 'on_busy'> = {}): Promise<void> {
-    await conversations.say(this.id, { client_id: crypto.randomUUID(), parts, ...extra, on_busy })
+  /** Send a message during a run: queued, or delivered at its next step. */
+  async sendDuringRun(parts: Part[], on_busy: 'queue' | 'steer', extra: Omit<Extra, 'on_busy'> = {}): Promise<void> {
+    await conversations.submit(this.id, { client_id: crypto.randomUUID(), parts, ...extra, on_busy })
     await this.sync()
   }
 
-  /** Puts other words in the place of a message; the old ones stay beside it. */
+  /** Replace a message. The original is kept as another version. */
   async edit(edited: string, parts: Part[], extra: Extra = {}): Promise<void> {
-    const { session, id } = await this.goingOn(edited)
+    const { session, id } = await this.continuation(edited)
     session.watch.stop()
     await session.chat.sendMessage({ role: 'user', parts, messageId: id }, { body: extra })
   }
 
-  /** Has a message answered once more; the old answer stays beside it. */
+  /** Regenerate a response. The previous one is kept as another version. */
   async regenerate(answer?: string, extra: Extra = {}): Promise<void> {
-    const { session, id } = await this.goingOn(answer)
+    const { session, id } = await this.continuation(answer)
     session.watch.stop()
     await session.chat.regenerate({ messageId: id, body: extra })
   }
@@ -350,14 +351,14 @@ export class Session {
     await conversations.stop(this.id)
   }
 
-  /** Answers what was asked, and follows what comes of it. */
+  /** Answer an approval and streams the rest of the run. */
   async answer(id: string, answer: Answer): Promise<void> {
     await approvals.answer(id, answer)
     this.set({ approvals: this.state.approvals.filter((one) => one.id !== id) })
     if (!this.busy) void this.resume()
   }
 
-  /** Shows the branch through that message. */
+  /** Switch to the branch of a message. */
   async switchTo(message: string): Promise<void> {
     await conversations.switch(this.id, message)
     await this.sync(true)
@@ -367,7 +368,7 @@ export class Session {
 const open = new Map<string, Session>()
 const KEPT = 8
 
-/** The one session of a conversation; a fresh one is of a conversation that the server does not know yet. */
+/** Return the session of a conversation. `fresh` means that the server doesn't have it yet. */
 export function sessionOf(id: string, fresh = false): Session {
   const found = open.get(id) ?? new Session(id, fresh)
   open.delete(id)

@@ -1,21 +1,21 @@
 import { useEffect, useState, useSyncExternalStore } from 'react'
 
-/** A message that somebody wants to be brought to. */
-export interface Aim {
+/** A request to show a message. */
+export interface ScrollRequest {
   conversation: string
   message: string
-  /** Counts up: the same message may be wanted twice. */
+  /** A counter, because the same message may be requested twice. */
   turn: number
 }
 
-let aimed: Aim | null = null
+let request: ScrollRequest | null = null
 let turns = 0
 const listeners = new Set<() => void>()
 
-/** Whoever shows that conversation, now or next, goes to that message. */
-export function aim(conversation: string, message: string): void {
+/** Request that the view of a conversation scrolls to a message. */
+export function requestScroll(conversation: string, message: string): void {
   turns += 1
-  aimed = { conversation, message, turn: turns }
+  request = { conversation, message, turn: turns }
   for (const listener of listeners) listener()
 }
 
@@ -24,16 +24,16 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** The message of that conversation that is wanted: by a search, else by the address behind its `#`. */
-export function useAim(conversation: string): Aim | null {
-  const [linked] = useState<Aim | null>(() => {
+/** Return the requested message of a conversation: from a search, or from the URL fragment. */
+export function useScrollRequest(conversation: string): ScrollRequest | null {
+  const [linked] = useState<ScrollRequest | null>(() => {
     const message = decodeURIComponent(location.hash.slice(1))
     return message ? { conversation, message, turn: 0 } : null
   })
-  const latest = useSyncExternalStore(subscribe, () => aimed)
+  const latest = useSyncExternalStore(subscribe, () => request)
   useEffect(
     () => () => {
-      if (aimed?.conversation === conversation) aimed = null // whoever comes back wants the end
+      if (request?.conversation === conversation) request = null // the next visit starts at the bottom
     },
     [conversation],
   )

@@ -2,17 +2,17 @@ import { DefaultChatTransport } from 'ai'
 import { problemOf, reaching } from '@/api/client'
 import type { Message } from '@/api/types'
 
-/** Nothing came for so long (the server says something every 15 s): the connection is dead, whatever the browser thinks. */
+/** The connection counts as lost after this many ms without data. The server sends a keep-alive every 15 s. */
 const SILENCE = 40_000
 
-/** What the browser says of a lost connection has this class; what the server says of a request has not. */
+/** A lost connection, as opposed to an error response. */
 export class Lost extends TypeError {
   constructor(why: string) {
-    super(`network: ${why}`) // the AI SDK knows a lost connection by the word
+    super(`network: ${why}`) // the AI SDK recognizes a lost connection by this word
   }
 }
 
-/** Says of a request's body what it should become; set by whoever sends. */
+/** Additional fields of the request body. */
 export interface Extra {
   agent?: string
   model?: string
@@ -20,7 +20,7 @@ export interface Extra {
   [name: string]: unknown
 }
 
-/** Talks to `/api/chat` as a client of AI SDK 7, sends only what is new, and tells a cut stream from one that ended. */
+/** The transport for `/api/chat`. It sends only the new message and detects streams that end early. */
 export function transport(): DefaultChatTransport<Message> {
   return new DefaultChatTransport<Message>({
     api: '/api/chat',
@@ -43,14 +43,14 @@ async function checked(input: RequestInfo | URL, init?: RequestInit): Promise<Re
   return new Response(response.body.pipeThrough(whole()), { status: response.status, headers: response.headers })
 }
 
-/** Passes a stream on, and fails where it stops without its `[DONE]` or falls silent. */
+/** Pass a stream through. Fail if it ends without `[DONE]` or stalls. */
 function whole(): TransformStream<Uint8Array, Uint8Array> {
   let tail = ''
   let timer: ReturnType<typeof setTimeout> | undefined
   const decoder = new TextDecoder()
   const wait = (controller: TransformStreamDefaultController<Uint8Array>) => {
     clearTimeout(timer)
-    timer = setTimeout(() => controller.error(new Lost('the server fell silent')), SILENCE)
+    timer = setTimeout(() => controller.error(new Lost('no data from the server')), SILENCE)
   }
   return new TransformStream({
     start: wait,
@@ -61,12 +61,12 @@ function whole(): TransformStream<Uint8Array, Uint8Array> {
     },
     flush(controller) {
       clearTimeout(timer)
-      if (!tail.trimEnd().endsWith('[DONE]')) controller.error(new Lost('the stream was cut'))
+      if (!tail.trimEnd().endsWith('[DONE]')) controller.error(new Lost('the stream ended early'))
     },
   })
 }
 
-/** Whether it is the connection that failed, so that trying again is all there is to do. */
+/** The error is a lost connection, so the request can be retried. */
 export function isLost(error: unknown): boolean {
   return error instanceof TypeError && /fetch|network|load failed/i.test(error.message)
 }

@@ -1,9 +1,9 @@
 import type { LogEvent } from '@/api/types'
 
-/** Kinds of event after which what is shown may not be what is there. */
-const TELLING = new Set(['message', 'tree', 'meta', 'tombstone'])
+/** Events that may change the displayed messages. */
+const CHANGES = new Set(['message', 'tree', 'meta', 'tombstone'])
 
-/** Looks on while nothing streams here: another tab, a terminal or a schedule may write in the same conversation. */
+/** Watch a conversation while nothing streams: another tab, a terminal or a schedule may write to it. */
 export class Watch {
   private source: EventSource | null = null
   private timer: ReturnType<typeof setTimeout> | undefined
@@ -15,7 +15,7 @@ export class Watch {
     this.changed = changed
   }
 
-  /** Watches what comes behind that seq. */
+  /** Watch events after the given seq. */
   start(after: number): void {
     if (this.source) return
     const source = new EventSource(`/api/conversations/${encodeURIComponent(this.id)}/events?after=${after}`)
@@ -32,9 +32,9 @@ export class Watch {
   private look(data: string): void {
     if (data === '[DONE]') return
     const event = JSON.parse(data) as LogEvent
-    const tells =
-      TELLING.has(event.kind) || event.chunks.some((chunk) => chunk.type === 'start') || event.phase === 'end'
-    if (!tells) return
+    const changes =
+      CHANGES.has(event.kind) || event.chunks.some((chunk) => chunk.type === 'start') || event.phase === 'end'
+    if (!changes) return
     clearTimeout(this.timer)
     this.timer = setTimeout(() => {
       this.stop()

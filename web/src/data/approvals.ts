@@ -2,8 +2,9 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import { approvals } from '@/api/conversations'
 import type { Answer, Approval, Conversation, Page } from '@/api/types'
+import { text } from '@/text'
 
-/** Every open approval of every conversation; looked at every three seconds. */
+/** Fetch the open approvals of all conversations, every three seconds. */
 export function useApprovals() {
   return useQuery({
     queryKey: ['approvals', 'open'],
@@ -12,12 +13,12 @@ export function useApprovals() {
   })
 }
 
-/** How many there are; 0 as long as nobody knows. */
+/** Return the number of open approvals, 0 while loading. */
 export function useOpenCount(): number {
   return useApprovals().data?.data.length ?? 0
 }
 
-/** Gives answers; what is open is looked up anew behind each, whoever was first. */
+/** Submit an answer and refreshes the open approvals, even if it was already answered elsewhere. */
 export function useAnswer() {
   const client = useQueryClient()
   return async (id: string, answer: Answer) => {
@@ -29,11 +30,11 @@ export function useAnswer() {
   }
 }
 
-/** The title of a conversation; empty as long as it is not known. */
+/** Return the title of a conversation. Empty while loading. */
 export function useTitleOf(conversation: string): string {
   const { data } = useQuery({
     queryKey: ['conversations', 'one', conversation],
     queryFn: ({ signal }) => api.get<Conversation>(`/conversations/${conversation}`, { signal }),
   })
-  return data ? data.title || 'Untitled' : ''
+  return data ? data.title || text.common.untitled : ''
 }

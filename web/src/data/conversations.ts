@@ -2,19 +2,20 @@ import { type InfiniteData, useInfiniteQuery, useMutation, useQuery, useQueryCli
 import { useEffect, useMemo, useRef } from 'react'
 import { api } from '@/api/client'
 import type { Conversation, Page, RunStatus } from '@/api/types'
-import { say, sayProblem } from '@/ui/toasts'
+import { text } from '@/text'
+import { notify, notifyError } from '@/ui/toasts'
 
 export type Shelf = 'active' | 'archived' | 'deleted'
 
 export interface Filter {
   shelf: Shelf
-  /** Id of a project; empty = all. */
+  /** The project's id. Empty means all projects. */
   project: string
 }
 
 type Pages = InfiniteData<Page<Conversation>, string | null>
 
-/** The conversations of a shelf, newest activity first, page by page. */
+/** Fetch the conversations of a shelf page by page, latest activity first. */
 export function useConversations(filter: Filter) {
   return useInfiniteQuery({
     queryKey: ['conversations', 'list', filter],
@@ -34,7 +35,7 @@ export function useConversations(filter: Filter) {
   })
 }
 
-/** Conversation → state of its live run, looked at every two seconds while somebody looks at the page. */
+/** Return the status of live runs by conversation, polled every two seconds while the page is visible. */
 export function useLive(): ReadonlyMap<string, RunStatus> {
   const client = useQueryClient()
   const { data } = useQuery({
@@ -50,19 +51,19 @@ export function useLive(): ReadonlyMap<string, RunStatus> {
     const started = (data?.data ?? []).filter((run) => run.status !== 'queued')
     return new Map([...(data?.data ?? []), ...started].map((run) => [run.conversation, run.status]))
   }, [data])
-  const said = JSON.stringify([...live])
-  const before = useRef(said)
+  const statuses = JSON.stringify([...live])
+  const before = useRef(statuses)
   useEffect(() => {
-    if (before.current === said) return
-    before.current = said // something began, waits or ended: titles, order and the inbox may have changed with it
+    if (before.current === statuses) return
+    before.current = statuses // a run started, paused or ended: titles, order and the inbox may have changed
     void client.invalidateQueries({ queryKey: ['conversations', 'list'] })
     void client.invalidateQueries({ queryKey: ['approvals'] })
-  }, [said, client])
+  }, [statuses, client])
   return live
 }
 
-/** What a person may do to a conversation; each says what it did and how to undo it. */
-export function useActs() {
+/** The actions on a conversation. Each shows a notification, with undo where possible. */
+export function useConversationActions() {
   const client = useQueryClient()
   const refresh = () => client.invalidateQueries({ queryKey: ['conversations'] })
 
@@ -76,22 +77,22 @@ export function useActs() {
         (known) => known && renamed(known, id, title),
       )
     },
-    onError: sayProblem,
+    onError: notifyError,
     onSettled: refresh,
   })
   const remove = useMutation({
     mutationFn: (id: string) => api.delete(`/conversations/${id}`),
-    onError: sayProblem,
+    onError: notifyError,
     onSettled: refresh,
   })
   const purge = useMutation({
     mutationFn: (id: string) => api.delete(`/conversations/${id}?purge=true`),
-    onError: sayProblem,
+    onError: notifyError,
     onSettled: refresh,
   })
   const restore = useMutation({
     mutationFn: (id: string) => api.post<Conversation>(`/conversations/${id}/restore`),
-    onError: sayProblem,
+    onError: notifyError,
     onSettled: refresh,
   })
 
@@ -102,21 +103,22 @@ export function useActs() {
         { id, archived },
         {
           onSuccess: () =>
-            say(archived ? 'Archived' : 'Back in the list', {
-              action: { label: 'Undo', act: () => change.mutate({ id, archived: !archived }) },
+            notify(archived ? text.list.archived : text.list.unarchived, {
+              action: { label: text.common.undo, act: () => change.mutate({ id, archived: !archived }) },
             }),
         },
       ),
     remove: (id: string) =>
       remove.mutate(id, {
-        onSuccess: () => say('Deleted', { action: { label: 'Undo', act: () => restore.mutate(id) } }),
+        onSuccess: () =>
+          notify(text.list.deleted, { action: { label: text.common.undo, act: () => restore.mutate(id) } }),
       }),
-    purge: (id: string) => purge.mutate(id, { onSuccess: () => say('Gone for good') }),
-    restore: (id: string) => restore.mutate(id, { onSuccess: () => say('Restored') }),
+    purge: (id: string) => purge.mutate(id, { onSuccess: () => notify(text.list.purged) }),
+    restore: (id: string) => restore.mutate(id, { onSuccess: () => notify(text.list.restored) }),
   }
 }
 
-export type Acts = ReturnType<typeof useActs>
+export type ConversationActions = ReturnType<typeof useConversationActions>
 
 function renamed(known: Pages, id: string, title: string): Pages {
   const pages = known.pages.map((page) => ({

@@ -1,9 +1,9 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import type { Page } from '@/api/types'
-import { say } from '@/ui/toasts'
+import { notify } from '@/ui/toasts'
 
-/** What one program keeps on the server's machine. */
+/** Conversations of one program found on the server's machine. */
 export interface Found {
   format: string
   path: string
@@ -12,7 +12,7 @@ export interface Found {
   conversations: number
 }
 
-export interface Brought {
+export interface ImportedConversation {
   outcome: string
   format: string
   path: string
@@ -42,12 +42,12 @@ export interface Import {
   grown: number
   problems: number
   conversations: Record<string, number>
-  brought: Brought[]
+  brought: ImportedConversation[]
   failed: { path: string; problem: string }[]
   unclaimed: { count: number; some: string[] }
 }
 
-/** What comes in while the agents on the server's machine write it. */
+/** The state of automatic import. */
 export interface Watch {
   wanted: boolean
   since: number | null
@@ -83,7 +83,7 @@ export function isOver(one: Import): boolean {
   return one.state === 'finished' || one.state === 'failed'
 }
 
-/** An import, looked at again and again until it is over. */
+/** Fetch an import, polling until it is complete. */
 export function useImport(id: string | undefined) {
   const client = useQueryClient()
   return useQuery({
@@ -101,8 +101,8 @@ export function useImport(id: string | undefined) {
   })
 }
 
-/** Brings in all that the agents on the machine keep, or a file. */
-export function useBringIn() {
+/** Import a file, or everything found on the machine. */
+export function useStartImport() {
   const client = useQueryClient()
   return useMutation({
     mutationFn: (file: File | null) =>
@@ -113,6 +113,6 @@ export function useBringIn() {
           })
         : api.post<Import>('/imports', { all: true }),
     onSuccess: () => client.invalidateQueries({ queryKey: ['imports', 'all'] }),
-    onError: (error) => say(error instanceof Error ? error.message : String(error)),
+    onError: (error) => notify(error instanceof Error ? error.message : String(error)),
   })
 }

@@ -5,12 +5,14 @@ import type { Page } from '@/api/types'
 
 export type Project = components['schemas']['ProjectOut']
 
-/** What is said of a project to make or change it; an empty root takes it away. */
-export type ProjectWish = Required<Pick<Project, 'name' | 'description' | 'context' | 'rules'>> & { root_path: string }
+/** The fields for creating or changing a project. An empty root removes the folder. */
+export type ProjectFields = Required<Pick<Project, 'name' | 'description' | 'context' | 'rules'>> & {
+  root_path: string
+}
 
 const NONE: readonly Project[] = []
 
-/** Every project that conversations may lie in. */
+/** Return all projects. */
 export function useProjects(): readonly Project[] {
   return useProjectList().data?.data ?? NONE
 }
@@ -23,14 +25,14 @@ export function useProjectList() {
   })
 }
 
-/** Makes a project, or changes the one with that id. */
+/** Create a project, or changes the one with the given id. */
 export function useProjectSave() {
   const client = useQueryClient()
   return useMutation({
-    mutationFn: ({ id, wish }: { id: string | null; wish: ProjectWish }) =>
+    mutationFn: ({ id, fields }: { id: string | null; fields: ProjectFields }) =>
       id === null
-        ? api.post<Project>('/projects', { ...wish, root_path: wish.root_path || null })
-        : api.patch<Project>(`/projects/${encodeURIComponent(id)}`, wish),
+        ? api.post<Project>('/projects', { ...fields, root_path: fields.root_path || null })
+        : api.patch<Project>(`/projects/${encodeURIComponent(id)}`, fields),
     onSettled: () => client.invalidateQueries({ queryKey: ['projects'] }),
   })
 }

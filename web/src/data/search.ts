@@ -4,37 +4,37 @@ import { api } from '@/api/client'
 import type { Page } from '@/api/types'
 
 export interface Hit {
-  /** Of the message. */
+  /** The message's id. */
   id: string
   conversation: string
   title: string
   role: string
   at: number
-  /** With U+0002 and U+0003 around what matched. */
+  /** U+0002 and U+0003 surround matches. */
   snippet: string
-  /** Where the snippet is from. */
+  /** The source of the snippet. */
   column: 'text' | 'tools' | 'reasoning'
 }
 
 export interface Found extends Page<Hit> {
   index: { done: number; total: number }
-  /** So many of the matches were ranked, the newest ones; null: all. */
+  /** The number of newest matches that were ranked. Null means all. */
   ranked: number | null
-  /** A piece of a word is in too many words to look for all of them. */
+  /** A partial word matches too many words to search all of them. */
   cut: boolean
-  /** Nothing has all of the words; these have some of them, the best first, on one page. */
+  /** No message has all of the words. The results match some of them, sorted by relevance on one page. */
   loose: boolean
 }
 
-/** What comes first; `meaning`: what lies nearest to what is meant, whatever its words. */
+/** The sort order. `meaning` sorts by semantic similarity. */
 export type Order = 'newest' | 'best' | 'meaning'
 
-/** Seconds that the server may index before it answers: what is typed is to be answered at once, and is then asked again. */
+/** Seconds that the server may spend indexing before it responds: short at first, longer when polling. */
 const [WAIT, AGAIN] = [0.1, 1]
 
 /**
- * Messages that fit a query; nothing is asked for an empty one. While an answer is awaited, or a query is half typed, the last hits
- * stay. While the index is behind, the query is asked again until the answer is whole.
+ * Search messages; an empty query sends no request. The previous results stay while new ones load. While the index is incomplete, the
+ * query is repeated.
  */
 export function useSearch(query: string, order: Order) {
   const answered = useRef('')

@@ -2,11 +2,12 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import type { Page } from '@/api/types'
 import type { Json } from '@/settings/flat'
-import { say } from '@/ui/toasts'
+import { text } from '@/text'
+import { notify } from '@/ui/toasts'
 
 export interface Config {
   generation: number
-  /** Why the file on disk is not in force; null when it is. */
+  /** Why the file on disk can't be used. Null if it is valid. */
   error: { file: string; line: number | null; column: number | null; message: string } | null
   home: string
   config: Record<string, Json>
@@ -18,11 +19,11 @@ export function useConfig() {
   return useQuery({
     queryKey: ['config'],
     queryFn: ({ signal }) => api.get<Config>('/config', { signal }),
-    refetchInterval: 5_000, // the file is watched by the server; what a person writes there shows here
+    refetchInterval: 5_000, // the server watches the file, so edits made there appear here
   })
 }
 
-/** The main model as it is configured; empty where none was chosen, null as long as nobody knows. */
+/** Return the configured default model: empty if none is set, null while loading. */
 export function useMain(): string | null {
   const { data } = useConfig()
   if (!data) return null
@@ -31,7 +32,7 @@ export function useMain(): string | null {
   return typeof main === 'string' ? main : ''
 }
 
-/** Writes values into the configuration file, all or none; they are in force at once. */
+/** Save values to the configuration file, all or none. They apply immediately. */
 export function useConfigChange() {
   const client = useQueryClient()
   return useMutation({
@@ -51,7 +52,7 @@ export interface Model {
   modalities: string[]
   tools: 'native' | 'schema' | 'none'
   reasoning: boolean
-  /** Nano-dollars for one token. */
+  /** Nano-dollars per token. */
   price: { input: number | null; output: number | null } | null
   note: string
 }
@@ -67,7 +68,7 @@ export function useModels() {
 
 export interface Provider {
   name: string
-  /** `ready`, or what it lacks, in words. */
+  /** `available`, or a description of what is missing. */
   state: string
   dialect: string
   base_url: string
@@ -81,7 +82,7 @@ export function useProviders() {
   })
 }
 
-/** Asks a model for one word. */
+/** Send a short test prompt to a model. */
 export function useTrial() {
   return useMutation({
     mutationFn: ({ provider, model }: { provider: string; model: string }) =>
@@ -103,13 +104,13 @@ export interface Agent {
   effort: string | null
   fallback: string[]
   ready: boolean
-  /** What is absent, in words. */
+  /** A description of what is missing. */
   missing: string
-  /** The line that brings it. */
+  /** The install command. */
   install: string
 }
 
-/** Every agent that can be run here; with `absent` also known ones whose program is missing. */
+/** Fetch all available agents. With `absent`, also known agents that are not installed. */
 export function useAgents(absent = false) {
   return useQuery({
     queryKey: ['agents', absent],
@@ -125,7 +126,7 @@ export interface Tool {
   available: boolean
   hidden: boolean
   package: string
-  /** Why a plugin's tool can't be had. */
+  /** Why a plugin's tool is unavailable. */
   error: string
 }
 
@@ -137,7 +138,7 @@ export function useTools() {
   })
 }
 
-/** The JSON Schema of a tool's arguments, as a model is told it; asked for once `wanted`. */
+/** Fetch the JSON Schema of a tool's arguments once `wanted` is true. */
 export function useToolSchema(name: string, wanted: boolean) {
   return useQuery({
     queryKey: ['tools', name],
@@ -155,7 +156,7 @@ export interface Rule {
   tool: string
   action: Action
   match: string
-  /** Where it was written. */
+  /** The file and line of the rule. */
   origin: string | null
 }
 
@@ -171,7 +172,7 @@ export function usePermissions() {
   })
 }
 
-export function usePermissionActs() {
+export function usePermissionActions() {
   const client = useQueryClient()
   const onSuccess = (now: Permissions) => {
     client.setQueryData(['permissions'], now)
@@ -190,7 +191,7 @@ export function usePermissionActs() {
   }
 }
 
-/** What would happen to a call, and what decides it. */
+/** How the permissions apply to a call, and why. */
 export interface Ruling {
   action: Action
   why: string
@@ -216,7 +217,7 @@ export interface Token {
 }
 
 export interface TokenMade extends Token {
-  /** Shown this once. */
+  /** Shown only once. */
   secret: string
 }
 
@@ -227,7 +228,7 @@ export function useTokens() {
   })
 }
 
-export function useTokenActs() {
+export function useTokenActions() {
   const client = useQueryClient()
   const onSettled = () => client.invalidateQueries({ queryKey: ['tokens'] })
   return {
@@ -238,7 +239,7 @@ export function useTokenActs() {
     }),
     revoke: useMutation({
       mutationFn: (id: string) => api.delete(`/tokens/${id}`),
-      onSuccess: () => say('Revoked: its streams end within five seconds'),
+      onSuccess: () => notify(text.tokens.revoked),
       onSettled,
     }),
   }

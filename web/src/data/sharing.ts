@@ -2,8 +2,8 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import type { Page } from '@/api/types'
 
-/** A format that conversations can be written in. */
-export interface Form {
+/** An export format. */
+export interface ExportFormat {
   id: string
   words: string
   suffix: string
@@ -13,15 +13,15 @@ export interface Form {
   shareable: boolean
 }
 
-export function useForms() {
+export function useExportFormats() {
   return useQuery({
     queryKey: ['exports'],
-    queryFn: ({ signal }) => api.get<Page<Form>>('/exports', { signal }),
+    queryFn: ({ signal }) => api.get<Page<ExportFormat>>('/exports', { signal }),
     staleTime: Number.POSITIVE_INFINITY,
   })
 }
 
-export interface LeftOut {
+export interface Redaction {
   kind: string
   where: string
   count: number
@@ -31,11 +31,11 @@ export interface Draft {
   title: string
   size: number
   digest: string
-  left_out: LeftOut[]
+  left_out: Redaction[]
   page: string
 }
 
-/** The page as it would be shared, and what is not on it. */
+/** Fetch a preview of the shared page and what is redacted. */
 export function useDraft(conversation: string, keep: readonly string[]) {
   return useQuery({
     queryKey: ['shares', 'draft', conversation, ...keep],
@@ -50,14 +50,14 @@ export interface Share {
   conversation: string
   title: string
   size: number
-  left_out: LeftOut[]
+  left_out: Redaction[]
   created_at: number
   expires_at: number
   revoked_at: number | null
 }
 
 export interface ShareMade extends Share {
-  /** Shown this once. */
+  /** Shown only once. */
   url: string
   reach: 'machine' | 'network'
 }
@@ -69,13 +69,13 @@ export function useShares() {
   })
 }
 
-export function useShareActs() {
+export function useShareActions() {
   const client = useQueryClient()
   const onSettled = () => client.invalidateQueries({ queryKey: ['shares', 'all'] })
   return {
     create: useMutation({
-      mutationFn: (wanted: { conversation: string; keep: readonly string[]; expires_in: number; digest: string }) =>
-        api.post<ShareMade>('/shares', wanted),
+      mutationFn: (share: { conversation: string; keep: readonly string[]; expires_in: number; digest: string }) =>
+        api.post<ShareMade>('/shares', share),
       onSettled,
     }),
     revoke: useMutation({ mutationFn: (id: string) => api.delete(`/shares/${id}`), onSettled }),

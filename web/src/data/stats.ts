@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '@/api/client'
 
-/** Sums over answers that are over; money is nano-dollars of those whose price is known. */
+/** Sums over completed responses. Money is in nano-dollars and excludes responses with an unknown price. */
 export interface Counts {
   runs: number
   failed: number
@@ -13,19 +13,19 @@ export interface Counts {
   cost: number
   unpriced_runs: number
   steps: number
-  /** That models worked, where it is known, and the output tokens of that time. */
+  /** Model time where it is known, and the output tokens of that time. */
   ms: number
   timed_output: number
-  /** Sum of the times to the first that was shown, and of how many answers it is known. */
+  /** Sum of the times to the first token, and the number of responses where it is known. */
   first_ms: number
   firsts: number
-  /** Sum of the input tokens of each answer’s largest model call. */
+  /** Sum of the input tokens of each response's largest model call. */
   contexts: number
-  /** Mean input tokens of an answer’s largest model call. */
+  /** Mean input tokens of a response's largest model call. */
   context: number
-  /** Mean ms to the first that was shown; null = not known. */
+  /** Mean time to the first token in ms. Null means unknown. */
   first: number | null
-  /** Output tokens a second. */
+  /** Output tokens per second. */
   rate: number | null
 }
 
@@ -43,7 +43,7 @@ export interface ToolCounts {
   timed: number
 }
 
-export interface AsideCounts {
+export interface AuxiliaryCounts {
   name: string
   calls: number
   cost: number
@@ -60,12 +60,12 @@ export interface Stats {
   projects: Group[]
   tools: ToolCounts[]
   errors: { name: string; runs: number }[]
-  asides: AsideCounts[]
-  /** Answers that are over and not counted yet: the sums are without them. */
+  asides: AuxiliaryCounts[]
+  /** Completed responses that are not included in the sums yet. */
   uncounted: number
 }
 
-/** What runs took that began at that instant (ms) or later. */
+/** Fetch the usage of runs that started at the given time (ms) or later. */
 export function useStats(since: number) {
   return useQuery({
     queryKey: ['stats', since],

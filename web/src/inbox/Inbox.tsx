@@ -4,22 +4,20 @@ import type { Approval } from '@/api/types'
 import { ApprovalCard } from '@/conversation/approvals/ApprovalCard'
 import { Questions } from '@/conversation/approvals/Questions'
 import { useAnswer, useApprovals, useTitleOf } from '@/data/approvals'
+import { text } from '@/text'
+import { age, moment } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { View } from '@/ui/View'
-import { age, moment } from '@/ui/words'
 
-/** Everything that waits for an answer, in all conversations. */
+/** All open approvals and questions. */
 export default function Inbox() {
   const { data, error, refetch } = useApprovals()
   return (
-    <View
-      title="Inbox"
-      about="What agents wait for, in all conversations. An answer holds for exactly the call that is shown."
-    >
+    <View title={text.inbox.title} about={text.inbox.about}>
       {data ? (
         <All approvals={data.data} />
       ) : error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : (
         <Loading rows={3} />
       )}
@@ -30,8 +28,8 @@ export default function Inbox() {
 function All({ approvals }: { approvals: readonly Approval[] }) {
   if (!approvals.length) {
     return (
-      <Empty icon={InboxIcon} title="Nothing waits for you">
-        When an agent wants to do what only you can allow, it stands here and in its conversation.
+      <Empty icon={InboxIcon} title={text.inbox.emptyTitle}>
+        {text.inbox.empty}
       </Empty>
     )
   }
@@ -55,10 +53,10 @@ function Waiting({ approval }: { approval: Approval }) {
           href={`/c/${approval.conversation}`}
           className="flex min-w-0 items-center truncate rounded font-medium hover:underline max-md:min-h-11"
         >
-          <span className="truncate">{title || 'To the conversation'}</span>
+          <span className="truncate">{title || text.inbox.openConversation}</span>
         </Link>
         <span className="ml-auto shrink-0 text-xs text-faint" title={moment(approval.asked_at)}>
-          asked {age(approval.asked_at)}
+          {text.inbox.requested(age(approval.asked_at))}
         </span>
       </div>
       <Card approval={approval} answer={(answer) => give(approval.id, answer)} />

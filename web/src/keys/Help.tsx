@@ -1,9 +1,10 @@
 import { useState } from 'react'
 import { keepSingleKeys, shortcuts, singleKeys, written } from '@/keys/shortcuts'
+import { text } from '@/text'
 import { Dialog } from '@/ui/Dialog'
 import { Keys } from '@/ui/Menu'
 
-/** What every key does at the moment. */
+/** The keyboard shortcuts that are currently available. */
 export function Help({ onClose }: { onClose: () => void }) {
   const [single, setSingle] = useState(singleKeys)
   const groups = new Map<string, Map<string, string>>()
@@ -11,9 +12,9 @@ export function Help({ onClose }: { onClose: () => void }) {
     groups.set(group, (groups.get(group) ?? new Map()).set(label, keys))
   }
   return (
-    <Dialog title="Keyboard" onClose={onClose}>
+    <Dialog title={text.keys.title} onClose={onClose}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
-      <div tabIndex={0} role="region" aria-label="All keys" className="overflow-y-auto px-5 pb-5">
+      <div tabIndex={0} role="region" aria-label={text.keys.all} className="overflow-y-auto px-5 pb-5">
         {[...groups].map(([group, entries]) => (
           <section key={group}>
             <h3 className="mt-5 mb-1 text-xs font-semibold tracking-wide text-faint uppercase">{group}</h3>
@@ -39,7 +40,7 @@ export function Help({ onClose }: { onClose: () => void }) {
               setSingle(event.target.checked)
             }}
           />
-          Single letters act, too (never while you type)
+          {text.keys.single}
         </label>
       </div>
     </Dialog>

@@ -9,7 +9,7 @@ const { matches, written } = await import('@/keys/shortcuts')
 const press = (key: string, more: Partial<KeyboardEvent> = {}) =>
   ({ key, ctrlKey: false, metaKey: false, altKey: false, shiftKey: false, target: null, ...more }) as KeyboardEvent
 
-test('keys are what they say, with exactly their modifiers', () => {
+test('shortcuts match only with exactly their modifiers', () => {
   expect(matches('Mod+K', press('k', { ctrlKey: true }))).toBe(true)
   expect(matches('Mod+K', press('k'))).toBe(false)
   expect(matches('Mod+K', press('k', { ctrlKey: true, altKey: true }))).toBe(false)
@@ -18,6 +18,6 @@ test('keys are what they say, with exactly their modifiers', () => {
   expect(matches('N', press('n', { ctrlKey: true }))).toBe(false)
 })
 
-test('keys are written as the keyboard has them', () => {
+test('keys are formatted as on the keyboard', () => {
   expect([written('Mod+K'), written('Alt+ArrowDown'), written('n')]).toEqual(['Ctrl+K', 'Alt+↓', 'N'])
 })

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from 'react'
+import { text } from '@/text'
 
-/** What a key does, as the help sheet shows it. */
+/** A keyboard shortcut as listed in the help. */
 export interface Shortcut {
   /** `Mod+K` (Ctrl, ⌘ on a Mac), `?`, `Alt+ArrowDown`, `F6` */
   keys: string
@@ -17,7 +18,7 @@ export const MAC = /Mac|iPhone|iPad/.test(navigator.platform)
 const bound = new Set<Bound>()
 const KEPT = 'moot.single-keys'
 
-/** Whether keys without Ctrl or Alt act; people who speak or hit keys by accident turn that off. */
+/** Single-key shortcuts are enabled. Users of speech input can turn them off. */
 export function singleKeys(): boolean {
   try {
     return localStorage.getItem(KEPT) !== 'off'
@@ -30,21 +31,21 @@ export function keepSingleKeys(on: boolean): void {
   try {
     localStorage.setItem(KEPT, on ? 'on' : 'off')
   } catch {
-    // a browser that keeps nothing: they stay on
+    // storage is unavailable: they stay enabled
   }
 }
 
-/** Everything that a key does at the moment, in the order in which it came. */
+/** Return the current shortcuts in registration order. */
 export function shortcuts(): readonly Shortcut[] {
   return [...bound]
 }
 
-/** Binds a key for as long as the component is there. The last one bound wins, so a view can take a key over. */
+/** Register a shortcut while the component is mounted. The latest registration wins. */
 export function useShortcut(
   keys: string,
   label: string,
   act: (event: KeyboardEvent) => void,
-  group = 'Everywhere',
+  group = text.keys.general,
 ): void {
   const latest = useRef(act)
   latest.current = act
@@ -57,7 +58,7 @@ export function useShortcut(
   }, [keys, label, group])
 }
 
-/** Listens on the document; gives back how to stop. */
+/** Handle shortcuts on the document. Return a function that stops. */
 export function listen(): () => void {
   const onKey = (event: KeyboardEvent) => {
     if (event.defaultPrevented || event.isComposing) return
@@ -70,7 +71,7 @@ export function listen(): () => void {
   return () => document.removeEventListener('keydown', onKey)
 }
 
-/** Whether a key press is these keys; one without a modifier never is while somebody types or a dialog is open. */
+/** Return true if the event matches the keys. Single-key shortcuts never match while typing or in a dialog. */
 export function matches(keys: string, event: KeyboardEvent): boolean {
   const parts = keys.split('+')
   const key = parts.pop() ?? ''
@@ -78,7 +79,7 @@ export function matches(keys: string, event: KeyboardEvent): boolean {
   const mod = MAC ? event.metaKey : event.ctrlKey
   const isLetter = key.length === 1
   if (mod !== wants('Mod') || event.altKey !== wants('Alt')) return false
-  if (event.shiftKey !== wants('Shift') && !(isLetter && !wants('Mod'))) return false // `?` is Shift and something else on every keyboard
+  if (event.shiftKey !== wants('Shift') && !(isLetter && !wants('Mod'))) return false // `?` is Shift plus a different key on every keyboard layout
   if (event.key.toLowerCase() !== key.toLowerCase()) return false
   if (parts.length || !isLetter) return true
   return singleKeys() && !isTyping(event.target) && !document.querySelector('dialog[open]')
@@ -89,14 +90,14 @@ function isTyping(target: EventTarget | null): boolean {
 }
 
 const WRITTEN: Record<string, string> = {
-  Mod: MAC ? '⌘' : 'Ctrl',
+  Mod: MAC ? '⌘' : text.keys.names.control,
   ArrowUp: '↑',
   ArrowDown: '↓',
-  Escape: 'Esc',
-  Delete: 'Del',
+  Escape: text.keys.names.escape,
+  Delete: text.keys.names.delete,
 }
 
-/** Keys as they are written on the keyboard at hand. */
+/** Format keys for the current platform. */
 export function written(keys: string): string {
   return keys
     .split('+')

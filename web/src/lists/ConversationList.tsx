@@ -2,27 +2,22 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { clsx } from 'clsx'
 import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react'
 import { useLocation } from 'wouter'
-import { type Filter, useActs, useConversations, useLive } from '@/data/conversations'
+import { type Filter, useConversationActions, useConversations, useLive } from '@/data/conversations'
 import { useProjects } from '@/data/projects'
 import { Entry } from '@/lists/Entry'
 import { rowsOf } from '@/lists/rows'
 import { keepOrder } from '@/lists/walking'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Failed, Loading } from '@/ui/States'
 
 const HEIGHTS = { day: 34, project: 38, one: 54 }
 
-const NOTHING = {
-  active: 'No conversation yet. What you start here or in a terminal appears in this list.',
-  archived: 'Nothing is archived.',
-  deleted: 'Nothing is deleted.',
-}
-
-/** The conversations of a shelf: only what is in view is drawn, further pages come as one scrolls. */
+/** The conversations of a shelf. The list is virtualized and loads more pages on scroll. */
 export function ConversationList({ filter }: { filter: Filter }) {
   const query = useConversations(filter)
   const live = useLive()
-  const acts = useActs()
+  const actions = useConversationActions()
   const [location] = useLocation()
   const scroller = useRef<HTMLDivElement>(null)
   const conversations = useMemo(() => query.data?.pages.flatMap((page) => page.data) ?? [], [query.data])
@@ -60,11 +55,11 @@ export function ConversationList({ filter }: { filter: Filter }) {
   }
 
   if (query.isError && !query.data)
-    return <Failed error={query.error} again={() => void query.refetch()} className="m-3" />
+    return <Failed error={query.error} retry={() => void query.refetch()} className="m-3" />
   if (query.isPending) return <Loading rows={6} className="m-3" />
-  if (!rows.length) return <p className="px-5 py-8 text-center text-sm text-muted">{NOTHING[filter.shelf]}</p>
+  if (!rows.length) return <p className="px-5 py-8 text-center text-sm text-muted">{text.list.empty[filter.shelf]}</p>
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: arrows walk the links in it, each of which can be reached by Tab, too
+    // biome-ignore lint/a11y/noStaticElementInteractions: the arrow keys move between links, which are also reachable by Tab
     <div ref={scroller} onKeyDown={walk} className="min-h-0 grow overflow-y-auto overscroll-contain px-2 pb-2">
       <ul style={{ height: virtual.getTotalSize() }} className="relative">
         {items.map((item) => {
@@ -91,7 +86,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
                     conversation={row.conversation}
                     status={live.get(row.conversation.id)}
                     shown={location === `/c/${row.conversation.id}` || location === `/c/${row.conversation.client_id}`}
-                    acts={acts}
+                    actions={actions}
                   />
                 )}
               </li>
@@ -101,7 +96,7 @@ export function ConversationList({ filter }: { filter: Filter }) {
       </ul>
       {query.isFetchNextPageError && (
         <Button className="mx-auto my-2 flex" onClick={() => void fetchNextPage()}>
-          Load more
+          {text.common.loadMore}
         </Button>
       )}
     </div>

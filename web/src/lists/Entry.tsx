@@ -3,23 +3,24 @@ import { Archive, ArchiveRestore, Ellipsis, Pencil, RotateCcw, Trash2 } from 'lu
 import { type KeyboardEvent, useState } from 'react'
 import { Link } from 'wouter'
 import type { Conversation } from '@/api/types'
-import type { Acts } from '@/data/conversations'
+import type { ConversationActions } from '@/data/conversations'
 import { originOf, titleOf } from '@/lists/rows'
 import { StatusDot } from '@/lists/StatusDot'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
+import { age, moment } from '@/ui/format'
 import { type Item, Menu } from '@/ui/Menu'
-import { age, moment, plural } from '@/ui/words'
 
 interface Props {
   conversation: Conversation
   status: string | undefined
   shown: boolean
-  acts: Acts
+  actions: ConversationActions
 }
 
-/** A conversation in the list: a link, with what can be done to it behind a menu and behind keys. */
-export function Entry({ conversation, status, shown, acts }: Props) {
+/** A conversation in the list: a link with a menu and keyboard shortcuts. */
+export function Entry({ conversation, status, shown, actions }: Props) {
   const [renaming, setRenaming] = useState(false)
   const [purging, setPurging] = useState(false)
   const { id } = conversation
@@ -30,7 +31,7 @@ export function Entry({ conversation, status, shown, acts }: Props) {
         title={conversation.title}
         onEnd={(value) => {
           setRenaming(false)
-          if (value && value !== conversation.title) acts.rename(id, value)
+          if (value && value !== conversation.title) actions.rename(id, value)
           requestAnimationFrame(() => document.querySelector<HTMLElement>(`a[data-id="${CSS.escape(id)}"]`)?.focus())
         }}
       />
@@ -38,7 +39,7 @@ export function Entry({ conversation, status, shown, acts }: Props) {
   }
   const items = itemsOf(
     conversation,
-    acts,
+    actions,
     () => setRenaming(true),
     () => setPurging(true),
   )
@@ -70,13 +71,13 @@ export function Entry({ conversation, status, shown, acts }: Props) {
           </span>
         </span>
         <span className="truncate text-xs text-faint" title={moment(conversation.updated_at)}>
-          {[age(conversation.updated_at), whoseOf(conversation), plural(conversation.message_count, 'message')]
+          {[age(conversation.updated_at), whoseOf(conversation), text.list.messages(conversation.message_count)]
             .filter(Boolean)
             .join(' · ')}
         </span>
       </Link>
       <Menu
-        label={`Actions for ${title}`}
+        label={text.list.actions(title)}
         icon={<Ellipsis size={16} aria-hidden />}
         items={items}
         className="md:opacity-0 md:group-hover:opacity-100 md:group-focus-within:opacity-100 md:aria-expanded:opacity-100"
@@ -87,7 +88,7 @@ export function Entry({ conversation, status, shown, acts }: Props) {
           imported={originOf(conversation) !== ''}
           onEnd={(sure) => {
             setPurging(false)
-            if (sure) acts.purge(id)
+            if (sure) actions.purge(id)
           }}
         />
       )}
@@ -95,48 +96,63 @@ export function Entry({ conversation, status, shown, acts }: Props) {
   )
 }
 
-/** From what it was brought in, else who answers; nothing where that is the usual one. */
+/** Return the import source or the agent's name. Empty for the default agent. */
 function whoseOf(conversation: Conversation): string {
   return originOf(conversation) || (conversation.agent === 'default' ? '' : conversation.agent)
 }
 
-function itemsOf(conversation: Conversation, acts: Acts, rename: () => void, purge: () => void): Item[] {
+function itemsOf(
+  conversation: Conversation,
+  actions: ConversationActions,
+  rename: () => void,
+  purge: () => void,
+): Item[] {
   const { id } = conversation
   if (conversation.deleted_at !== null) {
     return [
-      { label: 'Restore', icon: <RotateCcw size={15} aria-hidden />, act: () => acts.restore(id) },
-      { label: 'Delete for good', danger: true, icon: <Trash2 size={15} aria-hidden />, act: purge },
+      { label: text.list.restore, icon: <RotateCcw size={15} aria-hidden />, act: () => actions.restore(id) },
+      { label: text.list.deletePermanently, danger: true, icon: <Trash2 size={15} aria-hidden />, act: purge },
     ]
   }
   const archived = conversation.archived_at !== null
   return [
-    { label: 'Rename', keys: 'F2', icon: <Pencil size={15} aria-hidden />, act: rename },
+    { label: text.common.rename, keys: 'F2', icon: <Pencil size={15} aria-hidden />, act: rename },
     archived
       ? {
-          label: 'Back to the list',
+          label: text.list.unarchive,
           keys: 'E',
           icon: <ArchiveRestore size={15} aria-hidden />,
-          act: () => acts.archive(id, false),
+          act: () => actions.archive(id, false),
         }
-      : { label: 'Archive', keys: 'E', icon: <Archive size={15} aria-hidden />, act: () => acts.archive(id, true) },
-    { label: 'Delete', keys: 'Del', danger: true, icon: <Trash2 size={15} aria-hidden />, act: () => acts.remove(id) },
+      : {
+          label: text.list.archive,
+          keys: 'E',
+          icon: <Archive size={15} aria-hidden />,
+          act: () => actions.archive(id, true),
+        },
+    {
+      label: text.common.delete,
+      keys: 'Del',
+      danger: true,
+      icon: <Trash2 size={15} aria-hidden />,
+      act: () => actions.remove(id),
+    },
   ]
 }
 
-/** Asks once more, for nothing brings it back. */
+/** Ask for confirmation before a permanent deletion. */
 function Purge({ title, imported, onEnd }: { title: string; imported: boolean; onEnd: (sure: boolean) => void }) {
   return (
-    <Dialog title="Delete for good?" onClose={() => onEnd(false)}>
+    <Dialog title={text.list.purgeTitle} onClose={() => onEnd(false)}>
       <div className="flex flex-col gap-5 p-5 text-sm">
         <p>
-          <strong className="break-words">{title}</strong> goes with its messages, its files and its place in the
-          search, out of backups too. Nothing brings it back. What was sent to a model’s provider stays there.
+          <strong className="break-words">{title}</strong> {text.list.purgeAbout}
         </p>
-        {imported && <p>The next import brings it in again for as long as its source has it.</p>}
+        {imported && <p>{text.list.purgeImported}</p>}
         <div className="flex justify-end gap-2">
-          <Button onClick={() => onEnd(false)}>Keep it</Button>
+          <Button onClick={() => onEnd(false)}>{text.common.cancel}</Button>
           <Button look="danger" onClick={() => onEnd(true)}>
-            Delete for good
+            {text.list.deletePermanently}
           </Button>
         </div>
       </div>
@@ -144,22 +160,22 @@ function Purge({ title, imported, onEnd }: { title: string; imported: boolean; o
   )
 }
 
-/** A title being edited in its place: Enter keeps it, Escape leaves it, going elsewhere keeps it. */
+/** Edit a title in place. Enter or blur saves; Escape cancels. */
 function TitleField({ title, onEnd }: { title: string; onEnd: (title: string | null) => void }) {
-  const [text, setText] = useState(title)
+  const [value, setValue] = useState(title)
   return (
     <input
-      // biome-ignore lint/a11y/noAutofocus: the person asked for this field just now
+      // biome-ignore lint/a11y/noAutofocus: the user just chose Rename
       autoFocus
-      aria-label="Title"
-      value={text}
+      aria-label={text.common.title}
+      value={value}
       maxLength={200}
       onFocus={(event) => event.target.select()}
-      onChange={(event) => setText(event.target.value)}
-      onBlur={() => onEnd(text.trim())}
+      onChange={(event) => setValue(event.target.value)}
+      onBlur={() => onEnd(value.trim())}
       onKeyDown={(event) => {
         event.stopPropagation()
-        if (event.key === 'Enter') onEnd(text.trim())
+        if (event.key === 'Enter') onEnd(value.trim())
         if (event.key === 'Escape') onEnd(null)
       }}
       className="h-13 w-full rounded-lg border border-line-strong bg-raised px-3 text-sm"

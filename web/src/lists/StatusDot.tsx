@@ -1,13 +1,14 @@
 import { clsx } from 'clsx'
+import { text } from '@/text'
 
-const LOOKS: Record<string, [words: string, look: string]> = {
-  running: ['running', 'bg-accent animate-pulse'],
-  waiting: ['waits for you', 'bg-warn'],
-  interrupted: ['interrupted', 'border-2 border-warn'],
-  queued: ['queued', 'border-2 border-accent'],
+const LOOKS: Record<string, [label: string, look: string]> = {
+  running: [text.list.status.running, 'bg-accent animate-pulse'],
+  waiting: [text.list.status.waiting, 'bg-warn'],
+  interrupted: [text.list.status.interrupted, 'border-2 border-warn'],
+  queued: [text.list.status.queued, 'border-2 border-accent'],
 }
 
-/** What goes on in a conversation: a dot, and words for who can't see it. Nothing where nothing goes on. */
+/** A dot with the status of a live run. Render nothing without one. */
 export function StatusDot({ status, className }: { status: string | undefined; className?: string }) {
   const known = LOOKS[status ?? '']
   if (!known) return null

@@ -9,7 +9,7 @@ test('each day has one heading, above its conversations', () => {
   expect(rows).toEqual(['Today', '0', '1', 'Yesterday', '30', '31'])
 })
 
-test('several projects have a heading each, in the order of their newest conversation', () => {
+test('each project has a heading, ordered by its newest conversation', () => {
   const all = ['b', 'a', 'b', 'a'].map((project, at) => ({ id: `${at}`, project, updated_at: 9 - at }) as Conversation)
   const rows = rowsOf(all, new Map([['a', 'Alpha']])).map((row) => (row.kind === 'one' ? row.key : row.text))
   expect(rows).toEqual(['b', '0', '2', 'Alpha', '1', '3'])

@@ -1,13 +1,13 @@
 import type { Conversation } from '@/api/types'
-import { dayOf } from '@/ui/words'
+import { text } from '@/text'
+import { dayOf } from '@/ui/format'
 
 export type Row =
   | { kind: 'day' | 'project'; key: string; text: string }
   | { kind: 'one'; key: string; conversation: Conversation }
 
 /**
- * Conversations as rows of a list, newest first: where they are of several projects, each project under its heading, the one of
- * the newest conversation first; else each day under its own.
+ * Group conversations into rows with headings, newest first: by project if there are several, otherwise by day.
  */
 export function rowsOf(
   conversations: readonly Conversation[],
@@ -39,12 +39,12 @@ function daysOf(conversations: readonly Conversation[], now: number): Row[] {
   return rows
 }
 
-/** A conversation's title as it is shown; one without any is named so. */
+/** Return a conversation's title, or `Untitled`. */
 export function titleOf(conversation: Pick<Conversation, 'title'>): string {
-  return conversation.title || 'Untitled'
+  return conversation.title || text.common.untitled
 }
 
-/** `from claude`: what a conversation was brought in from; empty for one that began here. */
+/** Return the import source, such as `from claude`. Empty for conversations that weren't imported. */
 export function originOf({ origin }: Pick<Conversation, 'origin'>): string {
-  return origin?.format ? `from ${String(origin.format)}` : ''
+  return origin?.format ? text.list.from(String(origin.format)) : ''
 }

@@ -1,17 +1,18 @@
 import { useLocation } from 'wouter'
 import type { Conversation } from '@/api/types'
 import { useShortcut } from '@/keys/shortcuts'
+import { text } from '@/text'
 
 type Named = Pick<Conversation, 'id' | 'client_id'>
 
-/** The conversations in the order in which the list shows them; the list keeps it for the keys. */
+/** The conversations in list order, for the keyboard shortcuts. */
 let order: readonly Named[] = []
 
 export function keepOrder(shown: readonly Named[]): void {
   order = shown
 }
 
-/** Keys that go from one conversation to the next without the list being looked at. */
+/** Keyboard shortcuts for the next and previous conversation. */
 export function useConversationKeys(): void {
   const [location, go] = useLocation()
   const step = (by: number) => {
@@ -20,6 +21,6 @@ export function useConversationKeys(): void {
     const next = order[at < 0 ? 0 : Math.min(order.length - 1, Math.max(0, at + by))]
     if (next) go(`/c/${next.id}`)
   }
-  useShortcut('Alt+ArrowDown', 'Next conversation', () => step(1), 'Conversations')
-  useShortcut('Alt+ArrowUp', 'Previous conversation', () => step(-1), 'Conversations')
+  useShortcut('Alt+ArrowDown', text.keys.nextConversation, () => step(1), text.keys.conversations)
+  useShortcut('Alt+ArrowUp', text.keys.previousConversation, () => step(-1), text.keys.conversations)
 }

@@ -6,12 +6,13 @@ import { type Order, useSearch } from '@/data/search'
 import { useChoices } from '@/search/choices'
 import { useKnown } from '@/search/known'
 import { type Offer, offers, whole } from '@/search/query'
+import { text } from '@/text'
 import { Dialog } from '@/ui/Dialog'
 import { Keys } from '@/ui/Menu'
 
 /**
- * One field for everything: commands, conversations by title, messages by their words. Arrows choose, Enter goes there. Whoever
- * presses Enter before the answer is there gets the first of what was typed, never of what was found for other words.
+ * Search for commands, conversation titles and messages. Arrow keys select, Enter opens. Enter before the results arrive opens the first
+ * result for the current query, never an outdated one.
  */
 export function Palette({ onClose }: { onClose: () => void }) {
   const [query, setQuery] = useState('')
@@ -42,9 +43,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
     choices.findIndex((choice) => choice.key === at),
   )
   const answered = typed === '' || (asked === typed && !found.isPlaceholderData && !found.isPending)
-  const current = deferred === query.trim() && (groups[0]?.name === 'Conversations' || (answered && !found.error))
+  const current =
+    deferred === query.trim() && (groups[0]?.name === text.search.conversations || (answered && !found.error))
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another choice has to be brought into view
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scroll the selected choice into view
   useEffect(() => {
     list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' })
   }, [chosen])
@@ -52,11 +54,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
   useEffect(() => {
     if (!entered || !(current || (answered && found.error))) return
     setEntered(false)
-    if (current && choices[chosen]?.key !== 'meaning') choices[chosen]?.act() // nothing found: to ask otherwise takes another Enter
+    if (current && choices[chosen]?.key !== 'meaning') choices[chosen]?.act() // without results, don't run another search automatically
   })
 
-  function type(text: string) {
-    setQuery(text)
+  function type(value: string) {
+    setQuery(value)
     setAt(null)
     setEntered(false)
     setNext(0)
@@ -67,7 +69,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
     setEntered(false)
   }
 
-  /** Whether the key went to another offer: the arrows are the field's own unless the caret stands behind what is typed. */
+  /** Select another suggestion if the caret is at the end of the query; otherwise the arrow keys move the caret. */
   function wander(key: string) {
     const { selectionStart, value } = field.current ?? {}
     if (selectionStart !== value?.length || !(key === 'ArrowRight' ? next < offered.length - 1 : next > 0)) return false
@@ -90,7 +92,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   let index = -1
   return (
     <Dialog
-      title="Search and commands"
+      title={text.search.title}
       onClose={onClose}
       bare
       className="mt-[max(1rem,12vh)] mb-auto w-[min(42rem,calc(100vw-1.5rem))]"
@@ -101,11 +103,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
           ref={field}
           autoFocus
           role="combobox"
-          aria-label="Search and commands"
+          aria-label={text.search.title}
           aria-expanded={choices.length > 0}
           aria-controls={`${id}-list`}
           aria-activedescendant={chosen >= 0 ? `${id}-${chosen}` : undefined}
-          placeholder="Search messages, conversations and commands"
+          placeholder={text.search.placeholder}
           autoComplete="off"
           spellCheck={false}
           value={query}
@@ -113,7 +115,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           onKeyDown={onKey}
           className="h-14 min-w-0 grow bg-transparent text-base outline-none placeholder:text-faint"
         />
-        <Keys keys="Esc" />
+        <Keys keys={text.keys.names.escape} />
       </div>
       <Offers
         offered={offered}
@@ -124,7 +126,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         }}
       />
       <div ref={list} className="min-h-0 grow overflow-y-auto overscroll-contain p-2">
-        <div id={`${id}-list`} role="listbox" aria-label="Results">
+        <div id={`${id}-list`} role="listbox" aria-label={text.search.results}>
           {groups.map((group) => (
             <div key={group.name} role="group" aria-label={group.name}>
               <div aria-hidden className="px-2.5 pt-2 pb-1 text-xs font-medium text-faint">
@@ -134,7 +136,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 index += 1
                 const own = index
                 return (
-                  // biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/useFocusableInteractive: the field keeps the focus, Enter acts there
+                  // biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/useFocusableInteractive: the input keeps the focus and handles Enter
                   <div
                     key={choice.key}
                     id={`${id}-${own}`}
@@ -148,7 +150,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
                     )}
                   >
                     {choice.icon}
-                    <div className="min-w-0 grow">{choice.words}</div>
+                    <div className="min-w-0 grow">{choice.label}</div>
                     {choice.keys && <Keys keys={choice.keys} />}
                   </div>
                 )
@@ -156,15 +158,15 @@ export function Palette({ onClose }: { onClose: () => void }) {
             </div>
           ))}
         </div>
-        <Said>{entered ? 'Searching …' : saidOf(typed, asked, found, order, count)}</Said>
+        <Status>{entered ? text.search.searching : statusOf(typed, asked, found, order, count)}</Status>
       </div>
       <div className="flex items-center gap-4 border-t border-line px-4 py-2 text-xs text-faint max-md:hidden">
-        <span>↑ ↓ to choose</span>
+        <span>{text.search.hintSelect}</span>
         <span className="flex items-center gap-1">
-          <CornerDownLeft size={12} aria-hidden /> to go there
+          <CornerDownLeft size={12} aria-hidden /> {text.search.hintOpen}
         </span>
-        {offer && <span>{`Tab for ${offer.words}${offered.length > 1 ? ', ← → for others' : ''}`}</span>}
-        <span className="ml-auto">“phrase” · -not · role: has: after:</span>
+        {offer && <span>{text.search.hintTab(offer.label, offered.length > 1)}</span>}
+        <span className="ml-auto">{text.search.hintSyntax}</span>
       </div>
     </Dialog>
   )
@@ -172,29 +174,29 @@ export function Palette({ onClose }: { onClose: () => void }) {
 
 interface OffersProps {
   offered: readonly Offer[]
-  /** The one that Tab takes. */
+  /** The suggestion that Tab inserts. */
   next: Offer | undefined
   onChoose: (offer: Offer) => void
 }
 
-/** Ways to go on with the query, to be clicked; by keyboard the arrows go from one to the other. */
+/** Clickable completions of the query. */
 function Offers({ offered, next, onChoose }: OffersProps) {
   const row = useRef<HTMLDivElement>(null)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another offer has to be brought into view
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scroll the selected suggestion into view
   useEffect(() => {
     row.current?.querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
-  }, [next?.words])
+  }, [next?.label])
   if (!offered.length) return null
   return (
     <div
       ref={row}
       role="group"
-      aria-label="Operators"
+      aria-label={text.search.operators}
       className="flex shrink-0 gap-1.5 overflow-x-auto border-b border-line px-4 py-2"
     >
       {offered.map((offer) => (
         <button
-          key={offer.words}
+          key={offer.label}
           type="button"
           tabIndex={-1}
           aria-current={offer === next}
@@ -204,14 +206,14 @@ function Offers({ offered, next, onChoose }: OffersProps) {
             offer === next ? 'bg-accent-soft' : 'bg-sunken',
           )}
         >
-          {offer.words}
+          {offer.label}
         </button>
       ))}
     </div>
   )
 }
 
-function Said({ children }: { children: ReactNode }) {
+function Status({ children }: { children: ReactNode }) {
   return (
     <p role="status" className={clsx(children ? 'px-2.5 py-3 text-sm text-muted' : 'sr-only')}>
       {children}
@@ -219,8 +221,8 @@ function Said({ children }: { children: ReactNode }) {
   )
 }
 
-/** What has to be said about the messages found: that none was, how far the index goes, what went wrong. */
-function saidOf(
+/** Return the status text: no results, indexing progress or an error. */
+function statusOf(
   query: string,
   asked: string,
   found: ReturnType<typeof useSearch>,
@@ -230,22 +232,22 @@ function saidOf(
   if (!query.trim()) return ''
   if (asked === query.trim() && found.error)
     return [found.error.message, fixOf(found.error)].filter(Boolean).join(' — ')
-  if (asked !== query.trim() || found.isFetching) return count ? '' : 'Searching …'
+  if (asked !== query.trim() || found.isFetching) return count ? '' : text.search.searching
   const { index, ranked, cut, loose } = found.last ?? {}
-  const share = index && index.done < index.total ? `${Math.floor((index.done * 100) / index.total)} %` : ''
-  const far = share && (order === 'meaning' ? `Read ${share} of the answers` : `Indexed ${share}`)
-  if (!count) return far ? `Nothing found so far. ${far}.` : `Nothing found for “${query.trim()}”.`
-  if (far) return `${far}; ${order === 'meaning' ? 'search again for the rest' : 'the rest is looked at meanwhile'}.`
-  if (loose) return 'Nothing has all of these words: these have some of them, the best first.'
-  if (ranked) return `Ranked among the newest ${ranked.toLocaleString('en')} matches; before: leads to older ones.`
-  return cut ? 'That piece is in very many words; only the most common of them were looked for.' : ''
+  const share = index && index.done < index.total ? Math.floor((index.done * 100) / index.total) : null
+  const far = share === null ? '' : order === 'meaning' ? text.search.searched(share) : text.search.indexed(share)
+  if (!count) return far ? text.search.nothingYet(far) : text.search.nothing(query.trim())
+  if (far) return order === 'meaning' ? text.search.searchAgain(far) : text.search.updates(far)
+  if (loose) return text.search.partial
+  if (ranked) return text.search.ranked(ranked)
+  return cut ? text.search.cut : ''
 }
 
 function fixOf(error: Error): string {
   return error instanceof Problem ? error.fix : ''
 }
 
-/** A value once it has stood still for so many ms. */
+/** Return the value after it has been unchanged for the given ms. */
 function useSettled<T>(value: T, ms: number): T {
   const [settled, setSettled] = useState(value)
   useEffect(() => {

@@ -28,19 +28,20 @@ import type { ReactNode } from 'react'
 import { useLocation } from 'wouter'
 import type { Conversation } from '@/api/types'
 import { open } from '@/app/panels'
-import { aim } from '@/conversation/target'
+import { requestScroll } from '@/conversation/target'
 import { useConversations } from '@/data/conversations'
 import type { Hit, Order } from '@/data/search'
 import { written } from '@/keys/shortcuts'
 import { originOf, titleOf } from '@/lists/rows'
 import { fitness, pieces } from '@/search/query'
+import { text } from '@/text'
 import { choose } from '@/theme/choice'
-import { age } from '@/ui/words'
+import { age } from '@/ui/format'
 
 export interface Choice {
   key: string
   icon: ReactNode
-  words: ReactNode
+  label: ReactNode
   keys?: string
   act: () => void
 }
@@ -51,55 +52,47 @@ interface Group {
 }
 
 interface Command {
-  words: string
+  label: string
   icon: LucideIcon
   keys?: string
   to?: string
   act?: () => void
 }
 
-const PLACES = { text: '', tools: ', in a tool call', reasoning: ', in its reasoning' } as const
-
 const COMMANDS: readonly Command[] = [
-  { words: 'New conversation', icon: SquarePen, keys: 'N', to: '/' },
-  { words: 'Inbox', icon: Inbox, keys: 'I', to: '/inbox' },
-  { words: 'Settings: configuration', icon: FolderCog, to: '/settings' },
-  { words: 'Settings: models', icon: Plug, to: '/settings/models' },
-  { words: 'Settings: agents', icon: Bot, to: '/settings/agents' },
-  { words: 'Settings: projects', icon: FolderTree, to: '/settings/projects' },
-  { words: 'Settings: tools', icon: Wrench, to: '/settings/tools' },
-  { words: 'Settings: permissions', icon: ShieldCheck, to: '/settings/permissions' },
-  { words: 'Settings: tokens', icon: KeyRound, to: '/settings/tokens' },
-  { words: 'Settings: shared pages', icon: Link2, to: '/settings/shares' },
-  { words: 'Settings: import', icon: FolderInput, to: '/settings/import' },
-  { words: 'Usage and cost', icon: ChartNoAxesColumn, to: '/settings/usage' },
-  { words: 'About this server', icon: Info, to: '/settings/about' },
-  { words: 'Appearance: as the system', icon: Monitor, act: () => choose('system') },
-  { words: 'Appearance: light', icon: Sun, act: () => choose('light') },
-  { words: 'Appearance: dark', icon: Moon, act: () => choose('dark') },
-  { words: 'Appearance: high contrast', icon: Contrast, act: () => choose('contrast') },
-  { words: 'Keyboard', icon: Keyboard, keys: '?', act: () => open('help') },
+  { label: text.sidebar.newConversation, icon: SquarePen, keys: 'N', to: '/' },
+  { label: text.sidebar.inbox, icon: Inbox, keys: 'I', to: '/inbox' },
+  { label: text.commands.configuration, icon: FolderCog, to: '/settings' },
+  { label: text.commands.models, icon: Plug, to: '/settings/models' },
+  { label: text.commands.agents, icon: Bot, to: '/settings/agents' },
+  { label: text.commands.projects, icon: FolderTree, to: '/settings/projects' },
+  { label: text.commands.tools, icon: Wrench, to: '/settings/tools' },
+  { label: text.commands.permissions, icon: ShieldCheck, to: '/settings/permissions' },
+  { label: text.commands.tokens, icon: KeyRound, to: '/settings/tokens' },
+  { label: text.commands.shares, icon: Link2, to: '/settings/shares' },
+  { label: text.commands.import, icon: FolderInput, to: '/settings/import' },
+  { label: text.commands.usage, icon: ChartNoAxesColumn, to: '/settings/usage' },
+  { label: text.commands.about, icon: Info, to: '/settings/about' },
+  { label: text.commands.system, icon: Monitor, act: () => choose('system') },
+  { label: text.commands.light, icon: Sun, act: () => choose('light') },
+  { label: text.commands.dark, icon: Moon, act: () => choose('dark') },
+  { label: text.commands.contrast, icon: Contrast, act: () => choose('contrast') },
+  { label: text.keys.title, icon: Keyboard, keys: '?', act: () => open('help') },
 ]
 
-/** What was found, and what can be done about it. */
+/** Search results and the actions on them. */
 export interface Messages {
   hits: readonly Hit[]
   order: Order
-  /** They have some of the words only, the best first. */
+  /** The results match only some of the words and are sorted by relevance. */
   loose: boolean
-  /** Puts others first. */
+  /** Change the sort order. */
   turn: (order: Order) => void
-  /** Fetches more; null: all are here. */
+  /** Load more results. Null if there are none. */
   more: (() => void) | null
 }
 
-const MESSAGES = {
-  newest: 'Messages',
-  best: 'Messages, best first',
-  meaning: 'Answers by meaning, nearest first',
-}
-
-/** What can be chosen for a query, in groups; without one the last conversations and all commands. */
+/** Return the choices for a query in groups. Without a query: recent conversations and all commands. */
 export function useChoices(query: string, found: Messages, onClose: () => void): Group[] {
   const [, go] = useLocation()
   const recent = useConversations({ shelf: 'active', project: '' })
@@ -109,29 +102,29 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
     onClose()
     go(address)
   }
-  const commands = ranked(COMMANDS, query, (command) => command.words)
+  const commands = ranked(COMMANDS, query, (command) => command.label)
   const titles = ranked(conversations, query, titleOf).slice(0, query ? 8 : 6)
   const groups: Group[] = [
     {
-      name: 'Conversations',
+      name: text.search.conversations,
       choices: titles.map((conversation) => ({
         key: `conversation ${conversation.id}`,
-        icon: <Sign icon={MessageSquare} />,
-        words: <Line text={titleOf(conversation)} aside={asideOf(conversation)} />,
+        icon: <ChoiceIcon icon={MessageSquare} />,
+        label: <Line label={titleOf(conversation)} note={noteOf(conversation)} />,
         act: () => visit(`/c/${conversation.id}`),
       })),
     },
     {
-      name: found.loose ? 'Messages with some of these words' : MESSAGES[found.order],
+      name: found.loose ? text.search.partialMatches : text.search.messages[found.order],
       choices: query ? messages(found, visit) : [],
     },
-    { name: 'By meaning', choices: query && found.order !== 'meaning' ? [byMeaning(found.turn)] : [] },
+    { name: text.search.semantic, choices: query && found.order !== 'meaning' ? [byMeaning(found.turn)] : [] },
     {
-      name: 'Commands',
+      name: text.search.commands,
       choices: commands.map((command) => ({
-        key: `command ${command.words}`,
-        icon: <Sign icon={command.icon} />,
-        words: <Line text={command.words} />,
+        key: `command ${command.label}`,
+        icon: <ChoiceIcon icon={command.icon} />,
+        label: <Line label={command.label} />,
         keys: command.keys && written(command.keys),
         act: () => {
           onClose()
@@ -147,26 +140,26 @@ export function useChoices(query: string, found: Messages, onClose: () => void):
 function messages({ hits, order, loose, turn, more }: Messages, visit: (address: string) => void): Choice[] {
   const choices: Choice[] = hits.map((hit) => ({
     key: `message ${hit.id}`,
-    icon: <Sign icon={TextSearch} />,
-    words: <Found hit={hit} />,
+    icon: <ChoiceIcon icon={TextSearch} />,
+    label: <Found hit={hit} />,
     act: () => {
-      aim(hit.conversation, hit.id)
+      requestScroll(hit.conversation, hit.id)
       visit(`/c/${hit.conversation}#${hit.id}`)
     },
   }))
   if (more)
-    choices.push({ key: 'more', icon: <Sign icon={ChevronDown} />, words: <Line text="More messages" />, act: more })
+    choices.push({
+      key: 'more',
+      icon: <ChoiceIcon icon={ChevronDown} />,
+      label: <Line label={text.search.more} />,
+      act: more,
+    })
   const other = order === 'newest' ? 'best' : 'newest'
   if ((hits.length > 1 && !loose) || order === 'meaning') {
-    const text = {
-      newest: 'Put the best first',
-      best: 'Put the newest first',
-      meaning: 'Find messages by their words',
-    }[order]
     choices.push({
       key: 'order',
-      icon: <Sign icon={ArrowDownUp} />,
-      words: <Line text={text} />,
+      icon: <ChoiceIcon icon={ArrowDownUp} />,
+      label: <Line label={text.search.sort[order]} />,
       act: () => turn(other),
     })
   }
@@ -176,13 +169,13 @@ function messages({ hits, order, loose, turn, more }: Messages, visit: (address:
 function byMeaning(turn: Messages['turn']): Choice {
   return {
     key: 'meaning',
-    icon: <Sign icon={Lightbulb} />,
-    words: <Line text="Find answers by meaning, whatever their words" />,
+    icon: <ChoiceIcon icon={Lightbulb} />,
+    label: <Line label={text.search.byMeaning} />,
     act: () => turn('meaning'),
   }
 }
 
-function asideOf(conversation: Conversation): string {
+function noteOf(conversation: Conversation): string {
   return [originOf(conversation), age(conversation.updated_at)].filter(Boolean).join(' · ')
 }
 
@@ -195,15 +188,15 @@ function ranked<T>(all: readonly T[], query: string, textOf: (one: T) => string)
     .map(({ one }) => one)
 }
 
-function Sign({ icon: Icon }: { icon: LucideIcon }) {
+function ChoiceIcon({ icon: Icon }: { icon: LucideIcon }) {
   return <Icon size={17} aria-hidden className="shrink-0 text-muted" />
 }
 
-function Line({ text, aside }: { text: string; aside?: string }) {
+function Line({ label, note }: { label: string; note?: string }) {
   return (
     <div className="flex items-baseline gap-x-3 text-sm max-sm:flex-col">
-      <span className="max-w-full min-w-0 truncate">{text}</span>
-      {aside && <span className="shrink-0 text-xs text-faint sm:ml-auto">{aside}</span>}
+      <span className="max-w-full min-w-0 truncate">{label}</span>
+      {note && <span className="shrink-0 text-xs text-faint sm:ml-auto">{note}</span>}
     </div>
   )
 }
@@ -212,12 +205,16 @@ function Found({ hit }: { hit: Hit }) {
   return (
     <>
       <div className="line-clamp-2 text-sm break-words">
-        {pieces(hit.snippet).map(({ key, text, hit: matched }) =>
-          matched ? <mark key={key}>{text}</mark> : <span key={key}>{text}</span>,
+        {pieces(hit.snippet).map((piece) =>
+          piece.hit ? <mark key={piece.key}>{piece.text}</mark> : <span key={piece.key}>{piece.text}</span>,
         )}
       </div>
       <div className="truncate text-xs text-faint">
-        {[titleOf(hit), `${hit.role === 'user' ? 'you' : 'agent'}${PLACES[hit.column]}`, age(hit.at)].join(' · ')}
+        {[
+          titleOf(hit),
+          `${hit.role === 'user' ? text.search.you : text.search.agent}${text.search.column[hit.column]}`,
+          age(hit.at),
+        ].join(' · ')}
       </div>
     </>
   )

@@ -6,7 +6,7 @@ import type { Stats } from '@/data/stats'
 
 type Named = 'agent' | 'model'
 
-/** What an operator may be followed by in this home: agents and models that have answered, then those that can; projects. */
+/** Return suggested values for the operator at the end of the query: agents and models in use first, and project names. */
 export function useKnown(query: string): Record<string, readonly string[]> {
   const name = /(?:^|\s)-?(agent|model|project):[^\s]*$/i.exec(query)?.[1]?.toLowerCase()
   const projects = useProjects().map((project) => project.name)

@@ -1,4 +1,4 @@
-/** A snippet in pieces, of which every second one matched: the server puts U+0002 and U+0003 around matches. */
+/** Split a snippet at the match markers. The server puts U+0002 and U+0003 around matches. */
 export function pieces(snippet: string): { key: number; text: string; hit: boolean }[] {
   return snippet
     .replaceAll('\u0003', '\u0002')
@@ -7,7 +7,7 @@ export function pieces(snippet: string): { key: number; text: string; hit: boole
     .filter((piece) => piece.text)
 }
 
-/** How well words fit a text, best first: 3 it begins with them, 2 a word in it does, 1 it has them all somewhere, 0 not at all. */
+/** Rank how well a query matches a text: 3 at the start, 2 at word starts, 1 anywhere, 0 not at all. */
 export function fitness(text: string, query: string): number {
   const [low, words] = [text.toLowerCase(), query.toLowerCase().trim().split(/\s+/)]
   if (!words.every((word) => low.includes(word))) return 0
@@ -28,18 +28,18 @@ const OPERATORS: Record<string, readonly string[]> = {
   status: ['finished', 'failed', 'cancelled'],
 }
 
-/** A way to go on with a query. */
+/** A completion of the query. */
 export interface Offer {
-  words: string
+  label: string
   query: string
 }
 
-/** So many values are offered at once: the rest are a letter away. */
+/** Maximum number of values offered at once. */
 const OFFERED = 12
 
 /**
- * The operators that the last word may become, or the values that it may have; all operators behind a finished word. `known` holds
- * values that are another matter in each home.
+ * Return completions of the last word: operators, or values of an operator. After a complete word, return all operators. `known` holds
+ * the values that depend on the server.
  */
 export function offers(query: string, known: Record<string, readonly string[]> = {}): Offer[] {
   const half = /^(.*?)(-?)([a-z]*)(?::([^\s"]*))?$/is.exec(query.slice(query.lastIndexOf(' ') + 1))
@@ -48,20 +48,20 @@ export function offers(query: string, known: Record<string, readonly string[]> =
   const before = query.slice(0, query.lastIndexOf(' ') + 1)
   if (value === undefined) {
     const fitting = Object.keys(OPERATORS).filter((operator) => operator.startsWith(name.toLowerCase()))
-    return fitting.map((operator) => ({ words: `${minus}${operator}:`, query: `${before}${minus}${operator}:` }))
+    return fitting.map((operator) => ({ label: `${minus}${operator}:`, query: `${before}${minus}${operator}:` }))
   }
   const operator = name.toLowerCase()
   const low = value.toLowerCase()
   const values = (known[operator] ?? OPERATORS[operator] ?? []).filter((one) => one.toLowerCase() !== low)
-  const begun = values.filter((one) => one.toLowerCase().startsWith(low))
-  const within = values.filter((one) => !begun.includes(one) && one.toLowerCase().includes(low))
-  return [...begun, ...within].slice(0, OFFERED).map((one) => {
-    const words = `${minus}${name}:${/[\s"]/.test(one) ? `"${one.replaceAll('"', '')}"` : one}`
-    return { words, query: `${before}${words} ` }
+  const prefixed = values.filter((one) => one.toLowerCase().startsWith(low))
+  const within = values.filter((one) => !prefixed.includes(one) && one.toLowerCase().includes(low))
+  return [...prefixed, ...within].slice(0, OFFERED).map((one) => {
+    const label = `${minus}${name}:${/[\s"]/.test(one) ? `"${one.replaceAll('"', '')}"` : one}`
+    return { label, query: `${before}${label} ` }
   })
 }
 
-/** The query without an operator at its end that has no value yet. */
+/** Return the query without a trailing operator that has no value yet. */
 export function whole(query: string): string {
   const half = /(?:^|\s)-?([a-z]+):$/i.exec(query)
   return (half && (half[1] ?? '').toLowerCase() in OPERATORS ? query.slice(0, half.index) : query).trim()

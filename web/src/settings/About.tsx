@@ -1,9 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { api } from '@/api/client'
 import { Area } from '@/settings/Area'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
+import { moment } from '@/ui/format'
 import { Failed, Loading } from '@/ui/States'
-import { moment } from '@/ui/words'
 
 interface Session {
   token_id: string
@@ -11,7 +12,7 @@ interface Session {
   scopes: string[]
 }
 
-/** Who is signed in where, and the way out. */
+/** The server, its status, the current session and the sign-out button. */
 export default function About() {
   const { data, error, refetch } = useQuery({
     queryKey: ['session'],
@@ -20,45 +21,47 @@ export default function About() {
   const seen = useQuery({ queryKey: ['health'], queryFn: health, refetchInterval: 10_000 })
   return (
     <Area
-      title="About"
+      title={text.settings.about}
       actions={
         <Button
           onClick={() => {
             void api.post('/logout').finally(() => location.assign('/'))
           }}
         >
-          Sign this browser out
+          {text.about.signOut}
         </Button>
       }
     >
-      {error && <Failed error={error} again={() => void refetch()} />}
+      {error && <Failed error={error} retry={() => void refetch()} />}
       {data ? (
         <dl className="divide-y divide-line overflow-hidden rounded-xl border border-line text-sm">
-          <Line name="Server" value={location.origin} />
-          <Line name="State" value={seen.data ?? '…'} />
-          <Line name="Looked at" value={seen.dataUpdatedAt ? moment(seen.dataUpdatedAt) : '…'} />
-          <Line name="Signed in as" value={data.owner} />
-          <Line name="With the token" value={data.token_id} />
-          <Line name="Which may" value={data.scopes.join(', ')} />
+          <Line name={text.about.server} value={location.origin} />
+          <Line name={text.about.status} value={seen.data ?? '…'} />
+          <Line name={text.about.lastChecked} value={seen.dataUpdatedAt ? moment(seen.dataUpdatedAt) : '…'} />
+          <Line name={text.about.signedInAs} value={data.owner} />
+          <Line name={text.about.token} value={data.token_id} />
+          <Line name={text.about.scopes} value={data.scopes.join(', ')} />
         </dl>
       ) : (
         <Loading rows={4} />
       )}
       <p className="mt-6 text-sm text-muted">
-        The interface for programs is described at{' '}
+        {text.about.apiBefore}
         <a href="/docs" className="text-accent underline">
           /docs
         </a>
-        . What this machine has and lacks, <code className="font-mono">moot doctor</code> says in a terminal.
+        {text.about.apiAfter}
+        <code className="font-mono">moot doctor</code>
+        {text.about.doctorAfter}
       </p>
     </Area>
   )
 }
 
-/** Whether the server can work, in words. */
+/** Return the server's health as text. */
 async function health(): Promise<string> {
   const response = await fetch('/readyz')
-  return response.ok ? 'works' : 'its store does not answer'
+  return response.ok ? text.about.healthy : text.about.unhealthy
 }
 
 function Line({ name, value }: { name: string; value: string }) {

@@ -1,25 +1,23 @@
 import { Bot, Check, ChevronRight, Copy } from 'lucide-react'
 import { type Agent, useAgents } from '@/data/settings'
 import { Area } from '@/settings/Area'
+import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { IconButton } from '@/ui/Button'
 import { useCopy } from '@/ui/copy'
 import { Empty, Failed, Loading } from '@/ui/States'
 
-/** Every agent that can answer here with all that makes it what it is, then those that could be installed. */
+/** All available agents with their settings, followed by agents that can be installed. */
 export default function Agents() {
   const { data, error, refetch } = useAgents(true)
   return (
-    <Area
-      title="Agents"
-      about="Who answers: a prompt, a model, tools and rules under a name of yours, or somebody else’s agent, run as it is. Yours stand in the configuration, under agents."
-    >
+    <Area title={text.settings.agents} about={text.agents.about}>
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
         <>
           <All agents={data.data.filter((agent) => agent.ready)} />
-          <Absent agents={data.data.filter((agent) => !agent.ready)} />
+          <NotInstalled agents={data.data.filter((agent) => !agent.ready)} />
         </>
       ) : (
         <Loading rows={3} />
@@ -29,7 +27,7 @@ export default function Agents() {
 }
 
 function All({ agents }: { agents: readonly Agent[] }) {
-  if (!agents.length) return <Empty icon={Bot} title="No agent is defined" />
+  if (!agents.length) return <Empty icon={Bot} title={text.agents.empty} />
   return (
     <ul className="grid gap-3 md:grid-cols-2">
       {agents.map((agent) => (
@@ -38,26 +36,26 @@ function All({ agents }: { agents: readonly Agent[] }) {
             <h2 className="min-w-0 truncate text-sm font-semibold">{agent.name}</h2>
             {!['moot', agent.name].includes(agent.agent_type) && <Badge>{agent.agent_type}</Badge>}
             <Badge look="accent" className="ml-auto max-w-44 truncate">
-              {agent.model || (agent.agent_type === 'moot' ? 'main' : 'its own model')}
+              {agent.model || (agent.agent_type === 'moot' ? text.agents.defaultModel : text.agents.ownModel)}
             </Badge>
           </div>
           {agent.description && <p className="mt-1 text-sm text-muted">{agent.description}</p>}
           <dl className="mt-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-xs">
-            {agent.agent_type === 'moot' && <Fact name="Role" value={agent.role} />}
-            <Fact name="Temperature" value={agent.temperature} />
-            <Fact name="Effort" value={agent.effort} />
-            <Fact name="Steps at most" value={agent.max_steps} />
-            <Fact name="Fallback" value={agent.fallback.join(', ')} />
-            <Fact name="Tools" value={toolsOf(agent)} />
+            {agent.agent_type === 'moot' && <Fact name={text.agents.role} value={agent.role} />}
+            <Fact name={text.agents.temperature} value={agent.temperature} />
+            <Fact name={text.agents.effort} value={agent.effort} />
+            <Fact name={text.agents.maxSteps} value={agent.max_steps} />
+            <Fact name={text.agents.fallback} value={agent.fallback.join(', ')} />
+            <Fact name={text.agents.tools} value={toolsOf(agent)} />
           </dl>
           {agent.instructions && (
             <details className="mt-3 text-xs">
               <summary className="flex w-fit cursor-pointer items-center gap-1 py-1 text-muted hover:text-ink max-md:min-h-11">
                 <ChevronRight size={13} aria-hidden className="transition-transform in-open:rotate-90" />
-                Instructions
+                {text.agents.instructions}
               </summary>
               <pre
-                // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+                // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
                 tabIndex={0}
                 className="mt-1 max-h-60 overflow-auto rounded-lg bg-sunken p-3 font-mono whitespace-pre-wrap"
               >
@@ -72,16 +70,16 @@ function All({ agents }: { agents: readonly Agent[] }) {
 }
 
 function toolsOf(agent: Agent): string {
-  if (agent.tools === null) return agent.agent_type === 'moot' ? 'the usual ones' : 'its own'
-  return agent.tools.join(', ') || 'none'
+  if (agent.tools === null) return agent.agent_type === 'moot' ? text.agents.defaultTools : text.agents.ownTools
+  return agent.tools.join(', ') || text.common.none
 }
 
-/** Known agents whose program is not here, each with the line that brings it. */
-function Absent({ agents }: { agents: readonly Agent[] }) {
+/** Known agents that are not installed, each with its install command. */
+function NotInstalled({ agents }: { agents: readonly Agent[] }) {
   if (!agents.length) return null
   return (
     <section className="mt-8">
-      <h2 className="text-sm font-semibold">Not installed</h2>
+      <h2 className="text-sm font-semibold">{text.agents.notInstalled}</h2>
       <ul className="mt-2 divide-y divide-line overflow-hidden rounded-xl border border-line bg-raised">
         {agents.map((agent) => (
           <li key={agent.name} className="px-4 py-2.5">
@@ -89,7 +87,7 @@ function Absent({ agents }: { agents: readonly Agent[] }) {
               <span className="font-medium">{agent.name}</span>
               <span className="text-xs text-muted">{agent.missing}</span>
             </p>
-            <Line text={agent.install} />
+            <InstallCommand command={agent.install} />
           </li>
         ))}
       </ul>
@@ -97,12 +95,12 @@ function Absent({ agents }: { agents: readonly Agent[] }) {
   )
 }
 
-function Line({ text }: { text: string }) {
+function InstallCommand({ command }: { command: string }) {
   const { copied, copy } = useCopy()
   return (
     <div className="mt-1 flex items-center gap-1">
-      <code className="min-w-0 flex-1 font-mono text-xs break-words">{text}</code>
-      <IconButton label={copied ? 'Copied' : `Copy ${text}`} onClick={() => copy(text)}>
+      <code className="min-w-0 flex-1 font-mono text-xs break-words">{command}</code>
+      <IconButton label={copied ? text.common.copied : text.agents.copy(command)} onClick={() => copy(command)}>
         {copied ? <Check size={14} aria-hidden /> : <Copy size={14} aria-hidden />}
       </IconButton>
     </div>

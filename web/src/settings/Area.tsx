@@ -14,20 +14,21 @@ import {
 } from 'lucide-react'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { Link, useLocation } from 'wouter'
+import { text } from '@/text'
 import { View } from '@/ui/View'
 
-const PLACES: readonly [path: string, words: string, icon: LucideIcon][] = [
-  ['/settings', 'Configuration', FolderCog],
-  ['/settings/models', 'Models', Plug],
-  ['/settings/agents', 'Agents', Bot],
-  ['/settings/projects', 'Projects', FolderTree],
-  ['/settings/tools', 'Tools', Wrench],
-  ['/settings/permissions', 'Permissions', ShieldCheck],
-  ['/settings/tokens', 'Tokens', KeyRound],
-  ['/settings/shares', 'Shared pages', Link2],
-  ['/settings/import', 'Import', FolderInput],
-  ['/settings/usage', 'Usage', ChartNoAxesColumn],
-  ['/settings/about', 'About', Info],
+const PLACES: readonly [path: string, label: string, icon: LucideIcon][] = [
+  ['/settings', text.settings.configuration, FolderCog],
+  ['/settings/models', text.settings.models, Plug],
+  ['/settings/agents', text.settings.agents, Bot],
+  ['/settings/projects', text.settings.projects, FolderTree],
+  ['/settings/tools', text.settings.tools, Wrench],
+  ['/settings/permissions', text.settings.permissions, ShieldCheck],
+  ['/settings/tokens', text.settings.tokens, KeyRound],
+  ['/settings/shares', text.settings.shares, Link2],
+  ['/settings/import', text.settings.import, FolderInput],
+  ['/settings/usage', text.settings.usage, ChartNoAxesColumn],
+  ['/settings/about', text.settings.about, Info],
 ]
 
 interface Props {
@@ -37,24 +38,24 @@ interface Props {
   children: ReactNode
 }
 
-/** A view of the settings, with the way to the others beside it, or above it on a narrow screen. */
+/** A settings view with navigation at the side, or at the top on narrow screens. */
 export function Area({ children, ...view }: Props) {
   const [location] = useLocation()
   const places = useRef<HTMLElement>(null)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another place has to be brought into view where they stand in a row
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scroll the current entry into view after navigation
   useEffect(() => {
     places.current?.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [location])
   return (
     <View
       {...view}
-      beside={
+      navigation={
         <nav
           ref={places}
-          aria-label="Settings"
+          aria-label={text.settings.label}
           className="flex gap-1 overflow-x-auto border-line max-lg:border-b max-lg:bg-canvas max-lg:px-2 max-lg:py-1.5 lg:sticky lg:top-9 lg:w-44 lg:shrink-0 lg:flex-col lg:self-start"
         >
-          {PLACES.map(([path, words, Icon]) => (
+          {PLACES.map(([path, label, Icon]) => (
             <Link
               key={path}
               href={path}
@@ -62,7 +63,7 @@ export function Area({ children, ...view }: Props) {
               className="flex min-h-9 shrink-0 items-center gap-2.5 rounded-lg px-3 text-sm text-muted hover:bg-hover hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:font-medium aria-[current=page]:text-ink max-md:min-h-11"
             >
               <Icon size={16} aria-hidden />
-              {words}
+              {label}
             </Link>
           ))}
         </nav>

@@ -3,16 +3,16 @@ import { steps } from '@/settings/chart'
 
 export interface Bar {
   label: string
-  /** What stands below the axis; else the label. */
+  /** The axis label. Defaults to `label`. */
   tick?: string
   value: number
-  /** The value in words, as it is read out. */
-  words: string
+  /** The formatted value, also for screen readers. */
+  formatted: string
 }
 
 const [HEIGHT, LEFT, BOTTOM] = [220, 56, 26]
 
-/** A chart of bars that is drawn and read out; the table below it has the same figures. */
+/** A bar chart with a text alternative. The table below it has the same numbers. */
 export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[]; tick: (value: number) => string }) {
   const [at, setAt] = useState(-1)
   const figure = useRef<HTMLElement>(null)
@@ -29,7 +29,7 @@ export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[
       <svg
         viewBox={`0 0 ${full} ${HEIGHT}`}
         role="img"
-        aria-label={`${label}: ${bars.map((bar) => `${bar.label} ${bar.words}`).join(', ')}`}
+        aria-label={`${label}: ${bars.map((bar) => `${bar.label} ${bar.formatted}`).join(', ')}`}
         className="h-auto w-full"
         onMouseLeave={() => setAt(-1)}
       >
@@ -45,7 +45,7 @@ export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[
           const x = LEFT + slot * index + (slot - width) / 2
           const high = Math.max(bar.value > 0 ? 2 : 0, y(0) - y(bar.value))
           return (
-            // biome-ignore lint/a11y/noStaticElementInteractions: a resting pointer shows a figure that the table has, too
+            // biome-ignore lint/a11y/noStaticElementInteractions: hovering shows a number that is also in the table
             <g key={bar.label} onMouseEnter={() => setAt(index)}>
               <rect x={LEFT + slot * index} y="0" width={slot} height={HEIGHT - BOTTOM} fill="transparent" />
               <rect
@@ -66,13 +66,13 @@ export function Bars({ label, bars, tick }: { label: string; bars: readonly Bar[
         })}
       </svg>
       <figcaption className="h-5 text-center text-xs text-muted">
-        {shown && `${shown.label}: ${shown.words}`}
+        {shown && `${shown.label}: ${shown.formatted}`}
       </figcaption>
     </figure>
   )
 }
 
-/** The width of an element in pixels, followed: letters in a chart stay as large as those around it. */
+/** Return the current width of an element in px, so that chart labels keep their font size. */
 function useWidth(ref: { current: HTMLElement | null }): number {
   const [width, setWidth] = useState(720)
   useEffect(() => {

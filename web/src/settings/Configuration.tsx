@@ -4,27 +4,28 @@ import { type Config, useConfig } from '@/data/settings'
 import { Area } from '@/settings/Area'
 import { type Setting, settingsOf, written } from '@/settings/flat'
 import { Value } from '@/settings/Value'
+import { text } from '@/text'
 import { INPUT } from '@/ui/Field'
 import { Failed, Loading } from '@/ui/States'
 
-/** Every value in force, and which layer, file and line decides it. */
+/** All settings, and the layer, file and line that sets each one. */
 export default function Configuration() {
   const { data, error, refetch } = useConfig()
   return (
     <Area
-      title="Configuration"
+      title={text.settings.configuration}
       about={
         data && (
           <>
-            Every value in force and what decides it. What you change here is written into{' '}
-            <code className="font-mono">{data.home}/config.yaml</code>, comments and order kept; what you change there
-            shows here.
+            {text.configuration.aboutBefore}
+            <code className="font-mono">{data.home}/config.yaml</code>
+            {text.configuration.aboutAfter}
           </>
         )
       }
     >
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
         <Values config={data} />
       ) : (
@@ -35,10 +36,10 @@ export default function Configuration() {
 }
 
 function Values({ config }: { config: Config }) {
-  const [words, setWords] = useState('')
+  const [filter, setFilter] = useState('')
   const [own, setOwn] = useState(false)
   const all = useMemo(() => settingsOf(config.config, config.origin), [config])
-  const low = words.toLowerCase()
+  const low = filter.toLowerCase()
   const shown = all.filter(
     ({ key, value, origin }) =>
       (!own || origin !== 'default') && (key.toLowerCase().includes(low) || written(value).toLowerCase().includes(low)),
@@ -50,7 +51,7 @@ function Values({ config }: { config: Config }) {
   }
   return (
     <>
-      {config.error && <Refused error={config.error} />}
+      {config.error && <ConfigError error={config.error} />}
       {config.notes.map((note) => (
         <p key={note} className="mb-4 rounded-xl border border-warn/40 bg-warn-soft px-4 py-3 text-sm text-warn">
           {note}
@@ -59,10 +60,10 @@ function Values({ config }: { config: Config }) {
       <div className="mb-5 flex flex-wrap items-center gap-x-5 gap-y-2">
         <input
           type="search"
-          aria-label="Filter by key or value"
-          placeholder="Filter by key or value"
-          value={words}
-          onChange={(event) => setWords(event.target.value)}
+          aria-label={text.configuration.filter}
+          placeholder={text.configuration.filter}
+          value={filter}
+          onChange={(event) => setFilter(event.target.value)}
           className={clsx(INPUT, 'max-w-xs')}
         />
         <label className="flex min-h-9 cursor-pointer items-center gap-2 text-sm max-md:min-h-11">
@@ -72,10 +73,10 @@ function Values({ config }: { config: Config }) {
             checked={own}
             onChange={(event) => setOwn(event.target.checked)}
           />
-          Only what is not the default
+          {text.configuration.onlyChanged}
         </label>
         <span role="status" className="ml-auto text-xs text-faint">
-          {shown.length} of {all.length} values
+          {text.configuration.shown(shown.length, all.length)}
         </span>
       </div>
       <div className="space-y-6">
@@ -92,16 +93,16 @@ function Values({ config }: { config: Config }) {
           </section>
         ))}
       </div>
-      {!shown.length && <p className="py-8 text-center text-sm text-muted">No value fits.</p>}
+      {!shown.length && <p className="py-8 text-center text-sm text-muted">{text.configuration.none}</p>}
     </>
   )
 }
 
-function Refused({ error }: { error: NonNullable<Config['error']> }) {
+function ConfigError({ error }: { error: NonNullable<Config['error']> }) {
   const place = [error.file, error.line, error.column].filter((one) => one !== null).join(':')
   return (
     <div role="alert" className="mb-5 rounded-xl border border-danger/40 bg-danger-soft px-4 py-3 text-sm">
-      <p className="font-medium text-danger">The file on disk is not in force; what was read before it still is.</p>
+      <p className="font-medium text-danger">{text.configuration.invalid}</p>
       <p className="mt-1 font-mono text-xs break-words">
         {place}: {error.message}
       </p>

@@ -1,11 +1,12 @@
 import { Check, Copy } from 'lucide-react'
 import { Link } from 'wouter'
 import { useConfigChange, useMain, useModels, useTrial } from '@/data/settings'
+import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
 import { useCopy } from '@/ui/copy'
 import { Failed } from '@/ui/States'
 
-/** Where no model was ever chosen: what can be had here, and how to choose. Nothing once one is. */
+/** A card that helps to choose the first model. Hidden once a model is configured. */
 export function FirstRun() {
   const main = useMain()
   const { data: models } = useModels()
@@ -20,13 +21,11 @@ export function FirstRun() {
       className="mt-7 w-full rounded-2xl border border-line bg-raised p-5 text-left text-sm"
     >
       <h2 id="first-run" className="font-semibold">
-        {found.length ? 'No model is chosen yet' : 'No model can be had yet'}
+        {found.length ? text.firstRun.title : text.firstRun.noModels}
       </h2>
       {found.length > 0 && (
         <>
-          <p className="mt-1.5 text-muted">
-            One of these can answer. It is tried with one word and written down as yours:
-          </p>
+          <p className="mt-1.5 text-muted">{text.firstRun.about}</p>
           <ul className="mt-3 flex flex-wrap gap-2">
             {found.slice(0, 6).map((model) => (
               <li key={model.id} className="max-w-full">
@@ -40,20 +39,20 @@ export function FirstRun() {
                     )
                   }
                 >
-                  <span className="truncate">Use {model.id}</span>
+                  <span className="truncate">{text.firstRun.use(model.id)}</span>
                 </Button>
               </li>
             ))}
             {found.length > 6 && (
               <li className="px-1 py-1 text-xs text-muted">
                 <Link href="/settings/models" className="underline">
-                  and {found.length - 6} more
+                  {text.firstRun.more(found.length - 6)}
                 </Link>
               </li>
             )}
           </ul>
           <p role="status" className="mt-2 text-xs text-muted">
-            {trial.isPending && 'Asking it for one word …'}
+            {trial.isPending && text.firstRun.testing}
           </p>
           {(trial.error ?? change.error) && <Failed error={trial.error ?? change.error} className="mt-2" />}
         </>
@@ -67,18 +66,18 @@ export function FirstRun() {
           ))}
         </ul>
       )}
-      <p className="mt-4 text-muted">In a terminal, this also takes a key or fetches the embedded model:</p>
-      <Command text="moot models choose" />
+      <p className="mt-4 text-muted">{text.firstRun.terminal}</p>
+      <Command command="moot models choose" />
     </section>
   )
 }
 
-function Command({ text }: { text: string }) {
+function Command({ command }: { command: string }) {
   const { copied, copy } = useCopy()
   return (
     <div className="mt-2 flex items-center justify-between rounded-lg border border-line bg-sunken pl-3">
-      <code className="font-mono text-sm">{text}</code>
-      <IconButton label={copied ? 'Copied' : 'Copy the command'} onClick={() => copy(text)}>
+      <code className="font-mono text-sm">{command}</code>
+      <IconButton label={copied ? text.common.copied : text.firstRun.copyCommand} onClick={() => copy(command)}>
         {copied ? <Check size={15} aria-hidden /> : <Copy size={15} aria-hidden />}
       </IconButton>
     </div>

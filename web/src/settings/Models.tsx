@@ -3,25 +3,23 @@ import { ChevronRight, Plug } from 'lucide-react'
 import { useState } from 'react'
 import { type Model, type Provider, useConfigChange, useMain, useModels, useProviders, useTrial } from '@/data/settings'
 import { Area } from '@/settings/Area'
+import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Button } from '@/ui/Button'
 import { INPUT } from '@/ui/Field'
+import { short } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
-import { sayProblem } from '@/ui/toasts'
-import { short } from '@/ui/words'
+import { notifyError } from '@/ui/toasts'
 
-/** Every model that can be reached, what it takes and costs, and a way to try it. */
+/** All available models with capabilities, prices and a test button. */
 export default function Models() {
   const models = useModels()
   return (
-    <Area
-      title="Models"
-      about="Every model of every provider that can be reached now. A test asks the model for one word."
-    >
+    <Area title={text.settings.models} about={text.models.about}>
       <Providers />
       {models.error ? (
-        <Failed error={models.error} again={() => void models.refetch()} />
+        <Failed error={models.error} retry={() => void models.refetch()} />
       ) : models.data ? (
         <All models={models.data.data} problems={models.data.problems} />
       ) : (
@@ -39,14 +37,14 @@ function Providers() {
   return (
     <section aria-labelledby="providers" className="mb-7">
       <h2 id="providers" className="mb-2 text-sm font-semibold">
-        Providers
+        {text.models.providers}
       </h2>
       <Row providers={here} />
       {further.length > 0 && (
         <details className="mt-2 text-sm">
           <summary className="flex w-fit cursor-pointer items-center gap-1 py-1 text-muted hover:text-ink max-md:min-h-11">
             <ChevronRight size={14} aria-hidden className="transition-transform in-open:rotate-90" />
-            {further.length} more that could be set up
+            {text.models.moreProviders(further.length)}
           </summary>
           <div className="mt-2">
             <Row providers={further} />
@@ -82,8 +80,8 @@ function Row({ providers }: { providers: readonly Provider[] }) {
 }
 
 function All({ models, problems }: { models: readonly Model[]; problems: Record<string, string> }) {
-  const [words, setWords] = useState('')
-  const shown = models.filter((model) => model.id.toLowerCase().includes(words.toLowerCase()))
+  const [filter, setFilter] = useState('')
+  const shown = models.filter((model) => model.id.toLowerCase().includes(filter.toLowerCase()))
   return (
     <>
       {Object.entries(problems).map(([name, problem]) => (
@@ -95,26 +93,27 @@ function All({ models, problems }: { models: readonly Model[]; problems: Record<
         </p>
       ))}
       {models.length === 0 ? (
-        <Empty icon={Plug} title="No model can be reached">
-          Set up a provider in the configuration, or run <code className="font-mono">moot models choose</code> in a
-          terminal: it looks for what is here.
+        <Empty icon={Plug} title={text.models.empty}>
+          {text.models.emptyBefore}
+          <code className="font-mono">moot models choose</code>
+          {text.models.emptyAfter}
         </Empty>
       ) : (
         <>
           <div className="mb-3 flex items-center gap-4">
             <input
               type="search"
-              aria-label="Filter models"
-              placeholder="Filter models"
-              value={words}
-              onChange={(event) => setWords(event.target.value)}
+              aria-label={text.models.filter}
+              placeholder={text.models.filter}
+              value={filter}
+              onChange={(event) => setFilter(event.target.value)}
               className={clsx(INPUT, 'max-w-xs')}
             />
             <span role="status" className="ml-auto text-xs text-faint">
-              {shown.length} of {models.length}
+              {text.common.shown(shown.length, models.length)}
             </span>
           </div>
-          <Table label="Models" columns={COLUMNS} rows={shown} keyOf={(model) => model.id} />
+          <Table label={text.settings.models} columns={COLUMNS} rows={shown} keyOf={(model) => model.id} />
         </>
       )}
     </>
@@ -123,7 +122,7 @@ function All({ models, problems }: { models: readonly Model[]; problems: Record<
 
 const COLUMNS: readonly Column<Model>[] = [
   {
-    head: 'Model',
+    head: text.models.model,
     cell: (model) => (
       <>
         <span className="font-medium break-all">{model.model}</span>
@@ -132,31 +131,31 @@ const COLUMNS: readonly Column<Model>[] = [
       </>
     ),
   },
-  { head: 'Context', figures: true, cell: (model) => (model.context ? short(model.context) : '?') },
+  { head: text.models.context, figures: true, cell: (model) => (model.context ? short(model.context) : '?') },
   {
-    head: 'Takes',
+    head: text.models.capabilities,
     wide: true,
     cell: (model) => (
       <span className="flex flex-wrap gap-1">
         {model.modalities.map((one) => (
           <Badge key={one}>{one}</Badge>
         ))}
-        {model.tools !== 'none' && <Badge>tools</Badge>}
-        {model.reasoning && <Badge>reasoning</Badge>}
+        {model.tools !== 'none' && <Badge>{text.models.tools}</Badge>}
+        {model.reasoning && <Badge>{text.models.reasoning}</Badge>}
       </span>
     ),
   },
-  { head: '$/M in', figures: true, wide: true, cell: (model) => dollars(model.price?.input) },
-  { head: '$/M out', figures: true, wide: true, cell: (model) => dollars(model.price?.output) },
-  { head: 'Use', cell: (model) => <Trial model={model} /> },
+  { head: text.models.inputPrice, figures: true, wide: true, cell: (model) => dollars(model.price?.input) },
+  { head: text.models.outputPrice, figures: true, wide: true, cell: (model) => dollars(model.price?.output) },
+  { head: text.models.actions, cell: (model) => <ModelTest model={model} /> },
 ]
 
-/** Nano-dollars for a token as dollars for a million. */
+/** Convert nano-dollars per token to dollars per million tokens. */
 function dollars(nano: number | null | undefined): string {
   return nano === null || nano === undefined ? '?' : String(nano / 1000)
 }
 
-function Trial({ model }: { model: Model }) {
+function ModelTest({ model }: { model: Model }) {
   const trial = useTrial()
   const change = useConfigChange()
   const main = useMain()
@@ -166,25 +165,27 @@ function Trial({ model }: { model: Model }) {
         <Button
           onClick={() => trial.mutate({ provider: model.provider, model: model.model })}
           disabled={trial.isPending}
-          aria-label={`Test ${model.id}`}
+          aria-label={text.models.testModel(model.id)}
         >
-          {trial.isPending ? 'Asking …' : 'Test'}
+          {trial.isPending ? text.models.testing : text.models.test}
         </Button>
         {main === model.id ? (
-          <Badge look="accent">main</Badge>
+          <Badge look="accent">{text.models.default}</Badge>
         ) : (
           <Button
             look="quiet"
-            aria-label={`Make main: ${model.id}`}
+            aria-label={text.models.setDefaultModel(model.id)}
             disabled={change.isPending}
-            onClick={() => change.mutate({ 'models.main': model.id }, { onError: sayProblem })}
+            onClick={() => change.mutate({ 'models.main': model.id }, { onError: notifyError })}
           >
-            Make main
+            {text.models.setDefault}
           </Button>
         )}
       </div>
       <span role="status" className="max-w-60 text-xs break-words">
-        {trial.data && <span className="text-good">answers in {trial.data.seconds.toFixed(1)} s</span>}
+        {trial.data && (
+          <span className="text-good">{text.models.responded(text.time.seconds(trial.data.seconds))}</span>
+        )}
         {trial.error && <span className="text-danger">{trial.error.message}</span>}
       </span>
     </div>

@@ -4,55 +4,48 @@ import {
   type Action,
   type Permissions as Known,
   MODES,
-  type Mode,
   type Rule,
-  usePermissionActs,
+  usePermissionActions,
   usePermissions,
   useRuling,
   useTools,
 } from '@/data/settings'
 import { Area } from '@/settings/Area'
+import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Button, IconButton } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
-/** What goes without asking: the mode, the standing rules, and a way to try them. */
+/** The permission mode, the rules and a form to test them. */
 export default function Permissions() {
   const { data, error, refetch } = usePermissions()
   const [adding, setAdding] = useState(false)
   return (
     <Area
-      title="Permissions"
-      about="Deny goes before ask, ask before allow; what no rule decides, the mode does. What an answer allows for a conversation stands in that conversation."
+      title={text.settings.permissions}
+      about={text.permissions.about}
       actions={
         <Button look="primary" onClick={() => setAdding(true)}>
-          New rule
+          {text.permissions.newRule}
         </Button>
       }
     >
-      {data ? <All known={data} /> : error ? <Failed error={error} again={() => void refetch()} /> : <Loading />}
-      {adding && <Adding onClose={() => setAdding(false)} />}
+      {data ? <All known={data} /> : error ? <Failed error={error} retry={() => void refetch()} /> : <Loading />}
+      {adding && <NewRuleDialog onClose={() => setAdding(false)} />}
     </Area>
   )
 }
 
-const MEANINGS: Record<Mode, string> = {
-  ask: 'reads freely, asks before anything else',
-  edits: 'edits files freely, asks before the rest',
-  plan: 'reads and plans, changes nothing',
-  auto: 'does everything that no rule forbids',
-}
-
 function All({ known }: { known: Known }) {
-  const { mode } = usePermissionActs()
+  const { mode } = usePermissionActions()
   return (
     <div className="space-y-8">
       <fieldset>
-        <legend className="mb-2 text-sm font-semibold">Mode</legend>
+        <legend className="mb-2 text-sm font-semibold">{text.permissions.mode}</legend>
         <div className="grid gap-2 sm:grid-cols-2">
           {MODES.map((name) => (
             <label
@@ -65,11 +58,11 @@ function All({ known }: { known: Known }) {
                 className="mt-0.5 size-4 accent-accent"
                 checked={known.mode === name}
                 disabled={mode.isPending}
-                onChange={() => mode.mutate(name, { onError: sayProblem })}
+                onChange={() => mode.mutate(name, { onError: notifyError })}
               />
               <span>
                 <span className="font-medium">{name}</span>
-                <span className="block text-xs text-muted">{MEANINGS[name]}</span>
+                <span className="block text-xs text-muted">{text.permissions.modes[name]}</span>
               </span>
             </label>
           ))}
@@ -77,22 +70,22 @@ function All({ known }: { known: Known }) {
       </fieldset>
       <section aria-labelledby="rules">
         <h2 id="rules" className="mb-2 text-sm font-semibold">
-          Rules
+          {text.permissions.rules}
         </h2>
         {known.data.length ? (
           <Table
-            label="Rules"
+            label={text.permissions.rules}
             columns={COLUMNS}
             rows={known.data}
             keyOf={(rule) => `${rule.tool} ${rule.action} ${rule.match} ${rule.origin}`}
           />
         ) : (
-          <Empty icon={ShieldCheck} title="No rule of your own">
-            The mode decides everything. “Always” on an approval writes a rule here.
+          <Empty icon={ShieldCheck} title={text.permissions.empty}>
+            {text.permissions.emptyAbout}
           </Empty>
         )}
       </section>
-      <Trying />
+      <TestForm />
     </div>
   )
 }
@@ -100,24 +93,27 @@ function All({ known }: { known: Known }) {
 const LOOKS = { allow: 'good', ask: 'warn', deny: 'danger' } as const
 
 const COLUMNS: readonly Column<Rule>[] = [
-  { head: 'Tool', cell: (rule) => <span className="font-mono">{rule.tool}</span> },
-  { head: 'Decision', cell: (rule) => <Badge look={LOOKS[rule.action]}>{rule.action}</Badge> },
-  { head: 'Where it fits', cell: (rule) => <span className="font-mono break-all">{rule.match || 'everything'}</span> },
+  { head: text.permissions.tool, cell: (rule) => <span className="font-mono">{rule.tool}</span> },
+  { head: text.permissions.decision, cell: (rule) => <Badge look={LOOKS[rule.action]}>{rule.action}</Badge> },
   {
-    head: 'Written at',
+    head: text.permissions.pattern,
+    cell: (rule) => <span className="font-mono break-all">{rule.match || text.permissions.anything}</span>,
+  },
+  {
+    head: text.permissions.source,
     wide: true,
     cell: (rule) => <span className="text-xs break-all text-muted">{rule.origin}</span>,
   },
-  { head: 'Take out', cell: (rule) => <Remove rule={rule} /> },
+  { head: text.permissions.remove, cell: (rule) => <Remove rule={rule} /> },
 ]
 
 function Remove({ rule }: { rule: Rule }) {
-  const { remove } = usePermissionActs()
+  const { remove } = usePermissionActions()
   return (
     <IconButton
-      label={`Remove the rule for ${rule.tool} ${rule.match}`}
+      label={text.permissions.removeRule(rule.tool, rule.match)}
       disabled={remove.isPending}
-      onClick={() => remove.mutate(rule, { onError: sayProblem })}
+      onClick={() => remove.mutate(rule, { onError: notifyError })}
     >
       <Trash2 size={16} aria-hidden />
     </IconButton>
@@ -127,7 +123,7 @@ function Remove({ rule }: { rule: Rule }) {
 function ToolField() {
   const tools = useTools()
   return (
-    <Field label="Tool">
+    <Field label={text.permissions.tool}>
       {(field) => (
         <select {...field} name="tool" className={INPUT}>
           {tools.data?.data.map((tool) => (
@@ -139,8 +135,8 @@ function ToolField() {
   )
 }
 
-/** What would happen to a call, before any model makes it. */
-function Trying() {
+/** A form that shows how the permissions apply to a call. */
+function TestForm() {
   const ruling = useRuling()
   function ask(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
@@ -150,15 +146,15 @@ function Trying() {
   return (
     <section aria-labelledby="trying">
       <h2 id="trying" className="mb-2 text-sm font-semibold">
-        What would happen to …
+        {text.permissions.testTitle}
       </h2>
       <form onSubmit={ask} className="grid items-end gap-3 sm:grid-cols-[11rem_1fr_auto]">
         <ToolField />
-        <Field label="Command, path or address">
+        <Field label={text.permissions.subject}>
           {(field) => <input {...field} name="subject" autoComplete="off" className={`${INPUT} font-mono`} />}
         </Field>
         <Button type="submit" disabled={ruling.isPending}>
-          Try
+          {text.permissions.test}
         </Button>
       </form>
       <div role="status" className="mt-3 space-y-1.5 text-sm">
@@ -183,8 +179,8 @@ function Trying() {
   )
 }
 
-function Adding({ onClose }: { onClose: () => void }) {
-  const { add } = usePermissionActs()
+function NewRuleDialog({ onClose }: { onClose: () => void }) {
+  const { add } = usePermissionActions()
   function make(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
     const given = new FormData(event.currentTarget)
@@ -196,10 +192,10 @@ function Adding({ onClose }: { onClose: () => void }) {
     add.mutate(rule, { onSuccess: onClose })
   }
   return (
-    <Dialog title="New rule" onClose={onClose}>
+    <Dialog title={text.permissions.newRule} onClose={onClose}>
       <form onSubmit={make} className="space-y-4 overflow-y-auto p-5">
         <ToolField />
-        <Field label="Decision">
+        <Field label={text.permissions.decision}>
           {(field) => (
             <select {...field} name="action" defaultValue="ask" className={INPUT}>
               {Object.keys(LOOKS).map((action) => (
@@ -208,19 +204,16 @@ function Adding({ onClose }: { onClose: () => void }) {
             </select>
           )}
         </Field>
-        <Field
-          label="Where it fits"
-          about="A command, path or address; * stands for anything. Empty: every call of the tool."
-        >
+        <Field label={text.permissions.pattern} about={text.permissions.patternHelp}>
           {(field) => <input {...field} name="match" autoComplete="off" className={`${INPUT} font-mono`} />}
         </Field>
         {add.error && <Failed error={add.error} />}
         <div className="flex justify-end gap-2 pt-1">
           <Button look="quiet" onClick={onClose}>
-            Cancel
+            {text.common.cancel}
           </Button>
           <Button type="submit" look="primary" disabled={add.isPending}>
-            Write the rule
+            {text.permissions.create}
           </Button>
         </div>
       </form>

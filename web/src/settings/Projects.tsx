@@ -2,27 +2,28 @@ import { FolderTree } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import { type Project, useProjectList, useProjectSave } from '@/data/projects'
 import { Area } from '@/settings/Area'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
 import { Dialog } from '@/ui/Dialog'
 import { Field, INPUT } from '@/ui/Field'
 import { Empty, Failed, Loading } from '@/ui/States'
 
-/** Folders of conversations: where each lies on the disk, and what agents are told in it. */
+/** The list of projects, with a form to create and edit them. */
 export default function Projects() {
   const { data, error, refetch } = useProjectList()
   const [shown, setShown] = useState<Project | 'new' | null>(null)
   return (
     <Area
-      title="Projects"
-      about="A project holds conversations. Those begun in its folder are its own, and every agent is told its context and rules."
+      title={text.settings.projects}
+      about={text.projects.about}
       actions={
         <Button look="primary" onClick={() => setShown('new')}>
-          New project
+          {text.projects.new}
         </Button>
       }
     >
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
         <All projects={data.data} edit={setShown} />
       ) : (
@@ -34,7 +35,7 @@ export default function Projects() {
 }
 
 function All({ projects, edit }: { projects: readonly Project[]; edit: (project: Project) => void }) {
-  if (!projects.length) return <Empty icon={FolderTree} title="There is no project" />
+  if (!projects.length) return <Empty icon={FolderTree} title={text.projects.empty} />
   return (
     <ul className="divide-y divide-line overflow-hidden rounded-xl border border-line bg-raised">
       {projects.map((project) => (
@@ -43,11 +44,11 @@ function All({ projects, edit }: { projects: readonly Project[]; edit: (project:
             <h2 className="truncate text-sm font-semibold">{project.name}</h2>
             {project.description && <p className="mt-0.5 text-sm break-words text-muted">{project.description}</p>}
             <p className="mt-0.5 font-mono text-xs break-all text-faint">
-              {project.root_path ?? 'no folder of its own'}
+              {project.root_path ?? text.projects.noFolder}
             </p>
           </div>
-          <Button onClick={() => edit(project)} aria-label={`Edit ${project.name}`}>
-            Edit
+          <Button onClick={() => edit(project)} aria-label={text.projects.edit(project.name)}>
+            {text.common.edit}
           </Button>
         </li>
       ))}
@@ -60,20 +61,20 @@ function Form({ project, onClose }: { project: Project | null; onClose: () => vo
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
     const given = new FormData(event.currentTarget)
-    const text = (name: string) => String(given.get(name) ?? '').trim()
-    const wish = {
-      name: text('name'),
-      description: text('description'),
-      root_path: text('root_path'),
-      context: text('context'),
-      rules: text('rules'),
+    const value = (name: string) => String(given.get(name) ?? '').trim()
+    const fields = {
+      name: value('name'),
+      description: value('description'),
+      root_path: value('root_path'),
+      context: value('context'),
+      rules: value('rules'),
     }
-    save.mutate({ id: project?.id ?? null, wish }, { onSuccess: onClose })
+    save.mutate({ id: project?.id ?? null, fields }, { onSuccess: onClose })
   }
   return (
-    <Dialog title={project ? `The project “${project.name}”` : 'New project'} onClose={onClose}>
+    <Dialog title={project ? text.projects.editTitle(project.name) : text.projects.new} onClose={onClose}>
       <form onSubmit={submit} className="space-y-4 overflow-y-auto p-5">
-        <Field label="Name">
+        <Field label={text.common.name}>
           {(field) => (
             <input
               {...field}
@@ -86,7 +87,7 @@ function Form({ project, onClose }: { project: Project | null; onClose: () => vo
             />
           )}
         </Field>
-        <Field label="Description">
+        <Field label={text.projects.description}>
           {(field) => (
             <input
               {...field}
@@ -97,7 +98,7 @@ function Form({ project, onClose }: { project: Project | null; onClose: () => vo
             />
           )}
         </Field>
-        <Field label="Folder" about="Absolute, on the machine of this server; empty for none.">
+        <Field label={text.projects.folder} about={text.projects.folderHelp}>
           {(field) => (
             <input
               {...field}
@@ -109,12 +110,12 @@ function Form({ project, onClose }: { project: Project | null; onClose: () => vo
             />
           )}
         </Field>
-        <Field label="Context" about="What agents are told of it.">
+        <Field label={text.projects.context} about={text.projects.contextHelp}>
           {(field) => (
             <textarea {...field} name="context" rows={3} defaultValue={project?.context} className={`${INPUT} py-2`} />
           )}
         </Field>
-        <Field label="Rules" about="What agents are held to in it.">
+        <Field label={text.projects.rules} about={text.projects.rulesHelp}>
           {(field) => (
             <textarea {...field} name="rules" rows={3} defaultValue={project?.rules} className={`${INPUT} py-2`} />
           )}
@@ -122,10 +123,10 @@ function Form({ project, onClose }: { project: Project | null; onClose: () => vo
         {save.error && <Failed error={save.error} />}
         <div className="flex justify-end gap-2 pt-1">
           <Button look="quiet" onClick={onClose}>
-            Cancel
+            {text.common.cancel}
           </Button>
           <Button type="submit" look="primary" disabled={save.isPending}>
-            {project ? 'Save' : 'Make the project'}
+            {project ? text.common.save : text.projects.create}
           </Button>
         </div>
       </form>

@@ -1,28 +1,26 @@
 import { Link2 } from 'lucide-react'
 import { Link } from 'wouter'
-import { type Share, useShareActs, useShares } from '@/data/sharing'
+import { type Share, useShareActions, useShares } from '@/data/sharing'
 import { Area } from '@/settings/Area'
+import { text } from '@/text'
+import { RevokeButton } from '@/ui/RevokeButton'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
-import { TakeBack } from '@/ui/TakeBack'
 import { When } from '@/ui/When'
 
-/** The pages that somebody with a link can read now. */
+/** The share links that are currently valid. */
 export default function Shares() {
   const { data, error, refetch } = useShares()
   return (
-    <Area
-      title="Shared pages"
-      about="Each can be read by whoever has its link, until it ends. A link is told once, when it is made: a conversation’s menu makes one."
-    >
+    <Area title={text.settings.shares} about={text.shares.about}>
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : !data ? (
         <Loading rows={3} />
       ) : data.data.length ? (
-        <Table label="Shared pages" columns={COLUMNS} rows={data.data} keyOf={(share) => share.id} />
+        <Table label={text.settings.shares} columns={COLUMNS} rows={data.data} keyOf={(share) => share.id} />
       ) : (
-        <Empty icon={Link2} title="Nothing is shared" />
+        <Empty icon={Link2} title={text.shares.empty} />
       )}
     </Area>
   )
@@ -30,20 +28,20 @@ export default function Shares() {
 
 const COLUMNS: readonly Column<Share>[] = [
   {
-    head: 'Page',
+    head: text.shares.conversation,
     cell: (share) => (
       <Link href={`/c/${share.conversation}`} className="font-medium break-words underline underline-offset-2">
-        {share.title || 'Untitled'}
+        {share.title || text.common.untitled}
       </Link>
     ),
   },
-  { head: 'Shared', wide: true, cell: (share) => <When at={share.created_at} /> },
-  { head: 'Ends', cell: (share) => <When at={share.expires_at} /> },
-  { head: 'Take back', cell: (share) => <Revoke share={share} /> },
+  { head: text.shares.created, wide: true, cell: (share) => <When at={share.created_at} /> },
+  { head: text.shares.expires, cell: (share) => <When at={share.expires_at} /> },
+  { head: text.shares.revoke, cell: (share) => <Revoke share={share} /> },
 ]
 
 function Revoke({ share }: { share: Share }) {
-  const { revoke } = useShareActs()
-  const name = share.title || 'Untitled'
-  return <TakeBack act="Take back" name={name} busy={revoke.isPending} onSure={() => revoke.mutate(share.id)} />
+  const { revoke } = useShareActions()
+  const name = share.title || text.common.untitled
+  return <RevokeButton name={name} busy={revoke.isPending} onConfirm={() => revoke.mutate(share.id)} />
 }

@@ -2,19 +2,17 @@ import { ChevronRight, Wrench } from 'lucide-react'
 import { useState } from 'react'
 import { type Tool, useToolSchema, useTools } from '@/data/settings'
 import { Area } from '@/settings/Area'
+import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Empty, Failed, Loading } from '@/ui/States'
 
-/** Every tool that agents may be given. */
+/** All tools that agents can use. */
 export default function Tools() {
   const { data, error, refetch } = useTools()
   return (
-    <Area
-      title="Tools"
-      about="What agents may be given. What a call touches decides whether you are asked; the permissions say how."
-    >
+    <Area title={text.settings.tools} about={text.toolList.about}>
       {error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : data ? (
         <All tools={data.data} />
       ) : (
@@ -32,7 +30,7 @@ const LOOKS: Record<string, 'good' | 'warn' | 'danger' | 'accent'> = {
 }
 
 function All({ tools }: { tools: readonly Tool[] }) {
-  if (!tools.length) return <Empty icon={Wrench} title="There are no tools" />
+  if (!tools.length) return <Empty icon={Wrench} title={text.toolList.empty} />
   return (
     <ul className="divide-y divide-line overflow-hidden rounded-xl border border-line">
       {tools.map((tool) => (
@@ -44,8 +42,8 @@ function All({ tools }: { tools: readonly Tool[] }) {
                 {effect}
               </Badge>
             ))}
-            {tool.hidden && <Badge>only where named</Badge>}
-            {tool.available || <Badge look="danger">not here</Badge>}
+            {tool.hidden && <Badge>{text.toolList.optIn}</Badge>}
+            {tool.available || <Badge look="danger">{text.toolList.unavailable}</Badge>}
           </div>
           <p className="mt-1 text-sm text-muted">{tool.description}</p>
           {tool.error && <p className="mt-1 text-sm break-words text-danger">{tool.error}</p>}
@@ -63,11 +61,11 @@ function Arguments({ name }: { name: string }) {
     <details className="mt-1 text-xs" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary className="flex w-fit cursor-pointer items-center gap-1 py-1 text-muted hover:text-ink max-md:min-h-11">
         <ChevronRight size={13} aria-hidden className="transition-transform in-open:rotate-90" />
-        Arguments
+        {text.toolList.arguments}
       </summary>
       {error && <p className="text-danger">{error.message}</p>}
       {data && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
         <pre tabIndex={0} className="mt-1 max-h-72 overflow-auto rounded-lg bg-sunken p-3 font-mono">
           {JSON.stringify(data.schema, null, 2)}
         </pre>

@@ -1,36 +1,35 @@
 import { ChartNoAxesColumn } from 'lucide-react'
 import { type ReactNode, useMemo, useState } from 'react'
-import { type AsideCounts, type Counts, type Group, type Stats, type ToolCounts, useStats } from '@/data/stats'
+import { type AuxiliaryCounts, type Counts, type Group, type Stats, type ToolCounts, useStats } from '@/data/stats'
 import { Area } from '@/settings/Area'
 import { Bars } from '@/settings/Bars'
-import { periods, sinceOf, type Unit } from '@/settings/days'
+import { periods, sinceOf } from '@/settings/days'
+import { text } from '@/text'
+import { count, money, short } from '@/ui/format'
 import { Empty, Failed, Loading } from '@/ui/States'
 import { type Column, Table } from '@/ui/Table'
-import { count, money, plural, short } from '@/ui/words'
 
-const HEADS: Record<Unit, string> = { day: 'Day', week: 'Week from', month: 'Month', year: 'Year' }
-
-const SPANS: readonly [words: string, days: number][] = [
-  ['7 days', 7],
-  ['30 days', 30],
-  ['90 days', 90],
-  ['All', 0],
+const SPANS: readonly [label: string, days: number][] = [
+  [text.usage.ranges.week, 7],
+  [text.usage.ranges.month, 30],
+  [text.usage.ranges.quarter, 90],
+  [text.usage.ranges.all, 0],
 ]
 
-/** Tokens, money and time by day, model, agent and project; tools and errors. */
+/** Tokens, cost and time by day, model, agent and project, plus tools and errors. */
 export default function Usage() {
   const [days, setDays] = useState(30)
   const { data, error, refetch } = useStats(sinceOf(days))
   return (
     <Area
-      title="Usage"
-      about="What answers took, those of other programs too. A price that nobody knows is unknown, and never nothing."
+      title={text.settings.usage}
+      about={text.usage.about}
       actions={
         <fieldset className="flex rounded-lg bg-hover/70 p-0.5">
-          <legend className="sr-only">Time</legend>
-          {SPANS.map(([words, span]) => (
+          <legend className="sr-only">{text.usage.range}</legend>
+          {SPANS.map(([label, span]) => (
             <label
-              key={words}
+              key={label}
               className="grid h-8 cursor-pointer place-items-center rounded-md px-3 text-sm text-muted has-checked:bg-raised has-checked:text-ink has-focus-visible:outline-2 has-focus-visible:outline-focus max-md:h-11"
             >
               <input
@@ -40,7 +39,7 @@ export default function Usage() {
                 checked={days === span}
                 onChange={() => setDays(span)}
               />
-              {words}
+              {label}
             </label>
           ))}
         </fieldset>
@@ -49,7 +48,7 @@ export default function Usage() {
       {data ? (
         <All stats={data} days={days} />
       ) : error ? (
-        <Failed error={error} again={() => void refetch()} />
+        <Failed error={error} retry={() => void refetch()} />
       ) : (
         <Loading />
       )}
@@ -61,95 +60,111 @@ function All({ stats, days }: { stats: Stats; days: number }) {
   const { unit, all } = useMemo(() => periods(stats.days, days), [stats, days])
   if (!stats.total.runs) {
     return (
-      <Empty icon={ChartNoAxesColumn} title="Nothing ran in this time">
-        Tokens and cost stand here once an agent has answered.
+      <Empty icon={ChartNoAxesColumn} title={text.usage.empty}>
+        {text.usage.emptyAbout}
       </Empty>
     )
   }
-  const bars = (figureOf: (counts: Counts) => number, words: (value: number) => string) =>
+  const bars = (figureOf: (counts: Counts) => number, format: (value: number) => string) =>
     all.map((period) => {
       const value = figureOf(period)
-      return { label: period.name, tick: unit === 'day' ? period.name.slice(5) : undefined, value, words: words(value) }
+      return {
+        label: period.name,
+        tick: unit === 'day' ? period.name.slice(5) : undefined,
+        value,
+        formatted: format(value),
+      }
     })
   return (
     <div className="space-y-9">
       {stats.uncounted > 0 && (
         <p role="status" className="rounded-lg border border-warn/40 bg-warn-soft px-3 py-2 text-sm">
-          {plural(stats.uncounted, 'answer')} not counted yet; the sums are without{' '}
-          {stats.uncounted === 1 ? 'it' : 'them'}.
+          {text.usage.uncounted(stats.uncounted)}
         </p>
       )}
       <dl className="grid grid-cols-2 gap-3 lg:grid-cols-4">
-        <Sum name="Cost" value={costOf(stats.total)} note={unpriced(stats.total)} />
+        <Sum name={text.usage.cost} value={costOf(stats.total)} note={unpriced(stats.total)} />
         <Sum
-          name="Tokens"
+          name={text.usage.tokens}
           value={short(tokens(stats.total))}
-          note={`${short(stats.total.output)} written, ${short(stats.total.cache_read)} read from a cache`}
+          note={text.usage.tokensNote(short(stats.total.output), short(stats.total.cache_read))}
         />
         <Sum
-          name="Answers"
+          name={text.usage.responses}
           value={count(stats.total.runs)}
-          note={`${plural(perAnswer(stats.total), 'step')} each${stats.total.failed ? `, ${count(stats.total.failed)} failed` : ''}`}
+          note={text.usage.responsesNote(stepsPerResponse(stats.total), stats.total.failed)}
         />
         {stats.total.first !== null && (
           <Sum
-            name="First word after"
+            name={text.usage.firstToken}
             value={time(stats.total.first)}
-            note={stats.total.rate === null ? '' : `then ${count(Math.round(stats.total.rate))} tokens a second`}
+            note={stats.total.rate === null ? '' : text.usage.rate(Math.round(stats.total.rate))}
           />
         )}
         <Sum
-          name="Stored in all"
+          name={text.usage.stored}
           value={count(stats.conversations)}
-          note={`${stats.conversations === 1 ? 'conversation' : 'conversations'}, ${plural(stats.messages, 'message')}`}
+          note={text.usage.storedNote(stats.conversations, stats.messages)}
         />
       </dl>
-      <Section title={`Tokens by ${unit}`}>
-        <Bars label={`Tokens by ${unit}`} bars={bars(tokens, (value) => `${count(value)} tokens`)} tick={short} />
+      <Section title={text.usage.tokensBy[unit]}>
+        <Bars label={text.usage.tokensBy[unit]} bars={bars(tokens, text.usage.tokenCount)} tick={short} />
       </Section>
       {stats.total.cost > 0 && (
-        <Section title={`Cost by ${unit}`}>
-          <Bars label={`Cost by ${unit}`} bars={bars((counts) => counts.cost, money)} tick={money} />
+        <Section title={text.usage.costBy[unit]}>
+          <Bars label={text.usage.costBy[unit]} bars={bars((counts) => counts.cost, money)} tick={money} />
         </Section>
       )}
-      <Section title={`Context by ${unit}`}>
+      <Section title={text.usage.contextBy[unit]}>
         <Bars
-          label={`Context by ${unit}`}
-          bars={bars(
-            (counts) => counts.context,
-            (value) => `${count(value)} tokens`,
-          )}
+          label={text.usage.contextBy[unit]}
+          bars={bars((counts) => counts.context, text.usage.tokenCount)}
           tick={short}
         />
       </Section>
-      <Section title="By model">
-        <Table label="By model" columns={columns('Model')} rows={stats.models} keyOf={(group) => group.name} />
+      <Section title={text.usage.byModel}>
+        <Table
+          label={text.usage.byModel}
+          columns={columns(text.usage.model)}
+          rows={stats.models}
+          keyOf={(group) => group.name}
+        />
       </Section>
-      <Section title="By agent">
-        <Table label="By agent" columns={columns('Agent')} rows={stats.agents} keyOf={(group) => group.name} />
+      <Section title={text.usage.byAgent}>
+        <Table
+          label={text.usage.byAgent}
+          columns={columns(text.usage.agent)}
+          rows={stats.agents}
+          keyOf={(group) => group.name}
+        />
       </Section>
-      <Section title="By project">
-        <Table label="By project" columns={columns('Project')} rows={stats.projects} keyOf={(group) => group.name} />
+      <Section title={text.usage.byProject}>
+        <Table
+          label={text.usage.byProject}
+          columns={columns(text.usage.project)}
+          rows={stats.projects}
+          keyOf={(group) => group.name}
+        />
       </Section>
       {stats.tools.length > 0 && (
-        <Section title="By tool">
-          <Table label="By tool" columns={TOOLS} rows={stats.tools} keyOf={(tool) => tool.name} />
+        <Section title={text.usage.byTool}>
+          <Table label={text.usage.byTool} columns={TOOLS} rows={stats.tools} keyOf={(tool) => tool.name} />
         </Section>
       )}
       {stats.errors.length > 0 && (
-        <Section title="What failed">
-          <Table label="What failed" columns={ERRORS} rows={stats.errors} keyOf={(error) => error.name} />
+        <Section title={text.usage.errors}>
+          <Table label={text.usage.errors} columns={ERRORS} rows={stats.errors} keyOf={(error) => error.name} />
         </Section>
       )}
       {stats.asides.length > 0 && (
-        <Section title="Calls besides">
-          <Table label="Calls besides" columns={ASIDES} rows={stats.asides} keyOf={(aside) => aside.name} />
+        <Section title={text.usage.auxiliary}>
+          <Table label={text.usage.auxiliary} columns={AUXILIARY} rows={stats.asides} keyOf={(call) => call.name} />
         </Section>
       )}
-      <Section title={`By ${unit}`}>
+      <Section title={text.usage.by[unit]}>
         <Table
-          label={`By ${unit}`}
-          columns={columns(HEADS[unit])}
+          label={text.usage.by[unit]}
+          columns={columns(text.usage.units[unit])}
           rows={all.filter((period) => period.runs).reverse()}
           keyOf={(group) => group.name}
         />
@@ -182,28 +197,28 @@ function tokens(counts: Counts): number {
 }
 
 function costOf(counts: Counts): string {
-  return counts.unpriced_runs === counts.runs ? 'unknown' : money(counts.cost)
+  return counts.unpriced_runs === counts.runs ? text.common.unknown : money(counts.cost)
 }
 
 function unpriced(counts: Counts): string {
-  return counts.unpriced_runs ? `${plural(counts.unpriced_runs, 'answer')} without a known price` : ''
+  return counts.unpriced_runs ? text.usage.unpriced(counts.unpriced_runs) : ''
 }
 
-function perAnswer(counts: Counts): number {
+function stepsPerResponse(counts: Counts): number {
   return Math.round((10 * counts.steps) / counts.runs) / 10
 }
 
 function time(ms: number): string {
-  return ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`
+  return ms < 1000 ? text.time.ms(ms) : text.time.seconds(ms / 1000)
 }
 
 const TOOLS: Column<ToolCounts>[] = [
-  { head: 'Tool', cell: (tool) => <span className="font-medium break-all">{tool.name}</span> },
-  { head: 'Calls', figures: true, cell: (tool) => count(tool.calls) },
-  { head: 'Failed', figures: true, cell: (tool) => count(tool.failed) },
-  { head: 'Denied', figures: true, wide: true, cell: (tool) => count(tool.denied) },
+  { head: text.usage.tool, cell: (tool) => <span className="font-medium break-all">{tool.name}</span> },
+  { head: text.usage.calls, figures: true, cell: (tool) => count(tool.calls) },
+  { head: text.usage.failed, figures: true, cell: (tool) => count(tool.failed) },
+  { head: text.usage.denied, figures: true, wide: true, cell: (tool) => count(tool.denied) },
   {
-    head: 'Time each',
+    head: text.usage.averageTime,
     figures: true,
     wide: true,
     cell: (tool) => (tool.timed ? time(Math.round(tool.ms / tool.timed)) : '–'),
@@ -211,36 +226,35 @@ const TOOLS: Column<ToolCounts>[] = [
 ]
 
 const ERRORS: Column<{ name: string; runs: number }>[] = [
-  { head: 'Kind', cell: (error) => <span className="font-medium">{error.name}</span> },
-  { head: 'Answers', figures: true, cell: (error) => count(error.runs) },
+  { head: text.usage.error, cell: (error) => <span className="font-medium">{error.name}</span> },
+  { head: text.usage.responses, figures: true, cell: (error) => count(error.runs) },
 ]
 
-const PURPOSES: Record<string, string> = {
-  title: 'Titles',
-  compact: 'Summaries',
-  explain: 'Explanations',
-  picture: 'Pictures',
-  transcript: 'Transcripts',
-}
-
-const ASIDES: Column<AsideCounts>[] = [
-  { head: 'For', cell: (aside) => <span className="font-medium">{PURPOSES[aside.name] ?? aside.name}</span> },
-  { head: 'Calls', figures: true, cell: (aside) => count(aside.calls) },
-  { head: 'Cost', figures: true, cell: (aside) => (aside.unpriced === aside.calls ? 'unknown' : money(aside.cost)) },
+const AUXILIARY: Column<AuxiliaryCounts>[] = [
+  {
+    head: text.usage.purpose,
+    cell: (call) => <span className="font-medium">{text.usage.purposes[call.name] ?? call.name}</span>,
+  },
+  { head: text.usage.calls, figures: true, cell: (call) => count(call.calls) },
+  {
+    head: text.usage.cost,
+    figures: true,
+    cell: (call) => (call.unpriced === call.calls ? text.common.unknown : money(call.cost)),
+  },
 ]
 
 function columns(head: string): Column<Group>[] {
   return [
-    { head, cell: (group) => <span className="font-medium break-all">{group.name || 'not known'}</span> },
-    { head: 'Answers', figures: true, cell: (group) => count(group.runs) },
-    { head: 'Read', figures: true, wide: true, cell: (group) => count(group.input) },
-    { head: 'Written', figures: true, wide: true, cell: (group) => count(group.output) },
+    { head, cell: (group) => <span className="font-medium break-all">{group.name || text.common.unknown}</span> },
+    { head: text.usage.responses, figures: true, cell: (group) => count(group.runs) },
+    { head: text.usage.input, figures: true, wide: true, cell: (group) => count(group.input) },
+    { head: text.usage.output, figures: true, wide: true, cell: (group) => count(group.output) },
     {
-      head: 'First word',
+      head: text.usage.firstToken,
       figures: true,
       wide: true,
       cell: (group) => (group.first === null ? '–' : time(group.first)),
     },
-    { head: 'Cost', figures: true, cell: costOf },
+    { head: text.usage.cost, figures: true, cell: costOf },
   ]
 }

@@ -3,18 +3,19 @@ import { Pencil } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import { useConfigChange } from '@/data/settings'
 import { hidesSecret, isSimple, layerOf, read, type Setting, written } from '@/settings/flat'
+import { text } from '@/text'
 import { Badge } from '@/ui/Badge'
 import { Button, IconButton } from '@/ui/Button'
 import { INPUT } from '@/ui/Field'
 import { Failed } from '@/ui/States'
-import { say } from '@/ui/toasts'
+import { notify } from '@/ui/toasts'
 
-/** A value in force, what decides it, and for what is no list a way to write another one into the file. */
+/** One setting: its value, its source and, unless it is a list, an edit button. */
 export function Value({ setting }: { setting: Setting }) {
   const [editing, setEditing] = useState(false)
   const { key, value, origin } = setting
   const isDefault = origin === 'default'
-  const text = written(value)
+  const shown = written(value)
   const [layer, place] = layerOf(origin)
   return (
     <div className="grid gap-x-4 gap-y-1 px-4 py-1.5 text-sm sm:grid-cols-[minmax(8rem,14rem)_minmax(8rem,1fr)_minmax(8rem,17rem)_2rem] sm:items-center">
@@ -22,10 +23,10 @@ export function Value({ setting }: { setting: Setting }) {
       <dd className={clsx('min-w-0 font-mono text-xs break-words', isDefault ? 'text-muted' : 'text-ink')}>
         {editing ? (
           <Edit setting={setting} onEnd={() => setEditing(false)} />
-        ) : text === '' ? (
-          <span className="font-sans text-faint">not set</span>
+        ) : shown === '' ? (
+          <span className="font-sans text-faint">{text.configuration.notSet}</span>
         ) : (
-          text
+          shown
         )}
       </dd>
       <dd className="flex min-w-0 flex-wrap items-center gap-x-2 gap-y-0.5 sm:justify-end sm:text-right">
@@ -34,7 +35,7 @@ export function Value({ setting }: { setting: Setting }) {
       </dd>
       <dd className="flex min-h-8 items-center sm:justify-end">
         {isSimple(value) && (
-          <IconButton label={`Change ${key}`} onClick={() => setEditing(true)}>
+          <IconButton label={text.configuration.edit(key)} onClick={() => setEditing(true)}>
             <Pencil size={14} aria-hidden />
           </IconButton>
         )}
@@ -47,15 +48,13 @@ function Edit({ setting: { key, value }, onEnd }: { setting: Setting; onEnd: () 
   const change = useConfigChange()
   function save(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
-    const text = String(new FormData(event.currentTarget).get('value'))
+    const entered = String(new FormData(event.currentTarget).get('value'))
     change.mutate(
-      { [key]: read(text, value) },
+      { [key]: read(entered, value) },
       {
         onSuccess: ({ origin }) => {
           const by = origin[key] ?? ''
-          say(
-            by.startsWith('user') ? `${key} is set` : `${key} is written, but ${by || 'a layer above'} decides it now`,
-          )
+          notify(by.startsWith('user') ? text.configuration.saved(key) : text.configuration.overridden(key, by))
           onEnd()
         },
       },
@@ -64,23 +63,23 @@ function Edit({ setting: { key, value }, onEnd }: { setting: Setting; onEnd: () 
   return (
     <form onSubmit={save} className="flex flex-wrap gap-2 py-1 font-sans">
       <input
-        // biome-ignore lint/a11y/noAutofocus: the person asked for this field just now
+        // biome-ignore lint/a11y/noAutofocus: the user just clicked Edit
         autoFocus
         name="value"
         aria-label={key}
         defaultValue={hidesSecret(value) ? '' : written(value)}
         required={hidesSecret(value)}
-        placeholder={hidesSecret(value) ? 'A new value' : undefined}
+        placeholder={hidesSecret(value) ? text.configuration.newValue : undefined}
         autoComplete="off"
         spellCheck={false}
         onKeyDown={(event) => event.key === 'Escape' && onEnd()}
         className={clsx(INPUT, 'max-w-72 min-w-40 grow font-mono text-xs')}
       />
       <Button type="submit" look="primary" disabled={change.isPending}>
-        Save
+        {text.common.save}
       </Button>
       <Button look="quiet" onClick={onEnd}>
-        Cancel
+        {text.common.cancel}
       </Button>
       {change.error && <Failed error={change.error} className="w-full" />}
     </form>

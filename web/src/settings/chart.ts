@@ -1,4 +1,4 @@
-/** Steps for an axis from 0: few, round, and up to at least the greatest value. */
+/** Return a few round axis steps from 0 to at least the greatest value. */
 export function steps(greatest: number): number[] {
   if (!(greatest > 0)) return [0, 1]
   const rough = greatest / 4

@@ -1,19 +1,19 @@
 import type { Counts, Group } from '@/data/stats'
 
 const DAY = 86_400_000
-/** Days, weeks or months of which a chart still shows each. */
+/** Maximum number of bars in a chart. */
 const MOST = 100
-/** Years: what is older has a clock that was wrong. */
+/** Maximum number of years. Older dates come from wrong clocks. */
 const LONGEST = 400
 
-/** Midnight (UTC) of the first of so many days that end today; 0 days = the beginning of time. */
+/** Return midnight (UTC) of the first of the given number of days that end today. 0 days means all time. */
 export function sinceOf(days: number, now: number = Date.now()): number {
   return days ? Math.floor(now / DAY) * DAY - (days - 1) * DAY : 0
 }
 
 export type Unit = 'day' | 'week' | 'month' | 'year'
 
-/** The period of that unit in which a day (`YYYY-MM-DD`) lies: a day, a week by its Monday, `YYYY-MM`, `YYYY`. */
+/** Return the period of a day (`YYYY-MM-DD`): the day, the Monday of its week, `YYYY-MM` or `YYYY`. */
 function periodOf(day: string, unit: Unit): string {
   if (unit === 'month') return day.slice(0, 7)
   if (unit === 'year') return day.slice(0, 4)
@@ -25,7 +25,7 @@ function dayAt(at: number): string {
   return new Date(at).toISOString().slice(0, 10)
 }
 
-/** All of the time that is asked for (in days, 0 = since the first), oldest first, in the shortest unit of which a chart can show it all. */
+/** Return the periods of a time range in days (0 = all time), oldest first, in the shortest unit that fits a chart. */
 export function periods(
   days: readonly Group[],
   asked: number,
@@ -66,7 +66,7 @@ const NOTHING: Record<Sum, number> = {
   contexts: 0,
 }
 
-/** What several days came to together: sums, and means over all their answers. */
+/** Combine several days: sums, and means over all responses. */
 function joined(days: readonly Counts[]): Counts {
   const sum = { ...NOTHING }
   for (const day of days) for (const name of Object.keys(NOTHING) as Sum[]) sum[name] += day[name]

@@ -1,14 +1,14 @@
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
 export interface Setting {
-  /** Dotted, as `moot config set` takes it. */
+  /** The dotted key, as `moot config set` takes it. */
   key: string
   value: Json
-  /** What decides it: `default`, `environment MOOT_…`, `user …/config.yaml:3`. */
+  /** The source of the value: `default`, `environment MOOT_…`, `user …/config.yaml:3`. */
   origin: string
 }
 
-/** Every value in force with what decides it; lists and empty mappings whole. */
+/** Flatten the configuration into settings with their sources. Lists and empty mappings stay whole. */
 export function settingsOf(
   config: Record<string, Json>,
   origin: Readonly<Record<string, string>>,
@@ -31,29 +31,29 @@ function deciding(key: string, origin: Readonly<Record<string, string>>): string
   return 'default'
 }
 
-/** A value as a person would write it. */
+/** Format a value as in a configuration file. */
 export function written(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** Whether a value can be written in one field. */
+/** The value can be edited in a single field. */
 export function isSimple(value: Json): boolean {
   return value === null || typeof value !== 'object'
 }
 
-/** What was typed, as the kind of value that stood there: a number stays one, and text stays text whatever it looks like. */
+/** Parse an entered value with the type of the previous value, so that text such as `20` stays text. */
 export function read(text: string, before: Json): Json {
   if (typeof before === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (typeof before !== 'number') return text
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text
 }
 
-/** Whether a value is shown with a secret struck out: what stands there is not what is written. */
+/** The displayed value is masked because it contains a secret. */
 export function hidesSecret(value: Json): boolean {
   return typeof value === 'string' && value.includes('•••')
 }
 
-/** The layer that decides, and the place in it: `user`, `/home/ada/config.yaml:3`. */
+/** Split a source into layer and place: `user`, `/home/ada/config.yaml:3`. */
 export function layerOf(origin: string): [layer: string, place: string] {
   const at = origin.indexOf(' ')
   return at < 0 ? [origin, ''] : [origin.slice(0, at), origin.slice(at + 1)]

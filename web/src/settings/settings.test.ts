@@ -4,7 +4,7 @@ import { steps } from '@/settings/chart'
 import { periods, sinceOf } from '@/settings/days'
 import { layerOf, read, settingsOf } from '@/settings/flat'
 
-test('each value says what decides it, by its own place or that of what it lies in', () => {
+test('each setting has its own source or that of its parent', () => {
   const config = { models: { main: 'a', small: '' }, providers: {}, server: { port: 1 } }
   const settings = settingsOf(config, { 'models.main': 'user config.yaml:2', server: 'environment MOOT_SERVER' })
   expect(settings.map(({ key, origin }) => `${key}: ${origin}`)).toEqual([
@@ -15,7 +15,7 @@ test('each value says what decides it, by its own place or that of what it lies 
   ])
 })
 
-test('an axis has few round steps and reaches the greatest value', () => {
+test('an axis has few round steps and includes the greatest value', () => {
   for (const greatest of [0.0007, 1, 7, 99, 12_345, 1e9]) {
     const axis = steps(greatest)
     expect(axis.at(-1)).toBeGreaterThanOrEqual(greatest)
@@ -26,7 +26,7 @@ test('an axis has few round steps and reaches the greatest value', () => {
 
 const NOW = Date.parse('2026-11-22T10:00:00Z')
 
-/** A day with so many answers, each of 100 tokens of context and, on odd days, 10 ms to the first word. */
+/** A day with the given number of responses, each with a context of 100 tokens and, on odd days, 10 ms to the first token. */
 function day(name: string, runs = 1): Group {
   const timed = Number(name.slice(-1)) % 2 ? runs : 0
   const nothing = {
@@ -51,7 +51,7 @@ function day(name: string, runs = 1): Group {
   return { name, ...nothing, ...sums, context: 100, first: timed ? 10 : null, rate: null }
 }
 
-test('every day has its place in a chart, also one on which nothing ran', () => {
+test('a chart includes days without runs', () => {
   const names = (days: Group[], asked: number) => periods(days, asked, NOW).all.map((one) => one.name)
   expect(names([day('2026-11-21')], 3)).toEqual(['2026-11-20', '2026-11-21', '2026-11-22'])
   expect(names([day('2026-11-21'), day('2026-11-20')], 0)).toEqual(['2026-11-20', '2026-11-21', '2026-11-22'])
@@ -59,7 +59,7 @@ test('every day has its place in a chart, also one on which nothing ran', () => 
   expect(new Date(sinceOf(3, NOW)).toISOString()).toBe('2026-11-20T00:00:00.000Z')
 })
 
-test('years are told whole, in a unit of which a chart shows each', () => {
+test('long time ranges use a unit that fits the chart', () => {
   for (const [earliest, unit, first] of [
     ['2026-09-01', 'day', '2026-09-01'],
     ['2025-01-02', 'week', '2024-12-30'],
@@ -67,15 +67,15 @@ test('years are told whole, in a unit of which a chart shows each', () => {
     ['2001-05-05', 'year', '2001'],
   ] as const) {
     const days = [day('2026-11-22', 3), day('2026-11-21', 2), day(earliest)]
-    const told = periods(days, 0, NOW)
-    expect([told.unit, told.all[0]?.name, told.all.length <= 120]).toEqual([unit, first, true])
-    expect(told.all.reduce((sum, one) => sum + one.runs, 0)).toBe(6)
+    const result = periods(days, 0, NOW)
+    expect([result.unit, result.all[0]?.name, result.all.length <= 120]).toEqual([unit, first, true])
+    expect(result.all.reduce((sum, one) => sum + one.runs, 0)).toBe(6)
   }
   const month = periods([day('2026-11-22', 3), day('2026-11-21', 2), day('2023-08-01')], 0, NOW).all.at(-1)
   expect([month?.runs, month?.context, month?.first, month?.rate]).toEqual([5, 100, 10, null])
 })
 
-test('what is typed stays the kind of value that stood there', () => {
+test('an edited value keeps the type of the previous one', () => {
   expect([read('20', 5), read('20', '5'), read('x', 5), read('true', false), read('', '')]).toEqual([
     20,
     '20',
@@ -85,7 +85,7 @@ test('what is typed stays the kind of value that stood there', () => {
   ])
 })
 
-test('a layer is told from the place in it, however the place is named', () => {
+test('a source is split into its layer and its place', () => {
   expect(layerOf('user /home/a b/config.yaml:3')).toEqual(['user', '/home/a b/config.yaml:3'])
   expect(layerOf('default')).toEqual(['default', ''])
 })

@@ -1,25 +1,26 @@
 import { clsx } from 'clsx'
 import { Contrast, type LucideIcon, Monitor, Moon, Sun } from 'lucide-react'
 import { useState } from 'react'
+import { text } from '@/text'
 import { choose, chosen, type Theme } from '@/theme/choice'
 
-const CHOICES: readonly [Theme, string, LucideIcon][] = [
-  ['system', 'As the system', Monitor],
-  ['light', 'Light', Sun],
-  ['dark', 'Dark', Moon],
-  ['contrast', 'High contrast', Contrast],
+const CHOICES: readonly [Theme, LucideIcon][] = [
+  ['system', Monitor],
+  ['light', Sun],
+  ['dark', Moon],
+  ['contrast', Contrast],
 ]
 
-/** How the page looks: four choices in a row, one of them taken. */
+/** The theme switch. */
 export function ThemeSwitch({ className }: { className?: string }) {
   const [theme, setTheme] = useState(chosen)
   return (
     <fieldset className={clsx('flex rounded-lg bg-hover/70 p-0.5', className)}>
-      <legend className="sr-only">Appearance</legend>
-      {CHOICES.map(([value, label, Icon]) => (
+      <legend className="sr-only">{text.theme.title}</legend>
+      {CHOICES.map(([value, Icon]) => (
         <label
           key={value}
-          title={label}
+          title={text.theme.names[value]}
           className={clsx(
             'grid h-7 flex-1 cursor-pointer place-items-center rounded-md text-muted has-focus-visible:outline-2 has-focus-visible:outline-focus max-md:h-11',
             theme === value ? 'bg-raised text-ink shadow-sm' : 'hover:text-ink',
@@ -28,7 +29,7 @@ export function ThemeSwitch({ className }: { className?: string }) {
           <input
             type="radio"
             name="theme"
-            aria-label={label}
+            aria-label={text.theme.names[value]}
             className="sr-only"
             checked={theme === value}
             onChange={() => {

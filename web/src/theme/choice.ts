@@ -1,31 +1,31 @@
-/** How the page looks: what was chosen, where it is kept, how it is put on the document. */
+/** The selected theme: its storage and its effect on the document. */
 
 export const THEMES = ['system', 'light', 'dark', 'contrast'] as const
 export type Theme = (typeof THEMES)[number]
 
 const KEY = 'moot.theme'
 
-/** The choice of this browser; `system` where none was made or it can't be read. */
+/** Return the theme of this browser, `system` by default. */
 export function chosen(): Theme {
   try {
-    const kept = localStorage.getItem(KEY)
-    return THEMES.find((theme) => theme === kept) ?? 'system'
+    const stored = localStorage.getItem(KEY)
+    return THEMES.find((theme) => theme === stored) ?? 'system'
   } catch {
-    return 'system' // a browser that keeps nothing
+    return 'system' // storage is unavailable
   }
 }
 
-/** Puts a choice on the document and keeps it. */
+/** Apply and stores a theme. */
 export function choose(theme: Theme): void {
   try {
     localStorage.setItem(KEY, theme)
   } catch {
-    // a browser that keeps nothing: it holds for this tab
+    // storage is unavailable: the theme applies to this tab only
   }
   put(theme)
 }
 
-/** Puts a choice on the document: `contrast`, and `system` for one who asks the system for contrast, take light or dark from the system. */
+/** Apply a theme to the document. `contrast` uses the system's light or dark colors; `system` respects the system's contrast setting. */
 export function put(theme: Theme): void {
   const root = document.documentElement
   const contrast = theme === 'contrast' || (theme === 'system' && matchMedia('(prefers-contrast: more)').matches)

@@ -9,7 +9,7 @@ const LOOKS = {
   danger: 'border-danger/30 bg-danger-soft text-danger',
 }
 
-/** A word or two that classify what they stand beside. */
+/** A short label for a status or category. */
 export function Badge({
   look = 'plain',
   children,

@@ -19,7 +19,7 @@ interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
   ref?: Ref<HTMLButtonElement>
 }
 
-/** A button with words in it; on a phone at least 44 px high. */
+/** A text button, at least 44 px high on phones. */
 export function Button({ look = 'plain', className, type = 'button', ...more }: Props) {
   return (
     <button
@@ -31,11 +31,11 @@ export function Button({ look = 'plain', className, type = 'button', ...more }: 
 }
 
 interface IconProps extends Omit<Props, 'aria-label' | 'title'> {
-  /** What it does: read out, and shown where a pointer rests. */
+  /** The accessible name, also shown as a tooltip. */
   label: string
 }
 
-/** A button that is only an icon; on a phone 44 px square. */
+/** An icon button, 44 px square on phones. */
 export function IconButton({ label, look = 'quiet', className, type = 'button', ...more }: IconProps) {
   return (
     <button

@@ -1,6 +1,7 @@
 import { clsx } from 'clsx'
 import { X } from 'lucide-react'
 import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 
 interface Props {
@@ -8,11 +9,11 @@ interface Props {
   onClose: () => void
   children: ReactNode
   className?: string
-  /** Leaves out the visible head: the title is read out only. */
+  /** Hide the header. The title is still announced. */
   bare?: boolean
 }
 
-/** A modal dialog for as long as it is mounted: focus goes in, stays in, and goes back to where it was. Escape and a click beside it close it. */
+/** A modal dialog. It traps focus while mounted and restores it afterwards. Escape or a click outside closes it. */
 export function Dialog({ title, onClose, children, className, bare = false }: Props) {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
@@ -26,7 +27,7 @@ export function Dialog({ title, onClose, children, className, bare = false }: Pr
     }
   }, [])
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does by keyboard what a click beside the dialog does
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape is the keyboard equivalent of clicking outside
     <dialog
       ref={ref}
       aria-labelledby={id}
@@ -49,7 +50,7 @@ export function Dialog({ title, onClose, children, className, bare = false }: Pr
             {title}
           </h2>
           {bare || (
-            <IconButton label="Close" onClick={onClose}>
+            <IconButton label={text.common.close} onClick={onClose}>
               <X size={18} aria-hidden />
             </IconButton>
           )}

@@ -3,12 +3,12 @@ import { type ReactNode, useId } from 'react'
 interface Props {
   label: string
   about?: ReactNode
-  /** What is wrong with what was entered. */
+  /** A validation message. */
   error?: string
   children: (field: { id: string; 'aria-describedby'?: string; 'aria-invalid'?: boolean }) => ReactNode
 }
 
-/** A field with its label, what it is for and what is wrong with it, all read out together. */
+/** A form field with a label, help text and error, connected for screen readers. */
 export function Field({ label, about, error, children }: Props) {
   const id = useId()
   const described = [about && `${id}-about`, error && `${id}-error`].filter(Boolean).join(' ')

@@ -5,7 +5,7 @@ import { IconButton } from '@/ui/Button'
 export interface Item {
   label: string
   icon?: ReactNode
-  /** The key that does the same, as it is shown. */
+  /** The keyboard shortcut, as displayed. */
   keys?: string
   danger?: boolean
   act: () => void
@@ -25,7 +25,7 @@ const STEPS: Record<string, (at: number, count: number) => number> = {
   End: (_, count) => count - 1,
 }
 
-/** A button that opens a menu in the top layer; arrows walk it, Escape and a click elsewhere close it. */
+/** A button that opens a menu. Arrow keys move the focus; Escape or a click outside closes it. */
 export function Menu({ label, icon, items, className }: Props) {
   const id = useId()
   const [open, setOpen] = useState(false)
@@ -105,7 +105,7 @@ export function Menu({ label, icon, items, className }: Props) {
   )
 }
 
-/** Keys as they are written on a keyboard: `Ctrl+K`. */
+/** A keyboard shortcut as displayed: `Ctrl+K`. */
 export function Keys({ keys }: { keys: string }) {
   return (
     <kbd className="max-md:hidden rounded-md border border-line bg-sunken px-1.5 py-0.5 font-sans text-xs whitespace-nowrap text-muted">

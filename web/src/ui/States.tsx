@@ -2,6 +2,7 @@ import { clsx } from 'clsx'
 import { type LucideIcon, TriangleAlert } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Problem } from '@/api/client'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
 
 interface EmptyProps {
@@ -11,7 +12,7 @@ interface EmptyProps {
   action?: ReactNode
 }
 
-/** What stands where there is nothing: why, and what would bring something. */
+/** An empty state with an explanation and an optional action. */
 export function Empty({ icon: Icon, title, children, action }: EmptyProps) {
   return (
     <div className="flex flex-col items-center rounded-2xl border border-dashed border-line px-6 py-12 text-center">
@@ -25,8 +26,8 @@ export function Empty({ icon: Icon, title, children, action }: EmptyProps) {
   )
 }
 
-/** What went wrong, in the server's words, with its next move and a way to try again. */
-export function Failed({ error, again, className }: { error: unknown; again?: () => void; className?: string }) {
+/** An error with the server's suggested fix and a retry button. */
+export function Failed({ error, retry, className }: { error: unknown; retry?: () => void; className?: string }) {
   const problem = error instanceof Problem ? error : null
   return (
     <div role="alert" className={clsx('rounded-xl border border-danger/40 bg-danger-soft p-4 text-sm', className)}>
@@ -35,22 +36,24 @@ export function Failed({ error, again, className }: { error: unknown; again?: ()
         <span className="min-w-0 break-words">{error instanceof Error ? error.message : String(error)}</span>
       </p>
       {problem?.fix && <p className="mt-1.5 pl-6 break-words text-ink">{problem.fix}</p>}
-      {problem?.requestId && <p className="mt-1.5 pl-6 font-mono text-xs text-muted">request {problem.requestId}</p>}
-      {again && (
-        <Button className="mt-3 ml-6" onClick={again}>
-          Try again
+      {problem?.requestId && (
+        <p className="mt-1.5 pl-6 font-mono text-xs text-muted">{text.common.requestId(problem.requestId)}</p>
+      )}
+      {retry && (
+        <Button className="mt-3 ml-6" onClick={retry}>
+          {text.common.retry}
         </Button>
       )}
     </div>
   )
 }
 
-/** Grey lines in the place of what is being fetched. */
+/** Placeholder lines shown while data is loading. */
 export function Loading({ rows = 4, className }: { rows?: number; className?: string }) {
   return (
-    <div role="status" aria-label="Loading" className={clsx('animate-pulse space-y-3', className)}>
+    <div role="status" aria-label={text.common.loading} className={clsx('animate-pulse space-y-3', className)}>
       {Array.from({ length: rows }, (_, row) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the lines are all alike
+        // biome-ignore lint/suspicious/noArrayIndexKey: the lines are identical
         <div key={row} className="h-10 rounded-lg bg-hover/70" />
       ))}
     </div>

@@ -4,9 +4,9 @@ import type { ReactNode } from 'react'
 export interface Column<T> {
   head: string
   cell: (row: T) => ReactNode
-  /** Figures stand at the right, one below the other. */
+  /** Align numbers to the right. */
   figures?: boolean
-  /** Left out where there is no room for it. */
+  /** Hide the column on narrow screens. */
   wide?: boolean
 }
 
@@ -17,10 +17,10 @@ interface Props<T> {
   keyOf: (row: T) => string
 }
 
-/** A table that scrolls by itself where it is too wide; its first column names the row. */
+/** A horizontally scrollable table. The first column is the row header. */
 export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
     <div tabIndex={0} role="region" aria-label={label} className="overflow-x-auto rounded-xl border border-line">
       <table className="w-full border-collapse text-sm">
         <thead>

@@ -1,18 +1,19 @@
 import { clsx } from 'clsx'
 import { X } from 'lucide-react'
 import { useEffect, useState, useSyncExternalStore } from 'react'
+import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
 import { dismiss, type Toast, toasts } from '@/ui/toasts'
 
 const STAYS = 8_000
 
-/** Where toasts appear: read out as they come, and kept for as long as a pointer or the focus rests on them. */
+/** The list of notifications: announced to screen readers, and kept while hovered or focused. */
 export function Toasts() {
   const shown = useSyncExternalStore(toasts.subscribe, toasts.get)
   return (
     <div
       role="status"
-      aria-label="Notices"
+      aria-label={text.shell.notifications}
       className="pointer-events-none fixed inset-x-3 bottom-[max(1rem,env(safe-area-inset-bottom))] z-40 flex flex-col items-center gap-2"
     >
       {shown.map((toast) => (
@@ -30,7 +31,7 @@ function One({ toast }: { toast: Toast }) {
     return () => clearTimeout(timer)
   }, [held, toast.id])
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: a resting pointer or focus only holds the words, nothing is done by it
+    // biome-ignore lint/a11y/noStaticElementInteractions: hover and focus only keep the text visible
     <div
       onMouseEnter={() => setHeld(true)}
       onMouseLeave={() => setHeld(false)}
@@ -54,7 +55,7 @@ function One({ toast }: { toast: Toast }) {
           {toast.action.label}
         </Button>
       )}
-      <IconButton label="Dismiss" onClick={() => dismiss(toast.id)}>
+      <IconButton label={text.shell.dismiss} onClick={() => dismiss(toast.id)}>
         <X size={16} aria-hidden />
       </IconButton>
     </div>

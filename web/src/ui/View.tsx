@@ -6,13 +6,13 @@ interface Props {
   /** One or two sentences below the title. */
   about?: ReactNode
   actions?: ReactNode
-  /** What stands beside it on a wide screen, above it on a narrow one. */
-  beside?: ReactNode
+  /** Navigation at the side on wide screens, or at the top on narrow ones. */
+  navigation?: ReactNode
   children: ReactNode
 }
 
-/** A view with a heading: names the document, and takes the focus when one came here from another view. */
-export function View({ title, about, actions, beside, children }: Props) {
+/** A page with a heading. It sets the document title and takes focus after navigation. */
+export function View({ title, about, actions, navigation, children }: Props) {
   const heading = useRef<HTMLHeadingElement>(null)
   useTitle(title)
   useEffect(() => {
@@ -21,7 +21,7 @@ export function View({ title, about, actions, beside, children }: Props) {
   return (
     <main className="min-h-0 grow overflow-y-auto">
       <div className="mx-auto flex w-full max-w-6xl flex-col lg:flex-row lg:gap-10 lg:px-8 lg:pt-9">
-        {beside}
+        {navigation}
         <div className="min-w-0 grow px-4 pt-5 pb-16 sm:px-8 lg:px-0 lg:pt-0">
           <div className="mb-6 flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
             <div className="min-w-0">

@@ -1,6 +1,6 @@
-import { age, moment } from '@/ui/words'
+import { age, moment } from '@/ui/format'
 
-/** How far an instant is, on one line; in full where a pointer rests. */
+/** A relative time, with the full timestamp as a tooltip. */
 export function When({ at }: { at: number }) {
   return (
     <span title={moment(at)} className="whitespace-nowrap">

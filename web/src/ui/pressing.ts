@@ -1,6 +1,6 @@
 /**
- * A press counts only where it began and ended on one thing. What moves things by itself therefore waits here for as long as a pointer is
- * down: a button stays under the finger, and text that is being marked stays under the mouse.
+ * A click counts only if it starts and ends on the same element. Layout changes therefore wait while a pointer is down, so that buttons and
+ * selected text don't move under it.
  */
 
 const waiting = new Set<() => void>()
@@ -10,7 +10,7 @@ const press = () => {
   pressed = true
 }
 
-/** The click that a release makes comes right after it, and before any timer. */
+/** A click event follows pointerup immediately, before any timer. */
 const release = () => {
   if (!pressed) return
   pressed = false
@@ -28,10 +28,10 @@ addEventListener('pointerdown', press, SEEN)
 addEventListener('pointerup', release, SEEN)
 addEventListener('pointercancel', release, SEEN)
 addEventListener('blur', release)
-// a scroll bar that is let go tells nobody: the next move with no button down does
+// releasing a scroll bar fires no pointerup: detect it on the next move without a pressed button
 addEventListener('pointermove', ({ buttons }) => buttons === 0 && release(), SEEN)
 
-/** Does it now, or once no pointer is down; the same function waits once. Gives what takes it back. */
+/** Run a function now, or after the pointer is released. Return a function that cancels it. */
 export function whenReleased(act: () => void): () => void {
   if (pressed) waiting.add(act)
   else act()

@@ -1,4 +1,4 @@
-/** Short words about what was just done, with a way to undo it. */
+/** Short notifications, optionally with an action such as undo. */
 
 export interface Toast {
   id: number
@@ -16,16 +16,16 @@ function set(value: readonly Toast[]): void {
   for (const listener of listeners) listener()
 }
 
-/** Says something; gives back its id. At most three stand at once. */
-export function say(text: string, more: Partial<Pick<Toast, 'action' | 'danger'>> = {}): number {
+/** Show a notification and returns its id. At most three are visible at once. */
+export function notify(text: string, more: Partial<Pick<Toast, 'action' | 'danger'>> = {}): number {
   const toast = { id: next++, text, danger: false, ...more }
   set([...shown, toast].slice(-3))
   return toast.id
 }
 
-/** Says what went wrong in the words of whoever refused. */
-export function sayProblem(error: unknown): number {
-  return say(error instanceof Error ? error.message : String(error), { danger: true })
+/** Show an error's message as a notification. */
+export function notifyError(error: unknown): number {
+  return notify(error instanceof Error ? error.message : String(error), { danger: true })
 }
 
 export function dismiss(id: number): void {

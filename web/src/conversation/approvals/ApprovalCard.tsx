@@ -9,21 +9,22 @@ import { Diff } from '@/conversation/tools/Diff'
 import { describe } from '@/conversation/tools/describe'
 import { proposed } from '@/conversation/tools/diff'
 import { visible } from '@/conversation/tools/visible'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
-/** Nothing is answered by a key that was meant for something else: not before the card has been there for so long. */
+/** Ignore input for this many ms after the card appears, in case it was meant for something else. */
 const UNSEEN = 400
 
 type Way = 'once' | 'conversation' | 'always' | 'no' | 'edit'
 
 interface Props {
   approval: Approval
-  /** Gives the answer; what goes wrong is thrown. */
+  /** Submit the answer. Throw if it fails. */
   answer: (answer: Answer) => Promise<void>
 }
 
-/** What a call is about to do, and the answers to it. */
+/** A tool call that needs approval, with the possible answers. */
 export function ApprovalCard({ approval, answer }: Props) {
   const [way, setWay] = useState<Way>('once')
   const [busy, setBusy] = useState(false)
@@ -37,7 +38,7 @@ export function ApprovalCard({ approval, answer }: Props) {
     try {
       await answer(what)
     } catch (error) {
-      sayProblem(error instanceof Problem && error.status === 409 ? new Error('It was answered elsewhere') : error)
+      notifyError(error instanceof Problem && error.status === 409 ? new Error(text.approval.answeredElsewhere) : error)
     } finally {
       setBusy(false)
     }
@@ -52,21 +53,21 @@ export function ApprovalCard({ approval, answer }: Props) {
         <Hand size={18} aria-hidden className="mt-0.5 shrink-0 text-warn" />
         <h3 id={title} className="min-w-0 text-sm font-semibold break-words">
           {described.verb}
-          {approval.tool === 'shell' ? ' a command' : ''}
+          {approval.tool === 'shell' ? text.approval.aCommand : ''}
           {approval.tool !== 'shell' && (
             <span className="font-mono text-[0.8125rem] font-medium"> {visible(described.object)}</span>
           )}
           ?
         </h3>
       </header>
-      <What approval={approval} />
+      <CallPreview approval={approval} />
       <Parts parts={approval.parts} />
-      <Ways approval={approval} way={way} setWay={setWay} give={give} busy={busy || !seen} />
+      <AnswerButtons approval={approval} way={way} setWay={setWay} give={give} busy={busy || !seen} />
     </section>
   )
 }
 
-function What({ approval }: { approval: Approval }) {
+function CallPreview({ approval }: { approval: Approval }) {
   const { tool, input } = approval
   const given = input && typeof input === 'object' && !Array.isArray(input) ? input : {}
   const lines = useMemo(
@@ -80,17 +81,17 @@ function What({ approval }: { approval: Approval }) {
 }
 
 const VERDICTS = {
-  allow: ['allowed', 'text-good'],
-  ask: ['asks', 'text-warn'],
-  deny: ['denied', 'text-danger'],
+  allow: [text.approval.verdicts.allow, 'text-good'],
+  ask: [text.approval.verdicts.ask, 'text-warn'],
+  deny: [text.approval.verdicts.deny, 'text-danger'],
 } as const
 
 function Parts({ parts }: { parts: readonly AskedPart[] }) {
   if (parts.length < 2) return null
   return (
-    <ul aria-label="What it is made of" className="divide-y divide-line border-t border-line text-sm">
+    <ul aria-label={text.approval.parts} className="divide-y divide-line border-t border-line text-sm">
       {parts.map((part, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: parts have no other name than their place
+        // biome-ignore lint/suspicious/noArrayIndexKey: parts have no id
         <li key={at} className={clsx('flex flex-wrap items-baseline gap-x-3 px-4 py-2', part.within && 'pl-9')}>
           <code className="min-w-0 grow font-mono text-[0.8125rem] break-words">{visible(part.text)}</code>
           <span className={clsx('text-xs font-medium', VERDICTS[part.action][1])}>{VERDICTS[part.action][0]}</span>
@@ -101,7 +102,7 @@ function Parts({ parts }: { parts: readonly AskedPart[] }) {
   )
 }
 
-interface WaysProps {
+interface AnswerButtonsProps {
   approval: Approval
   way: Way
   setWay: (way: Way) => void
@@ -109,7 +110,7 @@ interface WaysProps {
   busy: boolean
 }
 
-function Ways({ approval, way, setWay, give, busy }: WaysProps) {
+function AnswerButtons({ approval, way, setWay, give, busy }: AnswerButtonsProps) {
   const lasting = approval.lasting.length > 0
   const own = approval.options.filter((option) => option.kind.startsWith('allow'))
   const refusals = approval.options.filter((option) => !option.kind.startsWith('allow'))
@@ -119,7 +120,7 @@ function Ways({ approval, way, setWay, give, busy }: WaysProps) {
         <div className="flex flex-wrap gap-2">
           {own.length === 0 && (
             <Button look="primary" disabled={busy} onClick={() => void give({ approved: true, option: 'once' })}>
-              Allow once
+              {text.approval.once}
             </Button>
           )}
           {own.map((option) => (
@@ -134,17 +135,17 @@ function Ways({ approval, way, setWay, give, busy }: WaysProps) {
           ))}
           {lasting && (
             <Button disabled={busy} onClick={() => void give({ approved: true, option: 'conversation' })}>
-              For this conversation
+              {text.approval.conversation}
             </Button>
           )}
           {approval.always && (
             <Button disabled={busy} onClick={() => setWay('always')}>
-              Always…
+              {text.approval.always}
             </Button>
           )}
           {approval.editable && (
             <Button disabled={busy} onClick={() => setWay('edit')}>
-              Edit…
+              {text.approval.edit}
             </Button>
           )}
           {refusals
@@ -160,28 +161,21 @@ function Ways({ approval, way, setWay, give, busy }: WaysProps) {
               </Button>
             ))}
           <Button look="danger" disabled={busy} onClick={() => setWay('no')}>
-            Don’t allow…
+            {text.approval.deny}
           </Button>
           <Explain id={approval.id} />
         </div>
       )}
-      {way === 'always' && <Always approval={approval} give={give} busy={busy} back={() => setWay('once')} />}
-      {way === 'no' && <No give={give} busy={busy} back={() => setWay('once')} />}
-      {way === 'edit' && <Edit input={approval.input} give={give} busy={busy} back={() => setWay('once')} />}
+      {way === 'always' && <AlwaysForm approval={approval} give={give} busy={busy} back={() => setWay('once')} />}
+      {way === 'no' && <DenyForm give={give} busy={busy} back={() => setWay('once')} />}
+      {way === 'edit' && <EditForm input={approval.input} give={give} busy={busy} back={() => setWay('once')} />}
     </div>
   )
 }
 
-const KINDS: Record<Approval['options'][number]['kind'], string> = {
-  allow_once: 'Allow once',
-  allow_always: 'Always allow',
-  reject_once: 'Don’t allow',
-  reject_always: 'Never allow',
-}
-
-/** An outside agent's own words for one of its answers, spelled out; ours where it has none. */
+/** Return an external agent's label for an option with control characters escaped, or the default label. */
 function named({ label, kind }: Approval['options'][number]): string {
-  return visible(label).slice(0, 60) || KINDS[kind]
+  return visible(label).slice(0, 60) || text.approval.kinds[kind]
 }
 
 interface FormProps {
@@ -192,7 +186,7 @@ interface FormProps {
 
 const FIELD = 'w-full rounded-lg border border-line-strong bg-surface px-3 py-2 font-mono text-[0.8125rem]'
 
-function Always({ approval, give, busy, back }: FormProps & { approval: Approval }) {
+function AlwaysForm({ approval, give, busy, back }: FormProps & { approval: Approval }) {
   const [patterns, setPatterns] = useState(approval.lasting.join('\n'))
   const field = useId()
   const kept = patterns
@@ -207,7 +201,7 @@ function Always({ approval, give, busy, back }: FormProps & { approval: Approval
       }}
     >
       <label htmlFor={field} className="mb-1.5 block text-sm font-medium">
-        Allow from now on, in every conversation
+        {text.approval.alwaysLabel}
       </label>
       <textarea
         id={field}
@@ -217,15 +211,13 @@ function Always({ approval, give, busy, back }: FormProps & { approval: Approval
         onChange={(event) => setPatterns(event.target.value)}
         className={FIELD}
       />
-      <p className="mt-1 mb-3 text-xs text-muted">
-        One pattern a line; a * stands for anything. This is the narrowest that covers it.
-      </p>
-      <Row submit="Always allow this" busy={busy || !kept.length} back={back} />
+      <p className="mt-1 mb-3 text-xs text-muted">{text.approval.alwaysHelp}</p>
+      <Row submit={text.approval.alwaysSubmit} busy={busy || !kept.length} back={back} />
     </form>
   )
 }
 
-function No({ give, busy, back }: FormProps) {
+function DenyForm({ give, busy, back }: FormProps) {
   const [reason, setReason] = useState('')
   const field = useId()
   return (
@@ -236,26 +228,26 @@ function No({ give, busy, back }: FormProps) {
       }}
     >
       <label htmlFor={field} className="mb-1.5 block text-sm font-medium">
-        Why not? The model reads it and can do something else. It may stay empty.
+        {text.approval.denyLabel}
       </label>
       <textarea
         id={field}
-        // biome-ignore lint/a11y/noAutofocus: the field is what the button just pressed asks for
+        // biome-ignore lint/a11y/noAutofocus: the user just clicked Deny
         autoFocus
         value={reason}
         rows={2}
         onChange={(event) => setReason(event.target.value)}
         className={clsx(FIELD, 'mb-3 font-sans text-sm')}
       />
-      <Row submit="Don’t allow" look="danger" busy={busy} back={back} />
+      <Row submit={text.approval.denySubmit} look="danger" busy={busy} back={back} />
     </form>
   )
 }
 
-function Edit({ input, give, busy, back }: FormProps & { input: Json }) {
-  const [text, setText] = useState(() => JSON.stringify(input, null, 2))
+function EditForm({ input, give, busy, back }: FormProps & { input: Json }) {
+  const [value, setValue] = useState(() => JSON.stringify(input, null, 2))
   const field = useId()
-  const edited = parsed(text)
+  const edited = parsed(value)
   return (
     <form
       onSubmit={(event) => {
@@ -264,29 +256,29 @@ function Edit({ input, give, busy, back }: FormProps & { input: Json }) {
       }}
     >
       <label htmlFor={field} className="mb-1.5 block text-sm font-medium">
-        Arguments that it runs with instead
+        {text.approval.editLabel}
       </label>
       <textarea
         id={field}
-        value={text}
-        rows={Math.min(16, text.split('\n').length + 1)}
+        value={value}
+        rows={Math.min(16, value.split('\n').length + 1)}
         spellCheck={false}
         aria-invalid={edited === undefined}
-        onChange={(event) => setText(event.target.value)}
+        onChange={(event) => setValue(event.target.value)}
         className={FIELD}
       />
       <p className="mt-1 mb-3 min-h-4 text-xs text-danger" role="status">
-        {edited === undefined && 'This is no JSON object yet'}
+        {edited === undefined && text.approval.editInvalid}
       </p>
-      <Row submit="Run this once" busy={busy || edited === undefined} back={back} />
+      <Row submit={text.approval.editSubmit} busy={busy || edited === undefined} back={back} />
     </form>
   )
 }
 
-/** The arguments that a text is; undefined for what is no JSON object. */
-function parsed(text: string): Record<string, Json> | undefined {
+/** Parse a JSON object. Return undefined for anything else. */
+function parsed(source: string): Record<string, Json> | undefined {
   try {
-    const value = JSON.parse(text) as Json
+    const value = JSON.parse(source) as Json
     return value && typeof value === 'object' && !Array.isArray(value) ? value : undefined
   } catch {
     return undefined
@@ -310,14 +302,14 @@ function Row({
         {submit}
       </Button>
       <Button look="quiet" onClick={back}>
-        Back
+        {text.common.back}
       </Button>
     </div>
   )
 }
 
 function Explain({ id }: { id: string }) {
-  const [words, setWords] = useState('')
+  const [explanation, setExplanation] = useState('')
   const [busy, setBusy] = useState(false)
   return (
     <>
@@ -328,20 +320,20 @@ function Explain({ id }: { id: string }) {
           setBusy(true)
           approvals
             .explain(id)
-            .then(({ text }) => setWords(text), sayProblem)
+            .then((response) => setExplanation(response.text), notifyError)
             .finally(() => setBusy(false))
         }}
       >
-        {busy ? 'Asking…' : 'Explain'}
+        {busy ? text.approval.explaining : text.approval.explain}
       </Button>
-      <p role="status" className={words ? 'w-full text-sm text-muted' : 'sr-only'}>
-        {words}
+      <p role="status" className={explanation ? 'w-full text-sm text-muted' : 'sr-only'}>
+        {explanation}
       </p>
     </>
   )
 }
 
-/** True once what just appeared can have been seen. */
+/** Return true once the card has been visible long enough to be read. */
 function useSeen(): boolean {
   const [seen, setSeen] = useState(false)
   useEffect(() => {

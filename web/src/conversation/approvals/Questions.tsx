@@ -1,15 +1,16 @@
 import { MessageCircleQuestion } from 'lucide-react'
 import { useId, useState } from 'react'
 import type { Answer, Approval, Question } from '@/api/types'
+import { text } from '@/text'
 import { Button } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 interface Props {
   approval: Approval
   answer: (answer: Answer) => Promise<void>
 }
 
-/** What a model wants to know before it goes on; every question can be answered in own words. */
+/** Questions from a model. Each one also accepts a free-text answer. */
 export function Questions({ approval, answer }: Props) {
   const questions = approval.questions ?? []
   const [replies, setReplies] = useState<string[][]>(() => questions.map(() => []))
@@ -19,13 +20,13 @@ export function Questions({ approval, answer }: Props) {
 
   async function send(value: string[][], approved: boolean) {
     setBusy(true)
-    await answer(approved ? { approved, value } : { approved }).catch(sayProblem)
+    await answer(approved ? { approved, value } : { approved }).catch(notifyError)
     setBusy(false)
   }
 
   return (
     <form
-      aria-label="Questions"
+      aria-label={text.questions.label}
       className="my-3 overflow-hidden rounded-2xl border border-accent/40 bg-raised shadow-raised"
       onSubmit={(event) => {
         event.preventDefault()
@@ -35,22 +36,22 @@ export function Questions({ approval, answer }: Props) {
       <div className="space-y-5 px-4 py-4">
         {questions.map((question, at) => (
           <One
-            // biome-ignore lint/suspicious/noArrayIndexKey: questions have no other name than their place
+            // biome-ignore lint/suspicious/noArrayIndexKey: questions have no id
             key={at}
             question={question}
             chosen={replies[at] ?? []}
             own={own[at] ?? ''}
             choose={(labels) => setReplies(replies.map((old, index) => (index === at ? labels : old)))}
-            say={(text) => setOwn(own.map((old, index) => (index === at ? text : old)))}
+            write={(value) => setOwn(own.map((old, index) => (index === at ? value : old)))}
           />
         ))}
       </div>
       <footer className="flex gap-2 border-t border-line px-4 py-3">
         <Button type="submit" look="primary" disabled={busy || given.some((reply) => !reply.length)}>
-          Answer
+          {text.questions.submit}
         </Button>
         <Button look="quiet" disabled={busy} onClick={() => void send([], false)}>
-          Don’t answer
+          {text.questions.skip}
         </Button>
       </footer>
     </form>
@@ -62,10 +63,10 @@ interface OneProps {
   chosen: string[]
   own: string
   choose: (labels: string[]) => void
-  say: (text: string) => void
+  write: (value: string) => void
 }
 
-function One({ question, chosen, own, choose, say }: OneProps) {
+function One({ question, chosen, own, choose, write }: OneProps) {
   const name = useId()
   return (
     <fieldset>
@@ -97,9 +98,9 @@ function One({ question, chosen, own, choose, say }: OneProps) {
         ))}
         <input
           value={own}
-          onChange={(event) => say(event.target.value)}
-          aria-label={question.options.length ? 'In your own words' : (question.question ?? question.text)}
-          placeholder={question.options.length ? 'Or in your own words' : 'Your answer'}
+          onChange={(event) => write(event.target.value)}
+          aria-label={question.options.length ? text.questions.other : (question.question ?? question.text)}
+          placeholder={question.options.length ? text.questions.otherPlaceholder : text.questions.placeholder}
           className="min-h-9 w-full rounded-lg border border-line-strong bg-surface px-3 text-sm max-md:min-h-11"
         />
       </div>

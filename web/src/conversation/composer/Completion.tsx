@@ -3,6 +3,7 @@ import { clsx } from 'clsx'
 import { File as FileIcon, Folder, Slash } from 'lucide-react'
 import { type KeyboardEvent, type RefObject, useEffect, useId, useState } from 'react'
 import { type Candidate, candidates } from '@/conversation/composer/candidates'
+import { text } from '@/text'
 
 export interface Completing {
   listId: string
@@ -14,28 +15,28 @@ export interface Completing {
   aria: Record<string, unknown>
 }
 
-/** A word that asks for completion: `@` anywhere, `/` at the very beginning. */
-export interface Asked {
+/** A completion request: `@` anywhere, or `/` at the start. */
+export interface CompletionRequest {
   sign: '@' | '/'
   word: string
   from: number
   to: number
 }
 
-/** The word that is being written where the caret stands; null when it asks for nothing. */
-export function askedAt(text: string, caret: number): Asked | null {
-  const before = text.slice(0, caret)
+/** Return the completion request at the caret, or null. */
+export function completionAt(value: string, caret: number): CompletionRequest | null {
+  const before = value.slice(0, caret)
   const slash = /^\/([\w-]*)$/.exec(before)
   if (slash) return { sign: '/', word: slash[1] ?? '', from: 0, to: caret }
   const found = /(?:^|\s)@([^\s@]*)$/.exec(before)
   return found ? { sign: '@', word: found[1] ?? '', from: caret - (found[1] ?? '').length - 1, to: caret } : null
 }
 
-/** Files behind an `@` and commands behind a `/`, as one types. */
+/** Complete files after `@` and commands after `/` while typing. */
 export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, directory: string): Completing {
   const aui = useAui()
   const listId = useId()
-  const [asked, setAsked] = useState<Asked | null>(null)
+  const [asked, setAsked] = useState<CompletionRequest | null>(null)
   const [found, setFound] = useState<readonly Candidate[]>([])
   const [at, setAt] = useState(0)
 
@@ -60,7 +61,9 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, dire
   function look() {
     const element = field.current
     const next =
-      element && element.selectionStart === element.selectionEnd ? askedAt(element.value, element.selectionStart) : null
+      element && element.selectionStart === element.selectionEnd
+        ? completionAt(element.value, element.selectionStart)
+        : null
     setAsked((old) => (JSON.stringify(old) === JSON.stringify(next) ? old : next))
   }
 
@@ -112,7 +115,7 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, dire
 
 const ICONS = { file: FileIcon, folder: Folder, command: Slash }
 
-/** What can be put in, above the field. */
+/** The list of suggestions above the composer. */
 export function Completion({ completion }: { completion: Completing }) {
   const { listId, found, at, choose } = completion
   if (!found.length) return null
@@ -120,13 +123,13 @@ export function Completion({ completion }: { completion: Completing }) {
     <div
       id={listId}
       role="listbox"
-      aria-label="Completions"
+      aria-label={text.composer.suggestions}
       className="absolute inset-x-0 bottom-full z-10 mb-2 max-h-72 overflow-y-auto rounded-2xl border border-line bg-raised p-1.5 shadow-raised"
     >
       {found.map((candidate, index) => {
         const Icon = ICONS[candidate.kind]
         return (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the field, which keeps the focus
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the input keeps the focus and handles the keys
           <div
             key={candidate.text}
             id={`${listId}-${index}`}

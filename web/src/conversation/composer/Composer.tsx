@@ -7,32 +7,33 @@ import { attachments } from '@/conversation/composer/attachments'
 import { Completion, useCompletion } from '@/conversation/composer/Completion'
 import { useDraft } from '@/conversation/composer/draft'
 import { partsOf } from '@/conversation/runtime'
+import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
 interface Props {
-  /** Where the draft is kept. */
+  /** The storage key of the draft. */
   id: string
   busy: boolean
-  /** A prompt now, or one for while a run goes on. */
-  send: (parts: Part[], meanwhile?: 'queue' | 'steer') => Promise<void> | void
+  /** Send a prompt, during a run with the given delivery. */
+  send: (parts: Part[], delivery?: 'queue' | 'steer') => Promise<void> | void
   stop: () => void
   /** Pickers in the row below the field. */
   pickers: ReactNode
-  /** Runs a text that is a command; false for any other. */
+  /** Run a text if it is a command. Return false otherwise. */
   command: (text: string) => Promise<boolean>
   directory: string
   autoFocus?: boolean
 }
 
-/** The field to write in. Enter sends; while a run goes on it queues, and with Ctrl it is taken in at the next step. */
+/** The message field. Enter sends, or queues during a run; Ctrl+Enter steers the run. */
 export function Composer({ id, busy, send, stop, pickers, command, directory, autoFocus = false }: Props) {
   const aui = useAui()
   const field = useRef<HTMLTextAreaElement>(null)
   const completion = useCompletion(field, directory)
   useDraft(id)
 
-  async function submit(meanwhile: 'queue' | 'steer') {
+  async function submit(delivery: 'queue' | 'steer') {
     const state = aui.composer.getState()
     if (!state.text.trim() && !state.attachments.length) return
     try {
@@ -45,10 +46,10 @@ export function Composer({ id, busy, send, stop, pickers, command, directory, au
       )
       const parts = partsOf({ content: [{ type: 'text', text: state.text }], attachments: complete })
       await aui.composer.reset()
-      await send(parts, busy ? meanwhile : undefined)
+      await send(parts, busy ? delivery : undefined)
     } catch (error) {
       if (!aui.composer.getState().text) aui.composer.setText(state.text)
-      sayProblem(error)
+      notifyError(error)
     }
   }
 
@@ -77,8 +78,8 @@ export function Composer({ id, busy, send, stop, pickers, command, directory, au
         <Attached />
         <ComposerPrimitive.Input
           ref={field}
-          aria-label="Message"
-          placeholder={busy ? 'Say something meanwhile' : 'Ask anything'}
+          aria-label={text.composer.label}
+          placeholder={busy ? text.composer.followUp : text.composer.placeholder}
           submitMode="none"
           cancelOnEscape={false}
           autoFocus={autoFocus}
@@ -91,7 +92,7 @@ export function Composer({ id, busy, send, stop, pickers, command, directory, au
         />
         <div className="flex items-center gap-1 px-2.5 pb-2.5">
           <ComposerPrimitive.AddAttachment asChild multiple>
-            <IconButton label="Attach files" className="rounded-full!">
+            <IconButton label={text.composer.attach} className="rounded-full!">
               <Paperclip size={17} aria-hidden />
             </IconButton>
           </ComposerPrimitive.AddAttachment>
@@ -118,23 +119,19 @@ function Go({
   return (
     <>
       {busy && !empty && (
-        <IconButton
-          label="Take it in at the next step (Ctrl+Enter)"
-          className="rounded-full!"
-          onClick={() => void submit('steer')}
-        >
+        <IconButton label={text.composer.steer} className="rounded-full!" onClick={() => void submit('steer')}>
           <CornerDownRight size={17} aria-hidden />
         </IconButton>
       )}
       {busy && (
-        <IconButton label="Stop (Esc)" look="plain" className="rounded-full!" onClick={stop}>
+        <IconButton label={text.composer.stop} look="plain" className="rounded-full!" onClick={stop}>
           <Square size={13} fill="currentColor" aria-hidden />
         </IconButton>
       )}
       {(!busy || !empty) && (
         <IconButton
           type="submit"
-          label={busy ? 'Send after this answer (Enter)' : 'Send (Enter)'}
+          label={busy ? text.composer.queue : text.composer.send}
           look="primary"
           disabled={empty || uploading}
           className="rounded-full!"
@@ -153,7 +150,7 @@ function Go({
 function Attached() {
   const any = useAuiState((state) => state.composer.attachments.length > 0)
   return (
-    <ul aria-label="Attached files" className={clsx('flex flex-wrap gap-1.5 px-4', any && 'pt-3.5')}>
+    <ul aria-label={text.composer.attached} className={clsx('flex flex-wrap gap-1.5 px-4', any && 'pt-3.5')}>
       <ComposerPrimitive.Attachments components={ATTACHED} />
     </ul>
   )
@@ -184,10 +181,12 @@ function AttachedFile() {
       >
         {shows && <img ref={picture} alt="" className="size-9 rounded-lg object-cover" />}
         <span className="max-w-48 truncate">{name}</span>
-        {type === 'running' && <LoaderCircle size={14} className="animate-spin text-muted" aria-label="Uploading" />}
-        {type === 'incomplete' && <span>failed</span>}
+        {type === 'running' && (
+          <LoaderCircle size={14} className="animate-spin text-muted" aria-label={text.composer.uploading} />
+        )}
+        {type === 'incomplete' && <span>{text.composer.uploadFailed}</span>}
         <AttachmentPrimitive.Remove asChild>
-          <IconButton label={`Remove ${name}`} className="size-7">
+          <IconButton label={text.composer.remove(name)} className="size-7">
             <X size={14} aria-hidden />
           </IconButton>
         </AttachmentPrimitive.Remove>
@@ -196,7 +195,7 @@ function AttachedFile() {
   )
 }
 
-/** On a keyboard of glass Enter is a new line; there is a button to send with. */
+/** On a touch keyboard, Enter inserts a new line and the button sends. */
 function isTouch(): boolean {
   return matchMedia('(pointer: coarse) and (not (any-pointer: fine))').matches
 }

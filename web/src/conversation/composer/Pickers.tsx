@@ -3,30 +3,26 @@ import { Bot, ChevronDown, Cpu, Folder, ShieldCheck } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react'
 import { useProjects } from '@/data/projects'
 import { useAgents, useModels } from '@/data/settings'
+import { text } from '@/text'
 
 export interface Choice {
   agent: string
   model: string
   mode: string
-  /** Where a new conversation is put; empty = by its folder. */
+  /** The project of a new conversation. Empty means that its folder decides. */
   project: string
 }
 
 interface Props {
-  /** The conversation does not exist yet, so that it can be put into a project. */
+  /** The conversation doesn't exist yet, so a project can be chosen. */
   isNew: boolean
   choice: Choice
   choose: (change: Partial<Choice>) => void
 }
 
-const MODES: readonly Option[] = [
-  { id: 'ask', label: 'Ask', about: 'Asks before anything is changed' },
-  { id: 'edits', label: 'Edits', about: 'Changes files in the folder without asking, asks for the rest' },
-  { id: 'plan', label: 'Plan', about: 'Looks and plans, changes nothing' },
-  { id: 'auto', label: 'Auto', about: 'Asks only where a rule says so' },
-]
+const MODES: readonly Option[] = Object.entries(text.pickers.modes).map(([id, mode]) => ({ id, ...mode }))
 
-/** Who answers, with which model, what may be done without asking, and where something new is put. */
+/** Pickers for project, agent, model and permission mode. */
 export function Pickers({ isNew, choice, choose }: Props) {
   const projects = useProjects()
   const models = useModels()
@@ -43,7 +39,7 @@ export function Pickers({ isNew, choice, choose }: Props) {
   }))
   const own: Option = {
     id: '',
-    label: 'The agent’s own',
+    label: text.pickers.agentDefault,
     about: agents.data?.data.find((agent) => agent.name === choice.agent)?.model ?? '',
   }
   const projectList: Option[] = projects.map((project) => ({
@@ -55,17 +51,17 @@ export function Pickers({ isNew, choice, choose }: Props) {
     <>
       {isNew && projectList.length > 1 && (
         <Picker
-          name="Project"
+          name={text.pickers.project}
           small
           icon={<Folder size={15} aria-hidden className="shrink-0" />}
-          options={[{ id: '', label: 'That of its folder', about: 'by folder' }, ...projectList]}
+          options={[{ id: '', label: text.pickers.automatic, about: text.pickers.byFolder }, ...projectList]}
           chosen={choice.project}
           choose={(project) => choose({ project })}
         />
       )}
       {agentList.length > 1 && (
         <Picker
-          name="Agent"
+          name={text.pickers.agent}
           small
           icon={<Bot size={15} aria-hidden className="shrink-0" />}
           options={agentList}
@@ -74,7 +70,7 @@ export function Pickers({ isNew, choice, choose }: Props) {
         />
       )}
       <Picker
-        name="Model"
+        name={text.pickers.model}
         icon={<Cpu size={15} aria-hidden className="shrink-0" />}
         options={[own, ...modelList]}
         chosen={choice.model}
@@ -82,7 +78,7 @@ export function Pickers({ isNew, choice, choose }: Props) {
         failed={models.isError}
       />
       <Picker
-        name="Mode"
+        name={text.pickers.mode}
         small
         icon={<ShieldCheck size={15} aria-hidden className="shrink-0" />}
         options={MODES}
@@ -106,23 +102,23 @@ interface PickerProps {
   chosen: string
   choose: (id: string) => void
   failed?: boolean
-  /** A phone shows it as its icon alone. */
+  /** Show only the icon on phones. */
   small?: boolean
 }
 
 const MANY = 8
 
-/** A button with what is chosen, which opens a list; a long one can be searched. */
+/** A button with the current choice that opens a list. Long lists are searchable. */
 function Picker({ name, icon, options, chosen, choose, failed = false, small = false }: PickerProps) {
   const id = useId()
   const [open, setOpen] = useState(false)
-  const [words, setWords] = useState('')
+  const [filter, setFilter] = useState('')
   const [at, setAt] = useState(0)
   const button = useRef<HTMLButtonElement>(null)
   const box = useRef<HTMLDivElement>(null)
   const current = options.find((option) => option.id === chosen)
   const shown = options.filter((option) =>
-    `${option.label} ${option.about}`.toLowerCase().includes(words.toLowerCase()),
+    `${option.label} ${option.about}`.toLowerCase().includes(filter.toLowerCase()),
   )
   const label = current?.id ? current.label : chosen ? chosen.split('@')[0] : current?.about.split('@')[0] || name
 
@@ -135,10 +131,10 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
     list.querySelector<HTMLElement>('input, [role=listbox]')?.focus()
   }
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is placed when it opens, not when a list that is open grows
+  // biome-ignore lint/correctness/useExhaustiveDependencies: position the list only when it opens
   useLayoutEffect(() => {
     if (!open) return
-    setWords('')
+    setFilter('')
     setAt(
       Math.max(
         0,
@@ -193,17 +189,17 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
       >
         {open && options.length > MANY && (
           <input
-            value={words}
+            value={filter}
             onChange={(event) => {
-              setWords(event.target.value)
+              setFilter(event.target.value)
               setAt(0)
             }}
             role="combobox"
             aria-expanded
             aria-controls={`${id}-list`}
             aria-activedescendant={`${id}-${at}`}
-            aria-label={`Search for a ${name.toLowerCase()}`}
-            placeholder="Search"
+            aria-label={text.pickers.search(name)}
+            placeholder={text.common.search}
             className="mb-1.5 min-h-9 w-full rounded-xl bg-sunken px-3 text-sm outline-none placeholder:text-faint max-md:min-h-11"
           />
         )}
@@ -217,7 +213,7 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
             className="max-h-72 overflow-y-auto outline-none"
           >
             {shown.map((option, index) => (
-              // biome-ignore lint/a11y/useKeyWithClickEvents: the list as a whole has the keys
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the list handles the keys
               <div
                 key={option.id}
                 id={`${id}-${index}`}
@@ -240,7 +236,7 @@ function Picker({ name, icon, options, chosen, choose, failed = false, small = f
               </div>
             ))}
             {!shown.length && (
-              <p className="px-3 py-2 text-sm text-muted">{failed ? 'The list can’t be had' : 'Nothing matches'}</p>
+              <p className="px-3 py-2 text-sm text-muted">{failed ? text.pickers.failed : text.pickers.none}</p>
             )}
           </div>
         )}

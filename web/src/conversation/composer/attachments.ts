@@ -1,5 +1,6 @@
 import type { AttachmentAdapter } from '@assistant-ui/react'
 import { api } from '@/api/client'
+import { text } from '@/text'
 
 interface Stored {
   url: string
@@ -10,7 +11,7 @@ interface Stored {
 
 const stored = new Map<string, string>()
 
-/** Brings a file to the server as soon as it is attached; the message then only names it. */
+/** Upload a file when it is attached. The message then refers to it. */
 export const attachments: AttachmentAdapter = {
   accept: '*',
   async *add({ file }) {
@@ -33,7 +34,7 @@ export const attachments: AttachmentAdapter = {
   },
   async send(attachment) {
     const data = stored.get(attachment.id)
-    if (!data) throw new Error(`${attachment.name} is not uploaded yet`)
+    if (!data) throw new Error(text.composer.notUploaded(attachment.name))
     return {
       ...attachment,
       status: { type: 'complete' },
@@ -48,6 +49,6 @@ export const attachments: AttachmentAdapter = {
     }
   },
   async remove({ id }) {
-    stored.delete(id) // the blob is swept by the server when no message names it
+    stored.delete(id) // the server deletes blobs that no message refers to
   },
 }

@@ -1,13 +1,13 @@
 import { api } from '@/api/client'
 import { commands } from '@/api/commands'
 import type { Page } from '@/api/types'
-import type { Asked } from '@/conversation/composer/Completion'
+import type { CompletionRequest } from '@/conversation/composer/Completion'
 
 export interface Candidate {
   kind: 'file' | 'folder' | 'command'
   text: string
   about: string
-  /** Nothing more is to be completed behind it. */
+  /** The completion is final: add a space. */
   whole: boolean
 }
 
@@ -18,8 +18,8 @@ interface FileEntry {
 
 const MANY = 20
 
-/** What completes a word: files of the conversation's project, or commands. */
-export async function candidates(asked: Asked, project: string, signal: AbortSignal): Promise<Candidate[]> {
+/** Return matching files of the project, or matching commands. */
+export async function candidates(asked: CompletionRequest, project: string, signal: AbortSignal): Promise<Candidate[]> {
   if (asked.sign === '/') {
     return (await commands.list())
       .filter((command) => command.name.startsWith(asked.word))

@@ -4,7 +4,7 @@ import type { Choice } from '@/conversation/composer/Pickers'
 
 const KEY = 'moot.choice'
 
-/** Agent, model, mode and project of the next prompt: what was chosen here, else what the conversation was last run with, else the last choice. */
+/** Return agent, model, mode and project for the next prompt: the choice made here, else the conversation's last run, else the last choice. */
 export function useChoice(conversation: Conversation | null): [Choice, (change: Partial<Choice>) => void] {
   const [chosen, setChosen] = useState<Partial<Choice>>({})
   const before = conversation
@@ -14,7 +14,7 @@ export function useChoice(conversation: Conversation | null): [Choice, (change: 
         mode: modeOf(conversation),
         project: conversation.project,
       }
-    : { agent: 'default', model: '', mode: 'ask', project: '', ...kept() }
+    : { agent: 'default', model: '', mode: 'ask', project: '', ...stored() }
   const choice = { ...before, ...chosen }
   function choose(change: Partial<Choice>) {
     setChosen({ ...chosen, ...change })
@@ -28,10 +28,10 @@ function modeOf(conversation: Conversation): string {
   return typeof mode === 'string' ? mode : 'ask'
 }
 
-function kept(): Partial<Choice> {
+function stored(): Partial<Choice> {
   try {
     const { agent, model } = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Choice>
-    return { ...(agent && { agent }), ...(model && { model }) } // a mode is given anew to each conversation
+    return { ...(agent && { agent }), ...(model && { model }) } // the mode is never remembered across conversations
   } catch {
     return {}
   }
@@ -41,6 +41,6 @@ function keep(choice: Choice): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(choice))
   } catch {
-    // a browser that keeps nothing
+    // storage is unavailable
   }
 }

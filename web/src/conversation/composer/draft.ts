@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'react'
 
 const KEY = 'moot.draft.'
 
-/** Keeps what is written and not sent in this browser, and brings it back. */
+/** Store the unsent draft in this browser and restores it. */
 export function useDraft(id: string): void {
   const aui = useAui()
   const text = useAuiState((state) => state.composer.text)
@@ -11,8 +11,8 @@ export function useDraft(id: string): void {
   useEffect(() => {
     if (restored.current) return
     restored.current = true
-    const kept = read(id)
-    if (kept && !aui.composer.getState().text) aui.composer.setText(kept)
+    const stored = read(id)
+    if (stored && !aui.composer.getState().text) aui.composer.setText(stored)
   }, [aui, id])
   useEffect(() => {
     const timer = setTimeout(() => restored.current && write(id, text), 250)
@@ -24,7 +24,7 @@ function read(id: string): string {
   try {
     return localStorage.getItem(KEY + id) ?? ''
   } catch {
-    return '' // a browser that keeps nothing
+    return '' // storage is unavailable
   }
 }
 
@@ -33,6 +33,6 @@ function write(id: string, text: string): void {
     if (text) localStorage.setItem(KEY + id, text)
     else localStorage.removeItem(KEY + id)
   } catch {
-    // a browser that keeps nothing, or no more
+    // storage is unavailable or full
   }
 }

@@ -5,30 +5,30 @@ import { commandIn, commands, type Reply, type Wishes } from '@/api/commands'
 import { runs } from '@/api/conversations'
 import type { Choice } from '@/conversation/composer/Pickers'
 import type { Session } from '@/conversation/session'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
-/** What a command said, or asks to choose from, until the next one or a prompt. */
-export interface Said {
+/** The output or choices of a command, shown until the next command or prompt. */
+export interface CommandOutput {
   command: string
   replies: readonly Reply[]
 }
 
 interface Commands {
-  said: Said | null
+  output: CommandOutput | null
   clear: () => void
-  /** Runs a text that is a command; false when it is none and shall be sent. */
+  /** Run a text if it is a command. Return false if it should be sent as a prompt. */
   take: (text: string) => Promise<boolean>
   run: (name: string, argument: string) => Promise<void>
   wishes: Wishes
-  /** The message that what is written now takes the place of. */
+  /** The message that the current draft replaces. */
   edits: string | null
 }
 
-/** Slash commands, the same as in the terminal: run by the server, which says what the page is to do then. */
+/** Slash commands, shared with the terminal. The server runs them and returns the actions to perform. */
 export function useCommands(session: Session, known: boolean, choose: (change: Partial<Choice>) => void): Commands {
   const aui = useAui()
   const [, go] = useLocation()
-  const [said, setSaid] = useState<Said | null>(null)
+  const [output, setOutput] = useState<CommandOutput | null>(null)
   const [wishes, setWishes] = useState<Wishes>({})
   const [edits, setEdits] = useState<string | null>(null)
 
@@ -41,7 +41,7 @@ export function useCommands(session: Session, known: boolean, choose: (change: P
     }
     if (reply.kind === 'answer') {
       if (reply.resume) await runs.resume(reply.resume)
-      else void session.regenerate().catch(sayProblem)
+      else void session.regenerate().catch(notifyError)
       if (reply.resume) await session.sync(true)
     }
   }
@@ -52,22 +52,22 @@ export function useCommands(session: Session, known: boolean, choose: (change: P
     const { agent, model, mode } = done.wishes
     if (agent || model || mode) choose({ ...(agent && { agent }), ...(model && { model }), ...(mode && { mode }) })
     const shown = done.replies.filter((reply) => reply.kind === 'say' || reply.kind === 'choose')
-    setSaid(shown.length ? { command: name, replies: shown } : null)
+    setOutput(shown.length ? { command: name, replies: shown } : null)
     for (const reply of done.replies) await act(reply)
     if (known) void session.sync()
   }
 
   async function take(text: string): Promise<boolean> {
-    const wanted = commandIn(text)
-    if (!wanted || !(await commands.list()).some((command) => command.name === wanted.name)) return false
-    await run(wanted.name, wanted.argument)
+    const command = commandIn(text)
+    if (!command || !(await commands.list()).some(({ name }) => name === command.name)) return false
+    await run(command.name, command.argument)
     return true
   }
 
   return {
-    said,
+    output,
     clear: () => {
-      setSaid(null)
+      setOutput(null)
       setEdits(null)
     },
     take,

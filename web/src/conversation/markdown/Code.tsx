@@ -6,19 +6,19 @@ interface Props {
   text: string
   language: string
   wrapped?: boolean
-  /** False while more of it is coming: colours wait for the end. */
+  /** False while the text is streaming. Highlighting waits until it is complete. */
   settled?: boolean
   className?: string
 }
 
-/** Source text, coloured once it is whole and near the screen. */
+/** Source code, highlighted once it is complete and near the viewport. */
 export const Code = memo(function Code({ text, language, wrapped = false, settled = true, className }: Props) {
   const box = useRef<HTMLPreElement>(null)
   const tokens = useTokens(box, text, settled ? language : '')
   return (
     <pre
       ref={box}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
       tabIndex={0}
       dir="ltr"
       className={clsx(
@@ -34,7 +34,7 @@ export const Code = memo(function Code({ text, language, wrapped = false, settle
 
 function Coloured({ tokens }: { tokens: Tokens }) {
   return tokens.map((line, at) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: lines and tokens have no other name than their place
+    // biome-ignore lint/suspicious/noArrayIndexKey: lines and tokens have no id
     <span key={at}>
       {line.map(([content, light, dark], index) => (
         <span

@@ -4,67 +4,68 @@ import { lazy, Suspense, useState } from 'react'
 import { useIsCodeFenceIncomplete } from 'streamdown'
 import { Code } from '@/conversation/markdown/Code'
 import { formula } from '@/conversation/markdown/math'
+import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
 import { useCopy } from '@/ui/copy'
 
 const Frame = lazy(() => import('@/conversation/markdown/Frame'))
 
-/** Languages that can be shown as what they describe, and how the button says it. */
-const SHOWABLE: Record<string, string> = { html: 'preview', svg: 'picture', mermaid: 'diagram' }
+/** Labels for languages that can be rendered. */
+const SHOWABLE = text.code.show
 
-/** px of a look before it has said its own height: what stands below it moves as little as can be. */
+/** Initial heights of rendered content in px, chosen to avoid layout shifts. */
 const HEIGHTS: Record<string, number> = { html: 360, svg: 200, mermaid: 200 }
 
-/** A fenced block: its language, copy, wrap, and for what describes a page or a drawing a look at it in a closed-off frame. */
+/** A code block with language, copy and wrap buttons, and a sandboxed preview for HTML, SVG and Mermaid. */
 export function CodeFence({ node }: { node?: Element }) {
   const incomplete = useIsCodeFenceIncomplete()
-  const { text, language } = contents(node)
+  const { source, language } = contents(node)
   const [wrapped, setWrapped] = useState(false)
   const [framed, setFramed] = useState(false)
   const { copied, copy } = useCopy()
   const Formula = language === 'math' && !incomplete ? formula() : null
-  if (Formula) return <Formula source={text} display />
+  if (Formula) return <Formula source={source} display />
   const showable = incomplete ? undefined : SHOWABLE[language]
   return (
     <figure className="group/code my-4 overflow-hidden rounded-xl border border-line bg-sunken">
       <figcaption className="flex min-h-9 items-center justify-between gap-2 border-b border-line pr-1 pl-3.5 text-xs text-muted">
-        <span className="font-mono">{language || 'text'}</span>
+        <span className="font-mono">{language || text.code.text}</span>
         <span className="flex">
           {showable && (
             <IconButton
-              label={framed ? 'Show the source' : `Show the ${showable}`}
+              label={framed ? text.code.showSource : showable}
               aria-pressed={framed}
               onClick={() => setFramed(!framed)}
             >
               {framed ? <EyeOff size={15} aria-hidden /> : <Eye size={15} aria-hidden />}
             </IconButton>
           )}
-          <IconButton label="Wrap long lines" aria-pressed={wrapped} onClick={() => setWrapped(!wrapped)}>
+          <IconButton label={text.code.wrap} aria-pressed={wrapped} onClick={() => setWrapped(!wrapped)}>
             <WrapText size={15} aria-hidden />
           </IconButton>
-          <IconButton label={copied ? 'Copied' : 'Copy code'} onClick={() => copy(text)}>
+          <IconButton label={copied ? text.common.copied : text.code.copy} onClick={() => copy(source)}>
             {copied ? <Check size={15} aria-hidden /> : <Copy size={15} aria-hidden />}
           </IconButton>
         </span>
       </figcaption>
       {framed && showable ? (
         <Suspense fallback={<div style={{ height: HEIGHTS[language] }} />}>
-          <Frame kind={language as 'html' | 'svg' | 'mermaid'} source={text} initial={HEIGHTS[language] ?? 200} />
+          <Frame kind={language as 'html' | 'svg' | 'mermaid'} source={source} initial={HEIGHTS[language] ?? 200} />
         </Suspense>
       ) : (
-        <Code text={text} language={language} wrapped={wrapped} settled={!incomplete} />
+        <Code text={source} language={language} wrapped={wrapped} settled={!incomplete} />
       )}
     </figure>
   )
 }
 
-function contents(node: Element | undefined): { text: string; language: string } {
+function contents(node: Element | undefined): { source: string; language: string } {
   const code = node?.children.find((child): child is Element => child.type === 'element' && child.tagName === 'code')
-  const text = code?.children.map((child) => (child.type === 'text' ? child.value : '')).join('') ?? ''
+  const source = code?.children.map((child) => (child.type === 'text' ? child.value : '')).join('') ?? ''
   const classes = code?.properties.className
   const named = (Array.isArray(classes) ? classes : [classes]).find((name) => String(name).startsWith('language-'))
   return {
-    text: text.replace(/\n$/, ''),
+    source: source.replace(/\n$/, ''),
     language: String(named ?? '')
       .slice('language-'.length)
       .toLowerCase(),

@@ -4,10 +4,10 @@ import { useLayoutEffect, useRef } from 'react'
 import remarkMath from 'remark-math'
 import type { FormulaProps } from '@/conversation/markdown/math'
 
-/** `$$…$$` alone: a single dollar is money more often than mathematics. */
+/** Only `$$…$$` is math: a single dollar sign is usually money. */
 export const remark: [typeof remarkMath, object] = [remarkMath, { singleDollarTextMath: false }]
 
-/** A formula, set by KaTeX without trust: no links, no pictures, no styles of its own. It is built as elements, never as markup. */
+/** A formula rendered by KaTeX without trust: no links, images or styles. It is built as elements, never as markup. */
 export function Formula({ source, display }: FormulaProps) {
   const box = useRef<HTMLSpanElement>(null)
   useLayoutEffect(() => {
@@ -23,7 +23,7 @@ export function Formula({ source, display }: FormulaProps) {
     try {
       render(source, box.current, options)
     } catch {
-      box.current.textContent = source // what even KaTeX's own error can't show
+      box.current.textContent = source // KaTeX can't render even its error message
     }
   }, [source, display])
   return <span ref={box} dir="ltr" className={display ? 'block overflow-x-auto overflow-y-hidden py-1' : undefined} />

@@ -1,17 +1,18 @@
 import mermaid from 'mermaid/dist/mermaid.min.js?url'
 import { useEffect, useRef, useState } from 'react'
+import { text } from '@/text'
 import { whenReleased } from '@/ui/pressing'
 
 interface Props {
   kind: 'html' | 'svg' | 'mermaid'
   source: string
-  /** px, until what is shown has said its own. */
+  /** The height in px until the content reports its own. */
   initial: number
 }
 
 /**
- * Shows what a text describes in a frame of an origin of its own: it has no cookies, may fetch nothing, and can neither reach nor leave for
- * anything of the page. The frame's own policy says so a second time.
+ * Render untrusted content in a sandboxed frame with its own origin: no cookies, no requests and no access to the page. The frame's
+ * Content-Security-Policy enforces the same limits.
  */
 export default function Frame({ kind, source, initial }: Props) {
   const frame = useRef<HTMLIFrameElement>(null)
@@ -19,26 +20,26 @@ export default function Frame({ kind, source, initial }: Props) {
 
   useEffect(() => {
     let forget = () => {}
-    const heard = ({ source: from, data }: MessageEvent<{ height?: unknown }>) => {
+    const onMessage = ({ source: from, data }: MessageEvent<{ height?: unknown }>) => {
       if (from !== frame.current?.contentWindow || typeof data?.height !== 'number') return
-      const wanted = Math.max(80, Math.min(800, Math.ceil(data.height)))
+      const height = Math.max(80, Math.min(800, Math.ceil(data.height)))
       forget()
       forget = whenReleased(() => {
-        if (frame.current) frame.current.style.height = `${wanted}px` // at once: a state would be drawn after a press that follows
+        if (frame.current) frame.current.style.height = `${height}px` // set directly: a state update would render after a press that follows
       })
     }
-    addEventListener('message', heard)
+    addEventListener('message', onMessage)
     return () => {
-      removeEventListener('message', heard)
+      removeEventListener('message', onMessage)
       forget()
     }
   }, [])
 
   useEffect(() => {
-    if (loads !== 1) return // a frame that has gone elsewhere is told nothing
+    if (loads !== 1) return // never send content to a frame that has navigated away
     const program = kind === 'mermaid' ? fetch(mermaid).then((response) => response.text()) : Promise.resolve('')
     const dark = matchMedia('(prefers-color-scheme: dark)').matches
-    void program.then((text) => frame.current?.contentWindow?.postMessage({ kind, source, program: text, dark }, '*'))
+    void program.then((code) => frame.current?.contentWindow?.postMessage({ kind, source, program: code, dark }, '*'))
   }, [loads, kind, source])
 
   return (
@@ -47,7 +48,7 @@ export default function Frame({ kind, source, initial }: Props) {
       src="/frames/frame.html"
       sandbox="allow-scripts"
       referrerPolicy="no-referrer"
-      title={kind === 'mermaid' ? 'Diagram' : 'Preview'}
+      title={kind === 'mermaid' ? text.code.diagram : text.code.preview}
       onLoad={() => setLoads((count) => count + 1)}
       style={{ height: initial }}
       className="block w-full bg-white"

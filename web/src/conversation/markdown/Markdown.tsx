@@ -4,6 +4,7 @@ import { CodeFence } from '@/conversation/markdown/CodeFence'
 import { MarkdownImage, MarkdownLink } from '@/conversation/markdown/links'
 import { literalHtml } from '@/conversation/markdown/literal'
 import { formula, useMath } from '@/conversation/markdown/math'
+import { text } from '@/text'
 
 interface Inside {
   children?: ReactNode
@@ -28,8 +29,13 @@ const COMPONENTS = {
   inlineCode: InlineCode,
   strong: ({ children }: Inside) => <strong className="font-semibold">{children}</strong>,
   table: ({ children }: Inside) => (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table is scrolled by keyboard too
-    <div className="my-4 overflow-x-auto rounded-xl border border-line" tabIndex={0} role="group" aria-label="Table">
+    <div
+      className="my-4 overflow-x-auto rounded-xl border border-line"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table can be scrolled with the keyboard
+      tabIndex={0}
+      role="group"
+      aria-label={text.code.table}
+    >
       <table className="w-full border-collapse text-[0.9375em]">{children}</table>
     </div>
   ),
@@ -38,18 +44,24 @@ const COMPONENTS = {
   td: ({ children }: Inside) => (
     <td className="border-b border-line px-3.5 py-2 align-top [tr:last-child>&]:border-0">{children}</td>
   ),
-} as unknown as StreamdownProps['components'] // its type wants every component to take any property
+} as unknown as StreamdownProps['components'] // the type requires every component to accept any property
 
 const REMARK = Object.values(defaultRemarkPlugins)
 const REHYPE: StreamdownProps['rehypePlugins'] = [literalHtml]
 
-/** Text of a model as Markdown. No HTML in it becomes elements, and nothing that it names is fetched before somebody asks for it. */
-export const Markdown = memo(function Markdown({ text, streaming = false }: { text: string; streaming?: boolean }) {
-  const math = useMath(text)
+/** Model output as Markdown. HTML stays text, and external resources are never loaded without a click. */
+export const Markdown = memo(function Markdown({
+  content,
+  streaming = false,
+}: {
+  content: string
+  streaming?: boolean
+}) {
+  const math = useMath(content)
   return (
     <Streamdown
       className="prose"
-      mode="streaming" // block by block: a text that is whole is not read anew
+      mode="streaming" // render block by block, so that complete blocks are not parsed again
       parseIncompleteMarkdown={streaming}
       components={COMPONENTS}
       remarkPlugins={math ? [...REMARK, math.remark] : REMARK}
@@ -58,7 +70,7 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: { te
       linkSafety={{ enabled: false }}
       dir="auto"
     >
-      {text}
+      {content}
     </Streamdown>
   )
 })

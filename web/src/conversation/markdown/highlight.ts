@@ -1,11 +1,11 @@
-/** Lines of tokens: text, colour on light, colour on dark. */
+/** Lines of tokens: text, light color, dark color. */
 export type Tokens = [string, string, string][][]
 
 let worker: Worker | null = null
 let next = 1
 const waiting = new Map<number, (tokens: Tokens | null) => void>()
 
-/** The tokens of a source text, found in a worker so that nothing waits for it; null for a language that is not known. */
+/** Highlight source code in a worker. Return null for unknown languages. */
 export function highlight(text: string, language: string): Promise<Tokens | null> {
   worker ??= start()
   const id = next++

@@ -1,9 +1,10 @@
 import { ExternalLink, ImageOff } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
+import { text } from '@/text'
 
 const SCHEMES = new Set(['http:', 'https:', 'mailto:'])
 
-/** The address as the browser would go to it; null for what must not be gone to by a click (`javascript:`, `data:`, relative ones). */
+/** Parse an external URL. Return null for URLs that must not be opened by a click (`javascript:`, `data:`, relative ones). */
 export function outside(address: string | undefined): URL | null {
   try {
     const url = new URL(address ?? '')
@@ -13,7 +14,7 @@ export function outside(address: string | undefined): URL | null {
   }
 }
 
-/** A link of untrusted text: it shows where it leads and opens beside the page; nothing is fetched before the click. */
+/** A link in untrusted text. Its target is visible and opens in a new tab; nothing is prefetched. */
 export function MarkdownLink({ href, children }: { href?: string; children?: ReactNode }) {
   const url = outside(href)
   if (!url)
@@ -35,7 +36,7 @@ export function MarkdownLink({ href, children }: { href?: string; children?: Rea
   )
 }
 
-/** A picture of untrusted text. Ours is shown; one from elsewhere stays unfetched and says where it lies: the page may not fetch it, a new tab may. */
+/** An image in untrusted text. Stored images are shown on click; external ones are never loaded, only linked. */
 export function MarkdownImage({ src, alt }: { src?: string | Blob; alt?: string }) {
   const [shown, setShown] = useState(false)
   const address = typeof src === 'string' ? src : ''
@@ -45,7 +46,7 @@ export function MarkdownImage({ src, alt }: { src?: string | Blob; alt?: string 
   return (
     <span className="my-1 inline-flex max-w-full items-center gap-2 rounded-lg border border-line bg-sunken px-3 py-2 text-sm text-muted">
       <ImageOff size={16} aria-hidden className="shrink-0" />
-      <span className="min-w-0 truncate">{alt || 'Picture'}</span>
+      <span className="min-w-0 truncate">{alt || text.code.image}</span>
       {url && (
         <a
           href={url.href}
@@ -53,7 +54,7 @@ export function MarkdownImage({ src, alt }: { src?: string | Blob; alt?: string 
           rel="noopener noreferrer nofollow"
           className="inline-flex shrink-0 items-center gap-1 font-medium text-accent underline-offset-4 hover:underline"
         >
-          open {url.host}
+          {text.code.open(url.host)}
           <ExternalLink size={13} aria-hidden />
         </a>
       )}
@@ -69,7 +70,7 @@ function OwnImage({ address, alt, shown, show }: { address: string; alt?: string
       onClick={show}
       className="rounded-lg border border-line bg-sunken px-3 py-2 text-sm text-muted hover:bg-hover"
     >
-      Show picture{alt ? `: ${alt}` : ''}
+      {text.code.showImage(alt ?? '')}
     </button>
   )
 }

@@ -1,7 +1,7 @@
 import type { Root } from 'hast'
 import { visit } from 'unist-util-visit'
 
-/** Shows HTML in Markdown as the text that it is: it never becomes elements. */
+/** Render HTML in Markdown as plain text, never as elements. */
 export function literalHtml() {
   return (tree: Root): void => {
     visit(tree, (node, index, parent) => {
@@ -11,5 +11,5 @@ export function literalHtml() {
   }
 }
 
-/** Stands in the place of `rehype-raw`, whose HTML parser is larger than the rest of the Markdown together and is not wanted here. */
+/** Replace `rehype-raw`, whose large HTML parser is not needed here. */
 export default literalHtml

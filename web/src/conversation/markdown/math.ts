@@ -7,19 +7,19 @@ export interface FormulaProps {
 }
 
 interface Math {
-  /** Finds formulas in Markdown. */
+  /** The remark plugin that parses formulas. */
   remark: NonNullable<StreamdownProps['remarkPlugins']>[number]
   Formula: ComponentType<FormulaProps>
 }
 
 let loaded: Math | null = null
 
-/** What finds and sets formulas, once a text has one; null before that. */
+/** Load the math renderer when a text contains a formula. Return null until then. */
 export function useMath(text: string): Math | null {
-  const wanted = text.includes('$$') || text.includes('```math')
+  const needed = text.includes('$$') || text.includes('```math')
   const [math, setMath] = useState(loaded)
   useEffect(() => {
-    if (!wanted || math) return
+    if (!needed || math) return
     let here = true
     void import('@/conversation/markdown/Formula').then((module) => {
       loaded = { remark: module.remark, Formula: module.Formula }
@@ -28,11 +28,11 @@ export function useMath(text: string): Math | null {
     return () => {
       here = false
     }
-  }, [wanted, math])
-  return wanted ? math : null
+  }, [needed, math])
+  return needed ? math : null
 }
 
-/** What sets formulas, for whoever draws one that was found; null before it has come. */
+/** Return the formula component, or null if it isn't loaded. */
 export function formula(): ComponentType<FormulaProps> | null {
   return loaded?.Formula ?? null
 }

@@ -13,13 +13,14 @@ import { type Block, blocksOf } from '@/conversation/messages/parts'
 import { Reasoning } from '@/conversation/messages/Reasoning'
 import { Text } from '@/conversation/messages/Text'
 import { CopyMessage, Fork } from '@/conversation/messages/UserMessage'
-import { LooksCard } from '@/conversation/tools/LooksCard'
+import { ReadOnlyCard } from '@/conversation/tools/ReadOnlyCard'
 import { ToolCard } from '@/conversation/tools/ToolCard'
+import { text } from '@/text'
 import { IconButton } from '@/ui/Button'
-import { sayProblem } from '@/ui/toasts'
-import { money } from '@/ui/words'
+import { money } from '@/ui/format'
+import { notifyError } from '@/ui/toasts'
 
-/** What a model said and did. */
+/** A model's response. */
 export function AssistantMessage() {
   const { find, live } = useAround()
   const id = useAuiState((state) => state.message.id)
@@ -27,7 +28,7 @@ export function AssistantMessage() {
   const isLive = live !== null && (live === id || !message)
   return (
     <MessagePrimitive.Root className="group/message pt-2" aria-busy={isLive}>
-      <h3 className="sr-only">Answer</h3>
+      <h3 className="sr-only">{text.message.response}</h3>
       {message && <Blocks message={message} live={isLive} />}
       {isLive && <Working message={message} />}
       {message && !isLive && <Foot message={message} />}
@@ -38,25 +39,25 @@ export function AssistantMessage() {
 const Blocks = memo(function Blocks({ message, live }: { message: Message; live: boolean }) {
   const blocks = useMemo(() => blocksOf(message), [message])
   return blocks.map((block) => (
-    <Drawn key={block.key} block={block} live={live} ended={!live && message.status !== 'streaming'} />
+    <BlockView key={block.key} block={block} live={live} ended={!live && message.status !== 'streaming'} />
   ))
 })
 
-function Drawn({ block, live, ended }: { block: Block; live: boolean; ended: boolean }) {
+function BlockView({ block, live, ended }: { block: Block; live: boolean; ended: boolean }) {
   switch (block.kind) {
     case 'text':
       return <Text text={block.text} streaming={live && block.open} />
     case 'reasoning':
-      return <Reasoning text={block.text} thinking={live && block.open} />
+      return <Reasoning content={block.text} thinking={live && block.open} />
     case 'call':
       return (
         <>
           <ToolCard call={block.call} live={live} ended={ended} />
-          {block.call.state === 'asked' && <Asked id={block.call.approvalId} />}
+          {block.call.state === 'asked' && <ApprovalPrompt id={block.call.approvalId} />}
         </>
       )
-    case 'looks':
-      return <LooksCard calls={block.calls} />
+    case 'read-only':
+      return <ReadOnlyCard calls={block.calls} />
     case 'file':
       return (
         <div className="my-2">
@@ -66,26 +67,30 @@ function Drawn({ block, live, ended }: { block: Block; live: boolean; ended: boo
     case 'source':
       return (
         <p className="my-1 text-sm text-muted">
-          Source: <MarkdownLink href={block.url}>{block.title || block.url}</MarkdownLink>
+          {text.message.source} <MarkdownLink href={block.url}>{block.title || block.url}</MarkdownLink>
         </p>
       )
     case 'plan':
       return <Plan entries={block.entries} />
     case 'subagent':
       return (
-        <Reasoning text={block.text} thinking={false} title={block.thought ? `${block.agent} thought` : block.agent} />
+        <Reasoning
+          content={block.text}
+          thinking={false}
+          title={block.thought ? text.message.reasoningOf(block.agent) : block.agent}
+        />
       )
     case 'steer':
       return (
         <div className="my-3 flex justify-end gap-2">
-          <CornerDownRight size={16} aria-label="Said meanwhile" className="mt-2.5 shrink-0 text-faint" />
+          <CornerDownRight size={16} aria-label={text.message.steered} className="mt-2.5 shrink-0 text-faint" />
           <div className="max-w-[85%] rounded-2xl rounded-br-md bg-hover px-4 py-2.5 whitespace-pre-wrap">
             {block.text}
           </div>
         </div>
       )
     case 'questions':
-      return <Asked id={block.approvalId} />
+      return <ApprovalPrompt id={block.approvalId} />
     case 'note':
       return block.text ? (
         <p className="my-2 flex items-start gap-2 text-sm text-muted">
@@ -96,8 +101,8 @@ function Drawn({ block, live, ended }: { block: Block; live: boolean; ended: boo
   }
 }
 
-/** What has to be answered before the run goes on; nothing when it was. */
-function Asked({ id }: { id: string }) {
+/** An open approval or question. Render nothing once it is answered. */
+function ApprovalPrompt({ id }: { id: string }) {
   const { session, approvals } = useAround()
   const approval = approvals.find((one) => one.id === id)
   if (!approval) return null
@@ -109,7 +114,7 @@ function Asked({ id }: { id: string }) {
   )
 }
 
-/** Three dots for as long as nothing else shows that something goes on. */
+/** An activity indicator, shown while nothing else indicates progress. */
 function Working({ message }: { message: Message | undefined }) {
   const last = message?.parts.at(-1)
   const speaks = last && 'state' in last && (last.state === 'streaming' || last.state === 'input-streaming')
@@ -123,47 +128,41 @@ function Working({ message }: { message: Message | undefined }) {
   )
 }
 
-const ENDS: Record<string, string> = {
-  cancelled: 'Stopped',
-  failed: 'Ended with an error',
-  interrupted: 'Interrupted',
-  length: 'Cut off at the model’s longest answer',
-  'content-filter': 'Ended by the provider’s filter',
-}
+const ENDS = text.message.ends
 
 function Foot({ message }: { message: Message }) {
   const { session, showRaw } = useAround()
   const facts = message.metadata
-  if (message.status === 'streaming') return null // it waits for somebody
+  if (message.status === 'streaming') return null // the run is waiting for an answer
   const end = ENDS[message.status ?? ''] ?? ENDS[facts?.finish_reason ?? '']
   return (
     <div className="mt-1 flex min-h-8 flex-wrap items-center gap-0.5 text-xs text-faint">
       <ActionBarPrimitive.Root className="-ml-2 flex items-center gap-0.5 transition-opacity group-focus-within/message:opacity-100 group-hover/message:opacity-100 md:opacity-0 in-[.last-message]:opacity-100">
         <CopyMessage />
-        <IconButton label="Answer again" onClick={() => session.regenerate(message.id).catch(sayProblem)}>
+        <IconButton label={text.message.regenerate} onClick={() => session.regenerate(message.id).catch(notifyError)}>
           <RefreshCw size={15} aria-hidden />
         </IconButton>
         <Fork id={message.id} />
-        <IconButton label="What the model sent" onClick={() => showRaw(message)}>
+        <IconButton label={text.message.raw} onClick={() => showRaw(message)}>
           <Braces size={15} aria-hidden />
         </IconButton>
       </ActionBarPrimitive.Root>
       <Branches id={message.stored_id ?? message.id} />
       {end && <span className="rounded-md bg-warn-soft px-1.5 py-0.5 font-medium text-warn">{end}</span>}
-      <Took message={message} />
+      <Facts message={message} />
     </div>
   )
 }
 
-function Took({ message }: { message: Message }) {
+function Facts({ message }: { message: Message }) {
   const steps = message.metadata?.steps
   if (!steps?.length) return null
-  const ms = steps.reduce((sum, step) => sum + (step.ms ?? 0), 0) // what was brought in may not say
+  const ms = steps.reduce((sum, step) => sum + (step.ms ?? 0), 0) // imported messages may have no duration
   const costs = steps.map((step) => step.cost)
   const cost = costs.includes(null) ? null : costs.reduce<number>((sum, one) => sum + (one ?? 0), 0)
   const facts = [
     message.metadata?.model,
-    ms > 0 && `${(ms / 1_000).toFixed(1)} s`,
+    ms > 0 && text.time.seconds(ms / 1_000),
     cost !== null && cost > 0 && money(cost),
   ].filter(Boolean)
   return (

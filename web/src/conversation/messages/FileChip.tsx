@@ -1,8 +1,9 @@
 import { File as FileIcon } from 'lucide-react'
+import { text } from '@/text'
 
 const RASTER = /^image\/(png|jpeg|gif|webp|avif|bmp)$/
 
-/** An attached file: a small picture of a picture, else its name. Only what lies with us or in the message itself is ever loaded. */
+/** An attached file: a thumbnail for images, otherwise its name. Only stored or inline images are loaded. */
 export function FileChip({ url, name, mediaType }: { url: string; name: string; mediaType: string }) {
   const address = url.startsWith('blob:') ? `/api/blobs/${url.slice('blob:'.length)}` : url
   const own = address.startsWith('/api/blobs/') || /^data:image\/(png|jpeg|gif|webp|avif|bmp);/.test(address)
@@ -11,7 +12,7 @@ export function FileChip({ url, name, mediaType }: { url: string; name: string; 
       <a href={address} target="_blank" rel="noopener" title={name} className="block">
         <img
           src={address}
-          alt={name || 'Attached picture'}
+          alt={name || text.message.attachedImage}
           loading="lazy"
           className="max-h-56 max-w-72 rounded-xl border border-line object-cover"
         />

@@ -2,11 +2,12 @@ import { clsx } from 'clsx'
 import { ChevronRight } from 'lucide-react'
 import { useState } from 'react'
 import { Text } from '@/conversation/messages/Text'
+import { text } from '@/text'
 
-/** What a model thought before it spoke, or what an agent of its own said: one line until somebody wants to read it. */
-export function Reasoning({ text, thinking, title }: { text: string; thinking: boolean; title?: string }) {
+/** Reasoning of the model or output of a subagent, collapsed into one line. */
+export function Reasoning({ content, thinking, title }: { content: string; thinking: boolean; title?: string }) {
   const [open, setOpen] = useState(false)
-  const last = text.trimEnd().split('\n').at(-1)?.replaceAll('**', '') ?? ''
+  const last = content.trimEnd().split('\n').at(-1)?.replaceAll('**', '') ?? ''
   return (
     <section className="my-1.5">
       <button
@@ -17,13 +18,13 @@ export function Reasoning({ text, thinking, title }: { text: string; thinking: b
       >
         <ChevronRight size={15} aria-hidden className={clsx('shrink-0 transition-transform', open && 'rotate-90')} />
         <span className={clsx('shrink-0', thinking && 'animate-pulse')}>
-          {title ?? (thinking ? 'Thinking' : 'Thought')}
+          {title ?? (thinking ? text.message.thinking : text.message.reasoning)}
         </span>
         {!open && (thinking || title) && <span className="min-w-0 truncate text-faint">{last}</span>}
       </button>
       {open && (
         <div className="mt-1 ml-4 border-l-2 border-line pl-4 text-[0.9375em] text-muted">
-          <Text text={text} streaming={thinking} />
+          <Text text={content} streaming={thinking} />
         </div>
       )}
     </section>

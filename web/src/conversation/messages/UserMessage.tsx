@@ -7,25 +7,26 @@ import { Branches } from '@/conversation/messages/Branches'
 import { useAround } from '@/conversation/messages/context'
 import { FileChip } from '@/conversation/messages/FileChip'
 import { textOf } from '@/conversation/messages/parts'
+import { text } from '@/text'
 import { Button, IconButton } from '@/ui/Button'
-import { say, sayProblem } from '@/ui/toasts'
+import { notify, notifyError } from '@/ui/toasts'
 
 const LONG = 1_200
 
-/** What a person said. */
+/** A message from the user. */
 export function UserMessage() {
   const { find, live } = useAround()
   const message = find(useAuiState((state) => state.message.id))
   const [whole, setWhole] = useState(false)
   if (!message) return null
-  const text = textOf(message)
+  const content = textOf(message)
   const files = message.parts.flatMap((part) => (part.type === 'file' ? [part] : []))
-  const long = text.length > LONG && !whole
+  const long = content.length > LONG && !whole
   return (
     <MessagePrimitive.Root className="group/message flex flex-col items-end pt-7">
-      <h3 className="sr-only">You</h3>
+      <h3 className="sr-only">{text.message.you}</h3>
       {files.length > 0 && (
-        <ul aria-label="Attachments" className="mb-1.5 flex max-w-[85%] flex-wrap justify-end gap-1.5">
+        <ul aria-label={text.message.attachments} className="mb-1.5 flex max-w-[85%] flex-wrap justify-end gap-1.5">
           {files.map((file) => (
             <li key={file.url}>
               <FileChip url={file.url} name={file.filename ?? ''} mediaType={file.mediaType} />
@@ -33,19 +34,19 @@ export function UserMessage() {
           ))}
         </ul>
       )}
-      {text && (
+      {content && (
         <div
           dir="auto"
           className="max-w-[85%] rounded-2xl rounded-br-md bg-hover px-4 py-2.5 leading-relaxed break-words whitespace-pre-wrap"
         >
-          {long ? `${text.slice(0, LONG)}…` : text}
-          {text.length > LONG && (
+          {long ? `${content.slice(0, LONG)}…` : content}
+          {content.length > LONG && (
             <button
               type="button"
               onClick={() => setWhole(!whole)}
               className="ml-1 font-medium text-accent hover:underline"
             >
-              {whole ? 'less' : 'all of it'}
+              {whole ? text.message.showLess : text.message.showMore}
             </button>
           )}
         </div>
@@ -55,7 +56,7 @@ export function UserMessage() {
           <CopyMessage />
           {live === null && (
             <ActionBarPrimitive.Edit asChild>
-              <IconButton label="Edit">
+              <IconButton label={text.common.edit}>
                 <Pencil size={15} aria-hidden />
               </IconButton>
             </ActionBarPrimitive.Edit>
@@ -68,30 +69,30 @@ export function UserMessage() {
   )
 }
 
-/** Copies what a message says. */
+/** Copy the text of a message. */
 export function CopyMessage() {
   const copied = useAuiState((state) => state.message.isCopied)
   return (
     <ActionBarPrimitive.Copy asChild copiedDuration={2_000}>
-      <IconButton label={copied ? 'Copied' : 'Copy'}>
+      <IconButton label={copied ? text.common.copied : text.common.copy}>
         {copied ? <Check size={15} aria-hidden /> : <Copy size={15} aria-hidden />}
       </IconButton>
     </ActionBarPrimitive.Copy>
   )
 }
 
-/** Goes on from this message in a conversation of its own. */
+/** Fork the conversation at this message. */
 export function Fork({ id }: { id: string }) {
   const { session } = useAround()
   const [, go] = useLocation()
   return (
     <IconButton
-      label="Go on from here in a new conversation"
+      label={text.message.fork}
       onClick={() =>
         conversations.fork(session.id, id).then((made) => {
-          say('A copy up to that message')
+          notify(text.message.forked)
           go(`/c/${made.id}`)
-        }, sayProblem)
+        }, notifyError)
       }
     >
       <GitFork size={15} aria-hidden />
@@ -99,25 +100,25 @@ export function Fork({ id }: { id: string }) {
   )
 }
 
-/** A field with the words of a message; what is sent from it becomes a version beside the old one. */
+/** Edit a message. Sending creates a new version. */
 export function UserEdit() {
   const aui = useAui()
   return (
     <ComposerPrimitive.Root className="mt-7 ml-auto w-full max-w-[85%] rounded-2xl border border-accent bg-raised p-2.5">
       <ComposerPrimitive.Input
-        aria-label="Edit the message"
+        aria-label={text.message.edit}
         autoFocus
         maxRows={14}
         onKeyDown={(event) => event.key === 'Escape' && aui.composer.cancel()}
         className="w-full resize-none bg-transparent px-1.5 leading-relaxed outline-none"
       />
       <div className="mt-1.5 flex items-center justify-end gap-2">
-        <span className="mr-auto px-1.5 text-xs text-faint">The old version stays beside it</span>
+        <span className="mr-auto px-1.5 text-xs text-faint">{text.message.editHelp}</span>
         <ComposerPrimitive.Cancel asChild>
-          <Button look="quiet">Cancel</Button>
+          <Button look="quiet">{text.common.cancel}</Button>
         </ComposerPrimitive.Cancel>
         <ComposerPrimitive.Send asChild>
-          <Button look="primary">Send</Button>
+          <Button look="primary">{text.common.send}</Button>
         </ComposerPrimitive.Send>
       </div>
     </ComposerPrimitive.Root>

@@ -1,6 +1,6 @@
 import type { Node } from '@/api/types'
 
-/** The messages that stand in the same place as this one, in the order they were made, this one among them. */
+/** Return all versions of a message in creation order, including itself. */
 export function siblings(nodes: readonly Node[], id: string): Node[] {
   const own = nodes.find((node) => node.id === id)
   if (!own) return []

@@ -2,10 +2,10 @@ import { createContext, useContext } from 'react'
 import type { Approval, Message, Node } from '@/api/types'
 import type { Session } from '@/conversation/session'
 
-/** What every message of a conversation can reach. */
+/** The context shared by all messages of a conversation. */
 export interface Around {
   session: Session
-  /** The message that is being written, if one is. */
+  /** The id of the message that is streaming, or null. */
   live: string | null
   approvals: readonly Approval[]
   nodes: readonly Node[]
@@ -19,6 +19,6 @@ export const AroundProvider = Context.Provider
 
 export function useAround(): Around {
   const around = useContext(Context)
-  if (!around) throw new Error('a message stands outside of a conversation')
+  if (!around) throw new Error('useAround must be used inside AroundProvider')
   return around
 }

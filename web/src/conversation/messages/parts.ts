@@ -1,13 +1,14 @@
 import type { Message, Part } from '@/api/types'
 import { type Call, callOf, isTool } from '@/conversation/tools/call'
 import { LOOKING } from '@/conversation/tools/describe'
+import { text } from '@/text'
 
-/** A stretch of a message that is drawn as one thing. */
+/** A part of a message that is rendered as a unit. */
 export type Block =
   | { kind: 'text'; key: string; text: string; open: boolean }
   | { kind: 'reasoning'; key: string; text: string; open: boolean }
   | { kind: 'call'; key: string; call: Call }
-  | { kind: 'looks'; key: string; calls: Call[] }
+  | { kind: 'read-only'; key: string; calls: Call[] }
   | { kind: 'file'; key: string; url: string; mediaType: string; name: string }
   | { kind: 'source'; key: string; url: string; title: string }
   | { kind: 'note'; key: string; text: string; look: 'note' | 'break' }
@@ -17,9 +18,9 @@ export type Block =
   | { kind: 'questions'; key: string; approvalId: string }
 
 const FOLDED = 3
-/** So many calls in a row that only look share a line. */
+/** Consecutive read-only calls are collapsed from this number on. */
 
-/** What a message is drawn as, in order. */
+/** Return the blocks of a message in order. */
 export function blocksOf(message: Message): Block[] {
   const blocks: Block[] = []
   message.parts.forEach((part, at) => {
@@ -70,15 +71,15 @@ function dataOf(part: { type: string; data?: unknown }, key: string): Block | nu
         ? {
             kind: 'subagent',
             key,
-            agent: String(data.agent || 'sub-agent'),
+            agent: String(data.agent || text.message.subagent),
             text: String(data.text),
             thought: data.kind === 'reasoning',
           }
         : null
     case 'data-attempt':
-      return { kind: 'note', key, text: 'The answer broke off here and was begun again', look: 'break' }
+      return { kind: 'note', key, text: text.message.restarted, look: 'break' }
     case 'data-damaged':
-      return { kind: 'note', key, text: 'A stretch of this answer can’t be read', look: 'note' }
+      return { kind: 'note', key, text: text.message.damaged, look: 'note' }
     case 'data-questions':
       return { kind: 'questions', key, approvalId: String(data.approvalId ?? '') }
     default:
@@ -102,7 +103,7 @@ function folded(blocks: Block[]): Block[] {
   const flush = () => {
     const [first] = row
     if (first && row.length >= FOLDED)
-      out.push({ kind: 'looks', key: `looks-${first.key}`, calls: row.map(({ call }) => call) })
+      out.push({ kind: 'read-only', key: `read-only-${first.key}`, calls: row.map(({ call }) => call) })
     else out.push(...row)
     row = []
   }
@@ -118,7 +119,7 @@ function folded(blocks: Block[]): Block[] {
   return out
 }
 
-/** What a message says in words: what is copied, and what stands in the field of an edit. */
+/** Return the text of a message, for copying and editing. */
 export function textOf(message: Message): string {
   return message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
 }

@@ -1,6 +1,7 @@
 import { clsx } from 'clsx'
 import { useState } from 'react'
 import { counted, type DiffLine } from '@/conversation/tools/diff'
+import { text } from '@/text'
 
 const FIRST = 400
 
@@ -11,18 +12,18 @@ const LOOKS = {
   hunk: 'bg-sunken text-faint',
 }
 const SIGNS = { add: '+', del: '−', same: ' ', hunk: '' }
-const SPOKEN = { add: 'added: ', del: 'removed: ', same: '', hunk: '' }
+const SPOKEN = { add: text.tools.added, del: text.tools.removed, same: '', hunk: '' }
 
-/** A change to a file, line by line. */
+/** A file diff, line by line. */
 export function Diff({ lines }: { lines: readonly DiffLine[] }) {
   const [all, setAll] = useState(false)
   const shown = all ? lines : lines.slice(0, FIRST)
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
     <div className="max-h-128 overflow-auto py-1 font-mono text-[0.8125rem] leading-relaxed" tabIndex={0} dir="ltr">
       <div className="w-max min-w-full">
         {shown.map((line, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other name than their place
+          // biome-ignore lint/suspicious/noArrayIndexKey: lines have no id
           <div key={at} className={clsx('flex px-3.5', LOOKS[line.kind])}>
             <span className="w-5 shrink-0 select-none text-faint" aria-hidden>
               {SIGNS[line.kind]}
@@ -36,14 +37,14 @@ export function Diff({ lines }: { lines: readonly DiffLine[] }) {
       </div>
       {shown.length < lines.length && (
         <button type="button" className="px-3.5 py-2 text-accent hover:underline" onClick={() => setAll(true)}>
-          Show all {lines.length} lines
+          {text.tools.showAllLines(lines.length)}
         </button>
       )}
     </div>
   )
 }
 
-/** `+3 −1` beside the name of a file. */
+/** The line counts next to a file name: `+3 −1`. */
 export function DiffCount({ lines }: { lines: readonly DiffLine[] }) {
   const { added, removed } = counted(lines)
   return (

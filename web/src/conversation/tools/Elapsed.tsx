@@ -1,11 +1,12 @@
 import { useEffect, useState } from 'react'
+import { text } from '@/text'
 
-const begun = new Map<string, number>()
+const started = new Map<string, number>()
 
-/** Seconds since this call was first seen here. */
+/** Seconds since this page first showed the call. */
 export function Elapsed({ since }: { since: string }) {
-  const start = begun.get(since) ?? Date.now()
-  begun.set(since, start)
+  const start = started.get(since) ?? Date.now()
+  started.set(since, start)
   const [now, setNow] = useState(start)
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), 1_000)
@@ -13,9 +14,5 @@ export function Elapsed({ since }: { since: string }) {
   }, [])
   const seconds = Math.max(0, Math.floor((now - start) / 1_000))
   if (seconds < 1) return null
-  return (
-    <span className="shrink-0 text-xs tabular-nums text-faint">
-      {seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`}
-    </span>
-  )
+  return <span className="shrink-0 text-xs tabular-nums text-faint">{text.time.elapsed(seconds)}</span>
 }

@@ -2,6 +2,7 @@ import { Download } from 'lucide-react'
 import type { Excerpt, Json } from '@/api/types'
 import { Code } from '@/conversation/markdown/Code'
 import { plain } from '@/conversation/tools/ansi'
+import { text } from '@/text'
 
 const isObject = (value: Json | undefined): value is Record<string, Json> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -9,15 +10,15 @@ const isObject = (value: Json | undefined): value is Record<string, Json> =>
 const isExcerpt = (value: Json | undefined): boolean =>
   isObject(value) && value.type === 'excerpt' && typeof value.size === 'number'
 
-/** What a call gave: text as text, data as JSON, pictures by a click, and of what is large the ends with a way to the whole. */
+/** A tool's output: text, JSON or images. Large outputs show both ends and a download link. */
 export function Output({ value, language = '' }: { value: Json | undefined; language?: string }) {
   if (value === undefined || value === null || value === '')
-    return <p className="px-3.5 py-3 text-sm text-faint">No output</p>
+    return <p className="px-3.5 py-3 text-sm text-faint">{text.tools.noOutput}</p>
   if (isExcerpt(value)) return <Large excerpt={value as unknown as Excerpt} />
   if (typeof value === 'string') return <Code text={plain(value)} language={language} wrapped />
   if (isObject(value) && value.type === 'content' && Array.isArray(value.value)) {
     return value.value.map((item, at) => (
-      // biome-ignore lint/suspicious/noArrayIndexKey: pieces have no other name than their place
+      // biome-ignore lint/suspicious/noArrayIndexKey: pieces have no id
       <Piece key={at} item={item} />
     ))
   }
@@ -26,13 +27,13 @@ export function Output({ value, language = '' }: { value: Json | undefined; lang
 
 function Piece({ item }: { item: Json }) {
   if (!isObject(item)) return <Output value={item} />
-  const { url, text } = item
-  if (typeof text === 'string' || isObject(text)) return <Output value={text} />
+  const { url, text: content } = item
+  if (typeof content === 'string' || isObject(content)) return <Output value={content} />
   if (typeof url === 'string' && url.startsWith('/api/blobs/')) {
     return (
       <img
         src={url}
-        alt="What the tool shows"
+        alt={text.tools.outputImage}
         loading="lazy"
         className="m-3.5 max-h-80 max-w-[calc(100%-1.75rem)] rounded-lg"
       />
@@ -48,10 +49,7 @@ function Large({ excerpt }: { excerpt: Excerpt }) {
     <div>
       <Code text={of(excerpt.head)} language="" wrapped />
       <p className="flex flex-wrap items-center gap-x-3 gap-y-1 border-y border-dashed border-line bg-surface px-3.5 py-2 text-xs text-muted">
-        <span>
-          The middle is left out: {size(excerpt.size)}
-          {excerpt.rows ? ` and ${excerpt.rows.toLocaleString('en')} rows` : ''} in all
-        </span>
+        <span>{text.tools.truncated(size(excerpt.size), excerpt.rows ?? 0)}</span>
         {excerpt.url && (
           <a
             href={excerpt.url}
@@ -60,7 +58,7 @@ function Large({ excerpt }: { excerpt: Excerpt }) {
             className="inline-flex items-center gap-1.5 font-medium text-accent hover:underline"
           >
             <Download size={13} aria-hidden />
-            Download the whole output
+            {text.tools.downloadOutput}
           </a>
         )}
       </p>

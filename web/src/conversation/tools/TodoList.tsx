@@ -3,11 +3,11 @@ import { Circle, CircleCheck, CircleDot } from 'lucide-react'
 import type { Json } from '@/api/types'
 import { stateOf } from '@/conversation/tools/describe'
 import { Output } from '@/conversation/tools/Output'
+import { text } from '@/text'
 
 const ICONS = { completed: CircleCheck, in_progress: CircleDot }
-const WORDS: Record<string, string> = { completed: 'done', in_progress: 'in progress', pending: 'to do' }
 
-/** The steps of a longer task. */
+/** The todo list of a longer task. */
 export function TodoList({ input, output }: { input: Json | undefined; output: Json | undefined }) {
   const items = itemsOf(input) ?? itemsOf(output)
   if (!items) return <Output value={output} />
@@ -17,7 +17,7 @@ export function TodoList({ input, output }: { input: Json | undefined; output: J
         const state = stateOf(item)
         const Icon = ICONS[state as keyof typeof ICONS] ?? Circle
         return (
-          // biome-ignore lint/suspicious/noArrayIndexKey: steps have no other name than their place
+          // biome-ignore lint/suspicious/noArrayIndexKey: items have no id
           <li key={at} className="flex gap-2.5">
             <Icon
               size={16}
@@ -33,7 +33,7 @@ export function TodoList({ input, output }: { input: Json | undefined; output: J
                 state === 'in_progress' && 'font-medium',
               )}
             >
-              <span className="sr-only">{WORDS[state] ?? state}: </span>
+              <span className="sr-only">{text.tools.todo[state] ?? state}: </span>
               {String(item.content ?? '')}
             </span>
           </li>

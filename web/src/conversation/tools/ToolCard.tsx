@@ -10,10 +10,11 @@ import { type DiffLine, diffLines, proposed } from '@/conversation/tools/diff'
 import { Elapsed } from '@/conversation/tools/Elapsed'
 import { Output } from '@/conversation/tools/Output'
 import { TodoList } from '@/conversation/tools/TodoList'
+import { text } from '@/text'
 
 const FILES = new Set(['edit_file', 'write_file'])
 
-/** One call of a tool: a line when closed, everything about it when open. What failed or still speaks is open by itself. */
+/** A tool call: one line when collapsed, input and output when expanded. Todo lists and running calls with output start expanded. */
 export const ToolCard = memo(function ToolCard({ call, live, ended }: { call: Call; live: boolean; ended: boolean }) {
   const [chosen, setChosen] = useState<boolean | null>(null)
   const running = live && !call.over && call.state !== 'asked'
@@ -60,14 +61,10 @@ function Body({ call, lines }: { call: Call; lines: DiffLine[] | null }) {
   return (
     <div className="divide-y divide-line border-t border-line">
       {lines ? <Diff lines={lines} /> : <Input call={call} />}
-      {call.state === 'failed' && <Failure text={call.errorText} />}
-      {call.state === 'denied' && (
-        <p className="px-3.5 py-3 text-sm text-muted">
-          Not run{call.reason ? `: ${call.reason}` : ': the answer was no'}.
-        </p>
-      )}
+      {call.state === 'failed' && <Failure message={call.errorText} />}
+      {call.state === 'denied' && <p className="px-3.5 py-3 text-sm text-muted">{text.tools.notRun(call.reason)}</p>}
       {(call.state === 'done' || call.preliminary) && !(lines && isQuiet(call.output)) && (
-        <Labelled label={call.preliminary ? 'Output so far' : 'Output'}>
+        <Labelled label={call.preliminary ? text.tools.partialOutput : text.tools.output}>
           <Output
             value={call.output}
             language={call.name === 'fetch_url' || call.name === 'web_search' ? 'markdown' : ''}
@@ -83,15 +80,15 @@ function Input({ call }: { call: Call }) {
   const given = input && typeof input === 'object' && !Array.isArray(input) ? input : null
   if (call.name === 'shell' && given && typeof given.command === 'string') {
     return (
-      <Labelled label="Command">
+      <Labelled label={text.tools.command}>
         <Code text={given.command} language="bash" wrapped />
       </Labelled>
     )
   }
-  const text = call.state === 'typing' ? call.typed : JSON.stringify(input ?? {}, null, 2)
+  const shown = call.state === 'typing' ? call.typed : JSON.stringify(input ?? {}, null, 2)
   return (
-    <Labelled label="Input">
-      <Code text={text} language="json" wrapped settled={call.state !== 'typing'} />
+    <Labelled label={text.tools.input}>
+      <Code text={shown} language="json" wrapped settled={call.state !== 'typing'} />
     </Labelled>
   )
 }
@@ -105,24 +102,26 @@ function Labelled({ label, children }: { label: string; children: React.ReactNod
   )
 }
 
-function Failure({ text }: { text: string }) {
+function Failure({ message }: { message: string }) {
   return (
     <div className="bg-danger-soft">
-      <p className="px-3.5 pt-2 text-xs font-medium text-danger">Failed</p>
-      <Code text={text} language="" wrapped />
+      <p className="px-3.5 pt-2 text-xs font-medium text-danger">{text.tools.error}</p>
+      <Code text={message} language="" wrapped />
     </div>
   )
 }
 
 function State({ call, running, ended }: { call: Call; running: boolean; ended: boolean }) {
   if (call.state === 'asked')
-    return <Hand size={16} className="shrink-0 text-warn" aria-label="Waits for your answer" />
-  if (running) return <LoaderCircle size={16} className="shrink-0 animate-spin text-accent" aria-label="Running" />
-  if (call.state === 'failed') return <CircleAlert size={16} className="shrink-0 text-danger" aria-label="Failed" />
-  if (call.state === 'denied') return <Ban size={16} className="shrink-0 text-muted" aria-label="Not run" />
-  if (call.state === 'done') return <Check size={16} className="shrink-0 text-good" aria-label="Done" />
-  if (!ended) return <Hourglass size={15} className="mx-px shrink-0 text-faint" aria-label="Waits" />
-  return <Square size={14} className="mx-px shrink-0 text-faint" aria-label="Did not end" />
+    return <Hand size={16} className="shrink-0 text-warn" aria-label={text.tools.waitingForYou} />
+  if (running)
+    return <LoaderCircle size={16} className="shrink-0 animate-spin text-accent" aria-label={text.tools.running} />
+  if (call.state === 'failed')
+    return <CircleAlert size={16} className="shrink-0 text-danger" aria-label={text.tools.failed} />
+  if (call.state === 'denied') return <Ban size={16} className="shrink-0 text-muted" aria-label={text.tools.denied} />
+  if (call.state === 'done') return <Check size={16} className="shrink-0 text-good" aria-label={text.tools.done} />
+  if (!ended) return <Hourglass size={15} className="mx-px shrink-0 text-faint" aria-label={text.tools.waiting} />
+  return <Square size={14} className="mx-px shrink-0 text-faint" aria-label={text.tools.unfinished} />
 }
 
 function Outcome({ call, running, ended }: { call: Call; running: boolean; ended: boolean }) {
@@ -135,7 +134,7 @@ function Outcome({ call, running, ended }: { call: Call; running: boolean; ended
     )
   }
   if (ended && !call.over && call.state !== 'asked')
-    return <span className="shrink-0 text-xs text-faint">did not end</span>
+    return <span className="shrink-0 text-xs text-faint">{text.tools.notFinished}</span>
   return null
 }
 

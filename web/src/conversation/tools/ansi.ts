@@ -1,9 +1,9 @@
-// biome-ignore lint/suspicious/noControlCharactersInRegex: it is control characters that are looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression must match control characters
 const SEQUENCES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[@-Z\\-_])/g
 // biome-ignore lint/suspicious/noControlCharactersInRegex: as above
 const CONTROLS = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g
 
-/** Terminal output as plain text: colours and cursor moves are left out, a rewritten line stands as it was written last. */
+/** Convert terminal output to plain text: without colors and cursor moves, with only the last version of rewritten lines. */
 export function plain(text: string): string {
   return text
     .replace(SEQUENCES, '')

@@ -1,21 +1,21 @@
 import type { DynamicToolUIPart, ToolUIPart } from 'ai'
 import type { Json, Part } from '@/api/types'
 
-/** A tool part of a message, as the page speaks of it. */
+/** A tool call, parsed from a message part. */
 export interface Call {
   id: string
   name: string
   state: 'typing' | 'running' | 'asked' | 'done' | 'failed' | 'denied'
   over: boolean
   input: Json | undefined
-  /** The arguments as far as they have come. */
+  /** The arguments received so far. */
   typed: string
   output: Json | undefined
-  /** The output is what a call shows on its way. */
+  /** The output is preliminary. */
   preliminary: boolean
   errorText: string
   approvalId: string
-  /** Why it was not allowed. */
+  /** Why the call was denied. */
   reason: string
 }
 
@@ -37,7 +37,7 @@ const STATES: Record<ToolPart['state'], Call['state']> = {
 
 const cache = new WeakMap<object, Call>()
 
-/** The call of a part; the same object as long as the part is. */
+/** Return the call of a part, cached by the part's identity. */
 export function callOf(part: ToolPart): Call {
   const known = cache.get(part)
   if (known) return known

@@ -4,7 +4,7 @@ export interface DiffLine {
   text: string
 }
 
-/** The lines of a unified diff without the names of the files. */
+/** Parse a unified diff without its file names. */
 export function diffLines(diff: string): DiffLine[] {
   const lines: DiffLine[] = []
   for (const line of diff.replace(/\n$/, '').split('\n')) {
@@ -17,13 +17,13 @@ export function diffLines(diff: string): DiffLine[] {
   return lines
 }
 
-/** How many lines a diff adds and takes away. */
+/** Count added and removed lines. */
 export function counted(lines: readonly DiffLine[]): { added: number; removed: number } {
   const of = (kind: DiffLine['kind']) => lines.filter((line) => line.kind === kind).length
   return { added: of('add'), removed: of('del') }
 }
 
-/** What `edit_file` and `write_file` are about to do, where the tool has not yet said what it did. */
+/** Return the change proposed by `edit_file` or `write_file`, before the tool returns its diff. */
 export function proposed(tool: string, input: Record<string, unknown>): DiffLine[] {
   if (tool === 'write_file') return split(input.content).map((text) => ({ kind: 'add', text }))
   const edits = Array.isArray(input.edits) ? (input.edits as Record<string, unknown>[]) : []

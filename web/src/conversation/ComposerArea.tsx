@@ -1,19 +1,19 @@
 import { useSyncExternalStore } from 'react'
 import type { Wishes } from '@/api/commands'
 import type { Part } from '@/api/types'
+import { CommandCard } from '@/conversation/composer/CommandCard'
 import { Composer } from '@/conversation/composer/Composer'
 import { type Choice, Pickers } from '@/conversation/composer/Pickers'
-import { SaidCard } from '@/conversation/composer/SaidCard'
 import { useCommands } from '@/conversation/composer/useCommands'
 import type { Session } from '@/conversation/session'
 import { Waiting } from '@/conversation/Waiting'
-import { sayProblem } from '@/ui/toasts'
+import { notifyError } from '@/ui/toasts'
 
-/** How a prompt goes out. */
+/** Options for sending a prompt. */
 export interface Sending {
-  /** While a run goes on: behind it, or at its next step. */
-  meanwhile?: 'queue' | 'steer'
-  /** The message that it takes the place of. */
+  /** During a run: queue the prompt, or deliver it at the next step. */
+  delivery?: 'queue' | 'steer'
+  /** The message to replace. */
   edits?: string | null
   wishes?: Wishes
 }
@@ -24,27 +24,27 @@ interface Props {
   send: (parts: Part[], how?: Sending) => Promise<void>
   choice: Choice
   choose: (change: Partial<Choice>) => void
-  /** The name that the draft is kept under. */
+  /** The storage key of the draft. */
   draft: string
 }
 
-/** Where one writes: what waits, what a command said, the field with its pickers. */
-export function Desk({ session, busy, send, choice, choose, draft }: Props) {
+/** The composer with queued prompts, command output and pickers. */
+export function ComposerArea({ session, busy, send, choice, choose, draft }: Props) {
   const state = useSyncExternalStore(session.subscribe, session.get)
-  const { said, clear, take, run, wishes, edits } = useCommands(session, state.conversation !== null, choose)
+  const { output, clear, take, run, wishes, edits } = useCommands(session, state.conversation !== null, choose)
   return (
     <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] sm:px-6 sm:pb-5">
       <Waiting session={session} queue={state.queue} />
-      {said && <SaidCard said={said} choose={run} close={clear} />}
+      {output && <CommandCard output={output} choose={run} close={clear} />}
       <Composer
         id={draft}
         busy={busy}
-        send={async (parts, meanwhile) => {
+        send={async (parts, delivery) => {
           clear()
-          await send(parts, { meanwhile, edits, wishes })
+          await send(parts, { delivery, edits, wishes })
         }}
         command={take}
-        stop={() => session.stop().catch(sayProblem)}
+        stop={() => session.stop().catch(notifyError)}
         directory={state.conversation?.project ?? choice.project}
         autoFocus={!matchMedia('(pointer: coarse)').matches}
         pickers={<Pickers isNew={state.conversation === null} choice={choice} choose={choose} />}

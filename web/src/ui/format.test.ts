@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { age, dayOf, money, plural } from '@/ui/words'
+import { plural } from '@/text'
+import { age, dayOf, money } from '@/ui/format'
 
 const noon = new Date(2026, 10, 22, 12).getTime()
 
-describe('words', () => {
-  test('a time is told by its largest unit, and nothing is “0 minutes ago”', () => {
+describe('format', () => {
+  test('a relative time uses its largest unit and is never “0 minutes ago”', () => {
     expect([0, 59_000, 61_000, 3 * 3_600_000, 24 * 3_600_000].map((past) => age(noon - past, noon))).toEqual([
       'now',
       'now',
@@ -14,16 +15,16 @@ describe('words', () => {
     ])
   })
 
-  test('a day is named by how near it is', () => {
+  test('recent days have relative headings', () => {
     const days = [0, 1, 5, 20, 80].map((past) => dayOf(noon - past * 86_400_000, noon))
-    expect(days).toEqual(['Today', 'Yesterday', 'This week', 'This month', 'September 2026'])
+    expect(days).toEqual(['Today', 'Yesterday', 'Previous 7 days', 'Previous 30 days', 'September 2026'])
   })
 
-  test('an unknown price is unknown and never nothing', () => {
+  test('an unknown price is never shown as zero', () => {
     expect([null, 0, 1_500_000, 2_340_000_000].map(money)).toEqual(['unknown', '$0.00', '$0.0015', '$2.34'])
   })
 
-  test('one is not many', () => {
+  test('plural uses the singular for one', () => {
     expect([plural(1, 'message'), plural(1234, 'message')]).toEqual(['1 message', '1,234 messages'])
   })
 })

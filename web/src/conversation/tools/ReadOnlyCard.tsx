@@ -4,9 +4,10 @@ import { useState } from 'react'
 import type { Call } from '@/conversation/tools/call'
 import { describe } from '@/conversation/tools/describe'
 import { ToolCard } from '@/conversation/tools/ToolCard'
+import { text } from '@/text'
 
-/** Several calls in a row that only looked at something: one line until somebody wants to see which. */
-export function LooksCard({ calls }: { calls: readonly Call[] }) {
+/** Consecutive read-only calls, collapsed into one line. */
+export function ReadOnlyCard({ calls }: { calls: readonly Call[] }) {
   const [open, setOpen] = useState(false)
   const names = calls.map((call) => describe(call.name, call.input).object)
   return (
@@ -18,7 +19,7 @@ export function LooksCard({ calls }: { calls: readonly Call[] }) {
         className="flex min-h-9 w-full cursor-pointer items-center gap-2.5 rounded-xl px-2.5 py-1 text-left text-sm hover:bg-hover max-md:min-h-11"
       >
         <Eye size={16} aria-hidden className="shrink-0 text-muted" />
-        <span className="shrink-0 text-muted">Looked at {calls.length} things</span>
+        <span className="shrink-0 text-muted">{text.tools.readOnly(calls.length)}</span>
         <span className="min-w-0 truncate font-mono text-[0.8125rem] text-faint">{names.join(', ')}</span>
         <span className="grow" />
         <ChevronRight
