@@ -89,7 +89,7 @@ def tools() -> str:
         tool = TOOLS.load(name)
         arguments = code(tool.arguments.model_fields)
         rows.append((f"`{name}`", tool.description.replace("\n", " "), arguments, ", ".join(sorted(tool.effects)) or "none"))
-    return table(("name", "what a model is told of it", "arguments", "effects"), rows)
+    return table(("name", "description", "arguments", "effects"), rows)
 
 
 def commands() -> str:

@@ -1,6 +1,6 @@
 """moot: one home for every AI agent's conversations.
 
-`moot.open`, `moot.run_sync` and the names beside them come from `moot.library` when they are first wanted: importing moot imports nothing.
+`moot.open`, `moot.run_sync` and the other public names are loaded from `moot.library` on first use; `import moot` alone loads nothing.
 """
 
 from importlib import import_module

@@ -20,7 +20,8 @@ TEXTS = ("src/moot/**/*.py", "examples/**/*.py", "web/src/**/*.ts*", "docs/*.md"
 
 ODD = {
     # a pattern → what to write instead
-    r"\b(told|said|anew|begun|beside|besides|nobody|somebody|whoever|whatsoever|whence|hither|wherein|thereof|thereby|albeit|whilst|amongst"
+    r"(?<!You )\b"
+    r"(told|said|anew|begun|beside|besides|nobody|somebody|whoever|whatsoever|whence|hither|wherein|thereof|thereby|albeit|whilst|amongst"
     r"|upon|ere)\b": "report, again, started, next to, no one, someone, anyone",
     r"\b(stands|stood)\b(?! for\b)|\b(to|that|can|may|must|not|which|they|it) stand\b(?! for\b)": "is, is stored, is available",
     r"\b(go|goes|going|went|gone) on\b": "continue",
@@ -42,6 +43,19 @@ ODD = {
     r"\b(can(not|'t| not)?|may|to) be had\b": "is available",
     r"\bas (it|they) came\b": "unchanged, as received",
 }
+STORED = frozenset(
+    {
+        # texts in stored chunks; changing one needs a new version of its translator
+        "Claude Code went on with another model.",
+        "Codex goes on with {} in place of {}",
+        "something that is no event stream",
+        "the answer ended before it said anything",
+        "the arguments are no JSON object",
+        # the prompt that the small model was measured with
+        "You answer with one JSON object: the tool call that does what was asked, or a reply. "
+        "Copy names, commands and texts from the user's words to the letter. After the tool's output, reply in one short sentence.",
+    }
+)
 _ODD = [(re.compile(pattern), plain) for pattern, plain in ODD.items()]
 
 _NOMINAL = re.compile(r"(What|Whether|Where|Who|Whose|Whom|Which|How|That|Those|Of|As)\b")
@@ -180,7 +194,7 @@ def _python(text: str) -> Iterator[tuple[int, str]]:
     for node in docstrings:
         yield from ((node.lineno, form) for form in odd_forms(str(node.value), docstring=True))
     for line, string in _strings(tree, {id(node) for node in docstrings}):
-        if " " in string.strip() and not _SQL.match(string.strip()):
+        if " " in string.strip() and string not in STORED and not _SQL.match(string.strip()):
             yield from ((line, form) for form in odd_forms(string))
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
@@ -211,7 +225,9 @@ _READERS = {".py": _python, ".md": _markdown, ".ts": _typescript, ".tsx": _types
 def odd_texts(root: Path, patterns: tuple[str, ...] = TEXTS) -> list[str]:
     """Return one line for each odd form below root: path, line, and what to write instead."""
     found: list[str] = []
-    for path in sorted({path for pattern in patterns for path in root.glob(pattern) if "node_modules" not in path.parts and path.name != "schema.d.ts"}):
+    for path in sorted(
+        {path for pattern in patterns for path in root.glob(pattern) if "node_modules" not in path.parts and path.name != "schema.d.ts"}
+    ):
         if path.suffix in _READERS:
             forms = _READERS[path.suffix](path.read_text(encoding="utf-8"))
             found += [f"{path.relative_to(root)}:{line}: {form}" for line, form in forms]

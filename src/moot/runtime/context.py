@@ -1,4 +1,4 @@
-"""What a leg hands to agents and tools: ports, media models, search in earlier conversations, and the ToolContext."""
+"""The context that a leg gives to agents and tools: ports, media models, search in earlier conversations, and the ToolContext."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a command works with: its configuration, the store, and the conversations that the user refers to."""
+"""The context of a command: configuration, store, and the conversations that the user refers to."""

@@ -1,4 +1,4 @@
-"""Where a stream starts: at the live message or after the last event a client received."""
+"""The starting position of a stream: at the live message or after the last event a client received."""
 
 from __future__ import annotations
 

@@ -308,9 +308,8 @@ async def import_(
         progress = ImportProgress(output, report)
         report.heard = progress.show
         found = _sources(source, report, engine, format, all=all)
-        found_configuration = (
-            await _configuration(source, engine, format, configuration, all=all) if dry_run or configuration is not None else None
-        )
+        reads_configuration = dry_run or configuration is not None
+        found_configuration = await _configuration(source, engine, format, configuration, all=all) if reads_configuration else None
         started = time.monotonic()
         await import_sources(engine.store, found, wanted, report)
         stored = time.monotonic()
