@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from moot.plugins import DIALECTS
-from moot.providers.shapes import Cutter, shape_of
+from moot.providers.shapes import FrameSplitter, shape_of
 from moot.types.canonical import JsonObject
 from moot.types.event import Raw
 from moot.types.exchange import Ended, ExchangeOptions
@@ -19,8 +19,8 @@ RECORDED = Path(__file__).parent / "recorded"
 OPTIONS = ExchangeOptions("1.0", 1, (), {"provider": "recorded"})
 
 
-def cutter(dialect: str) -> Cutter:
-    """What cuts the bodies of a dialect."""
+def cutter(dialect: str) -> FrameSplitter:
+    """Return a splitter for the bodies of a dialect."""
     shape = shape_of(dialect)
     assert shape is not None
     return shape.frames()

@@ -88,7 +88,7 @@ def test_operators_are_offered_and_a_half_typed_query_keeps_the_last_hits(visit:
     expect(field).to_have_value(f"{sought} role:")
     expect(page.get_by_role("group", name="Operators").get_by_role("button").first).to_have_text("role:user")
     field.press_sequentially("x")
-    expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("known: user, assistant, system")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("Known values: user, assistant, system")
     expect(found.first.locator("mark").first).to_have_text(sought)
     page.keyboard.press("Backspace")
     page.keyboard.press("Tab")

@@ -151,7 +151,7 @@ def check_outward(format: Format, path: Path, fidelity: Fidelity, messages: int)
     try:
         read_whole(format, path)
     except UsageError as error:
-        assert "read" in str(error)
+        assert "import" in str(error)
     else:
         raise AssertionError("it is only written, and reads something")
     assert _count(fidelity, "messages") == messages

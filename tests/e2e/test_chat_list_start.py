@@ -162,7 +162,7 @@ def test_looking_opens_no_engine(moot: MootProcess, gate: Path) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
     screen.wait_for("Esc close")
     screen.send("\tplums")
-    screen.wait_for("0 of 0")
+    screen.wait_for("No matches")
     screen.send("\x15\t\t\t")  # Ctrl+U
     screen.wait_for("all directories · 4")
     screen.send("plums")

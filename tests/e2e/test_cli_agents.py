@@ -65,7 +65,7 @@ def test_what_is_not_there_says_what_installs_it(moot: MootProcess) -> None:
     tried = moot.run("agents", "test", "codex")
     assert tried.returncode == 2 and "not on the PATH" in tried.stderr.decode() and "npm install" in tried.stderr.decode()
     unknown = moot.run("agents", "test", "codx")
-    assert unknown.returncode == 2 and "did you mean 'codex'" in unknown.stderr.decode()
+    assert unknown.returncode == 2 and "Did you mean 'codex'" in unknown.stderr.decode()
 
 
 def test_an_outside_agent_is_asked_for_one_word_and_nothing_of_it_is_kept(moot: MootProcess, tmp_path: Path) -> None:

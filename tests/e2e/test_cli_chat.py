@@ -114,7 +114,7 @@ def test_leaving_what_one_is_attached_to_does_not_stop_it(moot: MootProcess) -> 
     screen.send(b"\x03")
     assert screen.wait_exit(20) == 130
     *said, left = screen.text.rstrip().splitlines()
-    assert left == f"moot: detached; the run continues; follow it with: moot chat attach {line['conversation'][:13]}" and "word" in said[-1]
+    assert left == f"moot: detached; the run continues; follow with: moot chat attach {line['conversation'][:13]}" and "word" in said[-1]
     assert [each["status"] for each in ps(moot)] == ["running"] and process.poll() is None
     assert moot.run("chat", "stop", line["conversation"]).returncode == 0
     assert process.wait(20) == 130
@@ -161,7 +161,7 @@ def test_what_a_run_waits_for_is_seen_and_can_be_answered_where_one_is_attached(
     piped = moot.start("chat", "attach", waiting[0]["conversation"], "--jsonl")
     assert piped.stdout is not None and json.loads(piped.stdout.readline())["kind"] == "chunks"
     attached = moot.terminal("chat", "attach", waiting[0]["conversation"], term="dumb")
-    attached.expect(rb"Allow it\?")
+    attached.expect(rb"Allow\?")
     attached.send("y\n")
     attached.expect(rb"Done\.")
     assert (moot.work / "made.txt").exists()

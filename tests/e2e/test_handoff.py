@@ -17,7 +17,7 @@ from moot.testing.script import Reply
 pytestmark = pytest.mark.timeout(60)
 
 TELLER = '''
-from moot.agents.outside.prompts import told
+from moot.agents.outside.prompts import with_history
 from moot.types.event import Event
 from moot.types.run import RunOutcome
 
@@ -28,7 +28,7 @@ class Teller:
     async def run(self, request, context):
         messages = list(await context.history(1 << 30))
         prompt = messages.pop()
-        text = "TOLD<<" + told(messages, prompt.parts[0]["text"]) + ">>"
+        text = "TOLD<<" + with_history(messages, prompt.parts[0]["text"]) + ">>"
         chunks = ({"type": "text-start", "id": "t"}, {"type": "text-delta", "id": "t", "delta": text}, {"type": "text-end", "id": "t"})
         await context.append(Event("chunks", chunks), fold=True)
         return RunOutcome("finished")
@@ -99,7 +99,7 @@ def test_what_is_too_long_is_summed_up_when_a_model_for_it_is_set_and_said(moot:
     assert "SUMMED UP" in texts(last) and "made by" in texts(last)
     assert "go on" in texts(last)[-20:]
     (note,) = [part for part in last["parts"] if part["type"] == "data-note"]
-    assert "summary that scripted@mine made" in note["data"]["text"]
+    assert "so scripted@mine summarized the first 4 messages" in note["data"]["text"]
     assert moot.run("verify", "1").returncode == 0
 
 
@@ -108,4 +108,4 @@ def test_without_such_a_model_the_newest_are_told_and_what_is_left_out_is_said(m
         assert moot.run("run", "--no-tools", *(["-c"] if at else []), "tell me at length").returncode == 0
     assert moot.run("chat", "continue", "1", "--agent", "other", "go on").returncode == 0
     (note,) = [part for part in branch(moot)[-1]["parts"] if part["type"] == "data-note"]
-    assert "are left out: no model for summaries is set" in note["data"]["text"]
+    assert "were omitted: the history is too long, and models.compaction is not set" in note["data"]["text"]

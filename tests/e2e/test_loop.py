@@ -169,7 +169,7 @@ async def test_the_run_stops_at_its_step_limit(stage: Any) -> None:
 async def test_the_same_call_three_times_in_a_row_stops_the_run(stage: Any) -> None:
     async with stage(lambda _: Reply(tool_calls=[ToolCall("list_files", {"path": "."})])) as on:
         run, _ = await on.ask("go")
-        assert run.error is not None and run.error.kind == "limit" and "3 times" in run.error.message
+        assert run.error is not None and run.error.kind == "limit" and "3 identical" in run.error.message
         assert len(on.server.requests) == 3
 
 

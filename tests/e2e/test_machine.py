@@ -296,7 +296,7 @@ def test_a_process_that_never_had_a_terminal_works_and_asks_nobody(moot: MootPro
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"Hello.\n", b"")
     (moot.home / "config.yaml").write_text(obedient.config())
     ended = run(moot, "run", 'call write_file {"path": "made.txt", "content": "x"}', before=os.setsid)
-    assert (ended.returncode, b"nobody is there" in ended.stderr, b"\x1b" in ended.stderr) == (3, True, False)
+    assert (ended.returncode, b"no one is available" in ended.stderr, b"\x1b" in ended.stderr) == (3, True, False)
     ended = run(moot, before=os.setsid)
     assert (ended.returncode, b"requires a terminal" in ended.stderr) == (2, True)
 

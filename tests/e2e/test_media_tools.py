@@ -182,7 +182,7 @@ async def test_what_may_not_be_read_is_never_sent(stage: Any, directory: Path, c
     [
         (Reply(status=400, error="not a safe wish"), "not a safe wish"),
         (Reply(text="no picture"), "has no picture"),
-        (Reply(raw=b"<html>"), "no JSON"),
+        (Reply(raw=b"<html>"), "not valid JSON"),
     ],
 )
 async def test_a_refusal_is_an_output_that_the_model_reads(stage: Any, media: Reply, words: str) -> None:

@@ -45,4 +45,4 @@ def test_a_rule_is_listed_and_taken_out_and_remarks_stay(moot: MootProcess) -> N
     text = (moot.home / "config.yaml").read_text()
     assert "rm *" not in text and "# mine" in text and "# looking" in text
     missing = moot.run("permissions", "remove", "shell", "rm *")
-    assert (missing.returncode, b"no rule for shell" in missing.stderr) == (2, True)
+    assert (missing.returncode, b"No rule for shell" in missing.stderr) == (2, True)

@@ -74,7 +74,7 @@ async def test_what_a_call_costs_is_unknown_and_never_nothing(stage: Any, reply:
 async def test_with_an_unknown_price_a_limit_of_money_stops_before_the_second_call(stage: Any) -> None:
     async with stage(endless()) as on:
         run, _ = await on.ask("go", settings={"max_cost": DOLLAR})
-        assert run.error is not None and run.error.kind == "limit" and "not known" in run.error.message
+        assert run.error is not None and run.error.kind == "limit" and "is unknown" in run.error.message
         assert len(on.server.requests) == 1
 
 

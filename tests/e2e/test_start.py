@@ -21,7 +21,7 @@ VENV = {"_virtualenv", "_distutils_hack"}
 CONNECTING = {"aiohappyeyeballs", "aiohttp", "aiosignal", "attr", "frozenlist", "idna", "multidict", "propcache", "yarl"}
 """aiohttp, and what it imports."""
 LOOP = {"anyio", "sniffio", "typing_extensions", "uvloop"}  # anyio takes sniffio where something else has brought it
-ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "providers", "runtime", "store", "tools"}
+ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "features", "providers", "runtime", "store", "tools"}
 NEVER = {
     "importlib.metadata",
     "PIL",

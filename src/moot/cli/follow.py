@@ -199,7 +199,7 @@ class Follower:
                     after = (
                         "stopped here; resume it with: moot chat resume"
                         if self._continued_here
-                        else "continues; follow it with: moot chat attach"
+                        else "continues; follow with: moot chat attach"
                     )
                     self._farewell = f"moot: detached; the run {after} {run.conversation[:13]}"
                     scope.cancel()

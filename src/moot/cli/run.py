@@ -16,7 +16,8 @@ from moot.cli.console.messages import print_messages, with_edits
 from moot.cli.console.output import Output
 from moot.cli.console.results import Show
 from moot.cli.context.configuration import configured, here
-from moot.cli.context.references import copied, find_conversation
+from moot.cli.context.engine import find_conversation
+from moot.cli.context.references import copied
 from moot.cli.download import provide_weights
 from moot.cli.follow import Follower
 from moot.cli.options import Continue, Files, Out, RunFlags, ShowFlags, run_settings

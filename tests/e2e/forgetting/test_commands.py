@@ -52,7 +52,7 @@ async def test_secrets_are_read_from_stdin_and_arguments_warn(moot: MootProcess)
     looked = moot.run("redact", "--dry-run", "--json", stdin=b"hummingbird\n")
     found = json.loads(looked.stdout)
     assert found["dry_run"] is True and set(found["conversations"]) == {"alpha-1", "beta-1"} and b"history" not in looked.stderr
-    assert b"not seen      base64 in base64" in moot.run("redact", "--dry-run", stdin=b"hummingbird\n").stdout
+    assert b"not checked   base64 in base64" in moot.run("redact", "--dry-run", stdin=b"hummingbird\n").stdout
     done = moot.run("redact", "hummingbird", "--yes", "--json")
     assert b"shell's history" in done.stderr and json.loads(done.stdout)["done_at"] and json.loads(done.stdout)["not_looked_into"]
     assert b"[redacted]" in moot.run("chat", "show", "alpha").stdout
@@ -68,7 +68,7 @@ async def test_on_a_terminal_it_asks_and_no_cancels(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "purge", "alpha")
     screen.wait_for("This cannot be undone", 30)
     screen.send("y\r")
-    screen.wait_for("written anew", 30)
+    screen.wait_for("rewritten", 30)
     assert screen.wait_exit(30) == 0
 
 

@@ -26,7 +26,7 @@ from verified import verify
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 HERE = Path(__file__).parent
-SOURCE = HERE.parents[2] / "src" / "moot" / "store" / "forgetting"
+SOURCE = HERE.parents[2] / "src" / "moot" / "store" / "maintenance" / "purge"
 POINTS = sorted({name for file in SOURCE.glob("*.py") for name in re.findall(r'point\("(forget\.[a-z.-]+)"\)', file.read_text())})
 KNOWN = ["forget.begun", "forget.one", "forget.reached", "forget.rows", "forget.scrubbed", "forget.swept", "forget.unnamed"]
 

@@ -143,8 +143,8 @@ def test_without_the_extra_its_name_is_shown(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "sys.path[:] = [one for one in sys.path if 'site-packages' not in one]\n"
-        "from moot.providers.embedding.loader import load\n"
-        "try: load(Path('.'))\n"
+        "from moot.providers.embedding.loader import load_embedder\n"
+        "try: load_embedder(Path('.'))\n"
         "except Exception as error: print(error.fix)"
     )
     # without the folder of packages: what `having` itself imports is all it gets

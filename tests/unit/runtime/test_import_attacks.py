@@ -151,7 +151,10 @@ GIANT = """
 import resource, sys, anyio
 from pathlib import Path
 from moot.config.settings import Settings
-from moot.runtime.importing import Report, Wanted, bring, sources_at
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
+from moot.imports.sources import sources_at
 from moot.store import open_store
 
 def peak():
@@ -160,9 +163,9 @@ def peak():
 async def main():
     store = await open_store(Settings(Path(sys.argv[1])))
     small, large = Report(), Report()
-    await bring(store, sources_at(Path(sys.argv[2]), "", Path(sys.argv[1]) / "data"), Wanted(), small)
+    await import_sources(store, sources_at(Path(sys.argv[2]), "", Path(sys.argv[1]) / "data"), ImportOptions(), small)
     before = peak()
-    await bring(store, sources_at(Path(sys.argv[3]), "", Path(sys.argv[1]) / "data"), Wanted(), large)
+    await import_sources(store, sources_at(Path(sys.argv[3]), "", Path(sys.argv[1]) / "data"), ImportOptions(), large)
     await store.close()
     print(peak() - before, large.taken.added, large.problems, large.brought[0].notes[0], sep="|")
 

@@ -76,7 +76,7 @@ async def test_a_truncated_quote_contains_no_part_of_a_secret(store: SqliteStore
 
 async def test_an_invalid_query_is_reported(store: SqliteStore):
     text, _, error = await told(store, "role:bob")
-    assert error and "known: user, assistant, system" in text
+    assert error and "Known values: user, assistant, system" in text
 
 
 async def test_the_number_of_hits_is_limited_with_a_note(store: SqliteStore):

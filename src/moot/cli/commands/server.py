@@ -18,7 +18,7 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
-from moot.cli.context.references import opened
+from moot.cli.context.engine import opened
 from moot.cli.context.storage import opened_store
 from moot.cli.options import Out
 from moot.config.loader import Loader

@@ -9,7 +9,7 @@ from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter
 from moot.cli.console.format import paged, print_fields, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
-from moot.cli.context.references import find_conversation, opened
+from moot.cli.context.engine import find_conversation, opened
 from moot.cli.options import Out
 from moot.config.changes import without_rule
 from moot.config.home import home_of, lock_file, write_atomically

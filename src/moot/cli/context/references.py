@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
-
 from moot.cli.arguments.signatures import LATEST, PREVIOUS
-from moot.cli.console.output import Output
-from moot.cli.context.configuration import configured, here
 from moot.cli.context.numbers import numbered
-from moot.config.settings import Settings
-from moot.engine import Engine, open_engine
 from moot.errors import NotFound
-from moot.store.tree.lists import ListFilter
-from moot.types.conversation import Conversation, Page
+from moot.types.conversation import Conversation
 from moot.types.run import STARTED, Run, RunStatus
 from moot.types.store import Store
 from moot.types.tree import Node
@@ -38,11 +30,6 @@ MAX_INDEX = 200
 SHORTEST_PREFIX = 4
 
 
-async def find_conversation(engine: Engine, reference: str, directory: str) -> Conversation:
-    """Return the conversation that the reference matches: an id first, then a list number, then a title. Raise NotFound otherwise."""
-    return await find_in(engine.store, state_of(engine), reference, directory)
-
-
 async def find_in(store: Store, state: Path, reference: str, directory: str) -> Conversation:
     """Find a conversation without an engine. `state` is the state directory of the home."""
     if reference in (LATEST, PREVIOUS):
@@ -54,11 +41,6 @@ async def find_in(store: Store, state: Path, reference: str, directory: str) -> 
     if _INDEX.fullmatch(reference) and int(reference) <= MAX_INDEX:
         return await _by_id(store, reference) or await _by_number(store, state, int(reference))
     return await store.conversations.get(reference)
-
-
-def state_of(engine: Engine) -> Path:
-    """Return the state directory of the home."""
-    return engine.settings.home / "state"
 
 
 async def previous(store: Store, directory: str | None) -> Conversation | None:
@@ -119,35 +101,3 @@ def find_message(nodes: Sequence[Node], reference: str) -> Node:
     if found:
         raise NotFound(f"Several messages match {reference!r}: {', '.join(node.id for node in found[:5])}.", fix="Type more of the id.")
     raise NotFound(f"No message matches {reference!r}.", fix="moot chat tree ID")
-
-
-@asynccontextmanager
-async def opened(output: Output) -> AsyncGenerator[Engine, None]:
-    """Open the engine for the block. Raise ConfigError or StoreError on failure."""
-    async with open_engine(configured(output).settings) as engine:
-        yield engine
-
-
-@asynccontextmanager
-async def opened_at(conversation: str, output: Output) -> AsyncGenerator[tuple[Engine, Conversation], None]:
-    """Open the engine and find a conversation. Raise ConfigError, StoreError or NotFound on failure."""
-    async with opened(output) as engine:
-        yield engine, await find_conversation(engine, conversation, str(here()))
-
-
-def list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Page[Conversation], dict[str, RunStatus]]:
-    """Return a page of conversations and live runs, for a command without an event loop. Raise StoreError on failure."""
-    return anyio.run(_list_with_engine, settings, wanted)
-
-
-async def _list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Page[Conversation], dict[str, RunStatus]]:
-    async with open_engine(settings) as engine:
-        shown = await engine.store.conversations.list(
-            limit=wanted.limit,
-            cursor=wanted.cursor,
-            directory=wanted.directory,
-            query=wanted.query,
-            deleted=wanted.deleted,
-            archived=wanted.archived,
-        )
-        return shown, await live_statuses(engine.store)

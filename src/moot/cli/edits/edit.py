@@ -13,7 +13,8 @@ import anyio.to_thread
 from moot.cli.arguments.signatures import Parameter
 from moot.cli.console.format import moment
 from moot.cli.console.output import Output
-from moot.cli.context.references import copied, find_message, opened_at
+from moot.cli.context.engine import opened_at
+from moot.cli.context.references import copied, find_message
 from moot.cli.download import provide_weights
 from moot.cli.edits.document import Entry, Fixed, Text, entry_of, new_parts, parse, parse_blocks, parts_of, render, render_blocks
 from moot.cli.follow import Follower

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ _CONTAINERS = frozenset({"blockquote", "bullet_list", "footnote_reference", "ord
 _LARGE = 8000
 """Characters; of a larger unfinished block only the end is shown, as plain text."""
 _TAIL = 4000
+_MAY_CHANGE = re.compile(r"[\[<>|&\\`]|://|www\.|@|\n\s*(=+|-+)\s*$")
+"""Text that can change how earlier words of its paragraph are drawn on a terminal that keeps Markdown's marks."""
 
 
 class Markdown:
@@ -36,9 +39,13 @@ class Markdown:
         self._lines: list[Line] = []
         self._printed = 0
         """Number of stable points of the open block that are printed."""
+        self._printed_lines = 0
+        """Number of printed lines of the open paragraph."""
+        self._next_look: Look | None = None
+        """The look after a resize, from the next block on."""
         self._in_table = False
         """The block shown last by `live` is a table."""
-        self._live_key: tuple[str, Look, int] | None = None
+        self._live_key: tuple[str, Look, int, int] | None = None
         self._live_lines: list[Line] = []
 
     def feed(self, text: str) -> None:
@@ -52,8 +59,11 @@ class Markdown:
             self._finish(piece)
 
     def resize(self, look: Look) -> None:
-        """Draw for another width from here on."""
-        self._look = look
+        """Draw for another width from here on, or from the next block on if lines of the open paragraph are printed."""
+        if self._printed_lines:
+            self._next_look = look
+        else:
+            self._look = look
 
     def take(self) -> list[Line]:
         """Return the lines that were finished since the last call."""
@@ -65,8 +75,18 @@ class Markdown:
             if drawing.stable > self._printed:
                 self._lines += drawing.lines[drawing.start(self._printed) : drawing.start(drawing.stable)]
                 self._printed = drawing.stable
+        elif not (self._look.colour or self._look.motion):
+            self._take_open_lines()
         lines, self._lines = self._lines, []
         return lines
+
+    def _take_open_lines(self) -> None:
+        """Take the complete lines of an open paragraph, on a terminal that keeps Markdown's marks and redraws nothing."""
+        rest = self._stream.rest()
+        if len(rest) == 1 and rest[0].block.kind == "paragraph" and not _MAY_CHANGE.search(self._stream.pending):
+            lines = self._drawn(rest[0]).lines[self._printed_lines : -1]
+            self._lines += lines
+            self._printed_lines += len(lines)
 
     def live(self) -> list[Line]:
         """Return the unfinished rest as it would be drawn if the text ended here."""
@@ -75,16 +95,16 @@ class Markdown:
             return [line for one in tail.split("\n") for line in wrapped([(expanded(one), 0)], self._look.columns)]
         # a row of a table is shown when it is complete
         rows = self._stream.pending.rpartition("\n")[0]
-        key = (rows if self._in_table and not rows.endswith("\n") else self._stream.pending, self._look, self._printed)
+        key = (rows if self._in_table and not rows.endswith("\n") else self._stream.pending, self._look, self._printed, self._printed_lines)
         if key == self._live_key:
             return self._live_lines
         lines: list[Line] = []
-        state, printed = self._state.copy(), self._printed
+        state, printed, skipped = self._state.copy(), self._printed, self._printed_lines
         for piece in self._stream.rest():
             drawing = _Drawing(self._look, state, live=True)
             drawing.draw(piece)
-            lines += drawing.lines[drawing.start(printed) :]
-            printed = 0
+            lines += drawing.lines[max(drawing.start(printed), skipped) :]
+            printed = skipped = 0
         self._in_table = state.last == "table"
         self._live_key, self._live_lines = key, lines
         return lines
@@ -99,8 +119,10 @@ class Markdown:
     def _finish(self, piece: Piece) -> None:
         drawing = _Drawing(self._look, self._state)
         drawing.draw(piece)
-        self._lines += drawing.lines[drawing.start(self._printed) :]
-        self._printed = 0
+        self._lines += drawing.lines[max(drawing.start(self._printed), self._printed_lines) :]
+        self._printed = self._printed_lines = 0
+        if self._next_look is not None:
+            self._look, self._next_look = self._next_look, None
         self._state.fences = []
 
 

@@ -69,7 +69,7 @@ def read_page(settings: Settings, wanted: ListFilter) -> ListPage:
             if "running" not in states.values():
                 return shown, states
     # there is no database yet, it has an older schema, or only an engine can tell whether a running run's process is alive
-    return attribute("moot.cli.context.references:list_with_engine")(settings, wanted)
+    return attribute("moot.cli.context.engine:list_with_engine")(settings, wanted)
 
 
 def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStatus], output: Lines) -> None:

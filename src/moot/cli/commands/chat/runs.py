@@ -14,7 +14,8 @@ from moot.cli.console.format import age, print_table
 from moot.cli.console.output import Output
 from moot.cli.console.results import brief
 from moot.cli.context.configuration import here
-from moot.cli.context.references import find_conversation, live_run, opened, opened_at
+from moot.cli.context.engine import find_conversation, opened, opened_at
+from moot.cli.context.references import live_run
 from moot.cli.follow import Follower
 from moot.cli.options import Files, Out, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.run import Request, gather, make_show, perform

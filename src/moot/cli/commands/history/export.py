@@ -24,7 +24,7 @@ from moot.cli.console.format import format_counts, moment, parse_since, plural, 
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
-from moot.cli.context.references import opened, opened_at
+from moot.cli.context.engine import opened, opened_at
 from moot.cli.options import Out, Which
 from moot.cli.terminal.prompts.plain import confirm, may_replace
 from moot.config.schema import seconds

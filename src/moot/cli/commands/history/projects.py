@@ -7,7 +7,7 @@ from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter
 from moot.cli.console.format import print_fields, print_table
-from moot.cli.context.references import opened
+from moot.cli.context.engine import opened
 from moot.cli.options import Out
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject

@@ -16,7 +16,7 @@ from moot.cli.console.messages import print_messages
 from moot.cli.console.output import Output
 from moot.cli.console.results import OnScreen, Show, ShowEvents, ShowText
 from moot.cli.context.configuration import here
-from moot.cli.context.references import find_conversation, opened, opened_at
+from moot.cli.context.engine import find_conversation, opened, opened_at
 from moot.cli.follow import Follower
 from moot.cli.options import Out, ShowFlags, Which
 from moot.cli.run import make_show

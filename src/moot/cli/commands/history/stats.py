@@ -11,7 +11,7 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
-from moot.cli.context.references import find_conversation, opened
+from moot.cli.context.engine import find_conversation, opened
 from moot.cli.options import Out
 from moot.types.canonical import Json, JsonObject
 from moot.types.stats import Counts, UsageReport

@@ -1,0 +1,60 @@
+"""Opening the engine for a command, and finding the conversation that the command is about."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from moot.cli.console.output import Output
+from moot.cli.context.configuration import configured, here
+from moot.cli.context.references import find_in, live_statuses
+from moot.config.settings import Settings
+from moot.engine import Engine, open_engine
+from moot.store.tree.lists import ListFilter
+from moot.types.conversation import Conversation, Page
+from moot.types.run import RunStatus
+
+
+async def find_conversation(engine: Engine, reference: str, directory: str) -> Conversation:
+    """Return the conversation that the reference matches: an id first, then a list number, then a title. Raise NotFound otherwise."""
+    return await find_in(engine.store, state_of(engine), reference, directory)
+
+
+def state_of(engine: Engine) -> Path:
+    """Return the state directory of the home."""
+    return engine.settings.home / "state"
+
+
+@asynccontextmanager
+async def opened(output: Output) -> AsyncGenerator[Engine, None]:
+    """Open the engine for the block. Raise ConfigError or StoreError on failure."""
+    async with open_engine(configured(output).settings) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def opened_at(conversation: str, output: Output) -> AsyncGenerator[tuple[Engine, Conversation], None]:
+    """Open the engine and find a conversation. Raise ConfigError, StoreError or NotFound on failure."""
+    async with opened(output) as engine:
+        yield engine, await find_conversation(engine, conversation, str(here()))
+
+
+def list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Page[Conversation], dict[str, RunStatus]]:
+    """Return a page of conversations and live runs, for a command without an event loop. Raise StoreError on failure."""
+    return anyio.run(_list_with_engine, settings, wanted)
+
+
+async def _list_with_engine(settings: Settings, wanted: ListFilter) -> tuple[Page[Conversation], dict[str, RunStatus]]:
+    async with open_engine(settings) as engine:
+        shown = await engine.store.conversations.list(
+            limit=wanted.limit,
+            cursor=wanted.cursor,
+            directory=wanted.directory,
+            query=wanted.query,
+            deleted=wanted.deleted,
+            archived=wanted.archived,
+        )
+        return shown, await live_statuses(engine.store)
