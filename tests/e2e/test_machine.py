@@ -298,7 +298,7 @@ def test_a_process_that_never_had_a_terminal_works_and_asks_nobody(moot: MootPro
     ended = run(moot, "run", 'call write_file {"path": "made.txt", "content": "x"}', before=os.setsid)
     assert (ended.returncode, b"no one is available" in ended.stderr, b"\x1b" in ended.stderr) == (3, True, False)
     ended = run(moot, before=os.setsid)
-    assert (ended.returncode, b"requires a terminal" in ended.stderr) == (2, True)
+    assert (ended.returncode, b"needs a terminal" in ended.stderr) == (2, True)
 
 
 def test_a_suspended_run_goes_on_where_it_stood(moot: MootProcess) -> None:

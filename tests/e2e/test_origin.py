@@ -61,7 +61,7 @@ def test_the_list_to_choose_from_and_the_conversation_in_the_terminal_say_it(moo
     (line,) = [line for line in screen.lines if "from md, " in line]
     assert screen.lines.index(line) < next(at for at, text in enumerate(screen.lines) if "Forty thousand." in text)
     screen.send("/status\r")
-    screen.wait_for("came from")
+    screen.wait_for("origin        md")
     if term != "dumb":
         screen.send("/continue\r")
         screen.wait_for("begun here")
