@@ -18,7 +18,7 @@ check:  ## check format, lint, types, imports and dependencies without changing 
 	$(BIN)/deptry .
 
 test:  ## run the everyday tests, about six minutes on two cores
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 4
 
 test-all: test  ## run every test: everyday, slow, browser and agents
 	$(BIN)/pytest -n 3 -m slow tests/unit tests/conformance tests/e2e

@@ -146,7 +146,7 @@ def test_every_dependency_has_its_reason(repository: Path) -> None:
 
 
 def test_the_readme_has_two_commands_of_one_line_without_make(repository: Path) -> None:
-    for name, end in (("first-answer", ""), ("tests", ".venv/bin/pytest -n 2")):
+    for name, end in (("first-answer", ""), ("tests", ".venv/bin/pytest -n 4")):
         line = command_line(repository / "README.md", name)
         assert line.startswith("python3 -m venv .venv && .venv/bin/pip ")
         assert line.endswith(end)
