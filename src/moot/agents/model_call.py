@@ -179,7 +179,7 @@ _AFTER_TEXT = frozenset({"transport", "overloaded", "timeout"})
 
 @dataclass(slots=True)
 class _Chain:
-    """Models and numbers of attempts within one leg."""
+    """The models tried in one leg, and the number of attempts with each."""
 
     choices: tuple[Choice, ...]
     current: int = 0

@@ -123,9 +123,7 @@ class Request:
 
 
 async def run(
-    prompt: Annotated[str | None, Parameter(help="Prompt text. Standard input is appended to it.")] = None,
-    /,
-    *,
+    *prompt: Annotated[str, Parameter(help="Prompt text. Words are joined, and standard input is appended.")],
     file: Files | None = None,
     continue_: Continue | None = None,
     reply: Annotated[
@@ -140,7 +138,7 @@ async def run(
     if reply and continue_ not in (None, LATEST):
         raise UsageError("--reply and -c ID cannot be used together.")
     conversation = PREVIOUS if reply and continue_ is None else continue_
-    return await perform(Request(gather(prompt, file or [], output), flags, shown, conversation), output)
+    return await perform(Request(gather(" ".join(prompt) or None, file or [], output), flags, shown, conversation), output)
 
 
 async def perform(request: Request, output: Output) -> int:

@@ -1,4 +1,4 @@
-"""Replay of a run's events with their original timing, except for long pauses; sides of a comparison."""
+"""Replay of a run's events with their original timing and shortened pauses, and the two sides of a comparison."""
 
 from __future__ import annotations
 

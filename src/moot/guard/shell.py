@@ -205,7 +205,7 @@ class _Walk:
 
 
 def _is_ordinary(character: str) -> bool:
-    """Return whether it is not a control or format character, nor whitespace other than the usual."""
+    """Return True unless it is a control character, a format character or unusual whitespace."""
     return character in "\n\t" or (
         unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and (character == " " or not character.isspace())
     )

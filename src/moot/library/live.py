@@ -199,7 +199,7 @@ class LiveRun(Generic[T]):
         return self._submitted
 
     async def _watch_end(self, submitted: Submitted) -> None:
-        """Wait until the run has ended or is waiting."""
+        """Wait until the run ends or needs an answer."""
         try:
             await self._engine.runs.wait(submitted.run.id)
             self._through = await self._engine.store.log.last_seq(submitted.conversation.id)

@@ -113,7 +113,7 @@ def _effects(names: Iterable[Json]) -> frozenset[Effect]:
 
 @dataclass(frozen=True, slots=True)
 class OutsideAnswer:
-    """The decision on a call of an outside agent."""
+    """The decision on a tool call made by an outside agent."""
 
     approved: bool
     option: Option | None = None

@@ -37,7 +37,7 @@ class Where:
     """Options for the server's address."""
 
     host: Annotated[
-        str | None, Parameter(metavar="ADDRESS", help="Address to listen on. Defaults to the configuration, then 127.0.0.1.")
+        str | None, Parameter(metavar="ADDRESS", help="Address to listen on. Defaults to the configured one, or 127.0.0.1.")
     ] = None
     port: Annotated[
         int | None, Parameter(minimum=0, maximum=65535, help="Port to listen on. Defaults to the configuration; 0 selects a free port.")

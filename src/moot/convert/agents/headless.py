@@ -124,7 +124,7 @@ class GeminiState(NamedTuple):
 
 
 class GeminiStream:
-    """The translator, also for qwen, which is a fork of the same program."""
+    """The translator. Qwen Code is a fork of Gemini CLI, so it has the same stream."""
 
     name = "gemini-stream-json"
     version = 1

@@ -138,7 +138,7 @@ _JSON = frozenset({"content", "output", "files", "error", "usage"})
 
 
 class OpenWebUi(ReadOnly):
-    """`Format`, `Placed`."""
+    """The format, with the places where the program keeps its database."""
 
     name = "open-webui"
     version = 2

@@ -77,7 +77,7 @@ async def fork(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Copy a conversation up to a message into a new one. Without a message, copy the whole shown branch."""
+    """Copy a conversation, up to and including a message, to a new one. Without a message, copy the shown branch."""
     async with opened_at(conversation, output) as (engine, found):
         at = None if message is None else find_message(await engine.store.tree.nodes(found.id), message).id
         created = await engine.store.tree.fork(found.id, message=at, title=title)
