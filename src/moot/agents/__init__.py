@@ -1,3 +1,3 @@
-"""Agent services: the code that runs one `agent_type` each."""
+"""Agent services, each of which runs one `agent_type`."""
 
 __all__: list[str] = []

@@ -40,7 +40,7 @@ HANDED = "Passed to the calling program, which runs this call itself."
 async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools: dict[str, Tool], served: Served | None = None) -> None:
     """Run the calls; every call has its output on return. Raise Parked once all runnable calls have ended and an approval is pending.
 
-    Calls of tools in `served` are not run: their output says that they were passed on.
+    Calls of tools in `served` are not run; their output says that another program handles them.
     """
     parked = False
     numbered: list[tuple[int, Call]] = []
@@ -116,7 +116,7 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
     if verdict.arguments is not None:
         changed = loads_exact(verdict.arguments)
         arguments, body["input"], note = parse(tool, changed), changed, EDITED.format(verdict.arguments.decode())
-        if isinstance(arguments, str):  # the tool has changed since they were validated
+        if isinstance(arguments, str):  # the tool has changed since the arguments were validated
             await _refuse(context, key, call, f"the edited arguments are not valid: {arguments}")
             return
 

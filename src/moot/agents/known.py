@@ -37,11 +37,11 @@ class AcpAgent:
     method: str = ""
     """The `authenticate` method to call before a session is opened; empty for none."""
     files: bool = True
-    """Offer the agent to read and write files through moot."""
+    """True if the agent is offered to read and write files through moot."""
     asking: tuple[str, ...] = ("default", "ask", "build")
     """Its modes in which it asks before it acts, in order of preference. In any other mode it is left unchanged."""
     planning: tuple[str, ...] = ("plan", "read-only", "architect")
-    """Its modes in which it only reads and plans."""
+    """Its modes in which it only reads and plans, in order of preference."""
 
     def known(self) -> KnownAgent:
         """Return the row for lists of agents."""
@@ -60,7 +60,7 @@ ACP_AGENTS = (
         "opencode auth login",
         keeps=(*_MODEL_KEYS, *_PLACES, "OPENCODE_CONFIG"),
     ),
-    AcpAgent(  # seen; with file access it can't create a file: it reads it first, and treats "not found" as a failure
+    AcpAgent(  # seen; with file access it can't create files: it first reads the file and treats "not found" as a failure
         "gemini",
         "Gemini CLI, over ACP",
         ("gemini", "--acp"),

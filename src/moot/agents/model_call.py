@@ -50,7 +50,7 @@ class _Live:
     run: str
     spoils: DetectsFailure | None
     heard: bool = False
-    """A part of an answer has arrived."""
+    """True if a part of an answer has arrived."""
 
     async def take(self, raws: tuple[Raw, ...]) -> None:
         """Translate the frames of one socket read and commit them together."""
@@ -65,7 +65,7 @@ class _Live:
                 attempt.first_at = attempt.first_at or (now if attempt.visible else 0)
             events.append(Event("raw", chunks, raw, run, exchange, None, None, None, now))
         self.state = state
-        with anyio.CancelScope(shield=True):  # the log must contain what the translator has seen, or the end would not match it
+        with anyio.CancelScope(shield=True):  # the log must contain what the translator has processed, or the end would not match
             await self.context.append(*events)
         point("exchange.read")
 
@@ -74,7 +74,7 @@ class _Live:
         return self.spoils is not None and self.spoils.spoiled(self.state)
 
     async def end(self, ended: Ended, failure: Failure | None, *, mark: bool) -> Ending:
-        """Close what is open and write the exchange's end. `mark` means that the attempt is abandoned."""
+        """Close what is open and write the exchange's end. `mark` is True if the attempt is abandoned."""
         attempt = self.attempt
         chunks, ending = self.translator.close(self.state, ended)
         ending, charged, body = settle_exchange(ending, ended, failure, self.choice.model, heard=self.heard)
@@ -95,7 +95,7 @@ class _Live:
 def settle_exchange(
     ending: Ending, ended: Ended, failure: Failure | None, model: Model, *, heard: bool
 ) -> tuple[Ending, int | None, JsonObject]:
-    """Return the ending, the cost and the body of the end event. `heard` means that a part of an answer had arrived."""
+    """Return the ending, the cost and the body of the end event. `heard` is True if a part of an answer had arrived."""
     if failure is not None:
         ending = Ending("error", ending.raw_reason, ending.usage, ending.cost, failure, ending.metadata)
     charged = ending.cost if ending.cost is not None else price(model, ending.usage)
@@ -114,7 +114,7 @@ def abandoned(attempt: Attempt) -> chunk.Chunk:
 async def converse(
     context: RunContext, position: Position, choice: Choice, request: Request, *, run: str, conversation: str, number: int
 ) -> Attempt:
-    """Run one attempt to its end; the result is in its `ending`. Cancellation closes the exchange and propagates."""
+    """Run one attempt to its end and store the result in its `ending`. Cancellation closes the exchange and propagates."""
     step = position.step
     attempt = Attempt(step, number, request.exchange, at=context.ports.now())
     first = not position.attempts

@@ -12,7 +12,7 @@ from moot.types.exchange import Ending
 from moot.types.usage import Usage
 
 HANDED: JsonObject = {"handed": True}
-"""In a step's end: its calls are run by another program, so the run is over."""
+"""In the body of a step's end event: another program runs the calls, so the run is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Attempt:
     """None if it was started and never ended: a crash abandoned it."""
     calls: list[Call] = field(default_factory=list["Call"])
     visible: bool = False
-    """It has produced visible output."""
+    """True if it has produced visible output."""
     marked: bool = False
-    """Its `data-attempt` is written."""
+    """True if its `data-attempt` chunk is written."""
     at: int = 0
     """Start time in µs."""
     first_at: int = 0
@@ -53,7 +53,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Position:
-    """The run so far."""
+    """The state of a run so far."""
 
     step: int = 1
     """The step to start or continue, from 1."""
@@ -65,11 +65,11 @@ class Position:
     endings: list[Ending] = field(default_factory=list["Ending"])
     """All ended attempts of all steps: usage and cost."""
     costs: list[int | None] = field(default_factory=list["int | None"])
-    """Nano-dollars of each ending."""
+    """Cost of each ended attempt in nano-dollars."""
     cut: int = 0
     """Number of attempts that a crash interrupted: their usage is unknown."""
     finished: bool = False
-    """The last finished step had no calls: only the run's end is missing."""
+    """True if the last finished step had no calls, so only the run's end event is missing."""
 
     @property
     def answered(self) -> Attempt | None:
@@ -125,7 +125,7 @@ def note(position: Position, attempt: Attempt, chunks: Iterable[Chunk]) -> None:
 
 
 def _take_id(position: Position, id: str) -> None:
-    # an incomplete call uses its id too: the vendor may reuse it in the next attempt
+    # an incomplete call occupies its id too, because the vendor may reuse the id in the next attempt
     if id not in position.tool_call_ids:
         position.tool_call_ids.append(id)
 

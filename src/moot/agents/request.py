@@ -1,4 +1,4 @@
-"""A step's request: the history within its budget, with files in the model's formats, as exact bytes, and their manifest."""
+"""A step's request as exact bytes with their manifest: the history within its token budget, and files in the model's formats."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _data_of(url: str) -> bytes | None:
 
 
 _MESSAGES = frozenset({"messages", "input", "contents"})
-"""Names of the message list in the dialects' bodies."""
+"""Possible names of the message list in a request body, depending on the dialect."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from moot.errors import MootError
 from moot.plugins.registry import attribute
 
 _REPL = "moot.cli.repl.loop:start_repl"
-"""Path of the function that `moot` without a command runs."""
+"""Import path of the function that runs if no command is given."""
 
 _REPL_ARGUMENTS: tuple[list[str], ...] = ([], ["--yes"], ["-y"])
 
 _FILES = 64
-"""Open files that a run with few tools needs, and some spare."""
+"""Number of open files that a run with few tools needs, with some spare."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +56,7 @@ def _call(arguments: list[str]) -> Call:
 
 
 def _check_open_files() -> None:
-    """Raise a low limit of open files. Raise MootError if that is not allowed, because a run would fail halfway."""
+    """Increase a low limit of open files. Raise MootError if that is not permitted, because a run would fail halfway."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < _FILES:
         if hard != resource.RLIM_INFINITY and hard < _FILES:
@@ -66,7 +66,7 @@ def _check_open_files() -> None:
 
 
 def _open_missing_streams() -> bool:
-    """Return whether stdout is open. Replace closed streams by empty ones, so that the database doesn't get their descriptors."""
+    """Return whether stdout is open. Replace closed streams with empty ones, so that the database doesn't get their descriptors."""
     has_stdout = sys.stdout is not None  # pyright: ignore[reportUnnecessaryComparison]  it is None when the descriptor is closed
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

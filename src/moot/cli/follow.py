@@ -230,7 +230,7 @@ class Follower:
 
 
 def _handled_signals() -> list[signal.Signals]:
-    """Return the signals to handle. Ignored ones stay ignored, as `nohup` wants."""
+    """Return the signals to handle. Signals that are already ignored stay ignored, as `nohup` requires."""
     return [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
 
 

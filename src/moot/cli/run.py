@@ -157,7 +157,7 @@ async def perform(request: Request, output: Output) -> int:
 
 
 def _may_choose(request: Request) -> bool:
-    """Return whether to ask a user without a configured model for one. Scripts and runs with --yes-download are not asked."""
+    """Return whether to ask the user to choose a model because none is configured. Scripts and runs with --yes-download never ask."""
     asks = request.shown.form() == "text" and not request.flags.yes_download
     return request.conversation is None and (request.flags.yes or asks)
 

@@ -40,7 +40,7 @@ class StderrHandler(logging.Handler):
 def logging_to(output: Lines) -> Generator[None, None, None]:
     """Configure logging within the block.
 
-    moot's warnings and errors go to stderr; with MOOT_DEBUG=1 everything from all packages. moot's records from the level MOOT_LOG on
+    moot's warnings and errors go to stderr; with MOOT_DEBUG=1 everything from all packages. moot's records at or above the level MOOT_LOG
     (default: info) go to the log file.
     """
     root, ours = logging.getLogger(), logging.getLogger("moot")

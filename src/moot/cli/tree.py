@@ -171,7 +171,7 @@ MODELS = Group(
             "moot.cli.commands.agents:pull_model",
             "Download the weights of an embedded model.",
             ("moot models pull",),
-            details=("Size, licence and source are shown before the download starts.",),
+            details=("Size, license and source are shown before the download starts.",),
         ),
         "choose": Command(
             "moot.cli.commands.agents:choose_main_model",

@@ -24,7 +24,7 @@ MODES: dict[Mode, str] = {
     "plan": "read only",
     "auto": "never ask",
 }
-"""In the order of the keyboard shortcut."""
+"""Modes and their descriptions, in the order in which the keyboard shortcut cycles."""
 
 
 _MODES_BY_NAME: dict[str, Mode] = {name: name for name in MODES}

@@ -1,7 +1,7 @@
 """Load YAML files, environment variables and command-line flags into one frozen `Settings`.
 
 `load` merges the layers, replaces `${VAR}`, validates the result and builds the settings. It records which layer each value comes from.
-`Loader` keeps the last valid settings when a reload fails. No other room reads configuration.
+`Loader` keeps the last valid settings when a reload fails. No other package of moot reads configuration.
 """
 
 __all__: list[str] = []

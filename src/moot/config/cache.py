@@ -22,7 +22,7 @@ from moot.config.tree import Node, Place, scalar
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
 CHECKED = 4
-"""Number of validated configurations to keep, for environments that alternate."""
+"""Number of validated configurations to keep, for use with alternating environments."""
 
 _SAME = 0
 """Represents a text that is in the tree at the same path."""
@@ -66,14 +66,14 @@ class Memory:
     def _save(self) -> None:
         data = dumps(self._cache)
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        with contextlib.suppress(OSError):  # no home yet, a full disk: the next process parses and validates again
+        with contextlib.suppress(OSError):  # no home yet, or a full disk: the next process parses and validates again
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(f"{_checksum(data)}\n".encode() + data)
             new.replace(self._path)
 
 
 class _NotCacheable(Exception):
-    """A secret would have to be written to the cache."""
+    """Caching would write a secret to disk."""
 
 
 def _load(path: Path) -> dict[str, Any] | None:
@@ -90,7 +90,7 @@ def _checksum(data: bytes) -> str:
 
 
 def _code() -> bytes:
-    """Return a key that changes with the code of this room, which includes the schema and the validation."""
+    """Return a key that changes with the code of this package, which includes the schema and the validation."""
     times = [file.stat().st_mtime_ns for file in sorted(Path(__file__).parent.glob("*.py"))]
     return f"{__version__} {times}\0".encode()
 

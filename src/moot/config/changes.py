@@ -37,7 +37,7 @@ def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str
 
 def _with_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> bytes:
     text = read_text(path)
-    parse(text, Place("user", str(path)))  # rejects what the round trip would accept: tags, duplicate keys, alias bombs
+    parse(text, Place("user", str(path)))  # rejects what the round-trip parser would accept: tags, duplicate keys, alias bombs
     yaml = round_trip(text)
     root = cast("CommentedMap | None", yaml.load(text))
     root = CommentedMap() if root is None else root
@@ -122,7 +122,7 @@ def without_rule(path: Path, at: int, environ: Mapping[str, str]) -> bytes:
 def _load(path: Path) -> tuple[Any, Any, str]:
     """Return the reader, the tree, and the text of a file that contains only comments, which a tree can't hold."""
     text = read_text(path)
-    parse(text, Place("user", str(path)))  # rejects what the round trip would accept: tags, duplicate keys, alias bombs
+    parse(text, Place("user", str(path)))  # rejects what the round-trip parser would accept: tags, duplicate keys, alias bombs
     yaml = round_trip(text)
     root = yaml.load(text)
     if root is not None:

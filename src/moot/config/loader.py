@@ -105,7 +105,7 @@ class Loader:
 
     def reload(self) -> bool:
         """Load the configuration again. Return True if it succeeded, which increments `generation`, else set `error`."""
-        self._seen = self.stamp()  # before the file is read: a change in between must not be missed
+        self._seen = self.stamp()  # before the file is read, so that a concurrent change is not missed
         try:
             loaded = self._load()
         except ConfigError as error:

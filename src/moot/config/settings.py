@@ -62,7 +62,7 @@ class Rule:
     action: Literal["allow", "ask", "deny"]
     match: str = "*"
     always: Literal["offer", "never"] = "offer"
-    """never: calls that match this rule can only be approved one at a time."""
+    """`never` = no lasting permission: calls that match this rule can only be approved one at a time."""
     origin: str = ""
     """Layer and place where the rule was written, such as `user /home/me/…/config.yaml:3:5`."""
 

@@ -148,8 +148,8 @@ class InterruptedExchange:
         self._key: str | None = None
         self._again: Retranslation | None = None
         self.is_open = False
-        """The exchange has started, and no event in the log ends it."""
-        with suppress(TranslatorFailed):  # what is open is then unknown, which `moot verify` reports
+        """True if the exchange has started and no event in the log ends it."""
+        with suppress(TranslatorFailed):  # the open parts are then unknown, which `moot verify` reports
             self._again = Retranslation(translator, options) if translator is not None else None
 
     def take(self, event: Event) -> None:

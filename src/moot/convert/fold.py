@@ -3,7 +3,7 @@
 Where that client throws, the fold continues: a delta for an unknown id opens a part, and chunks for unknown tool calls or of unknown kinds
 are ignored. An open part has state `streaming` and keeps its `id`, so stored parts are all that is needed to continue:
 `fold_parts(fold_parts(p, a), b) == fold_parts(p, a + b)`. A text part loses its `id` when it ends (clients have none there), reasoning
-keeps it. Starting an id that is open ends the older part. Of two calls with one id, the newer one is meant.
+keeps it. Starting an id that is open ends the older part. If two calls have the same id, chunks apply to the newer one.
 
 An abandoned attempt is marked by a `data-attempt` part with `abandoned: true` after it: everything between it and the start of the
 step, or the step's previous `data-attempt`, belongs to that attempt.

@@ -121,7 +121,7 @@ def _shortened(group: tuple[Message, ...], budget: int, count: Callable[[Sequenc
 
 
 def _blocks(message: Message) -> list[list[Part]]:
-    """Split the parts into blocks that stay together: each starts with a step marker or with what steered it."""
+    """Split the parts into blocks that stay together: each starts with a step marker or with the steering before it."""
     blocks: list[list[Part]] = [[]]
     for part in in_history(message.parts):
         begins = part.get("type") in ("step-start", "steering-message")

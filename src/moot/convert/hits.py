@@ -1,4 +1,4 @@
-"""Search hits as JSON, in the form that all faces return. A module of its own, so that a search imports nothing else."""
+"""Search hits as JSON, in the form that all interfaces return. A separate module, so that a search imports nothing else."""
 
 from __future__ import annotations
 

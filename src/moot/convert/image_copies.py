@@ -72,7 +72,7 @@ def _fitted(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
         size = _times(whole, wanted * _SMALLER**attempt)
         smaller = picture
         if picture.size != size:
-            smaller = picture.resize(size, Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  numpy's types are not here
+            smaller = picture.resize(size, Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  numpy's types are missing
         for media_type, made in _encoded(smaller, limits):
             if 4 * math.ceil(len(made) / 3) <= limits.max_bytes:
                 return made, media_type, *size

@@ -47,7 +47,7 @@ def _exchanges(exchanges: Sequence[Exchange], events: Sequence[Event]) -> Iterat
 
 
 def _cut(run: Run, events: Sequence[Event]) -> Run:
-    """Return the run as far as its events go."""
+    """Return the run as cancelled, with the totals of its existing events."""
     usage, cost, _ = totals(event for event in events if event.run == run.id)
     return replace(run, status="cancelled", error=None, usage=usage, cost=cost)
 
@@ -85,7 +85,7 @@ def _unended(events: Sequence[Event], runs: Sequence[Run]) -> list[Run]:
 
 
 def _with_ends(events: list[Event], unended: Sequence[Run], exchanges: dict[str, Exchange]) -> list[Event]:
-    """Add an end for each of these runs."""
+    """Add an end event to each of these runs."""
     for run in unended:
         own = [event for event in events if event.run == run.id]
         if not own:

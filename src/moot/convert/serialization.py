@@ -1,4 +1,4 @@
-"""Conversations, messages, runs, events, agents and models as JSON, in the form that all faces return."""
+"""Conversations, messages, runs, events, agents and models as JSON, in the form that all interfaces return."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def direction(event: Event) -> Literal["in", "out"]:
 
 
 def agent_json(agent: Agent) -> JsonObject:
-    """Return the facts of an agent."""
+    """Return an agent as a JSON object."""
     return {
         "id": agent.name,
         "name": agent.name,
@@ -75,7 +75,7 @@ def agent_json(agent: Agent) -> JsonObject:
 
 
 def model_json(model: Model) -> JsonObject:
-    """Return the facts of a model."""
+    """Return a model as a JSON object."""
     price = model.price
     return {
         "id": str(model.id),

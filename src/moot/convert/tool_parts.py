@@ -18,7 +18,7 @@ _WORDS = ("true", "false", "null")
 
 
 class NoValue(Exception):
-    """The text has no value yet."""
+    """Raised if the text has no value yet."""
 
 
 def partial_json(text: str) -> Json:

@@ -93,7 +93,7 @@ def garbled_failure(ended: Ended, unreadable: int) -> Failure | None:
 
 
 def unfinished_failure(ended: Ended, *, seen: bool, unreadable: int, body: str) -> Failure | None:
-    """Return the failure of an answer without an end: truncated, empty or not a stream. None if we hung up ourselves."""
+    """Return the failure of an answer without an end: truncated, empty or not a stream. None if moot closed the connection itself."""
     if ended == "cancelled":
         return None
     if not seen and body:

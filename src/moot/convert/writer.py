@@ -16,7 +16,7 @@ Rope = tuple[str, ...]
 Spoken = Literal["text", "reasoning"]
 
 UNNAMED = "unknown"
-"""The name of a tool whose call has none."""
+"""Tool name for calls without one."""
 
 
 def join(rope: Rope, piece: str) -> Rope:
@@ -41,11 +41,11 @@ class Call(NamedTuple):
     begun: bool = False
     done: bool = False
     free: bool = False
-    """The input is plain text, not JSON."""
+    """True if the input is plain text, not JSON."""
     executed: bool = False
-    """The vendor runs it."""
+    """True if the vendor runs the call."""
     dynamic: bool = False
-    """Its tool is not one that moot offered."""
+    """True if the tool was not offered by moot."""
     metadata: JsonObject | None = None
 
 

@@ -1,4 +1,4 @@
-"""Listening for cancel requests of other processes for the runs driven here."""
+"""Detection of other processes' requests to cancel runs driven by this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("moot.engine")
 
 
 class CancelListener:
-    """One task for all runs of this process, while there are any. It checks their inboxes whenever another process has committed.
+    """A task that exists while this process has runs and checks their inboxes whenever another process has committed.
 
     Requests that arrived before `begin` are not reported. The code that starts a run checks for them.
     """

@@ -22,7 +22,7 @@ from moot.types.run import OnBusy, Prompt, Run, Submitted
 MODES = get_args(Mode)
 
 OURS = ("agent", "model", "mode", "directory")
-"""Keys of `channels.<name>` that configure its runs. All others belong to the channel itself."""
+"""Keys of `channels.<name>` that configure its runs. All other keys are settings of the channel itself."""
 
 log = logging.getLogger("moot.engine")
 

@@ -1,4 +1,4 @@
-"""OS locks on files that tell which processes and servers are alive. The system releases them however a process ends."""
+"""OS locks on files that tell which processes and servers are alive. The system releases them whenever and however a process ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Place:
 
 
 class Owner:
-    """This process as the owner of runs. A suspended process keeps its lock, so only dead owners are ever replaced."""
+    """The lock that marks this process as an owner of runs. A suspended process keeps it, so only dead owners are replaced."""
 
     def __init__(self, folder: Path, id: str) -> None:
         """Acquire the lock. Raise StoreError if the folder can't be written."""
@@ -76,7 +76,7 @@ def owner_place(folder: Path, id: str) -> Place | None:
 
 
 def live_owners(folder: Path) -> tuple[list[Place], int]:
-    """Return the places of a home's live owners, and the number of files of dead owners. Removes nothing."""
+    """Return where the home's live owners run, and the number of files left by dead owners. Does not remove any file."""
     files = sorted(folder.glob("*.lock"))
     locked = [path for path in files if _is_locked(path)]
     places = [place for path in locked if (place := owner_place(folder, path.stem)) is not None]

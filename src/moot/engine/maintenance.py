@@ -36,7 +36,7 @@ INDEX_INTERVAL = 5.0
 INDEX_SECONDS = 2.0
 """Seconds of indexing after which another process gets a turn."""
 CLOSING_SECONDS = 0.25
-"""Seconds to spend on sealing when the process ends. Processes that run longer do the rest."""
+"""Seconds to spend on sealing when the process ends. The rest is left to longer-running processes."""
 KEPT_FREE_BYTES = 32 << 20
 """Bytes of free pages to keep in the file for new data."""
 
@@ -44,7 +44,7 @@ log = logging.getLogger("moot.engine")
 
 
 async def seal_periodically(store: Store, quiet: float, *, first: float = START_DELAY, again: float = SEAL_INTERVAL) -> None:
-    """Seal and shrink until cancelled. Only one process at a time works, the others retry later. Does nothing if `quiet` is 0."""
+    """Seal and shrink until cancelled. Only one process does this at a time; the others retry later. Does nothing if `quiet` is 0."""
     await anyio.sleep(first)
     while quiet:
         try:
@@ -149,7 +149,7 @@ class EmbeddingModel:
 
 
 async def embed_periodically(store: Store, meanings: EmbeddingModel, *, first: float = EMBED_DELAY, again: float = EMBED_INTERVAL) -> None:
-    """Embed answers until cancelled if the model is installed. Only one process at a time works."""
+    """Embed answers until cancelled if the model is installed. Only one process does this at a time."""
     await anyio.sleep(first)
     while True:
         try:

@@ -29,7 +29,7 @@ from moot.types.store import Fence, InboxItem
 CLAIMABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
 
 OWNED: frozenset[RunStatus] = frozenset({"running", "queued", "waiting"})
-"""A process may be working on these runs, waiting for their turn, or waiting together with their agent's process."""
+"""States in which a process may be working on a run, waiting for its turn, or waiting with its agent's process."""
 
 MANY = 10_000
 """Maximum number of started runs to check, newest first."""
@@ -56,12 +56,12 @@ class LocalRuns:
         self._queued: set[str] = set()
         """Queued runs whose turn is awaited here."""
         self._failures: dict[str, MootError] = {}
-        """Errors of runs whose end could not be recorded. The store still says that this process works on them."""
+        """Errors of runs whose end could not be recorded. In the store, this process still owns them."""
         self._changed = anyio.Event()
         self._titling = 0
         """Number of titles being generated."""
         self.drove = False
-        """True if any run was driven here, so that there is something to index."""
+        """True if this process drove a run, so there are messages to index."""
 
     # ── the interface ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -87,7 +87,7 @@ class LocalRuns:
         return Submitted(accepted.conversation, accepted.run, accepted.seq, accepted.steered)
 
     async def _existing(self, prompt: Prompt) -> Conversation | None:
-        """Return the prompt's conversation, if it exists. A run of a dead owner in it is interrupted first."""
+        """Return the prompt's conversation, if it exists. If a dead owner has a run in it, that run is marked as interrupted first."""
         store = self._runtime.store
         conversations = (store if prompt.user is None else store.of(prompt.user)).conversations
         if prompt.conversation is not None:
@@ -138,7 +138,7 @@ class LocalRuns:
                     return
 
     async def answer(self, approval: str, answer: Answer, *, wake: bool = True) -> None:
-        """Implement `Runs.answer`. Without `wake` the run is not resumed: more answers follow, then `wake`."""
+        """Implement `Runs.answer`. Without `wake` the run is not resumed; call `wake` after the last answer."""
         stored = await give_answer(self._runtime, approval, answer)
         self._runtime.hub.ring()
         self._notify()
@@ -146,7 +146,7 @@ class LocalRuns:
             await self.wake(stored.run)
 
     async def wait(self, run: str) -> Run:
-        """Implement `Runs.wait`. Raise StoreError if the run stopped here because of a store error."""
+        """Implement `Runs.wait`. Raise StoreError if a store error stopped the run in this process."""
         while True:
             changed = self._changed
             if run in self._failures:
@@ -161,7 +161,7 @@ class LocalRuns:
                 await changed.wait()
 
     async def settle(self, seconds: float) -> None:
-        """Wait for background work of finished runs, at most that long."""
+        """Wait at most the given time for the background work of finished runs."""
         with anyio.move_on_after(seconds):
             while True:
                 changed = self._changed
@@ -170,7 +170,7 @@ class LocalRuns:
                 await changed.wait()
 
     async def _has_ending_task(self) -> bool:
-        """Return whether a task here belongs to a run that has ended. Callers that waited for the run may leave before its task ends."""
+        """Return whether a task of an ended run is still active here. Callers that waited for the run may leave before its task ends."""
         return any([(await self._runtime.store.records.run(run)).status in TERMINAL for run in list(self._scopes)])
 
     async def sweep(self, *, resume: bool) -> list[Run]:
@@ -191,7 +191,7 @@ class LocalRuns:
     async def current(self, run: str) -> Run:
         """Return the current run. A run without a live owner is marked as interrupted first. Raise NotFound.
 
-        This includes queued runs whose turn no one awaits, unless they can be resumed automatically.
+        This includes queued runs that no process is waiting to start, unless they can be resumed automatically.
         """
         records = self._runtime.store.records
         found = await records.run(run)
@@ -209,7 +209,7 @@ class LocalRuns:
 
     @contextmanager
     def _claim_of(self, run: str) -> Generator[None]:
-        """Cover the time between claiming a run in the store and starting its task."""
+        """Keep track of a run between its claim in the store and the start of its task."""
         self._claiming[run] += 1
         try:
             yield
@@ -272,7 +272,7 @@ class LocalRuns:
         await self._tidy()
 
     async def _tidy(self) -> None:
-        """Evict conversations' in-memory objects, except of those with an active or waiting run, which still needs them."""
+        """Evict the in-memory objects of conversations without an active or waiting run."""
         drawers, records = self._runtime.drawers, self._runtime.store.records
         if drawers.crowded:
             try:
@@ -293,7 +293,7 @@ class LocalRuns:
             self._notify()
 
     def _fail(self, run: str, ended: Run | None, errors: BaseExceptionGroup[Exception]) -> None:
-        """Remember a store error, because of which nothing more can be recorded. The run is later found as interrupted."""
+        """Remember a store error after which nothing more can be recorded. The run is later marked as interrupted."""
         error: BaseException = errors
         while isinstance(error, BaseExceptionGroup):
             error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]

@@ -126,7 +126,7 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
 async def warm(engine: Engine) -> None:
     """Import and create what a run of the default agent needs: its service, tool definitions, provider and dialect.
 
-    For long-running processes only. Errors are left to the run that needs the component.
+    For long-running processes only. Errors are ignored here and raised by the run that needs the component.
     """
     settings = engine.settings
     try:

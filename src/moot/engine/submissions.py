@@ -28,7 +28,7 @@ __all__ = ["continuation_of", "copy_of", "submission_of"]
 async def copy_of(conversations: Conversations, conversation: Conversation) -> Conversation | None:
     """Return the linked copy that continues the conversation's current head, or None if there is none.
 
-    The next prompt goes to the copy, so faces show the copy.
+    The next prompt goes to the copy, so user interfaces show the copy.
     """
     if not conversation.follows or conversation.head is None:
         return None
@@ -38,7 +38,7 @@ async def copy_of(conversations: Conversations, conversation: Conversation) -> C
 
 
 async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation | None, owner: str) -> Submission:
-    """Return the prompt ready to be stored. Its own agent and model override those of the conversation.
+    """Return the prompt ready to be stored. The prompt's agent and model override the conversation's.
 
     Raise UsageError for an unknown agent, model or tool.
     """

@@ -1,4 +1,4 @@
-"""Parked runs: when a run that waits for answers can be resumed."""
+"""Parked runs, and when they can be resumed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ParkedRuns:
     async def tend(self, run: Run, answered: frozenset[str], *, cancelled: bool) -> None:
         """Handle what arrived while the run was parking: a cancel request or answers. Otherwise wait until a request expires.
 
-        `answered` has the approvals that were answered when the run was last resumed.
+        `answered` contains the approvals already answered when the run was last resumed.
         """
         try:
             items = await self._runtime.store.records.inbox(run.id)
@@ -52,7 +52,7 @@ class ParkedRuns:
         return not asked or any(approval.expires_at is not None and approval.expires_at <= now for approval in asked)
 
     async def _expire(self, run: str) -> None:
-        """Resume a parked run when one of its requests expires. The model is notified."""
+        """Resume a parked run when one of its requests expires, so that the model is notified."""
         try:
             asked = await self._runtime.store.records.approvals(run=run)
             times = [approval.expires_at for approval in asked if approval.expires_at is not None]

@@ -1,4 +1,4 @@
-"""Titles of conversations: first the first line of the prompt, then a title by the small model, unless the user sets one."""
+"""Titles of conversations: initially the prompt's first line, later one by the small model, unless the user sets one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def generate_title(runtime: Runtime, run: Run) -> None:
     if not runtime.settings.models.small or run.parent_run is not None:
         return
     if (served := Served.of(run.settings)) is not None and served.plain:
-        return  # programs can make many direct model calls, and expect no further ones
+        return  # programs may make many direct model calls and don't expect additional ones
     conversation = await store.conversations.get(run.conversation)
     answers = await store.records.runs(conversation=run.conversation, statuses=frozenset({"finished"}), limit=2)
     if conversation.title_source not in ("none", "first-line") or [answer.id for answer in answers] != [run.id]:

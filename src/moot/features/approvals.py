@@ -22,12 +22,12 @@ __all__ = ["CallPreview", "explain", "object_of", "preview_call"]
 
 
 COMPARED_BYTES = 200_000
-"""Larger files are not compared with their new content."""
+"""Maximum size of a file to compare with its new content."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallPreview:
-    """The arguments of a call with what they would change."""
+    """The arguments of a call and the change they would make."""
 
     arguments: bytes
     parts: tuple[ApprovalPart, ...] = ()
@@ -49,7 +49,7 @@ async def preview_call(arguments: bytes, parts: tuple[ApprovalPart, ...], roots:
 
 
 def object_of(arguments: bytes) -> JsonObject:
-    """Return the arguments as an object, or an empty one if they are not."""
+    """Return the arguments as an object, or an empty object if they are something else."""
     try:
         value = loads_exact(arguments)
     except ValueError:
@@ -82,7 +82,7 @@ _SYSTEM = (
 
 
 async def explain(runtime: Runtime, approval: Approval, arguments: bytes) -> str:
-    """Return a few sentences by the small model, or else the run's own. Raise UsageError without a model, and ProviderError."""
+    """Return a few sentences by the small model or else the run's model. Raise ProviderError, and UsageError without a model."""
     run = await runtime.store.records.run(approval.run)
     conversation = await runtime.store.conversations.get(run.conversation)
     text = arguments.decode("utf-8", "replace")

@@ -80,7 +80,7 @@ async def gather(
 
 
 def can_hold(format: Format, thing: str) -> bool:
-    """Return whether the format's files can hold such a thing, named as in `Counts`."""
+    """Return whether the format's files can hold items of this kind, named as in `Counts`."""
     return isinstance(format, DeclaresFidelity) and thing in format.holds
 
 
@@ -186,7 +186,7 @@ async def _resolved(holdings: OwnerStore, part: Part) -> Part:
 
 
 INDEX = "index.jsonl"
-"""One line per conversation with its id, file, title and state. The last line of an id counts."""
+"""One line per conversation with its id, file, title and state. If an id has several lines, the last one is valid."""
 
 _CHARACTERS = 60
 _BYTES = 150
@@ -202,7 +202,7 @@ class Filter:
     """Project id."""
     agent: str = ""
     since: int = 0
-    """ms. Matches conversations whose last activity was then or later."""
+    """ms. Matches conversations whose last activity was at or after this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """The result for one conversation."""
+    """The result of exporting one conversation."""
 
     conversation: Conversation
     outcome: Literal["written", "unchanged", "failed"]

@@ -32,7 +32,7 @@ class GitState:
 
 
 def git_state(folder: Path) -> GitState:
-    """Return the folder's branch and commit. Both are None outside of a repository or if its files are invalid. Blocks."""
+    """Return the folder's branch and commit. Both are None outside of a repository or if the repository's files are invalid. Blocks."""
     place = _repository(folder)
     if place is None:
         return GitState()

@@ -31,7 +31,7 @@ class Installed:
 
     session: InstallableSession
     outcome: Literal["written", "replaced", "unchanged"]
-    """`replaced`: the old file was moot's own, and the new one contains all of it."""
+    """`replaced`: the new file replaced one that moot had written, and contains all its lines."""
     beside: Path | None = None
     """A conflicting earlier file, which is kept because it has content that the conversation lacks."""
 

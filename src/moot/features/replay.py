@@ -1,4 +1,4 @@
-"""Replay of a run's events with their original timing and shortened pauses, and the two sides of a comparison."""
+"""Replay of a run's events with their original timing and shortened pauses, and the branches to show side by side in a comparison."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST = 2.0
 """Maximum wait in seconds between two events, before the speed is applied."""
 
 INSTANT = 0.0
-"""A speed without any waits."""
+"""The speed that skips all waits."""
 
 _PAGE = 512
 

@@ -182,7 +182,7 @@ class RecordedPool:
         try:
             found = await self._providers.choices(text, fallback, role=role)
         except UsageError:
-            return (self._unknown(),)  # only the provider's recorded answers are needed
+            return (self._unknown(),)  # only the recorded answers of the provider are needed
         return tuple(replace(one, provider=self._playback(one.provider.name, one.provider.dialect, one.provider.quirks)) for one in found)
 
     def _unknown(self) -> Choice:
@@ -337,7 +337,7 @@ class _Context:
         return await step_setup(settings, pool, agent, self._run, self._conversation, role=role, now=self.ports.now())
 
     async def once(self, key: str, *, idempotent: bool, work: Work, body: JsonObject, verdict: Verdict | None = None) -> Result:
-        """Return the recorded output. The work is never done."""
+        """Return the recorded output. The work itself is not repeated."""
         self.calls += 1
         ended = self._ended(key)
         if ended is None:
@@ -358,7 +358,7 @@ class _Context:
             return Verdict(True, arguments=dumps(edited) if edited is not None else None)
         ended = self._ended(key)
         if ended is None:
-            return Verdict(True)  # `once` reports that nothing is recorded
+            return Verdict(True)  # `once` reports the missing record
         self.calls += 1
         return _denied(ended)
 

@@ -64,7 +64,7 @@ _WHO = {"user": "you", "assistant": "assistant", "system": "instructions"}
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The number of removed things of one kind in one place, never the things themselves."""
+    """The number of removed items of one kind in one place, without the items themselves."""
 
     kind: Kind
     where: str
@@ -80,7 +80,7 @@ class RedactedConversation:
 
 
 def finder_here(secrets: Collection[str], keep: Collection[Kind] = ()) -> Finder:
-    """Return a finder that knows this machine: its user's home folder, names and host name."""
+    """Return a finder that knows the user's home folder and names, and the host name of this machine."""
     names = [getpass.getuser(), socket.gethostname().partition(".")[0]]
     with suppress(KeyError):  # a user without a passwd entry has no full name
         names.append(pwd.getpwuid(os.getuid()).pw_gecos.partition(",")[0])
@@ -178,7 +178,7 @@ class _Redaction:
         )
 
     def _metadata(self, metadata: JsonObject, where: str) -> JsonObject:
-        """Return the facts shown on a page. Other metadata of vendors and programs is removed."""
+        """Return the metadata shown on a page. Other metadata of vendors and programs is removed."""
         kept: JsonObject = {name: metadata[name] for name in _FACTS if name in metadata}
         steps = metadata.get("steps")
         if isinstance(steps, list):

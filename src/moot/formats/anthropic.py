@@ -93,7 +93,7 @@ _OWN = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "i
 
 
 class Anthropic:
-    """`Format`."""
+    """Implementation of `Format`."""
 
     name = "anthropic"
     version = 1

@@ -36,7 +36,7 @@ class Ipynb:
         return False
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        raise UsageError("Can't read notebooks: the format is write-only.", fix="Use moot export -f json to move a conversation.")
+        raise UsageError("Notebooks can't be imported.", fix="Use moot export -f json to move a conversation.")
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         conversation = exported.conversation

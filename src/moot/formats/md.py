@@ -195,7 +195,7 @@ _OURS = b"moot: conversation"
 
 
 class Markdown:
-    """`Format`."""
+    """Implementation of `Format`."""
 
     name = "md"
     version = 1

@@ -90,7 +90,7 @@ _SOUND = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 
 class OpenAI:
-    """`Format`."""
+    """Implementation of `Format`."""
 
     name = "openai"
     version = 1
@@ -118,7 +118,7 @@ class OpenAI:
 
 
 def _is_message(value: JsonObject, *, cut: bool = False) -> bool:
-    """Return whether the value can only be a message of this format. Less of a truncated message is checked."""
+    """Return whether the value can only be a message of this format. A truncated message is checked less strictly."""
     if value.get("role") not in _ROLES or "parts" in value or "timestamp" in value or "type" in value:
         return False
     content = value.get("content")

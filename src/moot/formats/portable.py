@@ -167,7 +167,7 @@ _DEEPEST = 64
 
 
 class JsonDocument:
-    """`Format`."""
+    """Implementation of `Format`."""
 
     name = "json"
     version = 1
@@ -233,7 +233,7 @@ HEADER_MARK = "lines"
 
 
 class JsonLines:
-    """`Format`."""
+    """Implementation of `Format`."""
 
     name = "jsonl"
     version = 1
@@ -256,7 +256,7 @@ class JsonLines:
                 string_field(value, "parent_call") or None,
             )
             for _ in entries:
-                pass  # skip what the caller did not read
+                pass  # skip lines that the caller did not read
         if not lines.any:
             raise UsageError(f"No conversation found in {str(path)!r}: it has no header line.")
 

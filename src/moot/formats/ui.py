@@ -23,7 +23,7 @@ _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "ass
 
 
 class Ui:
-    """`Format`."""
+    """Implementation of `Format`."""
 
     name = "ui"
     version = 1

@@ -28,7 +28,7 @@ _RUNNERS = _set(
     " numactl parallel pipx pkexec proot rlwrap runuser script setarch setpriv setsid ssh stdbuf strace su sudo systemd-run taskset"
     " time timeout tmux tsocks unbuffer unshare uvx watch xargs xvfb-run"
 )
-"""Their arguments are another command."""
+"""Commands whose arguments are another command."""
 _RUNNER_PAIRS = frozenset(
     {("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("hatch", "run"), ("pipenv", "run"), ("npm", "exec"), ("npm", "x"), ("pnpm", "exec")}
     | {("pnpm", "dlx"), ("yarn", "dlx"), ("yarn", "exec"), ("bundle", "exec"), ("docker", "run"), ("docker", "exec"), ("podman", "run")}
@@ -38,7 +38,7 @@ _REBINDING = _set(
     ". alias at batch bind complete crontab dash declare enable eval export hash local mapfile printf read readarray readonly set"
     " shopt source trap typeset unalias unset"
 )
-"""They run text, or change the meaning of later words in the line. Only a rule that spells them out completely covers them."""
+"""Commands that run text or change the meaning of later words in the line. Only a rule that spells them out completely covers them."""
 _RUNNING_WORDS: dict[str, tuple[str, ...]] = {
     "fd": ("-x", "-X", "--exec"),
     "find": ("-exec", "-ok", "-delete", "-fls", "-fprint"),
@@ -77,13 +77,13 @@ class Piece:
     words: tuple[str | None, ...]
     """Name and arguments as passed to the command; None = known only at run time. Empty for a construct."""
     leftover: tuple[str, ...] = ()
-    """Why no allow rule covers it; empty if one may."""
+    """Why no allow rule can cover it; empty if one can."""
     within: bool = False
-    """True if the piece before it runs it, so that a rule that covers that one covers it too."""
+    """True if the previous piece runs this one, so that a rule that covers the previous piece covers this one too."""
 
     @property
     def known(self) -> tuple[str, ...]:
-        """The leading words that are known."""
+        """The leading words, up to the first unknown one."""
         return tuple(_until_unknown(self.words))
 
     @property

@@ -205,7 +205,7 @@ def _kind_word(status: os.stat_result) -> str:
 def _keep_rights(descriptor: int, status: os.stat_result | None) -> None:
     if status is None:
         return
-    with suppress(PermissionError):  # only root can change the owner; otherwise the file becomes ours, as with any editor
+    with suppress(PermissionError):  # only root can change the owner; otherwise the current user becomes the owner, as with any editor
         os.fchown(descriptor, status.st_uid, status.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
 

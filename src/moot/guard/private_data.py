@@ -44,7 +44,7 @@ _KEY = re.compile(r"\bkey\s{0,4}[:=]\s{0,4}[\"']?([A-Za-z0-9+/_=-]{20,200})", re
 _CODE = re.compile(
     r"(?:\$?[A-Za-z_]+(?:(?:\.|::|->)[A-Za-z_]+)+|string|number|boolean|bytes|object|undefined|required|optional)\.?", re.IGNORECASE
 )
-"""Code after such a name that is not a secret: a reference or a type."""
+"""Code after a secret's name that is not a secret itself: a reference or a type."""
 
 _FOLDER = r"[^/\\\s\"'`<>|:;,(){}\[\]*?&$#!=%@]{1,64}"
 _HOME = re.compile(

@@ -1,6 +1,6 @@
 """Child processes and their environment. Only this module starts them, each in a group of its own that can be killed as a whole.
 
-The exception are programs that the user works with in moot's terminal, which share our group.
+Programs that the user works with in moot's terminal are an exception and share moot's group.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Child:
     stdout: asyncio.StreamReader | None
     stderr: asyncio.StreamReader | None
     started: str
-    """For `kill_leftover`. Empty if the system does not tell."""
+    """Start time, for `kill_leftover`. Empty if the system does not provide it."""
     _mark: str
     _pipes: tuple[asyncio.ReadTransport, ...]
 

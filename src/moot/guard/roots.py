@@ -22,7 +22,7 @@ __all__ = ["DIRECTORY", "Place", "Roots", "enter", "folders", "is_own", "missing
 
 
 PATH_BYTES = 4095
-"""Limit of other programs."""
+"""The usual limit in other programs."""
 
 _HOME = re.compile(r"~[A-Za-z_][\w.-]*|~")
 
@@ -70,7 +70,7 @@ class Roots:
 def is_own(folder: int) -> bool:
     """Return whether an open folder is a moot home, or the folder in it that contains the database.
 
-    It is recognized by its content, so that no spelling, link or mount gets around the check, nor another moot's home. It holds settings
+    It is recognized by its content, so that the check covers every spelling, link and mount, and other moot homes. It holds settings
     and approvals. Also, opening and closing the database file would release its process's locks
     (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """

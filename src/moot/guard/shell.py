@@ -49,7 +49,7 @@ _LANGUAGE = Language(tree_sitter_bash.language())
 
 
 class _NotUnderstood(Exception):
-    """The line contains something uncertain."""
+    """The meaning of the line is uncertain."""
 
 
 def split(line: str) -> tuple[Piece, ...] | None:

@@ -12,7 +12,7 @@ SEQUENCE_CHARACTERS = 4096
 """Maximum length of a control sequence. An unterminated one ends there (or at a newline), and the rest is treated as text."""
 
 COMBINING_MARKS = 30
-"""Maximum number of marks after one character (Unicode's stream-safe limit). More slow down terminals or overwrite other lines."""
+"""Maximum number of marks after one character (Unicode's stream-safe limit). More marks slow down terminals or overwrite other lines."""
 
 _Place: TypeAlias = Literal["text", "escape", "csi", "string", "string-escape"]
 
@@ -171,7 +171,7 @@ def clean(text: str) -> str:
 def visible(text: str) -> str:
     """Return the text with control characters made visible (`\\x1b`), except newlines and tabs.
 
-    For text that a person decides about: nothing in a command to approve may be hidden or removed.
+    Use it for text that a person must approve, in which nothing may be hidden or removed.
     """
     return "".join(character if _shows(character) else _spelled(character) for character in text)
 

@@ -167,7 +167,7 @@ class _Hop:
 
 
 class SystemResolver(AbstractResolver):
-    """Uses the system's resolver in a thread."""
+    """Resolver that uses the system's resolver in a thread."""
 
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
@@ -178,7 +178,7 @@ class SystemResolver(AbstractResolver):
 
 
 class _Pinned(AbstractResolver):
-    """Resolves one name to the addresses that were checked."""
+    """Resolver of one name to the addresses that were checked."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._addresses = addresses

@@ -50,7 +50,7 @@ class ImportOptions:
     """Directory of imported conversations whose source is not in its program's own location."""
     home: Path = field(default_factory=Path.home)
     since: int = 0
-    """ms; conversations whose newest message is older are skipped. 0 means all."""
+    """Time in ms; conversations whose newest message is older are skipped. 0 means all."""
     dry_run: bool = False
     agent_type: str = ""
     """Agent type of captures; empty to detect it."""
@@ -74,7 +74,7 @@ class ConversationImport:
     """First line of the first prompt."""
     messages: int = 0
     started: bool = False
-    """True once there is content other than what a program writes into a new session."""
+    """True once there is content other than the entries that a program writes into every new session."""
     unpriced: int = 0
     first_at: int = 0
     last_at: int = 0

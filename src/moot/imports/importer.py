@@ -59,7 +59,7 @@ async def _import(holdings: OwnerStore, source: Source, wanted: ImportOptions, r
 
 
 async def _is_done(holdings: OwnerStore, source: Source, wanted: ImportOptions, report: Report) -> bool:
-    """Return whether the source needs no reading, and report the reason."""
+    """Return whether the source can be skipped, and report the reason."""
     if source.problem:
         report.fail(source.name, source.format.name, source.problem)
     elif not await _is_skipped(holdings, source, wanted, report):
@@ -83,7 +83,7 @@ async def _is_skipped(holdings: OwnerStore, source: Source, wanted: ImportOption
 
 
 async def _is_unchanged(holdings: OwnerStore, source: Source) -> bool:
-    """Return whether the source is unchanged since it was last read, or since moot exported it there."""
+    """Return whether the source is unchanged since it was last read, or since moot itself wrote it as an export."""
     mark = await holdings.imports.mark(source.format.name, str(source.path))
     if mark is not None:
         return mark.same(source.mark)

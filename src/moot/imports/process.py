@@ -1,8 +1,8 @@
 """Reading sources in a separate process, so that reading and storing use one core each. This is nearly twice as fast for large imports.
 
 The process starts when it is first needed and reads one source at a time. The pipe limits how far it reads ahead. If it dies, only the
-current source fails. If it can't start or does not know the format, sources are read in this process. The child gets orders, which are
-pickled sources, on stdin. It writes pieces to stdout after `READY`, each preceded by its length, and ends with its input.
+current source fails. If it can't start or does not know the format, sources are read in this process. The child receives orders, which are
+pickled sources, on stdin. It writes pieces to stdout after `READY`, each preceded by its length, and exits when its input ends.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ProcessReader:
                 self._child = await spawn([sys.executable, *self._program], stdin="pipe", stderr="null")
                 assert self._child.stdout is not None
                 await self._child.stdout.readexactly(len(READY))
-            except (Refused, IncompleteReadError):  # moot may be importable only through PYTHONPATH, which children don't get
+            except (Refused, IncompleteReadError):  # moot may be importable only through PYTHONPATH, which child processes don't inherit
                 self._refused = True
                 await self.close()
             except BaseException:

@@ -74,7 +74,7 @@ _ENTRIES = 256
 _BYTES = 512 << 10
 _WAITING = 2
 _LATEST = 1 << 42
-"""ms: the year 2109. Later times are invalid."""
+"""The year 2109, in ms. Later times are invalid."""
 _REPEATED = 100_000
 """Maximum number of distinct records of a conversation whose repetitions are counted."""
 
@@ -88,7 +88,7 @@ class Piece:
     facts: ImportedFacts
     """Facts known so far; complete in the last piece."""
     size: int
-    """Bytes of raw."""
+    """Size of the raw bytes."""
     is_first: bool
     is_last: bool
 

@@ -30,7 +30,7 @@ class ImportResult:
     path: str
     source_id: str
     conversation: Conversation | None = None
-    """The stored conversation; in a dry run, as it would be. None if nothing is stored."""
+    """The stored conversation; in a dry run, the one that would be stored. None if nothing is stored."""
     agent_type: str = ""
     title: str = ""
     taken: ImportCounts = field(default_factory=ImportCounts)
@@ -94,7 +94,7 @@ class Report:
     older: int = 0
     """Number of sources and conversations older than `since`."""
     bytes: int = 0
-    """Total size of the sources."""
+    """Total size of the sources in bytes."""
     bytes_done: int = 0
     messages: int = 0
     """Number of messages read, new or not."""

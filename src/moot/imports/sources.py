@@ -69,7 +69,7 @@ class Claims:
     """moot's own data folder, which is skipped."""
     report: Report
     _claimed: set[Path] = field(default_factory=set[Path])
-    """Claimed files, and folders of which everything is claimed."""
+    """Claimed files, and folders that are claimed with everything in them."""
     _by_location: dict[Path, Format] = field(default_factory=dict[Path, Format])
     """Files that a format claims by location but does not recognize individually."""
     _whole: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
@@ -177,10 +177,10 @@ class Claims:
 
 
 def recognizes(format: Format, path: Path, head: bytes) -> bool:
-    """Return whether the format recognizes the source. Exceptions in a format count as no."""
+    """Return whether the format recognizes the source. An exception in the format counts as False."""
     try:
         return format.sniff(path, head)
-    except Exception as error:  # noqa: BLE001  a format may be anybody's
+    except Exception as error:  # noqa: BLE001  a format may come from a plugin
         log.warning("the format %r failed with %s: %s: %s", format.name, path, type(error).__name__, error)
         return False
 
@@ -251,7 +251,7 @@ def read_head(path: Path) -> bytes:
 
 
 _PACKERS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2"}
-"""Magic bytes of single-file compressors. Each unpacks with `-dk`."""
+"""Magic bytes of single-file compressors. Each compressor unpacks with `-dk`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class Places:
     roots: Callable[[], Iterable[Path]]
     """Files and folders to watch, whether they exist or not."""
     sources: Callable[[], Iterable[Source]]
-    """All sources that can currently be read there."""
+    """All sources that can currently be read at these locations."""
 
 
 def format_of(path: Path, name: str = "") -> Format:
@@ -317,7 +317,7 @@ def _compressor(path: Path) -> str:
 
 def _format_named(name: str) -> Format:
     if name not in FORMATS:
-        raise UsageError(f"{FORMATS.unknown(name)}; known: {', '.join(FORMATS.names())}")
+        raise UsageError(FORMATS.unknown(name))
     return FORMATS.make(name)
 
 
@@ -332,7 +332,7 @@ def _recognizing(path: Path) -> list[Format]:
 
 
 def mark_of(format: Format, path: Path) -> SourceMark:
-    """Return the current state of a source. Of a folder, all files in it count. Raise OSError if it can't be read."""
+    """Return the current state of a source. The state of a folder includes all files in it. Raise OSError if it can't be read."""
     about = path.stat()
     size, modified = about.st_size, about.st_mtime_ns
     real = path.resolve() if path.is_symlink() else path

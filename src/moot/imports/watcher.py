@@ -27,11 +27,11 @@ from moot.types.store import OwnerStore
 __all__ = ["Watcher"]
 
 _STEP, _GATHER = 100, 300
-"""ms between checks for reported changes, and maximum ms to collect them."""
+"""Interval between checks for reported changes, and maximum time to collect them, in ms."""
 _LOOK = 1.0
 """Seconds between checks for new or removed locations."""
 _POLLED = 1000
-"""ms between polls where the operating system can't report changes: too many folders, or a network file system."""
+"""Interval between polls, in ms, where the operating system can't report changes: too many folders, or a network file system."""
 _REST = 4.0
 """After reading a source for t seconds, wait this many times t before reading it again."""
 _LEAST = 0.3

@@ -22,7 +22,7 @@ class Conversations:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.tree: Tree = store.tree
-        """The message tree of a conversation by ids: all branches and operations on them."""
+        """The message tree of a conversation: all branches and the operations on them, by id."""
 
     async def list(
         self,

@@ -32,8 +32,8 @@ async def open(
 ) -> AsyncGenerator[Moot, None]:
     """Open moot for the duration of the block: `async with moot.open() as m:`.
 
-    Uses the same configuration as the command line: that of `home`, of MOOT_HOME, or of the default location, with `config` overriding
-    it by dotted keys, as in `{"models.main": "demo@demo"}`. `settings` replaces all of that. `directory` is the folder whose project
+    Use the same configuration as the command line, read from `home`, MOOT_HOME or the default location. `config` overrides it by dotted
+    keys, as in `{"models.main": "demo@demo"}`. `settings` replaces all of that. `directory` is the folder whose project
     configuration is read (default: current directory). Runs that are still active when the block ends can be resumed later. Raise
     ConfigError or StoreError if moot can't be opened.
     """
@@ -126,7 +126,7 @@ def run_sync(
 
 
 def _run_outside_loop(work: Callable[[], T]) -> T:
-    """Run a function that starts its own event loop, in a thread if this one already has a loop."""
+    """Run a function that starts its own event loop; use another thread if this thread already has a loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

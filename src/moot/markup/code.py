@@ -20,7 +20,7 @@ CodeLine: TypeAlias = list[tuple[TokenType, str]]
 LARGEST = 20_000
 """Characters that are highlighted at once. Lexers can take long for text that is not in their language."""
 CONTEXT_LINES = 200
-"""Lines of an open block that are read again when the next ones arrive."""
+"""Lines of an open block that are highlighted again when the next lines arrive."""
 _TRIMMED_FROM = 40
 _LIVE_CONTEXT_LINES = 20
 _LONGEST_LINE = 2000
@@ -60,7 +60,7 @@ class StreamHighlighter:
         return added
 
     def lines(self, lines: Sequence[str]) -> list[CodeLine]:
-        """Highlight all lines of the block so far; the ones added before are not read again."""
+        """Highlight all lines of the block so far; lines that were added before are not processed again."""
         self.add(lines[self.count :])
         return self._done
 
@@ -96,7 +96,7 @@ class StreamHighlighter:
         return found
 
     def _trimmed(self, context: list[str], found: list[CodeLine]) -> list[str]:
-        """Drop lines that the next ones don't need: those before a line which reads the same without them."""
+        """Drop lines that don't affect the next ones: all lines before one that is highlighted identically without them."""
         if len(context) > _TRIMMED_FROM:
             starts = [at for at in range(len(context) // 2, len(context) - 1) if context[at][:1].strip()]
             for start in starts[-1:]:

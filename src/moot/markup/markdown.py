@@ -26,7 +26,7 @@ References: TypeAlias = dict[str, dict[str, str]]
 """Link definitions: normalized label to `href` and `title`."""
 
 _DEEPEST = 50
-"""Nesting of blocks; what is nested deeper is kept as plain text."""
+"""Maximum nesting of blocks. Deeper blocks are kept as plain text."""
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _INLINE_FORMULAS = (("$$", "$$"), ("\\(", "\\)"), ("\\[", "\\]"))
 _BLOCK_FORMULAS = {"$$": "$$", "\\[": "\\]"}
@@ -42,7 +42,7 @@ class Block:
     lines: tuple[int, int]
     """First line, and the line after the last one."""
     spaced: bool = False
-    """A blank line comes before it."""
+    """True if a blank line comes before the block."""
     children: list[Block] = field(default_factory=list["Block"])
     inline: list[Token] = field(default_factory=list[Token])
     """The parsed text of a leaf."""
@@ -69,7 +69,7 @@ def new_parser() -> MarkdownIt:
 def parse_blocks(source: str, references: References | None = None) -> list[Block]:
     """Return the top-level blocks of a text.
 
-    A link definition applies to the top-level blocks and list items after it, never to those before: they may be printed already.
+    A link definition applies to the top-level blocks and list items after it, never to earlier ones, which may already be printed.
     `references` are the definitions of earlier texts.
     """
     state = StateCore(source, _PARSER, {"references": {}})

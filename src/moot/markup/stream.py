@@ -1,4 +1,4 @@
-"""Markdown that is still being written: which blocks are complete, and what the rest looks like now."""
+"""Incremental parsing of Markdown that is still being written, into complete blocks and the open rest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moot.markup.markdown import Block, References, add_definition, parse_blocks
 __all__ = ["HELD_ROWS", "MarkdownStream", "Piece", "is_closed"]
 
 HELD_ROWS = 50
-"""Rows after which a table is shown although it has not ended."""
+"""Number of rows after which an unfinished table is shown."""
 _OFTEN = 8000
 """Characters up to which the open block is parsed for each new line; a larger one when it has grown by an eighth."""
 _SHARE = 8
@@ -23,18 +23,18 @@ class Piece:
 
     block: Block
     continued: bool = False
-    """The block began with the piece before."""
+    """True if the block began in an earlier piece."""
     spaced: bool = False
-    """A blank line comes before it."""
+    """True if a blank line comes before the piece."""
     number: int = 1
     """Number of the first item, in an ordered list."""
     open: bool = False
-    """More of the block may follow."""
+    """True if more of the block may follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """An open block whose beginning was given out already."""
+    """An open block whose beginning was already returned."""
 
     kind: str
     markup: str = ""
@@ -60,7 +60,7 @@ class MarkdownStream:
 
     @property
     def pending(self) -> str:
-        """The text that is not given out yet."""
+        """The text that was not returned yet."""
         return self._text
 
     def feed(self, text: str) -> None:
@@ -90,7 +90,7 @@ class MarkdownStream:
         return closed, opened and replace(opened, open=True)
 
     def rest(self) -> list[Piece]:
-        """Return what was not returned as complete, as if the text ended here."""
+        """Return the pieces that were not returned as complete yet, as if the text ended here."""
         return self._parsed(self._text)
 
     def end(self) -> list[Piece]:
@@ -112,7 +112,7 @@ class MarkdownStream:
         return pieces
 
     def _divided(self, piece: Piece, line: int, carried: _Carried | None) -> tuple[list[Piece], Piece | None, int, _Carried | None]:
-        """Return the complete part of an open block, the open part, the line where that begins, and what to know about it."""
+        """Return the complete part of an open block, the open part, the line where the open part begins, and its state."""
         block, markup = piece.block, piece.block.token.markup
         if block.kind in _LISTS and len(block.children) > 1:
             *items, last = block.children
@@ -134,7 +134,7 @@ class MarkdownStream:
         return "".join(f"{line}\n" for line in (head + self._text).split("\n", first + count)[first : first + count])
 
     def _cut(self, line: int, carried: _Carried | None) -> None:
-        """Drop the lines before that one; counted with those that are repeated."""
+        """Drop the lines before the given one, whose number includes the repeated lines."""
         line -= self._carried.head.count("\n") if self._carried else 0
         if line > 0:
             *dropped, rest = self._text.split("\n", line)

@@ -130,7 +130,7 @@ KNOWN_AGENTS = Registry(
         "codex": "moot.agents.known:CODEX",
     },
 )
-"""Agent service → its table of known agents. The entries are facts, not classes."""
+"""Agent service → its table of known agents. The entries are plain data, not classes."""
 
 PROVIDERS = Registry(
     "moot.providers",

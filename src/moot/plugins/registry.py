@@ -116,6 +116,6 @@ def _package(point: Any) -> str:
 
 
 def hint(name: str, known: Sequence[str]) -> str:
-    """Return `; did you mean 'run'?`, or `;` if no name is close. Goes between an error message and the list of known names."""
+    """Return `; did you mean 'run'?`, or `;` if no name is close. Used between an error message and the list of known names."""
     close = attribute("difflib:get_close_matches")(name, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ";"

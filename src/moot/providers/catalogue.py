@@ -1,6 +1,6 @@
 """Facts about models: context, modalities, prices, and each provider's name for a model.
 
-There are three sources, later ones win: families by name, the price snapshot (`prices.py`), and
+There are three sources, of which later ones take precedence: families by name, the price snapshot (`prices.py`), and
 `providers.<name>.models` in the configuration: `{context, max_output, modalities, tools, reasoning, wire_name, note,
 price: {input, output, cache_read, cache_write}}`, with prices in dollars per million tokens.
 """
@@ -69,14 +69,14 @@ def family_of(name: str) -> Family:
 
 
 _SNAPSHOT = Registry("moot.prices", {"names": "moot.providers.prices:names", "priced": "moot.providers.prices:priced"})
-"""Loaded by name, because importing it takes half a second and most commands never need a price."""
+"""Imported lazily by name, because it takes half a second and most commands never need a price."""
 
 _NANO_PER_TOKEN = 1000
 _FREE = Price(0, 0, 0, 0)
 
 
 def price(model: Model, usage: Usage) -> int | None:
-    """Return the cost of a call in nano-dollars, or None if a price or count that it needs is unknown.
+    """Return the cost of a call in nano-dollars, or None if a required price or count is unknown.
 
     Cached tokens are part of the input. If a vendor has no separate price for them, they cost as much as other input.
     """
@@ -167,7 +167,7 @@ def normalized_name(name: str) -> str:
 
 
 def parse_list(name: str, facts: Facts, settings: ProviderSettings, body: bytes) -> Sequence[Model]:
-    """Return the models from an endpoint's list (`{"data": [{"id"}]}`). Raise ProviderError if it has another format."""
+    """Return the models from an endpoint's list (`{"data": [{"id"}]}`). Raise ProviderError if the list has another format."""
     try:
         value = loads(body)
     except ValueError as error:

@@ -66,7 +66,7 @@ READ_INTERVAL = 0.03
 a read is shared by several frames, and commits of many streams coincide. The delay is not noticeable."""
 
 BURST = 16 * 1024
-"""A read of at least this many bytes shows a fast stream, which is read again without waiting."""
+"""After a read of at least this many bytes, the stream counts as fast and is read again without waiting."""
 
 CONNECT_SECONDS = 10.0
 """Time limit for name lookup, connection and TLS together."""
@@ -338,7 +338,7 @@ async def _read(response: aiohttp.ClientResponse, frames: Frames) -> bytes:
 
 
 def _explanation(error: Exception, silence: float) -> tuple[str, str]:
-    """Return what happened, as a predicate whose subject is the endpoint, and how to fix it."""
+    """Return a description of the failure, as a predicate whose subject is the endpoint, and how to fix it."""
     match error:
         case aiohttp.ConnectionTimeoutError():
             return f"could not be reached within {CONNECT_SECONDS:g} s", "check the address and the network"

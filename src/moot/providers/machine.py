@@ -22,7 +22,7 @@ def cannot(reason: str, fix: str = "") -> ProviderError:
 
 
 def check_machine(weights_size: int, proc: Path = Path("/proc")) -> None:
-    """Raise ProviderError for the first missing requirement. `proc` is where Linux describes itself."""
+    """Raise ProviderError for the first missing requirement. `proc` is the path of Linux's `/proc`."""
     if importlib.util.find_spec("xllamacpp") is None:
         if _musl():
             raise cannot("xllamacpp has no wheel for musl (Alpine)")

@@ -33,7 +33,7 @@ _ALIKE = 0.8
 
 @runtime_checkable
 class Describes(Protocol):
-    """An optional capability of a provider: describing its models without a request."""
+    """Optional interface of a provider that can describe its models without a request."""
 
     def describe(self, name: str) -> Model:
         """Return the facts about a model. Raise UsageError if the provider can't have it."""
@@ -42,7 +42,7 @@ class Describes(Protocol):
 
 @runtime_checkable
 class Listens(Protocol):
-    """An optional capability of a provider: telling whether its server runs on this machine."""
+    """Optional interface of a provider that can tell whether its server runs on this machine."""
 
     async def listening(self, seconds: float = 0.5) -> bool: ...
 
@@ -169,7 +169,7 @@ class Providers:
             facts, entry = self.facts(name), self._entry(name)
             main = catalogue.default_model(facts, entry)
             if name == "demo":
-                continue  # scripted answers must never be used without being asked for
+                continue  # scripted answers must only be used on request
             provider = self.provider(name) if facts.open_ended else None
             if isinstance(provider, Listens):
                 main = await self._first_listed(provider)
@@ -203,7 +203,7 @@ class Providers:
         raise UsageError(f"no available provider has a model {model!r}; {hint}", fix="moot models list")
 
     async def _known(self, name: str, model: str) -> Sequence[str]:
-        """Return the model's name if the provider has it, however spelled, or the endpoint's list if only the endpoint knows."""
+        """Return the model's name if the provider has it in any spelling, or the endpoint's list if its models are unknown."""
         facts, entry = self.facts(name), self._entry(name)
         if model in catalogue.known_models(facts, entry) or catalogue.wire_name_of(facts, model):
             return (model,)
@@ -242,7 +242,7 @@ class Providers:
         return found
 
     def _reject_typo(self, name: str, facts: Facts, model: str) -> None:
-        """Raise UsageError if a name is nearly that of a known model. Other unknown names may be new models."""
+        """Raise UsageError if a name is very similar to a known model's. Other unknown names may be new models."""
         known = catalogue.known_models(facts, self._entry(name))
         if model in known or catalogue.wire_name_of(facts, model):
             return

@@ -27,14 +27,14 @@ from moot.types.run import Run
 __all__ = ["check_answer", "give_answer", "rule_on_edited"]
 
 _WRITERS = Registry("moot.writers", {"try": "moot.config.changes:with_rules", "add": "moot.config.changes:add_rules"})
-"""Loaded by name, because YAML is only needed when a rule is written."""
+"""Imported lazily by name, because YAML is only needed to write a rule."""
 
 ONCE = "once"
 LASTING = ("conversation", "always")
 
 
 async def give_answer(runtime: Runtime, approval: str, answer: Answer) -> Approval:
-    """Store the answer and apply lasting permissions. If this raises, nothing is answered.
+    """Store the answer and apply lasting permissions. If this raises, the request stays unanswered.
 
     Raise NotFound, Busy (already answered or expired), UsageError (the answer is not possible), ConfigError (the rule can't be written).
     """
@@ -65,7 +65,7 @@ async def check_answer(runtime: Runtime, approval: str, answer: Answer) -> tuple
 
 
 async def rule_on_edited(runtime: Runtime, asked: Approval, arguments: bytes) -> Ruling:
-    """Return policy's ruling on the call with other arguments. Raise NotFound."""
+    """Return the policy's ruling on the call with the given arguments. Raise NotFound."""
     run = await runtime.store.records.run(asked.run)
     conversation = await runtime.store.conversations.get(run.conversation)
     return _ruling(runtime, replace(asked, arguments=arguments), run, conversation, grants_of(conversation.settings))
@@ -131,7 +131,7 @@ def _named(asked: Approval, answer: Answer) -> Answer:
 
 
 def _written(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> tuple[Path, list[dict[str, str]], Mapping[str, str]]:
-    """Return the user's configuration file, the rules to add to it, and the environment."""
+    """Return the path of the user's configuration file, the rules to add to it, and the environment."""
     return runtime.settings.home / FILE, [{"tool": tool, "match": pattern, "action": "allow"} for pattern in wanted], os.environ
 
 
@@ -142,7 +142,7 @@ def _apply_rules(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> None:
 
 
 async def _answer_covered(runtime: Runtime, run: Run) -> None:
-    """Answer the run's other pending approvals that are allowed by now."""
+    """Answer the run's other pending approvals whose calls are now allowed."""
     conversation = await runtime.store.conversations.get(run.conversation)
     grants = grants_of(conversation.settings)
     for other in await runtime.store.records.approvals(run=run.id):

@@ -21,7 +21,7 @@ __all__ = ["Ruled", "Ruling", "decide", "grant_json", "place_of", "rule_json", "
 
 
 _SPLITTERS = Registry("moot.splitters", {"bash": "moot.guard.shell:split"})
-"""Loaded by name, because splitting a line needs a parser."""
+"""Imported lazily by name, because splitting a line needs a parser."""
 
 _STRICTEST: tuple[Action, ...] = ("deny", "ask", "allow")
 
@@ -33,11 +33,11 @@ class Ruling:
     action: Action
     why: str
     parts: tuple[ApprovalPart, ...] = ()
-    """The parts of the call that were checked. Empty if that was not necessary."""
+    """The parts of the call that were checked. Empty if no check was necessary."""
 
 
 class Ruled(Protocol):
-    """The facts that policy needs about a tool of moot or an outside agent."""
+    """Facts about a tool of moot or of an outside agent that the policy needs."""
 
     @property
     def name(self) -> str: ...
@@ -57,7 +57,7 @@ class _Judge:
         return [rule for rule in self.rules if rule.action == action]
 
     def judge(self, forbids: Callable[[str], bool], allows: Callable[[str], bool]) -> tuple[Ruling, bool]:
-        """Return the ruling, and whether it can be allowed for longer than one call."""
+        """Return the ruling, and whether a permission for more than one call can be given."""
         for rule in self.of("deny"):
             if forbids(rule.match):
                 return Ruling("deny", rule_text(rule)), False
@@ -159,7 +159,7 @@ def _not_understood(judge: _Judge, whole: Ruling, line: str) -> Ruling:
 
 
 def _part(judge: _Judge, piece: Piece) -> ApprovalPart:
-    if piece.within:  # the part before it runs this one, so only denials count here
+    if piece.within:  # run by the previous part, so only denials count here
         judge = replace(judge, fallback=Ruling("allow", "run by the part before it"))
     ruling, lasting = judge.judge(lambda pattern: patterns.forbids(pattern, piece), lambda pattern: patterns.allows(pattern, piece))
     if ruling.action == "allow" and (rule := _possible(judge, piece)) is not None:
@@ -185,7 +185,7 @@ def _strictest(parts: tuple[ApprovalPart, ...], asking: Ruling | None) -> Ruling
 
 
 def rule_text(rule: Rule) -> str:
-    """Return the rule as described in rulings."""
+    """Return the description of the rule used in rulings."""
     return f"the rule {rule.tool} {rule.match!r} says {rule.action}"
 
 
@@ -197,7 +197,7 @@ def _by_mode(mode: Mode, effects: frozenset[Effect]) -> Ruling:
 
 
 def rule_json(rule: Rule) -> JsonObject:
-    """Return a permission rule with the place where it was written."""
+    """Return a permission rule with its source location."""
     return {
         "kind": "rule",
         "tool": rule.tool,
@@ -214,7 +214,7 @@ def grant_json(grant: Grant) -> JsonObject:
 
 
 def ruling_json(permissions: Permissions, ruling: Ruling) -> JsonObject:
-    """Return what would happen to a call, with the place of the deciding rule."""
+    """Return what would happen to a call, with the location of the deciding rule."""
     return {
         "action": ruling.action,
         "why": ruling.why,
@@ -224,5 +224,5 @@ def ruling_json(permissions: Permissions, ruling: Ruling) -> JsonObject:
 
 
 def place_of(permissions: Permissions, why: str) -> str:
-    """Return the place of the rule mentioned in a ruling, or an empty string."""
+    """Return the location of the rule mentioned in a ruling, or an empty string."""
     return next((rule.origin for rule in permissions.rules if rule_text(rule) in why), "")

@@ -74,7 +74,7 @@ async def _exchange(
     owner = (await runtime.store.conversations.get(conversation)).owner
     blobs = await runtime.store.of(owner).blobs.put_all(pieces, "application/json" if len(pieces) > 1 else "application/octet-stream")
     return Exchange(
-        id=f"{conversation}:{purpose}:{new_id()}",  # not derived from the call: it is never resumed, so it need not be found again
+        id=f"{conversation}:{purpose}:{new_id()}",  # random: the call is never resumed, so its id need not be reproducible
         run="",
         conversation=conversation,
         purpose=purpose,
@@ -147,7 +147,7 @@ class _Recording:
     async def _append(self, events: list[Event], *changes: Change) -> None:
         conversation, now = self.exchange.conversation, self.runtime.now()
         stamped = [event._replace(at=now) for event in events]
-        # not cancellable: everything the state has seen must be in the log, or the end event would be wrong or missing
+        # not cancellable: everything the state has processed must be in the log, or the end event would be wrong or missing
         with anyio.CancelScope(shield=True):
             seqs = await self.runtime.store.log.append(conversation, stamped, changes=changes)
             self.runtime.hub.publish(conversation, seqs, stamped)

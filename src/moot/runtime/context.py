@@ -26,9 +26,9 @@ class OwnSearch:
     """`Past` for the owner of a conversation."""
 
     index: Search
-    """The owner's index."""
+    """The search index of the owner's conversations."""
     conversation: str
-    """The running conversation."""
+    """The conversation of the current run."""
 
     async def search(self, query: str, *, limit: int, best: bool, here: bool) -> SearchPage:
         return await self.index.search(query, limit=limit, best=best, exclude=None if here else self.conversation)
@@ -59,7 +59,7 @@ class LegPorts:
 
 
 _CALLS = Registry("moot.media", {"draw": "moot.providers.media:draw", "transcribe": "moot.providers.media:transcribe"})
-"""Loaded by name, because most runs don't need them."""
+"""Imported lazily by name, because most runs don't need them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Tooling:
-    """The `ToolContext` of a call. The callables access only the necessary parts of the leg."""
+    """The `ToolContext` of a call. Its callables access only the parts of the leg that they need."""
 
     directory: Path
     roots: tuple[Path, ...]

@@ -1,4 +1,4 @@
-"""Driving one leg of a run from its claim to its end. Whatever happens inside, the run ends up in exactly one recorded state."""
+"""Execution of one leg of a run, from claim to end. Whatever happens, the run ends up in exactly one recorded state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["kill_left_by", "kill_leftovers"]
 
 
 async def kill_leftovers(journal: Journal) -> None:
-    """Kill commands of calls without an end, which were interrupted by a crash."""
+    """Kill the commands of calls that have no recorded end because a crash interrupted them."""
     for key, note in journal.notes.items():
         group, started = note.get("pgid"), note.get("started")
         if key not in journal.ends and isinstance(group, int) and isinstance(started, int | float | str):
@@ -41,7 +41,7 @@ async def kill_leftovers(journal: Journal) -> None:
 
 
 async def kill_left_by(store: Store, conversation: str, run: str) -> None:
-    """Kill such commands of a run that ends without being resumed. Not cancellable."""
+    """Kill leftover commands of a run that ends without being resumed. Not cancellable."""
     with anyio.CancelScope(shield=True):
         events: list[Event] = []
         while page := await store.log.read(conversation, after=events[-1].seq if events else 0, run=run):
@@ -122,7 +122,7 @@ async def _within(leg: Leg) -> RunOutcome:
     """Return the agent service's outcome, with errors as failed outcomes. Raise Parked and cancellation."""
     limit = leg.request.limits.seconds
     if seq := _damaged(await leg.journal()):
-        # it is unknown which calls were started or completed, and nothing must be done twice
+        # it is unknown which calls were started or completed, and no call must run twice
         message = f"event {seq} of this run is damaged in the store, so the run can't be resumed; its readable events are kept"
         return RunOutcome("failed", "error", Failure(message, StoreCorrupt.code))
     try:
@@ -195,7 +195,7 @@ async def _end(leg: Leg, outcome: RunOutcome) -> None:
     fold = Fold(folder.parts(), folder.metadata(), message_status)
     end = End(status, outcome.error, usage, cost, context_usage if isinstance(context_usage, float) else None, model)
     body: JsonObject = {"status": status, "finish_reason": outcome.finish_reason}
-    # not with leg.append, because this Fold carries the message's final status
+    # not with leg.append, because this Fold contains the message's final status
     event = Event("chunks", chunks, None, leg.fence.run, None, "end", "run", body, leg.runtime.now())
     conversation = leg.fence.conversation
     seqs = await leg.runtime.store.log.append(conversation, (event,), fence=leg.fence, changes=(fold, end), sync=True)

@@ -24,7 +24,7 @@ _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "ass
 
 
 async def load_history(store: Store, blobs: Sequence[str]) -> list[Message]:
-    """Return the messages, oldest first. An entry is a message, or names a stored one with the outputs of its calls. Raise NotFound."""
+    """Return the messages, oldest first. An entry is a message, or names a stored one and adds outputs of its calls. Raise NotFound."""
     messages: list[Message] = []
     for sha256 in blobs:
         entries = loads(await store.blobs.get(sha256))
@@ -74,9 +74,9 @@ log = logging.getLogger("moot.runtime")
 
 
 async def summarize_history(runtime: Runtime, conversation: str, messages: Sequence[Message]) -> tuple[list[Message], tuple[Chunk, ...]]:
-    """Return the messages unchanged if they are short, otherwise a summary of the older ones, the newest ones, and a note about it.
+    """Return the messages unchanged if they are short, otherwise a summary of the older ones, the newest ones, and a note for the user.
 
-    Without a model (`models.compaction` or `models.small`), or if it fails, return only the newest messages. Stored messages don't
+    Without a model (`models.compaction` or `models.small`), or if the model fails, return only the newest messages. Stored messages don't
     change: the summary is an exchange in the log outside the run.
     """
     if sum(estimate(message.parts) for message in messages) <= WHOLE:

@@ -22,7 +22,7 @@ TICK = 0.03
 
 
 class Ticks:
-    """A scheduler of callbacks at the ticks of the event loop's clock. No timer runs while nothing is deferred.
+    """A scheduler that runs callbacks at fixed ticks of the event loop's clock. No timer runs while nothing is deferred.
 
     Running everything at the same moment is cheap: a hundred streams wake the loop once, and watchers of one conversation find the same
     events, which are then encoded once.
@@ -33,7 +33,7 @@ class Ticks:
         self._waiting: list[Callable[[], None]] = []
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Call it at the next tick. It must not raise."""
+        """Call the callback at the next tick. It must not raise."""
         if not self._waiting:
             loop = asyncio.get_running_loop()
             loop.call_at((loop.time() // self._tick + 1) * self._tick, self._ring)
@@ -51,7 +51,7 @@ MAILBOX = 256
 PAGE = 512
 
 REST = 0.02
-"""Seconds since the last ring after which a patient reader is rung at once. Shorter than the read interval of the providers."""
+"""Seconds after the last ring from which a patient reader is rung immediately. Shorter than the read interval of the providers."""
 
 REMEMBERED = 1024
 """Number of conversations whose last event is remembered."""
@@ -63,7 +63,7 @@ _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 class Watch:
     """A reader of a conversation, created by `Hub.reader` and closed by its owner.
 
-    `ring` is called, no more often than needed, when `take` has something to return. It must not block or raise. A `patient` reader is
+    `ring` is called when `take` has something to return, no more often than needed. It must not block or raise. A `patient` reader is
     rung for deltas only at the next tick. The hub does not wait for slow readers: their mailbox is emptied and they read from the store.
     """
 
@@ -86,12 +86,12 @@ class Watch:
         """Time of the last ring."""
 
     async def take(self) -> list[Event]:
-        """Return the new events in order and without gaps, or nothing. If it returns events, call it again."""
+        """Return the new events in order and without gaps, or nothing. Call it again as long as it returns events."""
         self._rung = False
         while True:
             if self._stale:
                 self._batches.clear()
-                self._stale = False  # events committed from now on are put in the mailbox or make it stale again
+                self._stale = False  # from now on, committed events go to the mailbox or make it stale again
                 page = await self._store.log.read(self._conversation, after=self._position, limit=PAGE)
                 self._stale = self._stale or len(page) == PAGE
                 if page:
@@ -135,7 +135,7 @@ class Watch:
                 self._hub.ticks.soon(self.wake)
 
     def touch(self) -> None:
-        """Notice that something was committed that is only in the store. Called by the hub."""
+        """Note that events were committed that are only in the store. Called by the hub."""
         self._stale = True
         self.wake()
 
@@ -181,7 +181,7 @@ class Hub:
         self._store = store
         self._watchers: dict[str, list[Watch]] = {}
         self._last: dict[str, int] = {}
-        """Conversation → seq of its last event, if this process has just committed it and knows it for certain."""
+        """Conversation → seq of its last event, if this process committed that event and is certain that no later one exists."""
         self.ticks = Ticks()
         self._foreign = anyio.Event()
         self._wanted = anyio.Event()
@@ -201,7 +201,7 @@ class Hub:
                 watcher.put(batch)
 
     def touch(self, conversation: str, last: int = 0) -> None:
-        """Notice a commit of this process that bypassed `publish`. `last` is the conversation's last seq, if known."""
+        """Note a commit of this process that bypassed `publish`. `last` is the conversation's last seq, if known."""
         self._last.pop(conversation, None)
         if last:
             if len(self._last) >= REMEMBERED:
@@ -222,7 +222,7 @@ class Hub:
         return watch
 
     def leave(self, conversation: str, watch: Watch) -> None:
-        """Remove a watch. Called by `Watch.close`; further calls have no effect."""
+        """Unregister a watch. Called by `Watch.close`; further calls have no effect."""
         watchers = self._watchers.get(conversation, [])
         if watch in watchers:
             watchers.remove(watch)

@@ -9,13 +9,13 @@ from moot.types.canonical import JsonObject
 from moot.types.event import Event
 
 LEG: JsonObject = {"leg": True}
-"""Body of the event that starts a further leg of a run."""
+"""Body of the event that starts another leg of a run."""
 PARKED: JsonObject = {"parked": True}
 """Body of the event that ends a leg waiting for a person."""
 
 
 def worked(events: Iterable[Event]) -> float:
-    """Return the seconds that a run has worked. The time between legs does not count: it was a wait or followed a crash."""
+    """Return the seconds that a run has worked. The time between legs (a wait, or downtime after a crash) does not count."""
     total, last = 0, None
     for event in events:
         if last is not None and not (_begins_leg(event) or _parks(last)):
@@ -54,7 +54,7 @@ class Journal:
             self.notes[event.key] = event.body
 
     def standing(self, key: str) -> Literal["new", "begun", "ended"]:
-        """Return the state of the work, over all its attempts."""
+        """Return the state of a unit of work across all its attempts."""
         attempts = self.next_attempt(key)
         if any(f"{key}.{attempt}" in self.ends for attempt in range(max(attempts, 1))):
             return "ended"

@@ -1,4 +1,4 @@
-"""The RunContext of a leg, a part of a run between two waits: log, journal, inbox, answers."""
+"""The RunContext of a leg (the part of a run between two waits): log, journal, inbox and answers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _feed(folder: Folder, events: Sequence[Event]) -> None:
 
 
 def step_open(events: Sequence[Event], before: bool = False) -> bool:
-    """Return whether a step is open after these events. `before` tells whether one was open before them."""
+    """Return whether a step is open after these events. `before` tells whether a step was open before them."""
     for event in events:
         for piece in event.chunks:
             if (kind := piece["type"]) == "start-step":
@@ -103,7 +103,7 @@ class Leg(OutsideLeg):
         self._shortened = False
         self.folder = folded(events)
         self.step_open = step_open(events)
-        """True if the last step border in the log is a start."""
+        """True if the last step event in the log is a start."""
         self._order = asyncio.Lock()
         self.torn = False
         """True if the result of an append is unknown, so that fold and index may lack events of the log."""

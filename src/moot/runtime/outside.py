@@ -59,13 +59,13 @@ class Deadline:
 
 
 _DEFINITION = b"outside"
-"""Used instead of a tool definition, because moot has none for outside tools."""
+"""Replacement for a tool definition, because moot has none for tools of outside agents."""
 _WITHDRAWN = "the agent withdrew the request"
 _WITHDRAW_SECONDS = 2.0
 
 
 class Holder(Asker, Protocol):
-    """The part of a leg that waiting inside it needs."""
+    """The part of a leg that is needed to wait within it."""
 
     deadline: Deadline
     asked_outside: Counter[str]
@@ -188,7 +188,7 @@ def _closed(leg: Holder, approval: Approval, answer: Answer) -> Event:
 
 
 async def _outside_answer(leg: Holder, call: OutsideCall, approval: Approval, answer: Answer) -> OutsideAnswer:
-    """Show the answer, mark the approval as used, and return the answer for the agent."""
+    """Publish the answer, mark the approval as used, and return the answer for the agent."""
     option = _chosen(call, answer)
     digest = answer.digest or approval.digest
     events = (Event("meta", body=LEG), answered(approval, answer))
@@ -212,9 +212,9 @@ def _chosen(call: OutsideCall, answer: Answer) -> Option | None:
 
 _PAGE = 64
 _RUNS = 200
-"""Number of newer runs to check. A session that none of them used has not changed."""
+"""Maximum number of newer runs to check. A session that none of them used counts as unchanged."""
 _HOPS = 16
-"""Number of nested forks to follow."""
+"""Maximum number of nested forks to follow."""
 
 
 async def session_of(store: Store, request: RunRequest, fence: Fence) -> Session | None:
@@ -237,7 +237,7 @@ async def session_of(store: Store, request: RunRequest, fence: Fence) -> Session
 
 
 async def _branch(store: Store, request: RunRequest, fence: Fence) -> list[Message]:
-    """Return the branch before the answer, oldest first, without the prompt, back to the newest answer of this agent_type."""
+    """Return the messages before the prompt, oldest first, back to at least the newest answer by this agent_type."""
     limit = _PAGE
     while True:
         branch = await store.conversations.branch(fence.conversation, head=fence.message, limit=limit)

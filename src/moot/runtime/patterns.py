@@ -1,4 +1,4 @@
-"""Matching of rule patterns, and the narrowest pattern for a call. An allow matches less than a deny, so both err on the safe side."""
+"""Matching of rule patterns, and the narrowest pattern for a call. To be safe, allow rules match narrowly and deny rules broadly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def allows(pattern: str, piece: Piece) -> bool:
-    """Return whether an allow rule covers the command: all words are known, nothing is unparsed, and no wrapper is hidden by `*`."""
+    """Return whether an allow rule covers the command: all words are known, everything was parsed, and `*` hides no wrapper."""
     if pattern == EVERYTHING:
         return True
     if piece.leftover or not piece.words or len(piece.known) < len(piece.words):

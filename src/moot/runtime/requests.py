@@ -28,7 +28,7 @@ EXPIRED = "no one answered in time"
 
 
 class Asker(Protocol):
-    """The part of a leg that requests need."""
+    """The part of a leg that is needed to make requests."""
 
     runtime: Runtime
     request: RunRequest
@@ -79,11 +79,11 @@ async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: byt
 
 
 async def _allowed_since(leg: Asker, stored: Approval) -> bool:
-    """Answer a request that is allowed by now, unless a person has answered it. Return False if it has expired."""
+    """Answer a request whose call is now allowed, unless a person has answered it. Return False if it has expired."""
     if stored.answer is None:
         try:
             await leg.runtime.store.records.answer(stored.id, Answer(True, reason="allowed in the meantime", answered_by="moot"))
-        except Busy:  # answered at this moment, or expired
+        except Busy:  # answered meanwhile, or expired
             return (await leg.runtime.store.records.approval(stored.id) or stored).answer is not None
     return True
 
@@ -140,7 +140,7 @@ async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tup
 
 
 async def client_output(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: JsonObject) -> JsonObject:
-    """Implement `ToolContext.client_output`. The call itself tells the client everything, so no chunk is added. It never expires."""
+    """Implement `ToolContext.client_output`. The client only needs the call, so no chunk is added. The request never expires."""
     run, data = leg.request.run.id, dumps(arguments)
     approval = Approval(
         id=f"{run}/{key}/output",

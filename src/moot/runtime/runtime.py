@@ -69,7 +69,7 @@ async def _close(drawer: dict[str, object]) -> None:
 
 
 class Runtime:
-    """Shared by everything that drives runs. `settings` is replaced as a whole when the configuration is reloaded."""
+    """The state shared by all code that drives runs. `settings` is replaced as a whole when the configuration is reloaded."""
 
     def __init__(
         self, settings: Settings, store: Store, providers: Providers, *, clock: Clock | None = None, seed: int | None = None

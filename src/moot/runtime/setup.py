@@ -33,7 +33,7 @@ _PLAN = "You are in plan mode: read and think, change nothing, and end with a pl
 
 
 def system_prompt(agent: Agent, tools: tuple[Tool, ...], *, directory: str, mode: Mode, now: int) -> str:
-    """Return the system prompt for a step. `now` is in µs. Text that changes comes last, for the providers' caches."""
+    """Return the system prompt for a step. `now` is in µs. Text that changes comes last, so that the providers' prompt caches work."""
     day = datetime.datetime.fromtimestamp(now / 1_000_000, tz=datetime.UTC).date().isoformat()
     paragraphs = [agent.instructions.strip() or _OPENING]
     if tools:
@@ -47,10 +47,10 @@ def system_prompt(agent: Agent, tools: tuple[Tool, ...], *, directory: str, mode
 
 
 UNTRIMMED = 1 << 53
-"""History tokens for callers that trim the history themselves."""
+"""Token limit of the history for callers that trim it themselves."""
 
 DEFAULT_CONTEXT = 64_000
-"""Context size to assume if a model's is unknown."""
+"""Context size assumed for models with an unknown one."""
 
 _EFFORTS: dict[str, Effort] = {"none": "none", "low": "low", "medium": "medium", "high": "high", "max": "max"}
 _MODES: dict[str, Mode] = {"ask": "ask", "edits": "edits", "plan": "plan", "auto": "auto"}

@@ -1,4 +1,4 @@
-"""Authentication: who sends a request, the scope a route declares, and routers that require one."""
+"""Authentication of callers, scopes declared by routes, and routers that require a scope."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Streams:
             check()
 
     def shared(self, *key: object) -> Shared:
-        """Return the cache shared by watchers of the same events in the same form. It exists as long as one of them."""
+        """Return the cache shared by watchers of the same events in the same form. It exists as long as one of them does."""
         found = self._shared.get(key)
         if found is None:
             found = self._shared[key] = Shared()
@@ -120,7 +120,7 @@ class AnswerIndex:
             self._locations.popitem(last=False)
 
     async def find(self, store: OwnerStore, owner: str, digest: str, before: str) -> AnswerLocation | None:
-        """Return where the answer with `digest`, to the request with digest `before`, is stored; None if it is unknown."""
+        """Return the stored location of the answer with `digest` to the request with digest `before`; None if it is unknown."""
         location = self._locations.get((owner, digest))
         if location is not None:
             self._locations.move_to_end((owner, digest))

@@ -158,7 +158,7 @@ def _is_own(origin: str, host: str) -> bool:
 
 
 def _is_visit(scope: Scope, headers: Headers) -> bool:
-    """Return True if a browser navigates to the page. That alone changes nothing; requests of the page are checked."""
+    """Return True if a browser navigates to the page. Navigation alone changes nothing; the page's requests are checked."""
     path = scope["path"]
     looks = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     return looks and not path.startswith(("/api/", "/v1/"))

@@ -5,8 +5,8 @@ Each write goes to the writer, a single thread with the only writing connection.
 once, and then completes their futures. If the transaction fails, it runs again with a savepoint per conversation. Each read goes to the
 reader, another thread: it sees one snapshot and returns complete values. Nothing else opens the file, and nothing bypasses SQLite.
 
-Everything has an owner: `of(owner)` returns the same parts for one owner. The owner is part of the query that looks up a row, so that
-resources of other owners look nonexistent. Whatever belongs to a conversation belongs to the conversation's owner, permanently; a blob
+Everything has an owner: `of(owner)` returns these parts for one owner. The owner is part of each query that looks up a row, so that
+resources of other owners appear nonexistent. Whatever belongs to a conversation belongs to the conversation's owner, permanently; a blob
 can be read by the owners who stored it.
 """
 

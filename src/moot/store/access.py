@@ -21,7 +21,7 @@ __all__ = ["LIFETIME_MS", "AccessTokens", "IdempotencyKeys", "StoredShares"]
 
 
 LIFETIME_MS = 24 * 3600 * 1000
-"""Lifetime of a key in ms."""
+"""Lifetime of an idempotency key in ms."""
 
 _SWEPT = 100
 """Number of expired keys deleted at a time."""
@@ -53,7 +53,7 @@ class IdempotencyKeys:
             )
             return Claim("new", worker)
 
-        # not fsynced: whatever the request then commits comes after this row in the same file
+        # not fsynced: the request's own commits come after this row in the same file
         return await self._writer.write(work)
 
     async def keep(self, owner: str, key: str, kept: StoredResponse) -> None:
@@ -227,7 +227,7 @@ _SHARE: LiteralString = (
 
 
 class StoredShares:
-    """`Shares` on SQLite; `owner` None = all owners."""
+    """`Shares` on SQLite; an `owner` of None means all owners."""
 
     def __init__(self, writer: Writer, reader: Reader, clock: Clock, owner: str | None = None) -> None:
         self._writer = writer
@@ -287,7 +287,7 @@ class StoredShares:
 
 
 def _sweep(transaction: Transaction) -> None:
-    """Delete the pages of expired shares."""
+    """Delete the stored pages of expired shares."""
     transaction.execute("UPDATE share SET page = x'' WHERE expires_at <= ? AND page != x''", (transaction.now_ms,))
 
 

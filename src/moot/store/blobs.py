@@ -36,11 +36,11 @@ _AT_ONCE = 64 << 10
 _NAMED = 500
 """Blobs looked up in one statement."""
 FRESH = 60_000
-"""Milliseconds after storing in which a blob is not swept, because it may be about to be referenced. Resolution of `blob.created_at`."""
+"""Milliseconds for which a new blob is not swept, because something may be about to reference it. Resolution of `blob.created_at`."""
 
 
 class IncomingFile:
-    """A large blob that arrives in pieces. It appears under its name only once all of it is on disk. For use in threads."""
+    """A large blob that arrives in pieces. It gets its final name only when it is completely on disk. Use it in threads."""
 
     def __init__(self, files: BlobFiles) -> None:
         self.size = 0
@@ -92,7 +92,7 @@ class BlobFiles:
         return IncomingFile(self)
 
     def measure(self, sha256: str) -> tuple[int, str]:
-        """Return size and hash of the file as it is on disk. Raise OSError."""
+        """Return the size and hash of the file on disk. Raise OSError if it can't be read."""
         path = self.path(sha256)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -122,7 +122,7 @@ class BlobFiles:
 
 
 class ContentStore:
-    """`Blobs` on SQLite and a folder. Bytes are stored once; `blob_owner` has the owners of a blob and its media type for each."""
+    """`Blobs` on SQLite and a folder. Bytes are stored once; `blob_owner` lists a blob's owners, with a media type for each."""
 
     def __init__(self, files: BlobFiles, writer: Writer, reader: Reader, owner: str | None = None) -> None:
         self._files = files
@@ -137,7 +137,7 @@ class ContentStore:
         def hashed() -> list[str]:
             return [hashlib.sha256(piece).hexdigest() for piece in pieces]
 
-        # hashing a few small ones takes less time than waking the other thread
+        # hashing a few small blobs takes less time than waking the other thread
         names = hashed() if sum(map(len, pieces)) <= _AT_ONCE else await self._reader.call(hashed)
         packed = await self._write_files(dict(zip(names, pieces, strict=True)))
         blobs = [Blob(name, len(piece), media_type) for name, piece in zip(names, pieces, strict=True)]
@@ -199,7 +199,7 @@ class ContentStore:
         return {name: piece for name, piece in pieces.items() if len(piece) <= PACKED}
 
     def _row(self, sha256: str, connection: Connection) -> tuple[bytes | None, Blob]:
-        """Return the bytes if they are in the database, and the blob's facts. Raise NotFound."""
+        """Return the bytes, if they are in the database, and the blob's size and media type. Raise NotFound."""
         if not _SHA256.fullmatch(sha256):
             raise NotFound(f"Invalid blob hash {sha256[:80]!r}: expected 64 hexadecimal digits.")
         row: Any = connection.execute(

@@ -33,9 +33,9 @@ _CANDIDATES = 5
 OWNED = " AND owner_id = coalesce(?, owner_id)"
 """Restricts a WHERE clause to the rows of the bound owner; NULL = all owners."""
 CONVERSATION_OWNED = " AND c.owner_id = coalesce(?, c.owner_id)"
-"""The same for a conversation joined as `c`."""
+"""Restricts a WHERE clause with a conversation joined as `c` to its owner."""
 APPROVAL_OWNED = f" AND EXISTS (SELECT 1 FROM {RUN_TABLES} WHERE r.id = approval.run{CONVERSATION_OWNED})"
-"""The same for rows of `approval`."""
+"""Restricts a WHERE clause on `approval` to the owner."""
 
 
 def conversation_by(queries: Queries, where: LiteralString, value: object, owner: str | None = None) -> Conversation | None:

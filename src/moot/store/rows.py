@@ -59,7 +59,7 @@ _EMPTY = b"{}"
 
 def parse_stored(data: bytes) -> Json:
     """Parse JSON that we wrote, keeping every digit; the fast parser turns integers over 64 bits into floats."""
-    # a regular expression takes ten times as long to find out that there is no long number
+    # a regular expression takes ten times as long to detect that there is no long number
     return cast("Json", json.loads(data)) if _LONG_NUMBER in data.translate(_DIGITS) else loads(data)
 
 

@@ -111,7 +111,7 @@ def _events(queries: Queries, events: Events, conversation: int, run: str) -> tu
 
 
 _IS_OPEN = "r.status IN ('queued', 'running', 'waiting', 'interrupted')"
-"""Exactly the condition of the index of open runs: SQLite uses the index for no other."""
+"""The condition of the partial index of open runs; SQLite uses the index only for this condition."""
 
 
 class SqliteRunReader:
@@ -210,7 +210,7 @@ class RunRecords(SqliteRunReader):
         self._writer = writer
         self._events = events
         self._written = Events()
-        """Used only on the writer's thread."""
+        """Use only on the writer's thread."""
 
     async def submit(self, submission: Submission) -> Accepted:
         return await self._writer.write(partial(submit, submission, self._written), submission.conversation.id, sync=True)

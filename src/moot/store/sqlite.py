@@ -206,7 +206,7 @@ class SqliteStore:
         return await self._reader.read(lambda connection: report(connection, self._path, self._protected))
 
     async def close(self) -> None:
-        """Close all connections. The writer's is last, because only it can checkpoint the write-ahead log into the file."""
+        """Close all connections, the writer's last, because only it can checkpoint the write-ahead log into the file."""
         self._poller.stop()
         await self._reader.close()
         await self._writer.close()

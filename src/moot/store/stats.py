@@ -24,7 +24,7 @@ __all__ = ["AnswerStats", "AnswerUsage", "Record", "RunFacts", "ToolCalls", "put
 
 
 class RunFacts(NamedTuple):
-    """Facts from the row of an answer's run."""
+    """Fields from the row of an answer's run."""
 
     agent: str
     model: str

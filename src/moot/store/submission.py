@@ -86,7 +86,7 @@ def _through(journal: Iterator[Event], cut: InterruptedExchange | None) -> Itera
 
 
 def _closing(parts: Sequence[Part], text: str) -> Iterator[Chunk]:
-    """Yield the chunks that close everything open: one output per tool call, and an end for each streaming part."""
+    """Yield the chunks that close all open parts: an output for each tool call, and an end for each streaming part."""
     asked = [part for part in parts if is_tool(part) and str(part.get("state")).startswith("approval-")]
     yield from close_open(parts)
     yield from (tool_denied(str(part.get("toolCallId"))) for part in asked)
@@ -215,7 +215,7 @@ def at_run_limit(transaction: Transaction, user: str, at_most: int) -> bool:
 
 
 def _answered(transaction: Transaction, conversation: Conversation, answers: str | None, state: _State) -> str:
-    """Return the parent of the answer if the prompt has no new message."""
+    """Return the parent of the answer to a prompt without a new message."""
     if answers is not None:
         return _question(transaction, conversation, answers)
     return state.last or _last_prompt(transaction, conversation)
@@ -270,7 +270,7 @@ def _insert_run(transaction: Transaction, conversation: int, submission: Submiss
         (
             *(run.id, conversation, run.message, run.user, run.agent, run.agent_type, run.agent_session_id, run.model, run.trigger),
             *(run.parent_run, "running" if claimed else "queued", run.on_crash),
-            submission.owner,  # a queued run has an owner too: the process that waits for its turn
+            submission.owner,  # a queued run has an owner too: the process that waits to start it
             *(int(claimed), dumps(run.settings), b"{}", run.created_at or now, now if claimed else None, seq + 1, seq),
         ),
     )

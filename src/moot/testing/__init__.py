@@ -1,6 +1,5 @@
-"""Test doubles for model endpoints, over real HTTP, and for agents. They serve our own tests and those of people who test their agents.
-
-Production code never imports this room.
+"""Test doubles for model endpoints, over real HTTP, and for agents. They are for moot's own tests and for users who test their agents.
+Production code never imports this package.
 """
 
 __all__: list[str] = []

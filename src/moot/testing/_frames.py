@@ -301,4 +301,4 @@ _DIALECTS: dict[str, Callable[[Reply, str, Iterator[str]], list[bytes]]] = {
     "sounds": transcript_response,
     "openai-responses": responses,
 }
-"""All other dialects get chat completions."""
+"""All other dialects use chat completions."""

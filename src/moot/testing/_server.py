@@ -40,7 +40,7 @@ def dialect_of(path: str) -> str:
 
 
 def model_of(path: str, body: dict[str, Any]) -> str:
-    """Return the requested model, which Google has in the path."""
+    """Return the requested model, which Google's dialect has in the path."""
     found = _GOOGLE.search(path)
     return unquote(found[1]) if found else str(body.get("model", ""))
 
@@ -112,7 +112,7 @@ class Recorded:
     at: float
     """Monotonic seconds."""
     status: int = 0
-    """Status of our response; 0 = none yet."""
+    """Status of the response; 0 = none yet."""
     sent: int = 0
     """Number of body bytes written."""
     hung_up: bool = False

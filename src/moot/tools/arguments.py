@@ -45,7 +45,7 @@ _STRUCTURES = frozenset({"list_type", "tuple_type", "dict_type", "model_type", "
 
 
 def _unquoted(value: JsonObject, names: set[str]) -> JsonObject | None:
-    """Return the object with those fields parsed that contain JSON text of a list or object, as small models write them, or None."""
+    """Return the object with fields parsed that small models wrote as JSON text of a list or object; None if there are none."""
     parsed: JsonObject = {}
     for name in names:
         text = value.get(name)

@@ -26,7 +26,7 @@ __all__ = ["KEPT_BYTES", "Job", "Jobs", "Spool", "drain", "shown_output", "start
 
 
 KEPT_BYTES = 64 << 20
-"""Output up to this size is kept completely. `tools.shell.kept_bytes` changes it."""
+"""Output up to this size is kept completely. Set by `tools.shell.kept_bytes`."""
 MEMORY_BYTES = 1 << 20
 """Output up to this size stays in memory; more is written to an unnamed temporary file."""
 TAIL_BYTES = 200_000
@@ -174,9 +174,9 @@ class Job:
     child: Child
     spool: Spool
     code: int | None = None
-    """None = still running, or killed by us."""
+    """None = still running, or killed by moot."""
     stop_reason: str = ""
-    """Why we killed it; empty if it exited by itself."""
+    """Why moot killed it; empty if it exited by itself."""
     task: asyncio.Task[None] | None = None
 
     @property

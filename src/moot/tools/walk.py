@@ -89,7 +89,7 @@ def _name(pattern: str) -> re.Pattern[str]:
             pieces[-1] += piece
     if len(pieces) == 1:
         return re.compile(pieces[0], re.DOTALL)
-    # atomic groups: after the earliest match there is no backtracking, so many stars cost no more than one
+    # atomic groups prevent backtracking after the earliest match, so many stars cost no more than one
     middle = "".join(f"(?>.*?{piece})" for piece in pieces[1:-1] if piece)
     return re.compile(f"{pieces[0]}{middle}.*{pieces[-1]}", re.DOTALL)
 

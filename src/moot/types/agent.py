@@ -36,7 +36,7 @@ Mode: TypeAlias = Literal["ask", "edits", "plan", "auto"]
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """The part of a conversation's history that a step sends."""
+    """The part of a conversation's history that a step sends to the model."""
 
     max_tokens: int | None = None
     """None = as much as the model's context allows."""
@@ -83,9 +83,9 @@ class KnownAgent:
     agent_type: str
     description: str
     install: str
-    """The install command to show to the user."""
+    """The install command, shown to the user."""
     programs: tuple[str, ...] = ()
-    """Executable names, any of which is sufficient; () = `package` includes the program."""
+    """Names of the executable, one of which must be installed; () = `package` includes the program."""
     package: str = ""
     """The Python package that drives the agent; empty = none is needed."""
 

@@ -43,7 +43,7 @@ class Option:
 
     @classmethod
     def from_json(cls, value: JsonObject) -> Option:
-        """Accept any object: an unknown kind becomes a rejection."""
+        """Parse any object; an unknown kind becomes a rejection."""
         return cls(str(value.get("id", "")), str(value.get("label", "")), _KINDS.get(str(value.get("kind")), "reject_once"))
 
 
@@ -60,7 +60,7 @@ class OutsideCall:
     arguments: bytes
     """The arguments to decide on, as JSON."""
     effects: frozenset[Effect]
-    """Effects on which modes decide."""
+    """Effects of the call, from which the permission mode decides."""
     subject: str
     """The text that rules match: a command, a path, a URL."""
     options: tuple[Option, ...] = ()
@@ -91,7 +91,7 @@ class OutsideCall:
 
     @classmethod
     def from_json(cls, tool_call: str, name: str, arguments: bytes, value: JsonObject) -> OutsideCall:
-        """Accept any object: missing fields are empty."""
+        """Parse any object; missing fields become empty."""
         effects, options, more = value.get("effects"), value.get("options"), value.get("more")
         return cls(
             tool_call,
@@ -117,12 +117,12 @@ class OutsideAnswer:
 
     approved: bool
     option: Option | None = None
-    """The option to return; None if the agent offered none of that kind."""
+    """The option to return; None if the agent offered no option of that kind."""
     reason: str = ""
     by: str = "policy"
     """policy | user | moot (no one available, or timeout) | another responder."""
     arguments: bytes | None = None
-    """Arguments by which the person replaced the call's own, if it is `editable`."""
+    """Arguments with which the person replaced the call's, if it is `editable`."""
     value: Json = None
     """The replies to its questions, like `Answer.value`."""
 
@@ -178,11 +178,11 @@ class ApprovalPart:
     why: str
     """The rule or mode that decided, or why no rule can cover it."""
     patterns: tuple[str, ...] = ()
-    """Patterns that would cover it in the future, narrowest first; empty = it can be allowed only once."""
+    """Patterns that would cover the part in the future, narrowest first; empty = it can be allowed only once."""
     always: bool = False
     """True if the patterns may also be offered as a permanent rule."""
     within: bool = False
-    """True if the previous part runs this one."""
+    """True if the previous part runs this part."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -196,7 +196,7 @@ class ApprovalPart:
 
     @classmethod
     def from_json(cls, value: JsonObject) -> ApprovalPart:
-        """Accept any object: missing fields are empty, and an unknown action becomes `ask`."""
+        """Parse any object; missing fields become empty, and an unknown action becomes `ask`."""
         patterns = value.get("patterns")
         return cls(
             str(value.get("text", "")),

@@ -11,7 +11,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 JsonObject: TypeAlias = "dict[str, Json]"
 
 MAX_DEPTH = 200
-"""Maximum nesting depth that we store. Deeper values are refused, because no JSON reader downstream survives them."""
+"""Maximum nesting depth that we store. Deeper values are refused, because other JSON readers fail on them."""
 
 
 def empty() -> JsonObject:

@@ -1,4 +1,4 @@
-"""The seam of a channel: how people talk to moot from another program, and what a channel may do."""
+"""The interface of a channel: how people talk to moot from another program, and what a channel may do."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ChannelRuntime(Protocol):
         ...
 
     async def message(self, run: str) -> Message:
-        """Return the run's message as it is at the moment."""
+        """Return the run's message in its current state."""
         ...
 
     async def approvals(self, run: str) -> list[Approval]:
@@ -73,7 +73,7 @@ class ChannelClient(Protocol):
     async def say(self, text: str) -> None: ...
 
     async def hear(self) -> str:
-        """Return the channel's next message: an answer, or a question that wants a yes or no."""
+        """Return the channel's next message: an answer, or a yes-or-no question."""
         ...
 
 

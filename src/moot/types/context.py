@@ -42,7 +42,7 @@ class Unknown:
     started_at: int
     """µs"""
     note: JsonObject
-    """The last fact it recorded with `ToolContext.note`; empty if none."""
+    """The last fact that the work recorded with `ToolContext.note`; empty if none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,14 @@ class Verdict:
     nobody: bool = False
     """True if a person should have been asked but none is available."""
     arguments: bytes | None = None
-    """Arguments by which the person replaced the call's own."""
+    """Arguments with which the person replaced the call's."""
 
 
 Work: TypeAlias = Callable[[], Awaitable[Result]]
 
 
 class Ports(Protocol):
-    """Side effects other than the log and decisions: content, time, randomness. Tests bring their own."""
+    """Side effects other than the log and decisions: content, time, randomness. Tests pass in their own."""
 
     @property
     def blobs(self) -> Blobs: ...
@@ -132,7 +132,7 @@ class OutsideContext(Protocol):
         ...
 
     async def session(self) -> Session | None:
-        """Return the agent's own session that holds this branch, as far as it does; None = start a new one."""
+        """Return the agent's own session that contains all or the start of this branch; None = start a new one."""
         ...
 
     async def set_session(self, id: str) -> None:
@@ -166,7 +166,7 @@ class RunContext(OutsideContext, Protocol):
         ...
 
     async def setup(self, role: ModelRole = "main") -> StepSetup:
-        """Return the setup of the next step. Raise UsageError if no model is available."""
+        """Return the settings, tools and models of the next step. Raise UsageError if no model is available."""
         ...
 
     async def once(self, key: str, *, idempotent: bool, work: Work, body: JsonObject, verdict: Verdict | None = None) -> Result | Unknown:
@@ -206,7 +206,7 @@ class AgentService(Protocol):
     """
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
-        """Run one leg to its end. Cancellation and Parked pass through; any other exception fails the run at its border."""
+        """Run one leg to its end. Cancellation and Parked pass through; any other exception ends the run as failed."""
         ...
 
 

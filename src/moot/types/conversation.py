@@ -1,4 +1,4 @@
-"""Conversations and projects: their values and their seams."""
+"""Conversations and projects: their values and their interfaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Item = TypeVar("Item", covariant=True)
 class Page(Generic[Item]):
     items: Sequence[Item]
     next_cursor: str | None = None
-    """Pass it back unchanged; None = this was the last page."""
+    """Cursor of the next page, to pass back unchanged; None = this is the last page."""
 
 
 TitleSource: TypeAlias = Literal["none", "first-line", "model", "user"]
@@ -185,7 +185,7 @@ class Conversations(Protocol):
 
 
 class Projects(Protocol):
-    """Projects. `default` always exists; each owner has an own one."""
+    """Projects. `default` always exists; each owner has their own."""
 
     async def get(self, reference: str) -> Project:
         """Find by id or exact name. Raise NotFound."""

@@ -8,7 +8,7 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 
 Raw: TypeAlias = bytes
-"""The exact bytes of one frame with its framing: an SSE event with all its lines, a JSON line. A truncated tail is the last raw."""
+"""The exact bytes of one frame with its framing: an SSE event with all its lines, or a JSON line. A truncated tail is the last raw."""
 
 EventKind: TypeAlias = Literal["raw", "chunks", "journal", "message", "tree", "exchange", "tombstone", "meta"]
 """raw: vendor bytes and their chunks · chunks: made by moot · journal: a start or end without chunks · message: a complete user, system or
@@ -42,7 +42,7 @@ class Event(NamedTuple):
     seq: int = 0
     """Position in the conversation, starting at 1 without gaps. 0 = not stored yet. Set by the store in the appending transaction."""
     redacted: JsonObject | None = None
-    """`{reason, at}` if content was redacted. The log stores such an event as a tombstone; here it is what remains of it."""
+    """`{reason, at}` if content was redacted. The log stores such an event as a tombstone; in memory it keeps its remaining content."""
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""The seam of foreign conversation formats: reading their files, and writing files for their programs."""
+"""The interface of foreign conversation formats: reading their files, and writing files for their programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Fidelity:
     approximated: Counts = field(default_factory=dict[str, int])
     """Present but changed: a time without its zone, a tool call as text."""
     lost: Counts = field(default_factory=dict[str, int])
-    """Not present; for an import, still in the raw."""
+    """Not present; after an import, still in the raw bytes."""
 
     def __add__(self, other: Fidelity) -> Fidelity:
         return Fidelity(_sum(self.kept, other.kept), _sum(self.approximated, other.approximated), _sum(self.lost, other.lost))
@@ -88,7 +88,7 @@ class ImportedFacts:
     updated_at: int = 0
     archived: bool = False
     key: str = ""
-    """A key by which a program finds it again, such as `cron:nightly`."""
+    """A key by which a program finds the conversation again, such as `cron:nightly`."""
     metadata: JsonObject = field(default_factory=empty)
     """Facts from the source that have no field here."""
 
@@ -111,7 +111,7 @@ class ImportedConversation:
     """The parent's tool call that it answers."""
 
     def whole(self) -> WholeConversation:
-        """Read all of it at once; for small conversations."""
+        """Read the whole conversation at once; use it for small conversations."""
         entries = tuple(self.entries)
         return WholeConversation(self, tuple(entry for entry in entries if not isinstance(entry, ImportedFacts)), merge_facts(entries))
 
@@ -134,7 +134,7 @@ class WholeConversation:
 
 
 def merge_facts(entries: Iterable[Entry]) -> ImportedFacts:
-    """Merge all facts among the entries."""
+    """All facts in the entries, merged."""
     found = ImportedFacts()
     for entry in entries:
         if isinstance(entry, ImportedFacts):
@@ -175,9 +175,9 @@ class Format(Protocol):
 
     name: str
     version: int
-    """Increased with every change of what the same bytes convert to."""
+    """Increased whenever the same bytes convert to a different result."""
     suffix: str
-    """File suffix of what it writes, with the dot: `.jsonl`."""
+    """Suffix of the files it writes, with the dot: `.jsonl`."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Return True for a source of this format: a file that starts with `head` (at most 64 KiB), or a folder, with an empty `head`.

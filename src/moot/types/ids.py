@@ -1,4 +1,4 @@
-"""Ids that we make: UUIDv7 strings, sorted by time within a process (RFC 9562 section 5.7), and ids derived from what they name."""
+"""Ids that we make: UUIDv7 strings, sorted by time within a process (RFC 9562 section 5.7), and ids derived from the things they name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A source of time; tests bring their own."""
+    """A source of time; tests pass in their own."""
 
     def now(self) -> int:
         """Return wall time in integer microseconds since the epoch, UTC."""

@@ -1,4 +1,4 @@
-"""The seam of imports: complete recordings, and conversations that arrive in bounded batches."""
+"""The interface of imports: complete recordings, and conversations that arrive in bounded batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Recording:
     source_id: str
     """The same for every import of the same source, so that a second import finds the first."""
     conversation: Conversation
-    """With the source's own id, like everything here."""
+    """The conversation with the source's own id; all other ids are the source's too."""
     messages: tuple[Message, ...]
     """In storage order, with the positions of their events."""
     runs: tuple[Run, ...]
@@ -107,7 +107,7 @@ class ImportTarget:
     id: str
     is_new: bool = False
     closed: bool = False
-    """Nothing can be added: a person deleted it, it is a complete recording, or it is the session of one of our runs."""
+    """True if nothing can be added: a person deleted it, it is a complete recording, or one of our runs created it."""
     version: int = 0
     """Version of the format that last read it completely; 0 = none."""
 
@@ -134,7 +134,7 @@ class IncomingEntry(NamedTuple):
     usage: Usage = NO_USAGE
     cost: int | None = None
     unpriced: bool = False
-    """It used tokens, but their cost is unknown."""
+    """True if it used tokens whose cost is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Limits of a run and retention rules, as every configuration has them."""
+"""Limits of a run and retention rules, for use in every configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INLINE_BYTES = 16 * 1024
 """Maximum size of an output inside an event; a larger one goes to a blob."""
 
 TAIL_BYTES = 4 * 1024
-"""Size of the end of a long output that people see."""
+"""Size of the part shown to people: the end of a long output."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The seams of storage maintenance: backups, purges and redactions, sealing and sizes."""
+"""The interfaces of storage maintenance: backups, purges and redactions, sealing and sizes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """The outcome for a file outside the database."""
+    """The outcome of a purge or redaction for a file outside the database."""
 
     path: str
     what: Literal["deleted", "rewritten", "left", "not reached"]
@@ -148,9 +148,9 @@ class ErasureReceipt:
     blob_bytes: int = 0
     files: list[FileOutcome] = field(default_factory=_files)
     left: list[str] = field(default_factory=list[str])
-    """Descriptions of what was not reached, and why."""
+    """Descriptions of places that were not reached, with the reason."""
     unseen: list[str] = field(default_factory=list[str])
-    """Descriptions of what a redaction did not search."""
+    """Descriptions of places that a redaction did not search."""
     bytes_before: int = 0
     """Size of the database."""
     bytes_after: int = 0
@@ -237,13 +237,13 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Size of a group of events stored in the same form."""
+    """Sizes of a group of events stored in the same form."""
 
     events: int = 0
     bytes: int = 0
     """Size of the content."""
     stored: int = 0
-    """Space that it takes."""
+    """Space used to store it."""
 
     def to_json(self) -> JsonObject:
         return {"events": self.events, "bytes": self.bytes, "stored_bytes": self.stored}

@@ -80,7 +80,7 @@ class MediaCall:
 
 
 class MediaModels(Protocol):
-    """The configured models of types image and transcription. Each call may raise UsageError or ProviderError."""
+    """The configured image and transcription models. Each call may raise UsageError or ProviderError."""
 
     async def draw(self, order: ImageRequest) -> MediaResult:
         """Return at least one image."""

@@ -66,7 +66,7 @@ class SubAgentWords(NamedTuple):
     """Text or reasoning of a sub-agent."""
 
     agent: str
-    """Its kind or name."""
+    """Kind or name of the sub-agent."""
     text: str
     thought: bool
 
@@ -84,7 +84,7 @@ def text_part(text: str) -> Part:
 
 
 def text_of(parts: list[Part] | tuple[Part, ...]) -> str:
-    """Join the text parts without separators: the message as a person reads it."""
+    """Join the text parts, without separators, to the text that a person reads."""
     return "".join(text for part in parts if part.get("type") == "text" and isinstance(text := part.get("text"), str))
 
 

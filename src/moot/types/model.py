@@ -82,11 +82,11 @@ class ModelSettings:
     top_p: float | None = None
     stop: tuple[str, ...] = ()
     effort: Effort | None = None
-    """None = the model's own default."""
+    """None = the model's default."""
     show_reasoning: bool = True
     schema: dict[str, object] | None = None
     """A JSON Schema that the answer must satisfy."""
     tool_choice: str = ""
-    """Empty = the model chooses · none · required · `=NAME` = that tool."""
+    """Empty: the model chooses · none · required · `=NAME`: the tool of that name."""
     parallel_calls: bool = True
     """True if one step may make several calls."""

@@ -1,4 +1,4 @@
-"""The seams to a model: Provider (the endpoint), Dialect (the wire format), Translator (raw events to chunks)."""
+"""The interfaces to a model: Provider (the endpoint), Dialect (the wire format), Translator (raw events to chunks)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Translator(Protocol[State]):
     name: str
     """Name of the converter, for example `openai-chat`."""
     version: int
-    """Increased with every change of the chunks that the same bytes produce."""
+    """Increased whenever the same bytes produce different chunks."""
 
     def open(self, options: ExchangeOptions) -> State:
         """Return the initial state: frozen, and made of JSON values."""
@@ -91,7 +91,7 @@ class Translator(Protocol[State]):
 
 @runtime_checkable
 class DetectsFailure(Protocol):
-    """Optional capability of a translator: detect that reading on is useless because lost data can't come back."""
+    """Optional capability of a translator: detect that further reading is useless because lost data can't be recovered."""
 
     def spoiled(self, state: Any) -> bool: ...
 
@@ -126,7 +126,7 @@ class ModelRequest:
     """One HTTP request to a model's endpoint."""
 
     body: bytes
-    """Sent unchanged."""
+    """The body, sent unchanged."""
     model: str
     idempotency_key: str = ""
 
@@ -186,7 +186,7 @@ class Facts:
     lower_case: bool = False
     """True if the endpoint's model names are all lower case."""
     free: bool = False
-    """True if answers cost nothing because they are computed on the user's own machine."""
+    """True if answers are free because they are computed on the user's machine."""
     open_ended: bool = False
-    """True if only the endpoint itself knows which models it has."""
+    """True if the available models are known only from the endpoint itself."""
     quirks: Quirks = field(default_factory=Quirks)

@@ -1,4 +1,4 @@
-"""Runs: one prompt to its end. A run can be cancelled, billed and resumed."""
+"""Runs: the execution of one prompt to its end. A run can be cancelled, billed and resumed."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Prompt:
     client_id: str | None = None
     """The client's id for the user message."""
     edits: str | None = None
-    """Id of the user message that `parts` replace, as its sibling."""
+    """Id of the user message that the new message edits: `parts` become its sibling."""
     answers: str | None = None
     """Without `parts`: the message to answer instead of the last one. The id of an answer means the message it answers."""
     parent: str | None = None
@@ -105,7 +105,7 @@ class Prompt:
     settings: JsonObject = field(default_factory=empty)
     """tools (bool or list), effort, max_steps, max_cost, timeout, schema: see `runtime/setup.py`."""
     user: str | None = None
-    """The submitting owner, who reaches only own conversations and owns new ones. None = the person at this machine, who reaches all."""
+    """The submitting owner, limited to their own conversations; owns new ones. None = the person at this machine, not limited."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The seams of full-text and semantic search."""
+"""The interfaces of full-text and semantic search."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class SemanticQuery:
     """A semantic search query."""
 
     query: str
-    """The typed query. Operators filter like in every search; the words are matched only by meaning."""
+    """The typed query. Operators filter as in every search; the words are matched only by meaning."""
     limit: int = 50
     conversation: str | None = None
     """The only conversation to search; None = all, with at most one hit per conversation."""
@@ -108,5 +108,5 @@ class SemanticSearch(Protocol):
         ...
 
     async def read(self, *, embedder: Embedder, seconds: float = 30.0, share: float = 1.0) -> tuple[int, int]:
-        """Embed answers that have no vector of this model for at most `seconds`, using that share of the time; return (done, total)."""
+        """Embed answers that have no vector of this model for at most `seconds`, using `share` of the time; return (done, total)."""
         ...

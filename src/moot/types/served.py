@@ -10,7 +10,7 @@ from moot.types.provider import ToolDefinition
 __all__ = ["Served"]
 
 SETTING = "served"
-"""The key in `Run.settings`."""
+"""The key of these values in `Run.settings`."""
 
 
 @dataclass(frozen=True, slots=True)

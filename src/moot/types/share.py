@@ -1,4 +1,4 @@
-"""The seam of shared pages: snapshots of a conversation that anyone with the link can read until they expire."""
+"""The interface of shared pages: snapshots of a conversation that anyone with the link can read until they expire."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Share:
     id: str
     conversation: str
     title: str
-    """Without the parts that were left out."""
+    """The title, without the omitted parts."""
     expires_at: int
     """ms, like all its times."""
     left_out: tuple[Json, ...] = ()

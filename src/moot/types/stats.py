@@ -1,4 +1,4 @@
-"""The seam of usage statistics."""
+"""The interface of usage statistics."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ class UsageReport:
     days: dict[str, Counts]
     """By `YYYY-MM-DD` in UTC, newest first."""
     models: dict[str, Counts]
-    """Most runs first; empty name = unknown model."""
+    """By model, most runs first; an empty name means an unknown model."""
     agents: dict[str, Counts]
     projects: dict[str, Counts]
-    """By name; projects with the same name are combined."""
+    """By project name; projects with the same name are combined."""
     tools: dict[str, ToolCounts] = field(default_factory=dict[str, ToolCounts])
     """Most calls first."""
     errors: dict[str, int] = field(default_factory=dict[str, int])

@@ -1,4 +1,4 @@
-"""The seam of the store. All methods may raise StoreError and its subclasses.
+"""The interface of the store. All methods may raise StoreError and its subclasses.
 
 A run changes the store only through `Log.append`: events and changes together, under its fence, in one transaction.
 """
@@ -75,7 +75,7 @@ class Fence:
     number: int
 
 
-# ── what an append may change in addition to adding events ──────────────────────────────────────────────────────────────────────────
+# ── changes that an append can make in addition to adding events ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """The run waits and its owner releases it."""
+    """The run becomes `waiting`, and its owner releases it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class HandleInbox:
-    """Inbox items up to this number have been handled."""
+    """A record that inbox items up to this number have been handled."""
 
     through: int
 
@@ -162,7 +162,7 @@ class Expire:
     approval: str
     reason: str
     early: bool = False
-    """It has not expired, but the asking side no longer needs the answer."""
+    """The end of an approval that has not expired, but whose answer the asking side no longer needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class Log(LogReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A prompt that is ready to be stored; only the conflict with other runs is undecided."""
+    """A prompt that is ready to be stored; only conflicts with other runs are not resolved yet."""
 
     run: Run
     """With the ids of run and assistant message, status `queued`."""
@@ -224,7 +224,7 @@ class Submission:
     remember: bool = False
     """Store agent and model in an existing conversation, because the prompt has set them."""
     edits: str | None = None
-    """The user message that `user` becomes a sibling of."""
+    """The user message whose sibling `user` becomes."""
     answers: str | None = None
     """Without `user`: the message to answer; None = the last prompt. The id of an answer means the message it answers."""
 
@@ -333,7 +333,7 @@ class Records(RunReader, Protocol):
         ...
 
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
-        """Interrupt the run of a dead owner and return True, unless someone else has claimed it since (owner or fence differ).
+        """Interrupt a dead owner's run and return True, unless it has been claimed since (owner or fence differ).
 
         running → interrupted. waiting with an owner → interrupted, and its process's open approvals are denied.
         queued → interrupted if it is first in line; otherwise it only loses its owner, and this returns False.

@@ -42,7 +42,7 @@ class Idempotency(Protocol):
         ...
 
     async def release(self, owner: str, key: str) -> None:
-        """Free the key, because nothing was done."""
+        """Free the key of a request that had no effect."""
         ...
 
 
@@ -132,7 +132,7 @@ class Tokens(Protocol):
         ...
 
     async def invalid(self, ids: Sequence[str]) -> set[str]:
-        """Return those of the ids whose tokens are invalid."""
+        """Return the ids whose tokens are invalid."""
         ...
 
     async def put_code(self, digest: bytes, *, owner: str, expires_at: int) -> None:

@@ -1,4 +1,4 @@
-"""The seam of tools: what a model may call, and what a call may access."""
+"""The interface of tools that a model may call, and the context that a call may access."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ToolOutput:
     """The single output of a call; a failure is an output with `error`."""
 
     text: str
-    """The text for the model, before it is truncated to `limits.TOOL_OUTPUT_CHARACTERS`."""
+    """The text for the model, before truncation to `limits.TOOL_OUTPUT_CHARACTERS`."""
     value: Json = None
     """The output for clients; None = the text."""
     error: bool = False
@@ -80,7 +80,7 @@ class Question:
     """One question of ask_user."""
 
     header: str
-    """A word or two."""
+    """A label of one or two words."""
     text: str
     options: tuple[Option, ...] = ()
     """Empty = free text only."""

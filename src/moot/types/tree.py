@@ -1,4 +1,4 @@
-"""The seam of the message tree: how people change a conversation's history. Changes only add to the log; nothing is removed."""
+"""The interface of the message tree: how people change a conversation's history. Changes only add to the log; nothing is removed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Continuation(NamedTuple):
 
     conversation: Conversation
     message: str | None
-    """The id there of the message that was asked for."""
+    """The id of the requested message in that conversation."""
 
 
 def copy_key(conversation: str, message: str, last_seq: int) -> str:
@@ -44,7 +44,7 @@ def copy_key(conversation: str, message: str, last_seq: int) -> str:
 
 
 class Tree(Protocol):
-    """The message tree. Each change is one durable transaction. Only the methods that say so move the shown branch."""
+    """The message tree. Each change is one durable transaction. Methods move the shown branch only where their docs say so."""
 
     async def nodes(self, conversation: str) -> list[Node]:
         """Return all messages, including deleted ones, in storage order. Raise NotFound."""

@@ -1,4 +1,4 @@
-"""The seams of verifying a store and of translating old exchanges with newer converters."""
+"""The interfaces for verifying a store and of translating old exchanges with newer converters."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class Receipt:
     translated: int = 0
     """Exchanges that readers see in a newer translation."""
     not_rebuilt: dict[str, int] = field(default_factory=dict[str, int])
-    """Other exchanges by converter: it is available only in another version, or not at all."""
+    """Other exchanges, counted by converter, which is available only in another version or not at all."""
     redacted: int = 0
-    """Tombstone events; what remains of them is checked."""
+    """Tombstone events; their remaining content is checked."""
     redacted_exchanges: int = 0
     """Exchanges that can't be rebuilt because some of their raw was redacted."""
     events: int = 0
@@ -141,9 +141,9 @@ class Upgrade:
     endings: int = 0
     """Exchanges whose ending changes: its reason, usage or error. The run's recorded usage does not change."""
     differences: tuple[tuple[str, str, str], ...] = ()
-    """The first few changes in the message: where, before, after."""
+    """The first few changes in the message: position, content before, content after."""
     skipped: str = ""
-    """Why the run is not upgraded; empty = it is."""
+    """Reason why the run is not upgraded; empty = it is upgraded."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -163,7 +163,7 @@ class Translations(Protocol):
     """Newer translations of old exchanges, stored in addition to the original ones. The log never changes."""
 
     def upgrade(self, translators: Translators, *, conversation: str | None = None, store: bool = True) -> AsyncGenerator[Upgrade, None]:
-        """Yield, run by run, what the available converters change in exchanges of older versions; with `store`, apply it.
+        """Yield, run by run, the changes that newer converters make to older exchanges; with `store`, apply them.
 
         Readers then get the new translation, in messages too. Runs that are live or damaged are skipped, and those already upgraded are
         not reported again. Raise NotFound.

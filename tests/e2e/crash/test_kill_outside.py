@@ -53,7 +53,7 @@ async def judge(home: Path, acks: Path) -> str:
             exchange = await store.records.exchange(id)
             assert exchange is not None and exchange.ended is not None
         if run.status == "failed":
-            assert run.error is not None and "cut off" in run.error.message
+            assert run.error is not None and "was interrupted" in run.error.message
         return run.status
     finally:
         await store.close()

@@ -36,11 +36,11 @@ class Refuse(Exception):
 
 
 Serve = Callable[[Incoming], Awaitable[Json]]
-"""Handler of an agent's request. It may raise Refuse."""
+"""Handler of an agent's requests. It may raise Refuse."""
 
 
 class Link:
-    """The connection to one process for one exchange."""
+    """A connection to one process, used for one exchange."""
 
     def __init__(self, program: Program, turn: Turn, serve: Serve) -> None:
         self._program = program
@@ -53,7 +53,7 @@ class Link:
         self._over = False
         self._lines = 0
         self._news = anyio.Event()
-        """Set and replaced with each read."""
+        """Set after each read, and replaced with a new one."""
 
     async def pump(self, group: TaskGroup) -> None:
         """Read until the agent closes its stdout or `stop` is called. Shielded from cancellation, to read what follows a cancel."""
@@ -106,7 +106,7 @@ class Link:
                     return
 
     async def interrupt(self, session: str) -> None:
-        """Ask the agent to end its answer. Return when it has, or its time is over. Shielded from cancellation."""
+        """Ask the agent to end its answer. Return when it has done so or the time limit is reached. Shielded from cancellation."""
         with anyio.CancelScope(shield=True), anyio.move_on_after(INTERRUPT):
             try:
                 for request in tuple(self._permissions):  # the protocol requires this answer
@@ -198,7 +198,7 @@ class SessionOptions:
     """The session to continue; empty for a new one."""
     planning: bool = False
     mode: str = ""
-    """Requested by its own name."""
+    """Requested mode, by the agent's own name."""
     model: str = ""
     servers: tuple[JsonObject, ...] = ()
     """MCP servers in the protocol's form."""
@@ -214,7 +214,7 @@ class OpenSession:
     takes: JsonObject
     """`promptCapabilities`"""
     fresh: bool
-    """It does not have the conversation's history."""
+    """True if the session does not contain the conversation's history."""
 
 
 async def prepare(link: Link, agent: AcpAgent, wanted: SessionOptions) -> OpenSession:

@@ -87,7 +87,7 @@ class _Terminal:
         self._dropped = False
 
     async def read(self) -> None:
-        """Read until it has ended and its pipe is closed, or reading is cancelled."""
+        """Read until the command has ended and its pipe is closed, or until cancelled."""
         stdout = self.child.stdout
         assert stdout is not None
         while data := await stdout.read(_READ):
@@ -99,7 +99,7 @@ class _Terminal:
         self.ended.set()
 
     def told(self) -> JsonObject:
-        """Return its output so far, without incomplete characters."""
+        """Return the output so far, without incomplete characters."""
         data = bytes(self._output)
         while self._dropped and data and data[0] & 0xC0 == 0x80:
             data = data[1:]
@@ -141,25 +141,25 @@ class Terminals:
         return self._terminals[id].told()
 
     async def wait(self, id: str) -> JsonObject:
-        """Wait for the end and return how it ended."""
+        """Wait until the command ends, and return how it ended."""
         terminal = self._terminals[id]
         await terminal.ended.wait()
         return terminal.status()
 
     async def kill(self, id: str) -> None:
-        """Kill it; its output stays available."""
+        """Kill the command; its output stays available."""
         terminal = self._terminals[id]
         await terminal.child.kill(0)
         terminal.code = terminal.child.process.returncode
         terminal.ended.set()
 
     async def release(self, id: str) -> None:
-        """Kill it and forget it."""
+        """Kill the command and discard its output."""
         await self.kill(id)
         del self._terminals[id]
 
     async def close(self) -> None:
-        """Kill all of them. Shielded from cancellation."""
+        """Kill all commands. Shielded from cancellation."""
         with anyio.CancelScope(shield=True):
             for id in tuple(self._terminals):
                 await self.release(id)
@@ -225,7 +225,7 @@ def permission(
     places = _places(given, asked)
     arguments: JsonObject = dict(given) if isinstance(given, dict) else {"input": given}
     if asked.get("rawInput") in (None, {}) and call.diff:
-        arguments["diff"] = call.diff  # gemini shows what it would write only here
+        arguments["diff"] = call.diff  # gemini includes the new content only here
     subject = _subject(kind, arguments, call.title, places, directory)
     outside = OutsideCall(
         call.id,
@@ -253,7 +253,7 @@ def _places(arguments: Json, asked: JsonObject) -> list[str]:
 
 
 def _subject(kind: str, arguments: JsonObject, title: str, places: list[str], directory: Path) -> str:
-    """Return what rules match: a command line, a path or a URL."""
+    """Return the text that rules are matched with: a command line, a path or a URL."""
     for name in _COMMANDS if kind == "execute" else ():
         value = arguments.get(name)
         if isinstance(value, str):
@@ -323,7 +323,7 @@ class RequestHandler:
         request, options = params.get("toolCall"), options_of(params.get("options"))
         fields: JsonObject = request if isinstance(request, dict) else {}
         found = permission(self._state, fields, self._input(str(fields.get("toolCallId", ""))), options, self._directory)
-        if found is None:  # another session's, or before the prompt
+        if found is None:  # from another session, or sent before the prompt
             return {"outcome": {"outcome": "cancelled"}}
         call, kind, places = found
         answer = await self._turn.context.decide(call)
@@ -411,12 +411,12 @@ class RequestHandler:
             raise Refuse(INVALID_PARAMS, f"terminal {id!r} not found")
         return id
 
-    # ── what no permission was asked for ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── requests without a permission ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _allowed(self, name: str, like: str, effects: frozenset[Effect], subject: str, arguments: JsonObject) -> str:
         """Authorize a request that belongs to no allowed call. Return the id of a call created to show it, or an empty string.
 
-        It is shown at the running call, or else at a call of its own. Raise Refuse.
+        The request is shown with the running call, or else as a separate call. Raise Refuse.
         """
         running = [call.id for call in self._state.calls if call.shown and not call.settled]
         own = "" if running else await self._start_call(name, arguments)

@@ -102,7 +102,7 @@ WAY_OUT = (
 """Environment variables that every agent gets in addition to its own, to reach its model."""
 _TYPES = frozenset({"main", "small", "compaction", "image", "transcription", "fallback"})
 _EARLIER = 20_000
-"""Tokens of earlier messages included for a session that does not have them."""
+"""Maximum tokens of earlier messages to include in the prompt of a session that lacks them."""
 
 
 def _double(*words: str) -> JsonObject:
@@ -173,7 +173,7 @@ class _Leg:
         return outcome_of(ending)
 
     async def _session_options(self) -> SessionOptions:
-        """Return the requested session. From here on it is known which messages it lacks."""
+        """Return the session to request, and determine which messages it lacks."""
         known_session = None if self.session else await self._context.session()
         if known_session is not None and not known_session.moved:
             self.session, self._unseen = known_session.id, known_session.unseen
@@ -196,7 +196,7 @@ class _Leg:
         return "" if wanted in _TYPES else wanted.rpartition("@")[0] or wanted
 
     async def _converse(self, program: Program, turn: Turn, wanted: SessionOptions) -> Failure | None:
-        """Send the prompt and serve requests until the answer is complete. Return why it is not, or None."""
+        """Send the prompt and serve requests until the answer is complete. Return the failure if it is not complete, or None."""
         async with anyio.create_task_group() as group:
             terminals = Terminals(group)
             serving = RequestHandler(turn, self._request.conversation, directory_of(self._request), terminals)

@@ -17,7 +17,7 @@ from moot.types.run import RunRequest
 
 INSTALL = "pip install 'moot[claude]'"
 MODES: dict[Mode, str] = {"ask": "default", "edits": "default", "plan": "plan", "auto": "default"}
-"""Its looser modes don't ask, so moot's rules would not apply. It asks about everything instead, and moot's policy answers."""
+"""Claude Code's looser modes don't ask, so moot's rules would not apply. In `default` it always asks, and moot's policy answers."""
 SERVER = "moot"
 """The name of the MCP server that provides moot's tools."""
 

@@ -45,17 +45,17 @@ class Dialogue:
         self._state: Json = None
         self._tasks: set[str] = set()
         self._open: dict[str, tuple[anyio.CancelScope, anyio.Event]] = {}
-        """Its requests without a response."""
+        """Requests of the program that have no response yet."""
         self._requests = 0
         self._over = anyio.Event()
         self._answered = anyio.Event()
-        """Set by the next result, and by the end."""
+        """Set by the next result and at the end."""
         self._awaited_id = ""
-        """The request whose response is awaited."""
+        """Id of our request whose response is awaited."""
         self._server_names: tuple[str, ...] = ()
         """The MCP servers that moot provides."""
         self._response_event = anyio.Event()
-        """The awaited response arrived, or the connection has ended."""
+        """Set when the awaited response arrives or the connection ends."""
         self._reading = anyio.CancelScope(shield=True)
         self._failure: MootError | None = None
 
@@ -100,12 +100,12 @@ class Dialogue:
         self._response_event.set()
 
     def request(self, **fields: Json) -> JsonObject:
-        """Create a request of moot's."""
+        """Create a request from moot to the program."""
         self._requests += 1
         return {"type": "control_request", "request_id": f"moot-{self._requests}", "request": fields}
 
     async def _guard(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
-        """Store an error on moot's side, so that it is raised once and unwrapped; it ends the dialogue."""
+        """Store an error on moot's side, which ends the dialogue and is then raised once, without an exception group."""
         try:
             await work(*arguments)
         except MootError as error:
@@ -192,7 +192,7 @@ class Dialogue:
         self._close_when_done()
 
     async def _withdraw(self, id: str) -> None:
-        """Handle a withdrawn request. Return once that is in the log, because the call's output may be next."""
+        """Handle a withdrawn request. Return when the withdrawal is in the log, because the call's output may come next."""
         if (request := self._open.get(id)) is not None:
             scope, over = request
             scope.cancel()

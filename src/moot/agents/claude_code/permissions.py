@@ -128,13 +128,13 @@ def _suggestions(request: JsonObject) -> list[JsonObject]:
 
 
 def _suggested(request: JsonObject) -> tuple[Option, ...]:
-    """Return its suggestions of what to allow with a yes, as further options."""
+    """Return the program's suggestions of lasting permissions as further options."""
     labels = [_label(item) for item in _suggestions(request)]
     return tuple(Option(f"suggestion-{at}", label, "allow_always") for at, label in enumerate(labels) if label)
 
 
 def _label(suggestion: JsonObject) -> str:
-    """Return the label of a suggestion; empty for one that can't be described, so that it is not offered."""
+    """Return the label of a suggestion; empty if it can't be described and must not be offered."""
     match suggestion.get("type"):
         case "addRules" if suggestion.get("behavior") == "allow":
             rules = suggestion.get("rules")

@@ -31,7 +31,7 @@ _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 async def content_of(context: RunContext, text: str, parts: Sequence[Part]) -> Json:
-    """Return the text, or a list of blocks if there are files. A file that it can't accept is described in text."""
+    """Return the text, or a list of blocks if there are files. A file that the program can't accept is described in text."""
     blocks: list[Json] = [block for part in parts if part.get("type") == "file" if (block := await _piece(context, part))]
     return [*blocks, {"type": "text", "text": text}] if blocks else text
 
@@ -96,7 +96,7 @@ class _Leg:
         self._request = request
         self._context = context
         self._session = request.run.agent_session_id or ""
-        """Set by this run's own earlier turns."""
+        """Set by earlier turns of this run."""
 
     async def run(self) -> RunOutcome:
         return await run_leg(self._request, self._context, self._talk)

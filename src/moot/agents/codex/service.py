@@ -98,7 +98,7 @@ class CodexTurn:
         self._servers: dict[str, str] = {}
         """MCP server → its startup status."""
         self._news = anyio.Event()
-        """Set and replaced with each change of a status."""
+        """Set after each change of a status, and replaced with a new one."""
         self._over = anyio.Event()
         self._cut: ProviderError | None = None
         self._ids = ("", "")
@@ -140,7 +140,7 @@ class CodexTurn:
         if failed is not None:
             raise failed
 
-    # ── what we say ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── sending ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _send(self, line: bytes) -> None:
         await self._turn.record_sent(line)
@@ -185,7 +185,7 @@ class CodexTurn:
         turn = as_text(as_object(steps[-1]).get("turn_id")) if steps else ""
         return _id_of(await self._rpc.request("thread/fork", {**facts, "lastTurnId": turn or None}, seconds=HANDSHAKE))
 
-    # ── what it says ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── receiving ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _listen(self, group: TaskGroup) -> None:
         """Record and handle every line until the end."""
@@ -235,7 +235,7 @@ class CodexTurn:
         self._news = anyio.Event()
 
     async def _connected(self) -> None:
-        """Wait for the provided servers: one that is not ready before the model call is missing in this turn."""
+        """Wait for the provided servers, because one that is not ready before the model call is missing in this turn."""
         names = [server.name for server in self._plan.servers]
         with anyio.move_on_after(_CONNECTING):
             while any(self._servers.get(name, "starting") == "starting" for name in names) and not self._over.is_set():
@@ -266,7 +266,7 @@ class CodexTurn:
             await self._rpc.refuse(incoming, METHOD_NOT_FOUND, f"unknown method {incoming.method}")
 
     async def _interrupt(self) -> None:
-        """Ask it to stop by itself; what it still sends is recorded."""
+        """Ask Codex to stop; messages that it still sends are recorded."""
         session, turn = self._ids
         with anyio.CancelScope(shield=True), anyio.move_on_after(INTERRUPT):
             try:
@@ -305,7 +305,7 @@ NEEDS = (
 SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 APPROVALS = ("untrusted", "on-request", "never")
 _BY_MODE: dict[Mode, str] = {"plan": "read-only", "ask": "workspace-write", "edits": "workspace-write", "auto": "danger-full-access"}
-"""In every mode Codex asks about what it does not consider harmless, so that moot's rules apply; then moot's mode answers."""
+"""In every mode, Codex asks about actions that it does not consider harmless; moot's rules are applied first, then moot's mode."""
 _TYPES = frozenset({"main", "small", "compaction", "image", "transcription", "fallback"})
 _EFFORTS = {"none": "minimal", "low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 

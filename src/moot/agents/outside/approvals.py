@@ -6,7 +6,7 @@ from moot.types.approval import Option, OptionKind, OutsideAnswer
 from moot.types.canonical import Json
 
 YES_NO = (Option("yes", "Yes", "allow_once"), Option("no", "No", "reject_once"))
-"""For an agent that offers no options."""
+"""Used for an agent that offers no options."""
 
 _WORDS: dict[str, OptionKind] = {
     "allow_once": "allow_once",

@@ -1,7 +1,7 @@
 """A leg of an outside agent: a turn for the prompt, and another one for each message that arrives meanwhile.
 
 Nothing runs twice: the journal has a turn's start before its process starts and an end after it. A turn that a crash interrupted is not
-run again, because what it has done is unknown. The run then ends, and the next prompt continues its session.
+run again, because its effects are unknown. The run then ends, and the next prompt continues its session.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def key_of(number: int) -> str:
 
 
 async def run_leg(request: RunRequest, context: RunContext, talk: RunTurn) -> RunOutcome:
-    """Run all turns that are needed, from the journal's position on."""
+    """Run all turns that are needed, starting at the journal's position."""
     number = 0
     outcome = RunOutcome("finished")
     while True:

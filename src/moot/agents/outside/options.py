@@ -24,7 +24,7 @@ class Launch:
 
 
 def launch_of(request: RunRequest, command: tuple[str, ...], known: Collection[str] = ()) -> Launch:
-    """Parse the options; `command` is the default. Raise ConfigError, also for a name that is neither shared nor `known`."""
+    """Parse the options; `command` is the default. Raise ConfigError, also for an option that is neither shared nor `known`."""
     options = request.agent.options
     strangers = sorted(options.keys() - SHARED - set(known))
     if strangers:

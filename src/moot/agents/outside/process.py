@@ -18,11 +18,11 @@ from moot.guard.terminal import clean
 READ = 256 * 1024
 """Maximum number of bytes of one read, and so of one append to the log, except for longer lines."""
 LONGEST = 32 * 1024 * 1024
-"""Maximum length of a line in bytes; a longer one ends the run, because it could not be stored whole."""
+"""Maximum length of a line in bytes. A longer line ends the run, because it could not be stored completely."""
 COMPLAINT = 500
 """Number of characters from the end of stderr that are reported."""
 BEAT = 0.03
-"""Seconds between two reads: output in many small pieces is stored and shown in fewer. After a silence, output is read at once."""
+"""Seconds between two reads, which combine many small outputs into fewer events. After a pause, output is read at once."""
 GRACE = 1.0
 """Seconds from the request to exit to a kill."""
 
@@ -92,7 +92,7 @@ class Program:
         return self._child
 
     async def reads(self) -> AsyncGenerator[tuple[bytes, ...], None]:
-        """Yield the complete lines of each read, with their line ends. A last line without an end comes alone.
+        """Yield the complete lines of each read, with their line ends. A last line without a line end is yielded alone.
 
         Ends when the agent closes its stdout. Raise ProviderError after a line over the limit.
         """
@@ -135,7 +135,7 @@ class Program:
             self.child.stdin.close()
 
     async def ended(self, seconds: float = GRACE) -> int | None:
-        """Return its exit code, negative for a signal, or None if it still runs after that time."""
+        """Return the exit code, negative for a signal, or None if the program still runs after that time."""
         with anyio.move_on_after(seconds):
             return await self.child.wait()
         return None

@@ -71,7 +71,7 @@ _LONGEST = 200_000
 
 @dataclass(frozen=True, slots=True)
 class PromptContent:
-    """The text, and the images in order."""
+    """The text of a prompt, and its images in order."""
 
     text: str
     pictures: tuple[str, ...] = ()

@@ -94,7 +94,7 @@ class Rpc:
         try:
             message = loads(line)
         except ValueError:
-            return None  # noise: some programs print to stdout what belongs on stderr
+            return None  # noise: some programs print diagnostics to stdout instead of stderr
         if not isinstance(message, dict):
             return None
         method = message.get("method")

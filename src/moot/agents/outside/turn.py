@@ -57,7 +57,7 @@ class Turn:
         """Number of the turn in its run, from 1."""
         self.exchange = exchange
         self.ending: Ending | None = None
-        """Set when it is closed."""
+        """Set when the turn is closed."""
         self._translator = translator
         self._hears = translator if isinstance(translator, ReadsSentLines) else None
         self._state = translator.open(exchange.options)
@@ -65,7 +65,7 @@ class Turn:
         self._hidden = redactor(request.servers)
         self._began = context.ports.now()
         self._first = 0
-        """Time of its first visible output; 0 if there is none yet."""
+        """Time of the turn's first visible output; 0 if there is none yet."""
 
     @classmethod
     async def begin(
@@ -112,12 +112,12 @@ class Turn:
         return await self._record(lines, sent=False)
 
     async def record_sent(self, *lines: Raw) -> tuple[Chunk, ...]:
-        """Record our lines, without the keys of MCP servers, before they are written. They must contain no other secret."""
+        """Record our lines, without the keys of MCP servers, before they are written. The lines must not contain other secrets."""
         return await self._record(tuple(map(self._hidden, lines)), sent=True)
 
     async def _record(self, lines: tuple[Raw, ...], *, sent: bool) -> tuple[Chunk, ...]:
         chunks: tuple[Chunk, ...] = ()
-        with anyio.CancelScope(shield=True):  # the log must contain what the translator has seen
+        with anyio.CancelScope(shield=True):  # the log must contain all lines that the translator has processed
             async with self._order:
                 chunks = await self._append([self._event(line, sent=sent) for line in lines])
                 point("agent.line")
@@ -140,7 +140,7 @@ class Turn:
         return chunks
 
     async def close(self, ended: Ended, failure: Failure | None = None) -> Ending:
-        """Close what is open and write the exchange's end, once. Shielded from cancellation. `failure` overrides the vendor's."""
+        """Close what is open and write the exchange's end, once. Shielded from cancellation. `failure` overrides the agent's."""
         if self.ending is not None:
             return self.ending
         with anyio.CancelScope(shield=True), anyio.move_on_after(_PATIENCE):

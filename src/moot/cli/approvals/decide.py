@@ -44,14 +44,14 @@ class Decision:
     answer: Answer | None
     """The answer for `Runs.answer`; None unless `outcome` is answered."""
     draft: str = ""
-    """Typed text that is not an answer; it belongs into the composer."""
+    """Typed text that is not an answer; the caller puts it into the composer."""
     outcome: Outcome = "answered"
     """elsewhere: answered by someone else; later: the approval stays open; stop: cancel the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalContext:
-    """The engine as the prompt of one approval needs it."""
+    """The engine operations that an approval prompt needs."""
 
     directory: str
     """Working directory of the call; untrusted."""

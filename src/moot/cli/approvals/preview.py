@@ -19,7 +19,7 @@ _VERDICTS = {"allow": ("allowed", "good"), "ask": ("needs approval", "warn"), "d
 
 
 def call_rows(preview: CallPreview) -> list[Row]:
-    """Return everything that the approval is about."""
+    """Return the full content to approve."""
     value = object_of(preview.arguments)
     if not value:
         return [Row(line) for line in visible_lines(preview.arguments.decode("utf-8", "replace"))]
@@ -83,7 +83,7 @@ def _edits(edits: Sequence[Json]) -> Iterator[Row]:
 
 
 def _diff_rows(lines: Sequence[str]) -> Iterator[Row]:
-    """Render the lines of a diff like everywhere else, with control characters visible and no line treated as a file name."""
+    """Render the lines of a diff in the usual style, with control characters visible and no line treated as a file name."""
     if not lines:
         return
     for line in diff_lines("\n".join(visible_line(line) for line in lines), headed=False):
@@ -91,7 +91,7 @@ def _diff_rows(lines: Sequence[str]) -> Iterator[Row]:
 
 
 def _style_name(style: Style) -> str:
-    """Return our name of a screen style."""
+    """Return moot's name for a screen style."""
     name = next((name for part, name in ((ADDED, "good"), (REMOVED, "bad"), (DIM, "dim")) if style & part == part), "")
     return f"{name},marked" if style & REVERSE else name
 

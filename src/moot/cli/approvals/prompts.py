@@ -113,13 +113,13 @@ class Prompt(ABC):
 
 
 QUIET = 0.4
-"""Seconds after the question appeared, or after a key that is not an answer, in which no key counts as an answer."""
+"""Seconds in which no key counts as an answer, after the question appears or after a key that is not an answer."""
 ALONE = 0.15
 """Seconds without another key before a key counts as an answer. Typed words and pastes come faster."""
 
 
 class KeyGuard:
-    """The guard of one question. Text that is not an answer is collected in `typed`."""
+    """Protection of one question against accidental answers. Text that is not an answer is collected in `typed`."""
 
     def __init__(self, now: float) -> None:
         self.since = now
@@ -128,7 +128,7 @@ class KeyGuard:
         self._candidate: tuple[str, float] | None = None
 
     def restart(self, now: float) -> None:
-        """Another question is shown."""
+        """Start again for another question."""
         self.since, self._candidate = now, None
 
     def add(self, key: str, now: float, answers: Collection[str]) -> None:
@@ -282,7 +282,7 @@ class CallPrompt(Prompt):
 
 
 def patterns_text(approval: Approval) -> str:
-    """Return the patterns that a lasting rule would get, quoted."""
+    """Return the quoted patterns that a lasting rule would contain."""
     return ", ".join(f'"{visible_line(pattern)}"' for pattern in approval.lasting)
 
 

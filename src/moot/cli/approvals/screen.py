@@ -197,7 +197,7 @@ class _Screen:
             self._inline.finish(Decision(None, outcome="later"))
 
     def submit(self) -> None:
-        """Take the typed line, unless Enter came with a paste or faster than anyone types."""
+        """Accept the typed line, unless Enter was part of a paste or followed faster than anyone types."""
         now = time.monotonic()
         if now - self._pressed[0] >= ALONE and now - self._input_since >= QUIET:
             self.prompt.submit(self._buffer.text)

@@ -71,7 +71,7 @@ class StoredArgument:
     flags: tuple[str, ...]
     """Option names. Empty for a positional argument."""
     valued: bool
-    """True if it has a value, as positional arguments do."""
+    """True if it takes a value, as positional arguments do."""
     kind: str
     """Kind of its values, see `parameters.Kind`."""
     choices: tuple[str, ...]

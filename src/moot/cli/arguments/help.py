@@ -122,7 +122,7 @@ def _example(command: str, width: int) -> Iterator[str]:
 
 
 def _styled(line: str, output: Lines) -> str:
-    """Return the line with colour where stdout has it: headings bold, option and command names cyan."""
+    """Return the line with colour if stdout supports it: headings bold, option and command names cyan."""
     if re.fullmatch(r"[A-Z][\w ]*:", line):
         return output.styled(line, "bold")
     if line.startswith("Usage: "):

@@ -53,7 +53,7 @@ class Lines:
             self._mid_line = not text.endswith("\n")
 
     def put(self, text: str, *, ends_line: bool) -> None:
-        """Write a frame that contains our own control sequences. `ends_line` says whether the cursor is at the start of a line after it."""
+        """Write a frame that contains our own control sequences. `ends_line` says whether it leaves the cursor at the start of a line."""
         _write(sys.stdout.buffer, text)
         self._mid_line = not ends_line
 
@@ -191,7 +191,7 @@ _EXHAUSTED = {
     errno.ENOSPC: ("The disk is full.", "Free some space and try again."),
     errno.EDQUOT: ("The disk quota is exceeded.", "Free some space and try again."),
 }
-"""Exhausted resources of the machine, which are not reported as bugs in moot."""
+"""Errors caused by exhausted resources of the machine, not reported as bugs in moot."""
 
 
 def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
@@ -228,5 +228,5 @@ def innermost(error: BaseException) -> BaseException:
 
 
 def debugging() -> bool:
-    """Return whether MOOT_DEBUG=1 asks for tracebacks."""
+    """Return whether MOOT_DEBUG=1 enables tracebacks."""
     return os.environ.get("MOOT_DEBUG") == "1"

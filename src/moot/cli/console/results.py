@@ -32,7 +32,7 @@ class Show(Protocol):
 
 @runtime_checkable
 class OnScreen(Protocol):
-    """Additional methods of a Show that redraws lines of a terminal."""
+    """Additional methods of a `Show` that redraws terminal lines."""
 
     def begin(self, conversation: str, calls_before: int) -> None:
         """Start drawing. `calls_before` is the number of earlier tool calls in the conversation."""

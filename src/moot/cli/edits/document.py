@@ -63,7 +63,7 @@ class Entry:
     """Number of the message; 0 for a new one."""
     id: str = ""
     line: int = field(default=0, compare=False)
-    """First line, counted from 1; 0 if it does not come from a text."""
+    """Number of the first line, counted from 1; 0 if it was not parsed from a text."""
 
 
 def render(entries: Sequence[Entry]) -> str:
@@ -147,7 +147,7 @@ _STEP = "step-start"
 
 
 def entry_of(message: Message, number: int) -> Entry:
-    """Return the message as an entry of the text. Step borders without other content are left out."""
+    """Return the message as an entry of the text. Step boundaries without other content are omitted."""
     blocks: list[Block] = []
     for at, group in _groups(message.parts):
         if _is_text(group[0]):
@@ -191,7 +191,7 @@ def _fixed_of(message: Message, number: int) -> list[tuple[Fixed, list[Part]]]:
 
 
 def _groups(parts: Sequence[Part]) -> list[tuple[int, list[Part]]]:
-    """Return each text part alone and the parts between two texts together, each group with the index of its first part."""
+    """Group the parts: each text alone, the parts between two texts together. Return each group with the index of its first part."""
     groups: list[tuple[int, list[Part]]] = []
     at = 0
     for is_text, run in groupby(parts, _is_text):

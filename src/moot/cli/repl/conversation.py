@@ -112,7 +112,7 @@ async def _answer(engine: Engine, view: ConversationView, run: str, approval: st
 async def _resume(engine: Engine, run: str) -> None:
     """Let a waiting run continue after its approval was answered elsewhere or expired."""
     if (await engine.store.records.run(run)).status == "waiting":
-        with suppress(Busy):  # another process does it
+        with suppress(Busy):  # another process resumes it
             await engine.runs.resume(run)
 
 
@@ -216,7 +216,7 @@ class InteractiveConversation:
                 self._tend(run)
 
     async def unanswered(self) -> bool:
-        """Return True if the last message is an unanswered prompt. In a conversation that follows a source, its agent answers."""
+        """Return True if the last message is an unanswered prompt. If the conversation follows a source, the source's agent answers."""
         if self.context.conversation is None or self._tended or (self.conversation is not None and self.conversation.follows):
             return False
         branch = await self._engine.store.conversations.branch(self.context.conversation, limit=1)

@@ -27,7 +27,7 @@ class Draft:
     text: str = ""
     pastes: dict[str, str] = field(default_factory=dict[str, str])
     stash: str = ""
-    """Text put aside with Ctrl+C."""
+    """Text set aside with Ctrl+C."""
     shell_output: list[Part] = field(default_factory=list[Part])
     """Output of shell commands for the next prompt."""
 

@@ -77,7 +77,7 @@ EXIT_WORDS = frozenset({"q", "exit", "quit"})
 
 
 class ReplHost(Protocol):
-    """The terminal as the input handler needs it."""
+    """The terminal operations that the input handler needs."""
 
     async def suspend_for(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run work that needs the terminal for itself."""

@@ -1,4 +1,4 @@
-"""The table of keys, from which the bindings, /keys and the documentation are made, and what each key does."""
+"""The table of keys, which defines the bindings, /keys and the documentation, and the action of each key."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class KeyHandler:
         self.note = ""
         self._composer, self._actions = composer, actions
         self.stash = ""
-        """Text put aside with Ctrl+C."""
+        """Text set aside with Ctrl+C."""
         self._pressed_at = 0.0
         """Time of the first Ctrl+C; 0 if there was none."""
         self._handlers: dict[str, Callable[[], None]] = {

@@ -37,9 +37,9 @@ __all__ = [
 
 
 MAX_SHOWN = 100_000
-"""Characters shown on the screen."""
+"""Number of characters shown on the screen."""
 MAX_SENT = 10_000
-"""Characters sent to the model, from the start and from the end each."""
+"""Number of characters sent to the model, each from the start and from the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Notifier:
         self._settings, self._write = settings, write
 
     async def notify(self, kind: NotificationKind, about: str, *, seconds: float, focused: bool | None) -> None:
-        """Notify the user if the terminal is not focused, or if it took long and the focus is unknown (None)."""
+        """Notify the user if the terminal is not focused, or if the wait was long and the focus is unknown (None)."""
         if focused is not False and seconds < LONG_SECONDS:
             return
         text = notification_text(kind, about)

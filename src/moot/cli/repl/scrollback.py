@@ -46,7 +46,7 @@ class Scrollback:
 
     @property
     def sign(self) -> str:
-        """Return the mark before a prompt."""
+        """Return the mark shown before a prompt."""
         return self.look.sign("› ", "> ")
 
     def add(self, text: str) -> None:

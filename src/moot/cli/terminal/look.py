@@ -53,7 +53,7 @@ class Look:
         return cut(text, columns, mark=self.sign("…", "..."))
 
     def sign(self, fancy: str, plain: str) -> str:
-        """Return the Unicode sign, or its ASCII replacement if the terminal needs one."""
+        """Return the Unicode symbol, or its ASCII replacement if the terminal needs one."""
         return fancy if self.unicode else plain
 
 

@@ -21,7 +21,7 @@ _NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0391-\u03c9\u0410-\u044f\u
 
 
 def width_of(text: str) -> int:
-    """Return the columns of a text without newlines: the most that any terminal needs."""
+    """Return the maximum number of columns that a text without newlines takes on any terminal."""
     if text.isascii():
         return len(text)
     plain = _NARROW.match(text)

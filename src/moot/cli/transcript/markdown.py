@@ -20,9 +20,9 @@ __all__ = ["Markdown", "draw_markdown"]
 _APART = frozenset({"heading", "hr", "fence", "code_block", "table"})
 """Blocks with a blank line around them, whether or not the text has one."""
 _CONTAINERS = frozenset({"blockquote", "bullet_list", "footnote_reference", "ordered_list"})
-"""Blocks of which a part can be finished before the whole is."""
+"""Blocks that can be finished in parts, before they are complete."""
 _LARGE = 8000
-"""Characters; of a larger unfinished block only the end is shown, as plain text."""
+"""Maximum characters of an unfinished block; only the end of a larger one is shown, as plain text."""
 _TAIL = 4000
 _MAY_CHANGE = re.compile(r"[\[<>|&\\`]|://|www\.|@|\n\s*(=+|-+)\s*$")
 """Text that can change how earlier words of its paragraph are drawn on a terminal that keeps Markdown's marks."""
@@ -42,7 +42,7 @@ class Markdown:
         self._printed_lines = 0
         """Number of printed lines of the open paragraph."""
         self._next_look: Look | None = None
-        """The look after a resize, from the next block on."""
+        """The look to use from the next block on, after a resize."""
         self._in_table = False
         """The block shown last by `live` is a table."""
         self._live_key: tuple[str, Look, int, int] | None = None
@@ -143,9 +143,9 @@ class _State:
         self.widths: list[int] = []
         """Natural widths of the columns of the open table."""
         self.code = StreamHighlighter("")
-        """For the open top-level code block."""
+        """Highlighter of the open top-level code block."""
         self.fences: list[StreamHighlighter] = []
-        """For the code blocks inside the open block, in order."""
+        """Highlighters of the code blocks inside the open block, in order."""
 
     def copy(self) -> _State:
         """Return a copy that shares the highlighters."""
@@ -159,9 +159,9 @@ class _Container:
     """A list item, quote or footnote around the lines."""
 
     mark: Line
-    """Before its first line."""
+    """Text before its first line."""
     rest: Line
-    """Before its other lines."""
+    """Text before its other lines."""
     shown: bool = False
 
 
@@ -176,12 +176,12 @@ class _Drawing:
         self._state = state
         self._live = live
         self._points: list[int] = []
-        """The ends of nested blocks and of lines of nested code, as line counts. Their sequence does not depend on the width."""
+        """Positions of the ends of nested blocks and of nested code lines, as line counts. Their sequence does not depend on the width."""
         self._containers: list[_Container] = []
         self._fences = 0
 
     def start(self, point: int) -> int:
-        """Return how many lines come before the stable point of that number."""
+        """Return the number of lines before the stable point with that number."""
         return self._points[min(point, len(self._points)) - 1] if point and self._points else 0
 
     def draw(self, piece: Piece) -> None:
@@ -355,7 +355,7 @@ class _Drawing:
             self.lines += wrapped_hard(line, self._look.columns, self._indent())
 
     def _fence_mark(self, block: Block, info: str, *, draw: bool) -> None:
-        """Add a fence where no colours tell code from words."""
+        """Add a fence if no colours distinguish code from text."""
         if draw and block.token.markup and not self._look.colour:
             self.lines += wrapped_hard([(tidy_line(self._look, block.token.markup + info), DIM)], self._look.columns, self._indent())
 

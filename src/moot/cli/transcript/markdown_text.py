@@ -90,7 +90,7 @@ class _Inline:
             self._pieces.append((text, self._styles[-1] | style))
 
     def _fit(self, text: str) -> str:
-        """Clean text, also of what entities such as `&#10;` stand for."""
+        """Clean text, including the characters that entities such as `&#10;` represent."""
         return tidy(self._look, text).replace("\t", "    ").replace("\n", " ")
 
     def _mark(self, kind: str, token: Token, *, opens: bool) -> None:
@@ -119,7 +119,7 @@ class _Inline:
         self._address(label, str(token.attrGet("src") or ""), str(token.attrGet("title") or ""))
 
     def _address(self, label: str, address: str, title: str) -> None:
-        """Add the address of a link unless its text is the address, and its host where that could be misread."""
+        """Add the address of a link unless its text is the address, and its host if the address could be misread."""
         shown = "" if label == address else f" ({address})"
         host = _hidden_host(address)
         self._add(_spaced(self._look, f"{shown} [host: {host}]" if host else shown), DIM)
@@ -128,12 +128,12 @@ class _Inline:
 
 
 def _spaced(look: Look, text: str) -> str:
-    """Return untrusted text fit for one line, with the blank before it."""
+    """Return untrusted text cleaned for one line, with a space before it; empty without text."""
     return " " + tidy_line(look, text) if text else ""
 
 
 def _hidden_host(address: str) -> str:
-    """Return the host if a reader could take another one for it, or an empty string."""
+    """Return the host if it could be mistaken for another one, otherwise an empty string."""
     try:
         parts = urlsplit(unicodedata.normalize("NFKC", address))
         host = parts.hostname or ""

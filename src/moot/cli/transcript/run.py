@@ -23,10 +23,10 @@ _REMEMBERED = 100
 
 
 class Transcript:
-    """A drawing of runs without I/O or a clock: time comes with the events and with `live`, lines leave through `take` and `live`.
+    """A drawing of runs without I/O or a clock: time comes with the events and with `live`, lines are returned by `take` and `live`.
 
-    `reveal` returns how to see a call in full, by its number (0 for reasoning), or an empty string. `calls_before` is the number of calls
-    that the conversation has already. With `announces`, a call is also printed when it starts, because `live` is not shown.
+    `reveal` returns how to see a call in full, by its number (0 for reasoning), or an empty string. `calls_before` is the number of earlier
+    calls in the conversation. With `announces`, a call is also printed when it starts, because `live` is not shown.
     """
 
     def __init__(self, look: Look, *, reveal: Callable[[int], str] | None = None, calls_before: int = 0, announces: bool = False) -> None:
@@ -41,7 +41,7 @@ class Transcript:
         """The kind of the piece printed last."""
         self._note = ""
         self._plan: list[str] = []
-        """The entries shown last."""
+        """The entries of the plan shown last."""
         self._now = 0
 
     @property

@@ -108,7 +108,7 @@ class ShowScreen:
         self.begin("", 0)
 
     def begin(self, conversation: str, calls_before: int) -> None:
-        """Prepare for a run of that conversation, which has that many tool calls already."""
+        """Prepare for a run of the given conversation, which already has that many tool calls."""
         look = look_of(self._output)
         self._conversation = conversation
         self._animated = look.motion

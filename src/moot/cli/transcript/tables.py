@@ -45,11 +45,11 @@ def natural_widths(cells: TableCells) -> list[int]:
 
 
 def draw_table(look: Look, columns: int, cells: TableCells, natural: Sequence[int], *, headed: bool) -> list[Line]:
-    """Return the lines of the rows, in columns of those natural widths or narrower ones; `headed`: with the header above them."""
+    """Return the lines of the rows, in columns of at most the given natural widths; with `headed`, include the header."""
     widths = _fitted(natural, columns - _GAP * (len(natural) - 1))
     if sum(widths) + _GAP * (len(widths) - 1) <= columns:
         lines = _grid(look, columns, cells, widths, headed=headed)
-        # rich counts joined emoji as one sign, which not every terminal draws so
+        # rich counts joined emoji as one character, but not every terminal draws them that way
         if all(sum(width_of(text) for text, _ in line) <= columns for line in lines):
             return lines
     return _stacked(look, columns, cells, headed=headed)

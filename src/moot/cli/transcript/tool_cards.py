@@ -101,7 +101,7 @@ _ROWS = 3
 _DRAWING = Registry(
     "moot.drawing", {"code": "moot.cli.transcript.markdown_text:highlighted", "markdown": "moot.cli.transcript.markdown:draw_markdown"}
 )
-"""Imports of large libraries, made when something is drawn with them."""
+"""Large libraries, imported when something is drawn with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ _FOLD = Fold(6, 2)
 _LIVE_LINES = 3
 """Lines shown of a running call's output."""
 _MEASURED_FROM = 100_000
-"""µs; shorter durations are not shown."""
+"""Minimum duration to show, in µs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class Call:
     value: Json = None
     reason: str = ""
     waited: bool = False
-    """The approval request was never answered."""
+    """True if the approval request was never answered."""
     began: int = 0
     """µs since the epoch; 0 if unknown."""
     ended: int = 0
@@ -232,7 +232,7 @@ class Call:
         return self.state == "done" and reads(self.name)
 
     def edit(self, arguments: Json) -> None:
-        """Replace the model's arguments with those of the user, which are the ones that run."""
+        """Replace the model's arguments with the user's, which the call runs with."""
         self.original, self.arguments, self.reason = self.arguments, arguments, "edited by you"
         self.views.clear()
 

@@ -40,16 +40,16 @@ AUTH_REQUIRED = -32000
 class State(NamedTuple):
     parts: Parts
     spoken: bool = False
-    """A line sent by moot was seen."""
+    """True once a line sent by moot was seen."""
     live: bool = False
-    """The prompt was sent: what follows is the answer."""
+    """True once the prompt was sent: the lines after it are the answer."""
     prompt: str = ""
     """The id of our prompt request."""
     session: str = ""
     loaded: bool = False
-    """The session is older than this exchange."""
+    """True if the session existed before this exchange."""
     facts: JsonObject | None = None
-    """Agent, version, model, mode."""
+    """Metadata of the message: agent, version, model, mode."""
     message: str = ""
     """The origin of the open text: the agent's id of the message, and the call of the sub-agent that wrote it."""
     calls: tuple[Call, ...] = ()
@@ -61,7 +61,7 @@ class State(NamedTuple):
     """Outputs of our terminals as last reported to the agent."""
     step: bool = False
     answered: bool = False
-    """A call of this step has its output: the agent's next text comes from another model call."""
+    """True if a call of this step has its output: the agent's next text comes from another model call."""
     stop: str = ""
     usage: JsonObject | None = None
     calls_usage: JsonObject | None = None
@@ -117,7 +117,7 @@ class Acp:
 
 
 def call_of(state: State, vendor_id: str) -> Call | None:
-    """Return the newest call with that id of the agent's."""
+    """Return the newest call to which the agent gave this id."""
     return next((call for call in reversed(state.calls) if call.vendor_id == vendor_id), None)
 
 

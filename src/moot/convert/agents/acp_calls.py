@@ -106,7 +106,7 @@ def parent_of(update: JsonObject) -> str:
 
 
 def shown_input(raw: Json, title: str, kind: str, locations: Json) -> Json:
-    """Return a call's input. Gemini never sends one, so what it shows to users takes its place."""
+    """Return a call's input. Gemini never sends one, so the text that it shows to users is used instead."""
     if raw not in (None, {}):
         return raw
     paths = [as_text(as_object(place).get("path")) for place in as_list(locations)]
@@ -118,7 +118,7 @@ def shown_input(raw: Json, title: str, kind: str, locations: Json) -> Json:
 
 
 def usage_of(answer: JsonObject) -> Usage:
-    """Return the tokens of a prompt's response; gemini reports them in a place of its own."""
+    """Return the tokens of a prompt's response; gemini reports them in a different field."""
     usage = answer.get("usage")
     if isinstance(usage, dict):
         return _usage(usage)
@@ -289,7 +289,7 @@ class Call(NamedTuple):
     title: str = ""
     kind: str = ""
     parent: str = ""
-    """The id of the call whose sub-agent makes this one."""
+    """The id of the call whose sub-agent makes this call."""
     status: str = ""
     input: Json = None
     locations: Json = None
@@ -307,7 +307,7 @@ class Call(NamedTuple):
     preliminary: str = ""
     """The last preliminary output shown."""
     shown: bool = False
-    """Its input is complete."""
+    """True once the call's input is complete."""
     settled: bool = False
 
 
@@ -362,7 +362,7 @@ def show(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
 
 
 def settle(call: Call, streams: dict[str, str], failure: str = "") -> tuple[Call, Chunk]:
-    """Emit the call's one output. With `failure`, the agent ended without giving one."""
+    """Emit the call's one output. `failure` means that the agent ended without sending one."""
     text = _output(call, streams)
     if failure:
         chunk = tool_error(call.id, f"{failure}; its output so far:\n{text}" if text else failure)

@@ -55,7 +55,7 @@ class Acpx:
 
 
 def side_of(asked: PendingRequests, message: JsonObject) -> tuple[Side, PendingRequests]:
-    """Return the sender of a message, and the requests that then wait for a response.
+    """Return the sender of a message, and the requests that are then unanswered.
 
     Both sides number their requests from 0, so a response's id may be ambiguous. Then its fields decide.
     """
@@ -96,7 +96,7 @@ def is_outgoing(line: JsonObject) -> bool:
 
 
 class CaptureAdapter:
-    """Adapter of a translator to the lines of a wire capture; raw stays the line of the file."""
+    """Adapter of a translator to the lines of a wire capture; the raw bytes remain those of the line in the file."""
 
     def __init__(self, inner: Translator[Any]) -> None:
         self.name = f"{inner.name}-wire"

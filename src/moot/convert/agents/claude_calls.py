@@ -127,7 +127,7 @@ class Call(NamedTuple):
     id: str
     vendor_id: str
     parent: str = ""
-    """The id of the call whose sub-agent makes this one; empty for the agent itself."""
+    """The id of the call whose sub-agent makes this call; empty for the agent itself."""
     agent: str = ""
     """The sub-agent's kind."""
 

@@ -149,7 +149,7 @@ class _Line:
         if kind == "message_start":
             self._begin(as_text(as_object(event.get("message")).get("id")), streamed=True)
         elif kind in ("error", "ping", ""):
-            return  # it retries by itself and reports so
+            return  # Claude Code retries by itself and reports it
         elif not self.state.step:
             self._begin("", streamed=True)
         self._append_text(event)
@@ -222,7 +222,7 @@ class _Line:
         message = as_object(event.get("message"))
         self._note("session_at", event.get("uuid"))
         if event.get("is_api_error_message") is True or as_text(event.get("error")):
-            return  # the result repeats it and marks the end
+            return  # the result repeats the error and marks the end
         id, blocks, state = as_text(message.get("id")), as_list(message.get("content")), self.state
         if id in state.streamed or (state.step and not state.message and state.streamed):
             self.state = state._replace(
@@ -240,7 +240,7 @@ class _Line:
             self._append_text({"type": "content_block_stop", "index": index})
 
     def _complete(self, blocks: list[JsonObject]) -> None:
-        """Complete a call's input, which is whole before its block's end: approvals and tool runs may come in between."""
+        """Complete a call's input before its block ends, because approvals and tool runs may come in between."""
         for block in blocks:
             call = next((call for call in self.state.inner.parts.calls if call.vendor_id == block.get("id") and not call.done), None)
             if block.get("type") == "tool_use" and call is not None:
@@ -286,7 +286,7 @@ class _Line:
             call = next((call for call in self.state.calls if call.vendor_id == vendor_id), None)
             if block.get("type") == "tool_result" and call is not None:
                 self._whole_input(call)
-                if call in self.state.calls:  # otherwise its input could not be parsed, and that error was its output
+                if call in self.state.calls:  # otherwise its input could not be parsed, and the parse error was its output
                     self.chunks.append(output_of(call, block, event))
                     self._settled(call)
 

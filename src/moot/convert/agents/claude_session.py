@@ -86,7 +86,7 @@ class ClaudeMessage:
         self.error = ""
         """The final error, in the program's own text."""
         self.last_at = at
-        """The time of the newest line in ms; at first, of the prompt."""
+        """The time in ms of the newest line, initially of the prompt."""
 
     def begins_step(self, line: JsonObject) -> bool:
         """Return True if the line starts another model call."""

@@ -30,7 +30,7 @@ _DELTAS = {
 _SHOWN = 16_384
 """Maximum number of characters of a command's output shown while it runs."""
 _EACH = 4_096
-"""Up to this much output every piece is shown, beyond it only each doubling, so that a flood does not fill the log twice."""
+"""Up to this size every piece of output is shown, above it only each doubling, so that long output does not fill the log twice."""
 
 
 class Part(NamedTuple):
@@ -56,10 +56,10 @@ class State(NamedTuple):
     inner: tuple[str, ...] = ()
     """Threads of sub-agents, in order of appearance."""
     inner_turns: tuple[str, ...] = ()
-    """Turns of sub-agents that started here. Earlier usage of a resumed sub-agent is not counted."""
+    """Turns of sub-agents that started in this exchange. Earlier usage of a resumed sub-agent is not counted."""
     step: bool = False
     counted: bool = False
-    """The model call has reported its tokens: the step ends with the last of its calls."""
+    """True once the model call has reported its tokens: the step ends with the last of its calls."""
     parts: tuple[Part, ...] = ()
     calls: tuple[Call, ...] = ()
     """Tool calls without an output."""
@@ -183,7 +183,7 @@ class Line:
             self.state = self.state._replace(error=failure.to_json())
 
     def note(self, method: str, params: JsonObject) -> None:
-        """Add a note for the user if no other part says the same."""
+        """Add a note for the user unless another part already says it."""
         if text := note_of(method, params):
             self.chunks.append(data("note", {"text": text}, id=f"{self.state.prefix}.{method}"))
 
@@ -326,7 +326,7 @@ class Line:
         self.chunks.append(mark_own({"type": "tool-input-available", "toolCallId": call.id, "toolName": call.name, "input": value}, call))
 
     def _fresh(self, id: str) -> str:
-        """Return an id that the message has not used: Codex's own, else with a number appended."""
+        """Return an id that the message has not used: Codex's own id, with a number appended if it is taken."""
         wanted, number = id or "call", 0
         fresh = wanted
         while not fresh or fresh in self.state.used:
@@ -379,7 +379,7 @@ def _text_of(item: JsonObject, source: str) -> str:
 class CodexAppServer:
     name = "codex-app-server"
     version = 2
-    """2: the usage of sub-agents is counted, and they have names."""
+    """Version 2 counts the usage of sub-agents and gives them names."""
 
     def open(self, options: ExchangeOptions) -> State:
         return State(options.prefix, options.tool_call_ids)

@@ -95,11 +95,11 @@ class Call(NamedTuple):
     id: str
     name: str
     inner: str = ""
-    """The sub-agent that makes it; empty for the agent itself."""
+    """The sub-agent that makes the call; empty for the agent itself."""
     waits: bool = False
-    """Its details are known only when it is done, so its input is not complete yet."""
+    """True if the call's details are known only at its end, so that its input is still incomplete."""
     output: str = ""
-    """The beginning of its output."""
+    """The beginning of the call's output."""
     said: int = 0
     """Characters of output so far."""
     shown: int = 0

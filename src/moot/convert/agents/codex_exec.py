@@ -1,4 +1,4 @@
-"""Captures of `codex exec --json`: complete items without deltas, in another spelling than the app-server's.
+"""Captures of `codex exec --json`: complete items without deltas, spelled differently from the app-server's.
 
 They don't mark the end of a model call, so text or reasoning after a call starts the next one. Tokens are reported once, at the end of
 the turn. A resumed session's count includes earlier turns, so its usage stays unknown.

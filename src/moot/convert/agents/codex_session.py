@@ -192,7 +192,7 @@ class _Step:
     usage: JsonObject = field(default_factory=dict[str, Json])
     counted: bool = False
     told: bool = False
-    """The count comes from the call itself, not from a display event."""
+    """True if the token count comes from the model call itself, not from a display event."""
     id: str = ""
     cost: int | None = None
 
@@ -210,7 +210,7 @@ class CodexMessage:
         self._steps: list[_Step] = []
         self._next_id = 0
         self.last_at = at
-        """The time of the newest line in ms; at first, of the prompt."""
+        """The time in ms of the newest line, initially of the prompt."""
         self.model = model
         self.reason = ""
         self.error = ""
@@ -253,7 +253,7 @@ class CodexMessage:
         self._next_id += 1
 
     def facts(self, step: int, model: str, cost: int | None) -> None:
-        """Add a line of moot's about the model call with that number."""
+        """Add a line written by moot about the model call with this number."""
         self.model = model or self.model
         if step > len(self._steps):
             self._steps.append(_Step(self.model, self.last_at, self.last_at))
@@ -353,7 +353,7 @@ class CodexMessage:
     def took(self, usage: JsonObject, *, told: bool, id: str = "", counted: JsonObject | None = None) -> None:
         """Add the tokens of the newest model call. If `told`, they come from the call itself and end its step.
 
-        `counted` is the usage from a line of moot's, in moot's own counts.
+        `counted` is the usage from a line written by moot, as moot counts them.
         """
         if not self._steps:
             return

@@ -18,7 +18,7 @@ class HeadlessState(NamedTuple):
     parts: Parts
     step: bool = False
     answered: bool = False
-    """A call of this step has its output."""
+    """True if a call of this step has its output."""
     open: tuple[tuple[str, str], ...] = ()
     """Tool calls without an output: the agent's id, and ours."""
 

@@ -63,6 +63,6 @@ def completion_error(failure: Failure) -> JsonObject:
 
 
 def message_error(failure: Failure) -> JsonObject:
-    """Return the same for Anthropic's clients, as the body and as the event `error`."""
+    """Return the error for Anthropic's clients: the body, which is also the event `error`."""
     kind = _MESSAGE.get(status_of(failure), "api_error")
     return {"type": "error", "error": {"type": kind, "message": failure.advice()}}

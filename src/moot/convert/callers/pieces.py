@@ -1,6 +1,6 @@
 """A run's chunks, or the stored parts of its answer, as the pieces that a caller receives; and digests that identify an answer.
 
-A caller receives text, reasoning and the calls of its own tools. Of what an agent does with moot's tools, it receives only the text. Text
+A caller receives text, reasoning and the calls of its own tools. If an agent uses moot's tools, the caller receives only its text. Text
 of a later step is separated from earlier text by an empty line.
 
 Most dialects send the whole history without an id, so the earlier answer that a request continues is identified by content: every message
@@ -25,7 +25,7 @@ from moot.types.usage import Usage
 
 Kind = Literal["text", "reasoning", "call"]
 IsCallerTool = Callable[[str], bool]
-"""Predicate: is a tool of that name the caller's own?"""
+"""Predicate that is true for the name of one of the caller's own tools."""
 
 APART = "\n\n"
 
@@ -76,7 +76,7 @@ class PieceReader:
         self._open: dict[str, int | None] = {}
         """Open parts by kind and id; None if a part is still empty and so has no piece."""
         self._apart = False
-        """An earlier step had text, and there was none since."""
+        """True if an earlier step had text and none has followed since."""
 
     def feed(self, chunk: Chunk) -> list[Change]:
         """Return the changes that the chunk makes, in order."""
@@ -218,9 +218,9 @@ class Digests:
     """The digests of a history."""
 
     each: list[str]
-    """One per message; for an answer as it was given, without the outputs of its calls."""
+    """One digest per message; for an answer, without the outputs of its calls."""
     before: list[str]
-    """One per message, over everything before it."""
+    """One digest per message, over all messages before it."""
     total: str
 
 
@@ -258,7 +258,7 @@ def _said(parts: Sequence[Part]) -> list[str]:
 
 
 def _outputs(parts: Sequence[Part]) -> list[str]:
-    """Return the outputs of the calls; empty if no call has one, which is the answer as given."""
+    """Return the outputs of the calls; empty if no call has one, as when the answer was given."""
     calls = [part for part in parts if is_tool(part) and ("output" in part or "errorText" in part)]
     return [f"{part.get('toolCallId')} {_json(part.get('output', part.get('errorText')))}" for part in calls]
 

@@ -116,7 +116,7 @@ class Fields:
             yield Fields(item, f"{self.path(name)}[{at}]")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of strings; a single string counts as a list of one."""
+        """Return a list of strings; a single string counts as a list with one item."""
         value = self.value.get(name)
         found = [value] if isinstance(value, str) else self.items(name)
         if any(not isinstance(item, str) for item in found):
@@ -152,7 +152,7 @@ class Drafts:
 
     def __init__(self, *, after: bool = False) -> None:
         self._after = after
-        """The request continues an earlier answer, whose calls may be answered here."""
+        """True if the request continues an earlier answer and may contain the outputs of its calls."""
         self._system: list[str] = []
         self._drafts: list[tuple[Role, list[Part]]] = []
         self._calls: dict[str, Part] = {}

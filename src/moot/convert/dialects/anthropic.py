@@ -58,7 +58,7 @@ def _adaptive(effort: Effort, version: tuple[int, int], *, show: bool) -> JsonOb
 
 
 def _version(model: Model) -> tuple[int, int]:
-    """Return the version; (0, 0) for other vendors' models behind this wire format, which take budgets."""
+    """Return the model's version; (0, 0) for other vendors' models behind this wire format, which accept thinking budgets."""
     match = _VERSION.search(model.wire_name)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
@@ -113,7 +113,7 @@ class AnthropicMessages:
 
 
 def _sampling(temperature: float | None, top_p: float | None) -> JsonObject:
-    """Return one of the two at most, because newer models refuse both."""
+    """Return at most one of temperature and top_p, because newer models refuse requests with both."""
     if temperature is not None:
         return {"temperature": min(temperature, 1.0)}
     return {"top_p": top_p} if top_p is not None else {}

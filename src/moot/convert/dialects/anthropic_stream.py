@@ -33,7 +33,7 @@ REASONS = {
     "refusal": "content-filter",
 }
 PAUSES = frozenset({"pause_turn", "compaction"})
-"""Reasons that only pause the answer: sent back with what it has written, the model continues."""
+"""Reasons that only pause the answer: the model continues when its output so far is sent back."""
 
 
 def usage_of(usage: JsonObject) -> Usage:

@@ -173,7 +173,7 @@ def _split_lf(window: bytes) -> tuple[list[bytes], bytes]:
         count = (len(lines) - 1) // 2 * 2
         if not any(lines[1:count:2]):
             return [line + b"\n\n" for line in lines[0:count:2]], b"\n".join(lines[count:])
-    # a fixed end makes the pattern match always, without retries from every byte of a long tail
+    # with a fixed end the pattern always matches, without retries from every byte of a long tail
     frames = _LF_FRAME.findall(window, 0, window.rfind(b"\n\n") + 2)
     return frames, window[sum(map(len, frames)) :]
 
@@ -230,7 +230,7 @@ def event_of(data: bytes, field: bytes, filled: re.Pattern[bytes]) -> JsonObject
 def feed_body(
     state: S, raw: bytes, feed: Callable[[S, bytes, str], tuple[S, tuple[Chunk, ...]]], with_body: Callable[[str], S]
 ) -> tuple[S, tuple[Chunk, ...]]:
-    """Feed a complete answer sent in place of a stream. After the first event it is the truncated end of one and is ignored."""
+    """Feed a complete answer sent in place of a stream. After the first event, the rest is a truncated event and is ignored."""
     if state.facts is not None:
         return state, ()
     if raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"{":

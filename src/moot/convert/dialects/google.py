@@ -194,7 +194,7 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 
 def _choice(settings: ModelSettings) -> JsonObject:
-    """Return the tool choice; empty if the model is free. The wire format can't limit a model to one call at a time."""
+    """Return the tool choice; empty if the model may choose freely. The wire format can't limit a model to one call at a time."""
     choice = settings.tool_choice
     if not choice:
         return {}

@@ -121,7 +121,7 @@ def is_strict(schema: Json) -> bool:
 
 
 def _choice(settings: ModelSettings) -> JsonObject:
-    """Return the tool choice; empty if the model is free, because not every endpoint accepts these fields."""
+    """Return the tool choice; empty if the model may choose freely, because not every endpoint accepts these fields."""
     fields: JsonObject = {}
     if settings.tool_choice.startswith("="):
         fields["tool_choice"] = {"type": "function", "function": {"name": settings.tool_choice[1:]}}

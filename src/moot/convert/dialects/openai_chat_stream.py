@@ -24,7 +24,7 @@ from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
 NotOnePiece = (msgspec.MsgspecError, ValueError, RecursionError)
-"""Raised by `text_piece` for any other event."""
+"""Raised by `text_piece` for any event that is not just a text delta."""
 
 
 class _Delta(msgspec.Struct, forbid_unknown_fields=True):
@@ -92,7 +92,7 @@ class State(NamedTuple):
     usage: JsonObject | None = None
     error: JsonObject | None = None
     done: bool = False
-    """`[DONE]` was received."""
+    """True once `[DONE]` was received."""
     refused: bool = False
     detail: JsonObject | None = None
     """The entry of `reasoning_details` behind the open reasoning part, without its text."""

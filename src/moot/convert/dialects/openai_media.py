@@ -17,7 +17,7 @@ from moot.types.usage import Usage
 
 
 def fields(model: str, order: ImageRequest) -> JsonObject:
-    """Return the fields of an order, without its sources. Only the oldest models return a URL by default instead of the image."""
+    """Return the body of an image request without source images. Only the oldest models return a URL by default instead of the image."""
     body: JsonObject = {"model": model, "prompt": order.prompt, "n": 1}
     if order.size:
         body["size"] = order.size

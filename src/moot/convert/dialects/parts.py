@@ -114,7 +114,7 @@ def arguments_of(part: Part) -> JsonObject:
 def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = None) -> list[str]:
     """Return the id under which each call of a step is sent: the vendor's own if it matches `fits` and is unique.
 
-    Unique within the step, or within the whole request if one `taken` set is passed for all steps. The set is updated.
+    Ids are unique within the step, or within the whole request if one `taken` set is passed for all steps. The set is updated.
     """
     used = set[str]() if taken is None else taken
     ids: list[str] = []

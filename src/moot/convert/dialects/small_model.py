@@ -102,7 +102,7 @@ def _start(text: str) -> tuple[Scan, Found]:
 
 
 def _may_become(text: str, literals: tuple[str, ...]) -> bool:
-    """Return True if the text can be the start of these literals with white space between them; an empty literal is any name."""
+    """Return True if the text can be the start of these literals with white space between them; an empty literal matches any name."""
     inside = False
     for literal in literals:
         text = text if inside else text.lstrip()

@@ -192,7 +192,7 @@ _WRITE = re.compile(r"(?:create|write|make|save|put|store|generate)\b", re.IGNOR
 _EDIT = re.compile(r"(?:replace|change|rename|substitute|swap|turn)\b", re.IGNORECASE)
 _INSTEAD = re.compile(r"\s(?:by|with|to|into|for|->|→)\s", re.IGNORECASE)
 _NAMED = re.compile(r"(?<![\w/.])(?:[\w-]+/)*(?:\w[\w-]*)?\.[a-zA-Z][\w.-]{0,30}\b")
-"""A file name where one is expected: also short ones, and those that start with a dot."""
+"""A file name where one is expected, including short names and names that start with a dot."""
 
 
 def requested_tool(text: str) -> str | None:

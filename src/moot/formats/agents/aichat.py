@@ -44,7 +44,7 @@ _TIMED = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)-(.*)")
 
 
 class Aichat(ReadOnly):
-    """`Format`, `Placed`, `Split`."""
+    """Implementation of `Format`, `Placed` and `Split`."""
 
     name = "aichat"
     version = 1
@@ -79,7 +79,7 @@ class Aichat(ReadOnly):
 
 
 def _name(path: Path) -> str:
-    """Return the program's own name of the session, including its agent."""
+    """Return aichat's own name for the session, including its agent."""
     parts = [part for part in path.with_suffix("").parts[-5:] if part not in ("sessions", "_")]
     owned = "agents" in parts and parts.index("agents") < len(parts) - 2
     return f"{parts[-2]}/{parts[-1]}" if owned else parts[-1]

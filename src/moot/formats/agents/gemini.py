@@ -123,7 +123,7 @@ class _Message:
 
 
 class Gemini(ReadOnly):
-    """`Format`, `Placed`, `Split`, `Resumable`."""
+    """Implementation of `Format`, `Placed`, `Split` and `Resumable`."""
 
     name = "gemini"
     version = 1

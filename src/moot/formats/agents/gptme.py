@@ -45,7 +45,7 @@ _FILES = ("conversation.jsonl", "branches/*.jsonl")
 
 
 class Gptme(ReadOnly):
-    """`Format`, `Placed`, `Split`."""
+    """Implementation of `Format`, `Placed` and `Split`."""
 
     name = "gptme"
     version = 1

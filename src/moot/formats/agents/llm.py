@@ -38,7 +38,7 @@ _ATTACHED = (
 
 
 class Llm(ReadOnly):
-    """`Format`, `Placed`."""
+    """Implementation of `Format` and `Placed`."""
 
     name = "llm"
     version = 1

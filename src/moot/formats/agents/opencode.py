@@ -46,7 +46,7 @@ _MESSAGES = "SELECT * FROM message WHERE session_id = ? ORDER BY time_created, i
 _PARTS = "SELECT * FROM part WHERE message_id = ? ORDER BY id"
 _EVENTS = """SELECT seq, CASE WHEN NOT json_valid(data) THEN NULL WHEN json_extract(data, '$.info.role') IS NULL
     THEN json_extract(data, '$.part.messageID') ELSE json_extract(data, '$.info.id') END FROM event WHERE aggregate_id = ? ORDER BY seq"""
-"""Selects each event with the id of its message, if any."""
+"""Query for the events of a session, each with the id of its message, if any."""
 _EVENT = "SELECT * FROM event WHERE aggregate_id = ? AND seq = ?"
 _CALL = """SELECT json_extract(data, '$.callID') FROM part WHERE session_id = ? AND json_valid(data)
     AND json_extract(data, '$.state.metadata.sessionId') = ?"""
@@ -54,7 +54,7 @@ _BOOKKEEPING = frozenset({"step-start", "step-finish"})
 
 
 class OpenCode(ReadOnly):
-    """`Format`, `Placed`, `Resumable`."""
+    """Implementation of `Format`, `Placed` and `Resumable`."""
 
     name = "opencode"
     version = 1
@@ -65,7 +65,7 @@ class OpenCode(ReadOnly):
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share") / "opencode"
         if (named := environ.get("OPENCODE_DB", "")) != ":memory:":
             yield data / (named or "opencode.db")
-        yield from sorted(data.glob("opencode-*.db"))  # of development versions
+        yield from sorted(data.glob("opencode-*.db"))  # created by development versions
 
     def sniff(self, path: Path, head: bytes) -> bool:
         if _is_own(columns(path, head)):
@@ -96,7 +96,7 @@ def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _call(connection: Connection, parent: str | None, id: str) -> str | None:
-    """Return the call in the parent's session that this one answers."""
+    """Return the call in the parent's session that this session answers."""
     row = connection.execute(_CALL, (parent, id)).fetchone() if parent is not None else None
     return row[0] if row is not None and isinstance(row[0], str) else None
 
@@ -129,7 +129,7 @@ def _session(
 
 
 def _events(connection: Connection, session: str, problems: list[str]) -> dict[str, list[int]]:
-    """Return message → its events. The key "" holds events without a message."""
+    """Return the events of each message. The key "" holds events without a message."""
     found: dict[str, list[int]] = {}
     for row in readable_rows(connection, problems, _EVENTS, session):
         found.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])

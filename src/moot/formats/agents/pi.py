@@ -43,7 +43,7 @@ _FILES = ("*_*.jsonl",)
 
 
 class Pi(ReadOnly):
-    """`Format`, `Placed`, `Split`."""
+    """Implementation of `Format`, `Placed` and `Split`."""
 
     name = "pi"
     version = 1

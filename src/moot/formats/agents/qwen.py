@@ -40,7 +40,7 @@ _FILES = ("chats/*.jsonl",)
 
 
 class Qwen(ReadOnly):
-    """`Format`, `Placed`, `Split`, `Resumable`."""
+    """Implementation of `Format`, `Placed`, `Split` and `Resumable`."""
 
     name = "qwen"
     version = 1

@@ -58,7 +58,7 @@ class _Log:
 
 
 class Vibe(ReadOnly):
-    """`Format`, `Placed`, `Split`, `Resumable`."""
+    """Implementation of `Format`, `Placed`, `Split` and `Resumable`."""
 
     name = "vibe"
     version = 1
@@ -130,7 +130,7 @@ def _log(folder: Path, current: JsonObject) -> _Log:
     for name in items(manifest, "projection_state", "chunks"):
         _chunk(log, folder / "chunks" / f"{Path(str(name)).name}.json")
     state = generation / "projection-state.json"
-    for entry in objects(_json(state), "snapshot", "history", "entries"):  # of a generation without chunks
+    for entry in objects(_json(state), "snapshot", "history", "entries"):  # for a generation without chunks
         _store(log, entry, dumps(entry) + b"\n")
     after = whole_number(manifest, "snapshot_sequence") or 0
     for journal in files_below(folder / "journal", ".jsonl", depth=1):

@@ -38,7 +38,7 @@ _WORDS = ("text", "thoughts", "content", "result", "user_profile", "user_instruc
 
 
 class ChatGPT(ReadOnly):
-    """`Format`."""
+    """Implementation of `Format`."""
 
     name = "chatgpt"
     version = 1
@@ -80,7 +80,7 @@ def _entries(piece: ArrayItem, value: JsonObject, export: Export) -> Iterator[En
 
 
 def _messages(raw: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """Return the bytes around the nodes, and node id → the bytes of its message. The nodes themselves change with every reply."""
+    """Return the bytes around the nodes, and the bytes of each node's message by node id. The nodes themselves change with every reply."""
     found: dict[str, bytes] = {}
     around = raw
     for way, span in members_at(raw, ("mapping", "*", "message")):
@@ -171,7 +171,7 @@ def _piece(piece: Json) -> list[Part]:
 
 
 def _once(requested: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Remove duplicates: a picture is listed in the content and again as an attachment, there with its name."""
+    """Remove duplicates: a picture is listed in the content, and again with its name as an attachment."""
     return list({id or name: (id, name) for id, name in requested}.values())
 
 

@@ -1,6 +1,6 @@
 """The format `cherry`: agent sessions of Cherry Studio versions 1 and 2, and the chats of version 2.
 
-The databases are read-only because their schema changes often and version 1 is obsolete.
+The format can't be written, because the schema changes often and version 1 is obsolete.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _tool(block: JsonObject) -> Part:
 
 
 def _file(block: JsonObject, *, is_picture: bool) -> Part:
-    """Return a file part by URL. Local paths are not followed, so only Cherry Studio may be able to open it."""
+    """Return a file part with a URL. Local files are not read, so only Cherry Studio may be able to open it."""
     file = block.get("file")
     about = file if isinstance(file, dict) else {}
     fallback = "image/png" if is_picture else "application/octet-stream"
@@ -118,7 +118,7 @@ _COUNTS = {
 
 
 def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessage | ImportedRecord:
-    """Return the message of a row, or the row as a record with its problem."""
+    """Return the message of a row, or the row as a record with a description of its problem."""
     content = json_object(row.get("data")) or json_object(row.get("content"))
     if not content:
         return ImportedRecord(raw, row, f"row {row.get('id')!r} has no readable content")
@@ -440,13 +440,13 @@ def _server(draft: ConfigurationBuilder, server: JsonObject) -> None:
 
 
 DATABASES = ("Data/cherrystudio.sqlite", "Data/agents.db", "agents.db", "cherrystudio.sqlite", "data/agents.db")
-"""Paths below its folder, newest first. Newer versions migrate older databases but leave them in place."""
+"""Database paths below the program's folder, newest first. Newer versions migrate older databases but leave them in place."""
 _FOLDERS = ("CherryStudio", "cherrystudio")
 _MESSAGES = frozenset({"session_id", "role", "created_at"})
 
 
 class Cherry:
-    """`Format`, `Placed`, `Split`, `Configured`, `Sampled`."""
+    """Implementation of `Format`, `Placed`, `Split`, `Configured` and `Sampled`."""
 
     name = "cherry"
     version = 1

@@ -36,7 +36,7 @@ _ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assist
 
 
 class ClaudeAi(ReadOnly):
-    """`Format`."""
+    """Implementation of `Format`."""
 
     name = "claude-ai"
     version = 1

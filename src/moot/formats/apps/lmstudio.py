@@ -42,7 +42,7 @@ _TIME = re.compile(r"\d{13}")
 
 
 class LmStudio(ReadOnly):
-    """`Format`, `Placed`, `Split`."""
+    """Implementation of `Format`, `Placed` and `Split`."""
 
     name = "lmstudio"
     version = 2
@@ -108,7 +108,7 @@ def _numbered(id: str, number: int) -> str:
 
 
 def _model_calls(version: JsonObject) -> list[list[JsonObject]]:
-    """Return the blocks of each model call with its tool outputs. There is at least one."""
+    """Return the blocks of each model call (at least one) with its tool outputs."""
     calls: list[list[JsonObject]] = [[]]
     answered = False
     steps = (one for one in objects(version, "steps") if one.get("type") == "contentBlock" or one.get("genInfo"))

@@ -31,7 +31,7 @@ _FILES = "SELECT * FROM attachments WHERE message_id = ? ORDER BY id"
 
 
 class Ollama(ReadOnly):
-    """`Format`, `Placed`."""
+    """Implementation of `Format` and `Placed`."""
 
     name = "ollama"
     version = 1
@@ -39,7 +39,7 @@ class Ollama(ReadOnly):
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield home / "Library" / "Application Support" / "Ollama" / "db.sqlite"
-        yield home / ".ollama" / "db.sqlite"  # on other systems
+        yield home / ".ollama" / "db.sqlite"  # on systems other than macOS and Windows
         if folder := environ.get("LOCALAPPDATA"):
             yield Path(folder) / "Ollama" / "db.sqlite"
 

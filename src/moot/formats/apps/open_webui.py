@@ -32,7 +32,7 @@ _DETAILS = re.compile(r'<details type="(reasoning|tool_calls|code_interpreter)"(
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _SUMMARY = re.compile(r"<summary>.*?</summary>\n?", re.DOTALL)
 _SEALS = ("reasoning_details", "encrypted_content")
-"""Fields that a vendor needs back together with the reasoning."""
+"""Fields that must be sent back to the vendor together with the reasoning."""
 _STEP: Part = {"type": "step-start"}
 
 
@@ -138,7 +138,7 @@ _JSON = frozenset({"content", "output", "files", "error", "usage"})
 
 
 class OpenWebUi(ReadOnly):
-    """The format, with the places where the program keeps its database."""
+    """The format, with the standard locations of the program's database."""
 
     name = "open-webui"
     version = 2
@@ -201,7 +201,7 @@ def _database_chats(path: Path) -> Iterator[ImportedConversation]:
 
 
 def _with_ancestors(rows: list[_Message], older: dict[str, _Message]) -> list[_Message]:
-    """Return the rows and those of their ancestors that exist only in the chat's map. Without rows, return the map."""
+    """Return the rows, and their ancestors that exist only in the chat's map. Without rows, return the map."""
     if not rows:
         return list(older.values())
     there = {id for id, _, _ in rows}
@@ -291,7 +291,7 @@ def _record(id: str, parent: str | None, value: JsonObject, raw: bytes, answer: 
 
 
 def _files(value: JsonObject) -> Iterator[Part]:
-    """Yield the files stored in the chat, and the names of all others."""
+    """Yield the files stored in the chat, and the names of all other files."""
     for one in objects(value, "files"):
         url, name = text(one, "url"), text(one, "name")
         if url.startswith(REACHABLE):

@@ -64,7 +64,7 @@ _SMALL = 4 << 20
 def configuration(home: Path) -> ForeignConfiguration:
     draft = ConfigurationBuilder("tai")
     settings = settings_of(home, draft)
-    if isinstance(profiles := settings.get("profiles"), dict):  # the older name
+    if isinstance(profiles := settings.get("profiles"), dict):  # the older name of `agents`
         settings["agents"] = {**profiles, **_object(settings.get("agents"))}
     _models(draft, settings)
     for name, agent in _object(settings.get("agents")).items():
@@ -293,16 +293,16 @@ _PROVIDERS = ("ollama", "openai", "anthropic")
 """TAI's providers."""
 
 _LATEST = 253_402_300_799_999
-"""ms: the end of the year 9999."""
+"""The end of the year 9999, in ms."""
 
 HOLDS: dict[str, FidelityLevel] = {"messages": "kept", "tool calls": "approximated", "times": "approximated"}
-"""Tool outputs become text, and times are rounded to seconds."""
+"""Approximations: tool outputs become text, and times are rounded to seconds."""
 _Row = tuple[str, str | None, str | None, str | None, int]
-"""role, content, tool_calls, tool_call_id, ms."""
+"""A row: role, content, tool_calls, tool_call_id, time in ms."""
 
 
 def database(exported: ExportedConversation) -> ExportFile:
-    """Return a database with one session. It has no key, so that it replaces no other session."""
+    """Return a database with one session. The session has no key, so that it can't replace another one."""
     conversation = exported.conversation
     written = [row for message in exported.messages for row in _rows(message)]
     model, _, provider = conversation.model.rpartition("@")
@@ -347,7 +347,7 @@ DATABASE = "agent.db"
 
 
 class Tai:
-    """`Format`, `Holding`, `Placed`, `Split`, `Configured`, `Sampled`."""
+    """Implementation of `Format`, `Holding`, `Placed`, `Split`, `Configured` and `Sampled`."""
 
     name = "tai"
     version = 1

@@ -1,4 +1,4 @@
-"""The format `html`. The page itself is loaded when one is written."""
+"""The format `html`. The modules that build the page are imported only when a page is written."""
 
 from __future__ import annotations
 

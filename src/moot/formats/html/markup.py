@@ -67,7 +67,7 @@ def block(source: str, language: str = "") -> Safe:
 
 
 LARGEST_TEXT = 1_000_000
-"""Characters; a longer text is shown as plain text."""
+"""Maximum number of characters; a longer text is shown as plain text."""
 _SHIFT = 2
 """Added to heading levels, because a message is below the title of the page and its own heading."""
 
@@ -194,6 +194,6 @@ _RULES = {
     "footnote_reference_open": _footnote_open,
     "footnote_reference_close": _footnote_close,
 }
-"""Replacements for the library's own HTML."""
+"""Replacements for the Markdown library's own HTML."""
 
 _RENDERER = _new_renderer()

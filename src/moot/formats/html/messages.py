@@ -45,7 +45,7 @@ def call(part: Part, *below: Safe) -> Safe:
 
 
 def values(value: Json) -> list[Safe]:
-    """Return a value for people: texts under their names, everything else as JSON."""
+    """Return a readable form of a value: texts under their names, everything else as JSON."""
     if isinstance(value, str):
         return [block(value)]
     if isinstance(value, list) and value and all(_is_text(one) for one in value):
@@ -66,7 +66,7 @@ def _is_text(value: Json) -> bool:
 
 
 def _reads_as_text(name: str, value: Json) -> bool:
-    """Return whether JSON would hide the lines of a value."""
+    """Return whether the value is shown as text, because JSON would put all its lines on one."""
     return isinstance(value, str) and (name in _LANGUAGES or "\n" in value)
 
 
@@ -187,11 +187,11 @@ _BY_TYPE: Mapping[str, Callable[[Part], Safe]] = {
 _AUTHORS = {"user": "You", "assistant": "Assistant", "system": "System"}
 _NANO = 1_000_000_000
 _LATEST = 253_402_300_799_000
-"""ms; the end of the year 9999."""
+"""The end of the year 9999, in ms."""
 
 
 def message_of(message: Message, anchor: str, children: Mapping[str, Safe]) -> Safe:
-    """Return the message as an article with that anchor."""
+    """Return the message as an article with the given anchor."""
     author = _AUTHORS[message.role]
     state = "" if message.status == "finished" else message.status
     head = element(

@@ -17,7 +17,7 @@ from moot.types.message import Message
 __all__ = ["page", "policy"]
 
 _UNLISTED = 2
-"""Up to this many prompts, the page has no list of them."""
+"""Maximum number of prompts for which the page has no list of prompts."""
 
 
 def page(exported: ExportedConversation) -> str:

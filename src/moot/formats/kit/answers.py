@@ -159,7 +159,7 @@ _HELD = 4
 _LARGEST = 16 << 20
 """Size in bytes after which an assistant message is continued in another message."""
 NO_PARENT = -1
-"""Index of the parent of a first message."""
+"""Parent index of a message without a parent."""
 
 
 class Growing(Protocol):
@@ -214,7 +214,7 @@ class Drafts(Generic[A]):
     """Messages by index, in the order in which they start."""
 
     def __init__(self, answer: Callable[[int], A]) -> None:
-        """`answer` creates an empty answer to a prompt of that time."""
+        """`answer` creates an empty answer to a prompt with the given time."""
         self._new = answer
         self.kept: Counter[str] = Counter()
         self.approximated: Counter[str] = Counter()
@@ -275,7 +275,7 @@ class Drafts(Generic[A]):
         return message
 
     def fidelity(self) -> Fidelity:
-        """Return the counts since the last call."""
+        """Return the counts since the previous call of this method."""
         counts = Fidelity(+self.kept, +self.approximated, +self.lost)
         for counter in (self.kept, self.approximated, self.lost):
             counter.clear()

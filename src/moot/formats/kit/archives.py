@@ -153,7 +153,7 @@ def conversations_of(path: Path, program: str) -> Iterator[tuple[ArrayItem, Expo
 
 
 def first_conversation(path: Path, head: bytes) -> JsonObject:
-    """Return the first conversation as far as the beginning of the file contains it, or an empty object."""
+    """Return as much of the first conversation as the beginning of the file contains, or an empty object."""
     try:
         if path.is_dir():  # don't scan a whole folder just to recognize it
             found_here = next((one for one in files_below(path, ".json", depth=1) if _CONVERSATIONS.fullmatch(one.name)), None)

@@ -48,7 +48,7 @@ class Line(NamedTuple):
     problem: str = ""
     """Description of the problem; empty if `value` is available."""
     offset: int = 0
-    """Offset in the file in bytes."""
+    """Byte offset in the file."""
 
 
 def json_lines(path: Path) -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""Counts of what a conversation contains and what a format keeps of it."""
+"""Counts of the content of a conversation, and of how much of it a format keeps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fidelity_of(
     """Return the counts of the conversation and its sub-agents as kept, approximated or lost according to `holds`.
 
     `lost` are parts of the active branch that were not written, `weak` tells which parts are only approximated, and `inside` is the table
-    for sub-agents. The contents of branches and sub-agents are lost if the table does not name these.
+    for sub-agents. The contents of branches and sub-agents are lost if the table does not list them.
     """
     there, left, dropped, weak_counts = Counter[str](), Counter[str](), _things(lost), Counter[str]()
     left["sub-agents"] = len(exported.children)
@@ -91,7 +91,7 @@ def _ends(exported: ExportedConversation) -> int:
 
 
 def things_in(message: Message | ImportedMessage) -> Iterator[str]:
-    """Yield the name of each thing that a message contains."""
+    """Yield the name of each countable item that a message contains."""
     yield "messages"
     if message.created_at:
         yield "times"
@@ -178,12 +178,12 @@ class Tally:
         self.kept.update(things_in(message))
 
     def weaken(self, word: str, count: int = 0) -> None:
-        """Count `count` kept things, or all of them, as approximated instead."""
+        """Count `count` of the kept items, or all of them, as approximated instead."""
         count = min(count or self.kept[word], self.kept[word])
         self.kept[word] -= count
         self.approximated[word] += count
         self.kept, self.approximated = +self.kept, +self.approximated
 
     def lose(self, word: str, count: int = 1) -> None:
-        """Count things as lost."""
+        """Count items as lost."""
         self.lost[word] += count

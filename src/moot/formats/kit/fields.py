@@ -10,7 +10,7 @@ from moot.types.canonical import Json, JsonObject
 __all__ = ["at", "flag", "iso_of", "items", "milliseconds", "money", "obj", "objects", "text", "whole_number"]
 
 _LATEST = 253_402_300_799_000
-"""ms: the end of the year 9999."""
+"""The end of the year 9999, in ms."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 

@@ -178,9 +178,7 @@ class _Scanner:
         self.at = at
 
     def more(self) -> bool:
-        """Read more data, as much as is already buffered, so that long values are not rescanned repeatedly. Return whether there was
-        any.
-        """
+        """Read more data, doubling the buffer so that long values are not rescanned repeatedly. Return whether there was any."""
         pieces, size = [self.data[self.at :]], 0
         needed = max(1, len(pieces[0]))
         while size < needed and (chunk := next(self._chunks, None)) is not None:

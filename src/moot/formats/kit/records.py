@@ -140,8 +140,9 @@ def find_branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
 def entries_of(
     records: Iterable[SessionRecord | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
 ) -> Iterator[Entry]:
-    """Yield the entries of a conversation and their counts. Without `tree`, each record follows the one before it. `head` is the last
-    record shown.
+    """Yield the entries of a conversation and their counts.
+
+    Without `tree`, each record follows the one before it. `head` is the last record of the shown branch.
     """
     return with_counts(to_messages(records, tree, head))
 
@@ -344,7 +345,7 @@ class _Branching:
             self._forked[group.id] = group
 
     def _parent_of(self, one: SessionRecord) -> Generator[Entry, None, tuple[str | None, tuple[SessionRecord, ...]]]:
-        """Return the parent message of a record, and the records that it shares with a message whose middle it continues."""
+        """Return the parent message of a record. If it continues the middle of a message, also return the records to repeat from it."""
         if one.parent is None:
             return None, ()
         message, is_answer = self._message_by_record[one.parent]

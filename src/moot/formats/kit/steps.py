@@ -109,7 +109,7 @@ def pretty_bytes(value: Json) -> bytes:
 
 
 def approximate(fidelity: Fidelity, word: str, count: int) -> Fidelity:
-    """Count kept things as approximated instead."""
+    """Count kept items as approximated instead."""
     count = min(count, fidelity.kept.get(word, 0))
     if not count:
         return fidelity

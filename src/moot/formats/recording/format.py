@@ -66,7 +66,7 @@ def lines_of(recording: Recording, program: str) -> Iterator[bytes]:
     for exchange in recording.exchanges:
         yield _line({"exchange": exchange_facts(exchange)})
         if "redacted" in exchange.request:
-            continue  # the redacted raw bytes would give other chunks
+            continue  # the redacted raw bytes would be translated to other chunks
         if (translator := translator_of(exchange.converter)) and exchange.converter == f"{translator.name}/{translator.version}":
             translated.add(exchange.id)
     for event in recording.events:
@@ -212,7 +212,7 @@ class Draft:
         rows = {str(row.get("id")): row for row in self.messages if row.get("id")}
         for id, (_, event) in bodies.items():  # a message without its own line is restored from its event
             rows.setdefault(id, {"id": id, "seq": event.seq, "created_at": event.at // 1000})
-        for event in events:  # and so is one that a run wrote
+        for event in events:  # a message that a run wrote is also restored
             if event.kind == "tree" and (operation := _body(event)).get("op") == "answer" and operation.get("run") in runs:
                 answer: JsonObject = {"id": operation.get("message"), "parent": operation.get("parent"), "created_at": event.at // 1000}
                 rows.setdefault(str(operation.get("message")), {**answer, "seq": event.seq})

@@ -139,7 +139,7 @@ def message_facts(value: Message, *, deleted: bool) -> JsonObject:
 
 
 def message_of(value: JsonObject, conversation: str, body: JsonObject) -> Message:
-    """Return the message. Fields of its own `message` event (`body`) take precedence over those of its line."""
+    """Return the message of a line. Fields of its own `message` event (`body`) take precedence over those of its line."""
     read = _Reading({**value, **{name: fact for name, fact in body.items() if fact is not None}})
     role, status, parts = read.text("role"), read.text("status"), read.value.get("parts")
     kept = tuple(cast("Part", part) for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()

@@ -24,7 +24,7 @@ Floats = NDArray[np.float32]
 
 _MAGIC = b"E5S1"
 _BLOCK = np.dtype([("scale", "<f2"), ("bits", "u1", (16,))])
-"""Byte j holds number j in its low half and number j + 16 in its high half, each with an offset of 8."""
+"""Byte j holds number j in its low 4 bits and number j + 16 in its high 4 bits, each with an offset of 8."""
 _NUMBERS = 32
 
 
@@ -48,7 +48,7 @@ class Packed:
     """Replacements for characters, applied before tokenizing."""
     data: mmap.mmap
     places: Mapping[str, tuple[int, int]]
-    """Tensor → its first byte and its size."""
+    """Tensor name → offset of its first byte, and its size."""
 
     @classmethod
     def open(cls, path: Path) -> Packed:

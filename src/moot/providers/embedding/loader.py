@@ -1,4 +1,4 @@
-"""Checks for what semantic search needs. Heavy packages are only looked up, and only imported if the weights are installed."""
+"""Checks for what semantic search needs. Heavy packages are only imported if the weights are installed."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ from moot.errors import ProviderError, StoreFull
 from moot.providers.weights.manifest import MANIFEST, Weights, find_any
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the bytes available so far and the total."""
+"""Progress callback, called with the bytes available so far and the total."""
 
 _PIECE = 1 << 20
 _SPARE = 64 << 20
-"""Bytes to leave free on the disk, which the database is on too."""
+"""Bytes to leave free on the disk, because the database is on it too."""
 
 
 def models_folder(home: Path) -> Path:

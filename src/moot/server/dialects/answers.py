@@ -32,7 +32,7 @@ BEAT = 15.0
 
 class _Ended(NamedTuple):
     through: int
-    """No event of the run follows this seq."""
+    """Seq after which the run has no more events."""
     failure: MootError | None = None
 
 

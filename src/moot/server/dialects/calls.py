@@ -48,7 +48,7 @@ def entries_of(messages: Sequence[Message], locations: Sequence[AnswerLocation |
             continue
         entry: JsonObject = {"role": message.role, "parts": [*message.parts]}
         if message.role == "assistant" and provider:
-            entry["metadata"] = {"provider": provider}  # provider whose signatures they are, since the caller sends them to it
+            entry["metadata"] = {"provider": provider}  # signatures come from this provider: the caller sends them to it
         entries.append(entry)
     return entries
 
@@ -119,7 +119,7 @@ def _lone_outputs(parts: Sequence[Part]) -> JsonObject:
 
 
 AGENT = "agent:"
-"""Prefix of an agent's name in place of a model."""
+"""Prefix of an agent's name that is used as a model name."""
 
 KEY = "v1:"
 """Prefix of conversation keys chosen by callers."""
@@ -281,7 +281,7 @@ def _key(caller: Caller, name: str) -> str:
 
 
 def _new(messages: Sequence[Message], start: int) -> tuple[Part, ...]:
-    """Return what is shown as the caller's message: its new text, and outputs of the previous answer's calls."""
+    """Return the content shown as the caller's message: its new text, and outputs of the previous answer's calls."""
     parts: list[Part] = []
     for message in messages[start:]:
         if message.role == "user":

@@ -95,7 +95,7 @@ class PreviewOut(Out):
     """Current content of the file that the call would write."""
 
     fact: str
-    """New, or what it replaces; empty for a call that writes no file."""
+    """Description of the change: that the file is new, or what is replaced; empty for a call that writes no file."""
     diff: str | None
     """Unified diff from the current to the new content; null if there is none to show."""
 

@@ -119,7 +119,7 @@ class ChatIn(BaseModel):
 
     @property
     def own_tools(self) -> bool | list[str] | None:
-        """Names of moot's tools, or whether to offer them; None = those of the agent."""
+        """Names of moot's tools, or whether to offer them; None = the agent's tools."""
         if isinstance(self.tools, bool):
             return self.tools
         names = [tool for tool in self.tools if isinstance(tool, str)] if isinstance(self.tools, list) else []

@@ -40,7 +40,7 @@ def link_of(url: str) -> str:
 def excerpt(output: Json, metadata: Json = None, *, keep: bool = True) -> Excerpt | None:
     """Return the excerpt of an output, or None if it is small.
 
-    `metadata` is the `providerMetadata` of its chunk, in which the runtime names the blob with the whole of an output cut for the model.
+    `metadata` is the `providerMetadata` of its chunk, in which the runtime names the blob with the full text of a truncated output.
     Without `keep` (preliminary outputs) nothing is stored and there is no link.
     """
     whole = _whole(metadata)

@@ -107,7 +107,7 @@ async def opening_after(caller: Caller, conversation: Conversation, position: Po
 
 
 async def opening_of(engine: Engine, caller: Caller, message_id: str) -> Opening:
-    """Return the whole message, over all legs of its run, in few chunks; new events follow. Raise NotFound if no run wrote it."""
+    """Return the whole message, across all resumptions of its run, in few chunks; new events follow. Raise NotFound if no run wrote it."""
     message = await caller.store.conversations.message(message_id)
     if message.run is None:
         raise NotFound(f"the message {message_id!r} was not written by a run")
@@ -121,7 +121,7 @@ async def opening_of(engine: Engine, caller: Caller, message_id: str) -> Opening
 
 
 async def has_open_approvals(caller: Caller, run: Run) -> bool:
-    """Return True if a parked run has unanswered approvals; a run with all answers continues by itself."""
+    """Return True if a waiting run has unanswered approvals; a run with all answers continues by itself."""
     return bool(await caller.store.records.approvals(run=run.id))
 
 

@@ -18,17 +18,17 @@ __all__ = ["LIMIT", "Checkpointer"]
 
 LIMIT = 8 << 20
 """Log size in bytes at which checkpoints start, so that pages changed by every commit are copied once for many commits. A reset log file
-is truncated to this size, so that the file size shows how much is in it."""
+is truncated to this size, so that the file size reflects its content."""
 _MOST = 32 << 20
 """Log size in bytes at which the writer helps and the thread does not pause."""
 _STEP = 4 << 20
-"""Bytes written before the writer helps again."""
+"""Bytes written to the log before the writer helps again."""
 _LATE = 96 << 20
-"""Growth in bytes after which the writer helps even if much remains: the disk is slower than the writes."""
+"""Log growth in bytes after which the writer helps even if much remains, because the disk is too slow."""
 _REST = 0.25
 """Seconds between checkpoints. Commits during a checkpoint are left for the next one, which is then faster."""
 _FRAME = 4096 + 24
-"""Bytes of a page in the log."""
+"""Size in bytes of a page in the log."""
 
 log = logging.getLogger("moot.store")
 
@@ -44,7 +44,7 @@ class Checkpointer:
         self._folded = 0
         """Bytes of the log that are checkpointed."""
         self._first = 0
-        """Log size when it was first found to be long; rewriting the database makes it long at once."""
+        """Log size when it first exceeded the limit; rewriting the database enlarges the log at once."""
         self._thread: threading.Thread | None = None
         self._wanted = threading.Event()
         self._ended = threading.Event()
@@ -111,6 +111,6 @@ class Checkpointer:
 
 
 def run_checkpoint(connection: Connection) -> int:
-    """Checkpoint and return the checkpointed bytes; not all if another checkpoint is running or a reader needs an old state."""
+    """Checkpoint and return the checkpointed bytes; fewer than all if another checkpoint is running or a reader needs an old state."""
     _, _, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return max(done, 0) * _FRAME

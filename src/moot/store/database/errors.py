@@ -1,4 +1,4 @@
-"""Translation of SQLite's errors into ours, once, where they enter."""
+"""Translation of SQLite's errors into moot's errors, where they are first caught."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from moot.store.database.connection import sqlite
 __all__ = ["FOREIGN_ERRORS", "corrupt_error", "is_unreliable", "translate_error", "translated_errors"]
 
 FOREIGN_ERRORS: tuple[type[Exception], ...] = (sqlite.Error, ValueError)
-"""Exceptions that must not leave the store untranslated: SQLite's, and those of reading and writing JSON and text."""
+"""Exceptions that must not leave the store untranslated: errors of SQLite, JSON and text encoding."""
 _IOERR, _FULL = 10, 13
 _FILES = 4
-"""File descriptors that SQLite needs to open a database, plus one; by the time it reports the error, it has released its own."""
+"""File descriptors that SQLite needs to open a database, plus one; SQLite closes its own before it reports an error."""
 
 
 def translate_error(error: Exception, path: Path) -> MootError:
-    """Convert an exception to one of our errors; our own are returned unchanged."""
+    """Convert an exception to one of moot's errors; those are returned unchanged."""
     if isinstance(error, MootError):
         return error
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
@@ -59,7 +59,7 @@ def corrupt_error(path: Path, why: str) -> StoreCorrupt:
 
 
 def is_unreliable(error: Exception, path: Path) -> bool:
-    """Return True if the disk failed in a way that makes the connection unreliable, above all a failed fsync."""
+    """Return True if the disk failed in a way that makes the connection unreliable, such as a failed fsync."""
     return _code(error) == _IOERR and not _no_room(path)
 
 

@@ -73,7 +73,7 @@ class FileLock:
 
 
 class Presence:
-    """A sign to other writers that this process writes: each one holds the same shared lock as long as it lives.
+    """An indicator that this process writes: each writer holds the same shared lock for its whole lifetime.
 
     Checking takes no lock, so a check is never mistaken for a live process.
     """

@@ -13,7 +13,7 @@ from moot.store.database.writer import Writer
 __all__ = ["Poller"]
 
 LINGER = 2.0
-"""Seconds that an idle thread waits for the next watcher before it ends: restarting it costs as much as a short run."""
+"""Seconds that an idle thread waits for the next watcher before it ends: starting a thread costs as much as a short run."""
 
 
 class _Watch:
@@ -41,7 +41,7 @@ class Poller:
         self._leaving = threading.Lock()
         """Held while the thread decides to end, and while a watcher checks if it runs."""
         self._own = -1
-        """The version as last seen by the writer's connection."""
+        """The last database version that the writer's connection has seen."""
 
     async def others(self, interval: float) -> AsyncGenerator[None, None]:
         """Yield when another process may have committed since the last time, and once when polling starts. Several commits may be
@@ -58,7 +58,7 @@ class Poller:
             self._watches.discard(watch)
 
     def stop(self) -> None:
-        """Stop permanently and close the connection, so that it isn't the last one to close: a read-only one can't checkpoint the log."""
+        """Stop permanently and close the connection, before the last one closes: a read-only connection can't checkpoint the log."""
         self._closed = True
         self._nudge.set()
         if (thread := self._thread) is not None:
@@ -74,7 +74,7 @@ class Poller:
     def _look(self) -> None:
         try:
             connection = connect(self._path)
-        except sqlite.Error:  # as below; readers and writers get the error from their own connections
+        except sqlite.Error:  # ignored, because readers and writers get the error from their own connections
             return
         try:
             version = commits = None
@@ -120,7 +120,7 @@ class Poller:
         return not self._closed
 
     def _notify(self, certain: bool) -> None:
-        """On the loop: notify watchers. If there were commits of our own, ask the writer's connection whether there were others too."""
+        """On the loop: notify watchers. If this process has committed, ask the writer's connection whether others have too."""
         if certain:
             self._wake()
         else:

@@ -28,16 +28,16 @@ __all__ = ["Joint", "Reader", "Unit", "do_first", "grouped", "outcome", "settle"
 T = TypeVar("T")
 
 _JOINED = 256
-"""Maximum number of units joined, so that they don't exceed the time for a transaction by far."""
+"""Maximum number of units joined, so that they don't far exceed the time for a transaction."""
 
 
 class Joint(ABC):
-    """Work of which several waiting units can be done together, at little more than the cost of one."""
+    """Work that can be batched: several waiting units cost little more than one."""
 
     @classmethod
     @abstractmethod
     def together(cls, works: Sequence[Any], transaction: Transaction) -> Sequence[Any]:
-        """Return the result of each work item, all of this class. If one fails, raise; everything must then be undone."""
+        """Return the result of each work item, all of this class. Raise if one fails; everything must then be undone."""
 
     def __call__(self, transaction: Transaction) -> Any:
         return self.together((self,), transaction)[0]

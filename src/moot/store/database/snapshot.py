@@ -11,12 +11,12 @@ from moot.store.database.errors import translate_error
 from moot.store.migrations import newest
 
 WAIT = 0.25
-"""Seconds to wait for a lock; the caller can use the whole store instead, or do without."""
+"""Seconds to wait for a lock; the caller can open the whole store instead, or omit the data."""
 
 
 @contextmanager
 def open_snapshot(database: Path) -> Generator[Connection | None, None, None]:
-    """Open a read-only snapshot; None if only the whole store can help: no file yet, an older schema, or an error.
+    """Open a read-only snapshot; None if the whole store is needed, because of a missing file, an older schema, or an error.
 
     Raise StoreError for errors in the block.
     """
@@ -31,7 +31,7 @@ def open_snapshot(database: Path) -> Generator[Connection | None, None, None]:
 
 
 def newest_titles(home: Path, limit: int) -> list[tuple[str, str]]:
-    """Return ids and titles of the newest conversations in that home; empty if there are none or they can't be read."""
+    """Return ids and titles of the newest conversations in a home; empty if there are none or they can't be read."""
     with open_snapshot(home / "data" / "moot.db") as connection:
         if connection is None:
             return []

@@ -151,8 +151,8 @@ class Transaction:
         return range(first, head[0])
 
     def add_held(self, appends: Sequence[FencedAppend]) -> list[range | None]:
-        """Add events for owners of runs, in few statements. An item is None, with nothing added, if its fence is outdated or its run
-        is not running."""
+        """Add events for owners of runs, in few statements. For an append with an outdated fence
+        or a run that is not running, add nothing and return None."""
         runs = [self.run_no(held.run) for held in appends]
         found: dict[int, tuple[int, int, int]] = {row[0]: row[1:] for row in self.execute(_HELD, (dumps(runs).decode(),))}
         ends: dict[int, int] = {}
@@ -245,7 +245,7 @@ def _remember(numbers: dict[str, int], id: str, no: int) -> int:
 
 
 def _shortened(exchange: str | None, run: str | None) -> str | None:
-    """Shorten exchange ids, which start with the run's id that the row has already."""
+    """Shorten exchange ids, which start with the run's id: the row already has it."""
     if exchange is None:
         return None
     return f":{exchange[len(run) :]}" if run and exchange.startswith(run) else f"={exchange}"

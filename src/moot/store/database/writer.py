@@ -58,7 +58,7 @@ class Writer:
         self._clock = clock
         self._presence_path = presence
         self._scrubbing = FileLock(presence.with_name(SCRUBBING))
-        """Held by a process that rewrites the whole database, for as long as that takes."""
+        """Lock held by a process while it rewrites the whole database."""
         self._full = durability == "full"
         self._version = version
         self._protection = protection
@@ -67,13 +67,13 @@ class Writer:
         self._backend = current_token().backend_class
         """Cached, because `anyio.lowlevel` looks it up at each call, which costs six times as much as the call."""
         self._pending: list[Unit[object]] = []
-        """Units on the loop that go to the thread at the end of this loop iteration."""
+        """Units to hand to the thread at the end of this loop iteration."""
         self._queue: SimpleQueue[Sequence[Unit[object]] | None] = SimpleQueue()
         self._waiting: list[Unit[object]] = []
         self._ending = False
         self._connection: Connection | None = None
         self._file: os.stat_result | None = None
-        """The file that the connection has open."""
+        """The file opened by the connection."""
         self._transaction: Transaction | None = None
         self._presence: Presence | None = None
         self._synced = False
@@ -140,7 +140,7 @@ class Writer:
         if pending:
             self._queue.put(pending)
 
-    # ── on the thread ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── on the writer thread ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _main(self) -> None:
         while units := self._gather():
@@ -153,7 +153,7 @@ class Writer:
                 self._folding.committed(self._connection)
 
     def _gather(self) -> list[Unit[object]]:
-        """Return waiting units, oldest first: either one that runs outside transactions, or those for the next one. Empty = stop."""
+        """Return waiting units, oldest first: one that runs outside transactions, or the next transaction's units. Empty = stop."""
         waiting = self._waiting
         if not waiting and not self._ending:
             self._take(self._queue.get())
@@ -182,7 +182,7 @@ class Writer:
         return units
 
     def _commit(self, units: list[Unit[object]]) -> Sequence[Unit[object]]:
-        """Return the units whose outcome is known; the others are left for the next transaction."""
+        """Run one transaction and return the units whose outcome is known; the next transaction runs the others."""
         self._pace()
         started = time.monotonic()
         applied: list[Unit[object]] = []
@@ -211,7 +211,7 @@ class Writer:
         return applied
 
     def _pace(self) -> None:
-        """Let other processes write: pause at least PAUSE, and as long as our last transaction took."""
+        """Pause so that other processes can write: at least PAUSE, and as long as the last transaction."""
         wait = self._not_before - time.monotonic()
         if wait > 0 and self.others():
             time.sleep(wait)
@@ -219,7 +219,7 @@ class Writer:
     def _apply(
         self, connection: Connection, transaction: Transaction, units: Sequence[Unit[object]], applied: list[Unit[object]], until: float
     ) -> list[Unit[object]]:
-        """Run the units and return those for which there was no time. Savepoints cost as much as a row, so the first try has none."""
+        """Run the units and return the unfinished ones. A savepoint costs as much as a row, so the first attempt uses none."""
         groups = deque(grouped(units))
         try:
             while groups:
@@ -366,7 +366,7 @@ class Writer:
     def _by_itself(self, work: Callable[[Connection], T]) -> T:
         connection, _ = self._connected()
         if self._folding is not None:
-            self._folding.stop()  # SQLite refuses to wait for a checkpoint of another connection
+            self._folding.stop()  # SQLite does not wait for another connection's checkpoint
         with self._protection or nullcontext():
             connection.execute(f"PRAGMA busy_timeout = {int(_PATIENCE * 1000)}")
             try:

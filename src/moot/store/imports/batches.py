@@ -96,7 +96,7 @@ def variants(queries: Queries, conversation: int, keys: Iterable[bytes]) -> dict
 
 
 def fresh(queries: Queries, conversation: int, arrivals: Sequence[IncomingEntry], *, compare: bool) -> list[IncomingEntry]:
-    """Return the entries that are not known byte for byte; with `compare`, also known messages."""
+    """Return the entries that are not stored yet in identical form; with `compare`, also return known messages."""
     known = variants(queries, conversation, (arrival.key for arrival in arrivals))
     return [
         arrival
@@ -147,7 +147,7 @@ class _NewMessage:
 
 @dataclass(slots=True)
 class _Piece:
-    """Everything that one transaction adds."""
+    """All data that one transaction adds."""
 
     no: int
     entries: list[Entry] = field(default_factory=list[Entry])
@@ -164,7 +164,7 @@ class _Piece:
 
 
 def take(conversation: tuple[str, str], arrivals: Sequence[IncomingEntry], compare: bool, transaction: Transaction) -> ImportCounts:
-    """Implement `Imports.take`; with `compare`, known messages are compared too, because another version has read them.
+    """Implement `Imports.take`; with `compare`, known messages are compared too, because another version of the format read them.
 
     `conversation` is an id and its owner. Raise NotFound for a conversation of another owner.
     """
@@ -308,7 +308,7 @@ def _store(transaction: Transaction, piece: _Piece) -> None:
 
 
 def _sum_up(transaction: Transaction, piece: _Piece, taken: ImportCounts) -> None:
-    """Update the conversation's sums; its branch follows as long as only imports have moved it."""
+    """Update the conversation's sums; move its branch if only imports have moved it before."""
     usage, times = piece.usage, piece.times
     if not (taken.added or taken.rewritten or taken.grown):
         return

@@ -66,7 +66,7 @@ def _insert_exchange(transaction: Transaction, conversation: int, value: Exchang
 
 
 def _sum_up(transaction: Transaction, made: Conversation, recording: Recording) -> None:
-    """Set the sums as if the runs had ended here."""
+    """Set the conversation's sums as if its runs had ended in this store."""
     usage = sum((run.usage for run in recording.runs), Usage())
     costs = [run.cost for run in recording.runs if run.cost is not None]
     unpriced = sum(run.cost is None and (run.model != "" or run.usage != Usage()) for run in recording.runs)
@@ -117,7 +117,7 @@ def receive(arriving: IncomingConversation, owner: str, transaction: Transaction
 
 
 def _link(transaction: Transaction, parent: tuple[str, str, str], child: int, call: str | None) -> None:
-    """Set a conversation's parent, if that is imported and not a descendant."""
+    """Set a conversation's parent, if the parent is imported and is not a descendant."""
     row = transaction.row("SELECT id FROM conversation WHERE no = ?", (child,))
     above = place_of(transaction, *parent)
     seen: set[str] = set()

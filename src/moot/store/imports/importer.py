@@ -51,7 +51,7 @@ class StoredImports:
     ) -> ImportCounts:
         if dry_run and received.is_new:
             return _would_take(arrivals, arrivals, ())
-        if received.is_new:  # nothing can be known yet; the transaction checks the owner
+        if received.is_new:  # a new conversation has no known entries; the transaction checks the owner
             return await self._writer.write(partial(take, (received.id, self._owner), arrivals, compare), received.id)
 
         def look(connection: Connection) -> tuple[list[IncomingEntry], list[bytes]]:

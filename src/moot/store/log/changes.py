@@ -132,7 +132,7 @@ def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
 
 
 def continue_run(transaction: Transaction, run: str) -> None:
-    """Set a waiting run that has kept its owner to running once it has no open approvals."""
+    """Set a waiting run to running if it has kept its owner and has no open approvals."""
     transaction.execute(
         "UPDATE run SET status = 'running' WHERE id = ? AND status = 'waiting' AND owner IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM approval WHERE run = ? AND approved IS NULL)",

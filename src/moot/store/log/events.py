@@ -25,7 +25,7 @@ __all__ = ["Events", "StoredTranslation", "encode_chunks", "newest_of", "with_ne
 
 @dataclass(slots=True)
 class StoredTranslation:
-    """The newest translation of one exchange, read in batches."""
+    """A reader of the newest translation of one exchange, in batches."""
 
     exchange: str
     converter: str
@@ -45,7 +45,7 @@ class StoredTranslation:
         return self._chunks.get(seq)
 
     def ending(self, queries: Queries) -> JsonObject:
-        """Return the exchange's ending according to that converter, as in `Ending.to_json`."""
+        """Return the exchange's ending in this translation, in the form of `Ending.to_json`."""
         row: Any = queries.execute(
             "SELECT ending FROM translation WHERE exchange = ? AND converter = ? AND ending IS NOT NULL", (self.exchange, self.converter)
         ).fetchone()
@@ -99,7 +99,7 @@ _DAMAGED = "meta"
 
 
 class Events:
-    """A reader of events in segments and rows. It caches run ids by number and the frames unpacked last."""
+    """A reader of events in segments and rows. It caches run ids by number, and the most recently unpacked frames."""
 
     def __init__(self) -> None:
         self._runs: dict[int, str] = {}

@@ -36,7 +36,7 @@ _VALUE = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?|\d+)', re.DOTALL)
 _CANONICAL = re.compile(rb"(?:0|[1-9]\d{0,17})(?:\n(?:0|[1-9]\d{0,17}))*+")
 _JOINT = b"\0"
 _LONGEST = 1 << 14
-"""Size in bytes above which an event's own content outweighs what it shares."""
+"""Size in bytes above which an event is not compared with others, because its own content outweighs shared content."""
 _MOST = 400
 """Maximum number of values in an event that are compared one by one."""
 _TEMPLATES = 24
@@ -58,7 +58,7 @@ class _Ints(msgspec.Struct, array_like=True):
     steps: bytes
     """Zigzag-encoded differences."""
     apart: list[int] | None = None
-    """The plain integers, if a difference is too large."""
+    """The integers themselves, if a difference is too large."""
 
 
 class _Column(msgspec.Struct, array_like=True):
@@ -129,7 +129,7 @@ class _Group:
     def __init__(self, shared: Shared, fields: Fields, constants: Sequence[bytes] = ()) -> None:
         self._shared = shared
         self._fields = fields
-        """The fields of one of the events."""
+        """The fields of one of these events."""
         self._constants = constants
         """The texts around the holes of the joined fields; empty for a single event."""
         self._rows: list[list[bytes]] = []
@@ -180,7 +180,7 @@ class _Alike:
         self._templates: list[tuple[int, _Group]] = []
         """Index and group; the last match comes first."""
         self._first: dict[Values, tuple[list[bytes], set[int]]] = {}
-        """By structure: the values of the first event with it, and the positions at which others differed."""
+        """For each structure: the values of its first event, and the positions at which later events differed."""
 
     def fitting(self, joined: bytes) -> int | None:
         """Add the event to the first group that it fits and return the group's index."""

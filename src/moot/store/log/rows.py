@@ -58,7 +58,7 @@ def before_redaction(row: Row) -> Row:
 
 
 def tombstone(row: Row, chunks: bytes, body: bytes | None, at: int) -> Row:
-    """Return a tombstone for an event, redacted before or not: it has no raw, and only these chunks and this body."""
+    """Return a tombstone for an event (already redacted or not): without raw, with only these chunks and this body."""
     was = before_redaction(row)
     inner = None if body is None else parse_stored(body)
     content: JsonObject = {"was": was.kind, "reason": "redacted", "at": at, "body": inner}

@@ -105,7 +105,7 @@ class _PacedRows(list[Row]):
 
 
 class FrameCache:
-    """A cache of recently unpacked frames by their bytes, so that rewritten frames are never stale."""
+    """A cache of recently unpacked frames, keyed by their bytes, so that rewritten frames are never stale."""
 
     def __init__(self, limit: int = _CACHED) -> None:
         self._limit = limit
@@ -122,7 +122,7 @@ class FrameCache:
             return found[0]
 
     def put(self, key: tuple[bytes, str | None, int], rows: list[tuple[Any, ...]]) -> None:
-        """Cache the rows, unless they exceed the whole limit."""
+        """Cache the rows, unless they exceed the cache's total limit."""
         size = sum([200 + len(row[5]) + len(row[6] or b"") + len(row[9] or b"") for row in rows])
         with self._lock:
             if size > self._limit or key in self._frames:

@@ -42,7 +42,7 @@ class Due:
 
     conversation: str
     no: int
-    """Number of the conversation."""
+    """Number (`no`) of the conversation."""
     run: str
     message: str
     """Empty = none."""
@@ -53,11 +53,11 @@ class Due:
 
 @dataclass(slots=True)
 class Work:
-    """A new translation: what to report and what to store."""
+    """A new translation, with its report and the rows to store."""
 
     upgrade: Upgrade
     changed: dict[str, list[tuple[int, tuple[Chunk, ...]]]] = field(default_factory=dict[str, list[tuple[int, tuple[Chunk, ...]]]])
-    """By exchange, in log order."""
+    """Translated events by exchange, in log order."""
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """First and last event of each exchange."""
     endings: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
@@ -79,7 +79,7 @@ def due(queries: Queries, conversation: tuple[int, str], translators: Translator
         try:
             exchange = exchange_of(row)
         except ValueError:
-            continue  # `moot verify` reports it
+            continue  # `moot verify` reports the damage
         if _newer(queries, exchange, translators) is not None:
             by_run.setdefault(exchange.run, []).append(exchange)
     for exchanges in by_run.values():
@@ -262,7 +262,7 @@ def _settled(parts: Sequence[Part]) -> set[str]:
 
 
 _STRETCH = 256
-"""Events per row."""
+"""Events per stored row."""
 
 
 def put(what: Due, work: Work, transaction: Transaction) -> bool:

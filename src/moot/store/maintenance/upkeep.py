@@ -1,7 +1,7 @@
 """Sealing old events, returning free pages and measuring sizes: one process at a time does it, in small steps.
 
 Rows of ended runs become a segment. Rows are read in a snapshot, packed outside transactions, and replaced in a short one. A single
-transaction inserts the segment and deletes its rows, or does neither if any of the rows changed meanwhile. So a crash or a redaction at
+transaction inserts the segment and deletes its rows, or does neither if any of these rows has changed. So a crash or a redaction at
 any time leaves either the rows or the complete segment.
 """
 
@@ -228,7 +228,7 @@ _INDEX: tuple[LiteralString, ...] = (
     "SELECT sum(length(block)) FROM search_infix_data",
     "SELECT sum(length(sz)) FROM search_infix_docsize",
 )
-"""Size of each table of the index; about exact for the numeric ones. FTS5 stores its index in tables too."""
+"""Size of each table of the search index; nearly exact for numeric tables. FTS5 stores its index in tables too."""
 
 
 def _index(connection: Connection) -> int:
@@ -297,7 +297,7 @@ class StoreUpkeep:
         if made is None:
             return None
         try:
-            # abandoned on cancel because it changes nothing: an exiting process doesn't wait for it
+            # abandoned on cancel, because packing changes nothing: an exiting process doesn't wait for it
             packed = await to_thread.run_sync(segments.pack_segment, made.rows, share, abandon_on_cancel=True)
         except StoreCorrupt as error:
             log.error("events of conversation number %d were not sealed: %s", what.conversation, error)

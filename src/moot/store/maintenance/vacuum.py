@@ -50,7 +50,7 @@ async def empty_log(writer: Writer, path: Path, tell: ReportProgress, patience: 
     """Empty the write-ahead log and return True, or False if a reader needs an old state for more than `patience` seconds."""
 
     async def work() -> bool:
-        await to_thread.run_sync(_checkpoint, path, patience)  # most of it, while others can write
+        await to_thread.run_sync(_checkpoint, path, patience)  # empty most of the log while others can write
         return await writer.alone(partial(_truncate, patience))
 
     return await _with_progress(tell, "Emptying the write-ahead log", work)
@@ -64,7 +64,7 @@ async def _with_progress(tell: ReportProgress, words: str, work: Callable[[], Aw
         group.start_soon(_repeat, tell, words)
         try:
             result.append(await work())
-        except MootError as error:  # the group would wrap it
+        except MootError as error:  # a task group would wrap the exception
             failure = error
         group.cancel_scope.cancel()
     if failure is not None:

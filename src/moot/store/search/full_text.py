@@ -24,7 +24,7 @@ _LOOK_AGAIN = 0.02
 _BULK = 1.0
 """Duration of a transaction in seconds if nothing else waits: the index then has fewer segments to merge."""
 _MUCH, _SHARE = 2000, 10
-"""Merge the index once this many messages were added since the last merge, and they are this share of all messages."""
+"""Merge the index once this many messages, and this share of all messages, were added since the last merge."""
 
 
 class FullText:
@@ -95,7 +95,7 @@ class FullText:
                     tasks.start_soon(self._read_on, entries, following, bulk)
                     await self._put(entries, until, bulk)
             except BaseExceptionGroup as errors:
-                raise errors.exceptions[0] from errors  # a store error that callers know how to handle
+                raise errors.exceptions[0] from errors  # raised as a store error, which callers handle
             if progress is not None:
                 progress(*await self._reader.read(self._tally))
             entries = following
@@ -115,11 +115,11 @@ class FullText:
             self._filler.filled(entries[:count])
             self._fresh += count
             entries = entries[count:]
-            if others:  # pause as long as it took, because others want to write too
+            if others:  # pause for as long as the transaction took, so that others can write
                 await anyio.sleep(time.monotonic() - started)
 
     async def _merge(self, until: float) -> None:
-        """Merge the index after many additions: each query searches every segment of it, which takes time."""
+        """Merge the index after many additions: each query searches every segment of the index."""
         if self._fresh < _MUCH or self._fresh * _SHARE < (await self._reader.read(self._tally))[0]:
             return
         while time.monotonic() < until:

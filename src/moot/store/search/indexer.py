@@ -1,4 +1,4 @@
-"""The rows of the index: adding and removing messages, and merging."""
+"""Changes to the rows of the index: adding and removing messages, and merging."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Entry:
     at: int
     document: Document
     indexed: tuple[str, ...]
-    """The columns in the form for FTS5."""
+    """The columns in the form that FTS5 indexes."""
     words: set[str]
     """Words that were not in the vocabulary when it was read."""
 

@@ -32,7 +32,7 @@ class Marker:
         self._each = [re.compile(_pattern(term, whole=whole)) for term in terms]
 
     def best(self, texts: Sequence[str]) -> int:
-        """Return the index of the text with most terms; among equals the first, preferably nonempty, one."""
+        """Return the index of the text with the most terms; of several, the first nonempty one, if any."""
         filled = [place for place, text in enumerate(texts) if text]
         if len(filled) < 2:
             return filled[0] if filled else 0
@@ -74,7 +74,7 @@ class Marker:
             count = len({term for place, term in found[at : at + _NEAR] if place < start + _AFTER})
             if count > most:
                 best, most = start, count
-            if most == len(self._each):  # the maximum
+            if most == len(self._each):  # no excerpt can contain more terms
                 break
         return best
 
@@ -107,7 +107,7 @@ def _pattern(term: str, *, whole: bool) -> str:
 RANKED = 10_000
 """Maximum number of ranked matches, newest first."""
 ENOUGH = 50
-"""Number of whole-word matches from which partial words are not searched."""
+"""Number of whole-word matches at which partial words are no longer searched."""
 _SOME = 64
 """Maximum number of words in a search for some of the words."""
 _IN: LiteralString = " AND c.project_id IN (SELECT value FROM json_each(?))"
@@ -153,7 +153,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The start of a page."""
+    """The place at which the page starts."""
 
     parts: bool | None = None
     """True if partial words match; None = not decided yet."""
@@ -186,9 +186,9 @@ class _Matches:
     """The matches of a query."""
 
     places: list[int]
-    """In result order: of a ranking from the top, else from the start of the page."""
+    """In result order: from the top of a ranking, else from the start of the page."""
     count: int
-    """Number of matches examined; for a ranking, of all ranked ones."""
+    """Number of matches examined; for a ranking, of all ranked matches."""
     newest: int = 0
     """Place of the newest ranked match."""
 
@@ -218,7 +218,7 @@ def find(connection: Connection, query: Query, asked: SearchOptions) -> SearchPa
 
 
 def without_owner_filter(connection: Connection, asked: SearchOptions) -> SearchOptions:
-    """Drop the owner if everything belongs to them, because checking each message would only take time."""
+    """Remove the owner condition if all messages belong to that owner, because the check would only take time."""
     if asked.owner is not None and connection.execute("SELECT id FROM user LIMIT 2").fetchall() == [(asked.owner,)]:
         return replace(asked, owner=None)
     return asked
@@ -321,7 +321,7 @@ def _projects(connection: Connection, condition: Condition, owner: str | None) -
 
 
 def _matches(search: Scope, place: _Place) -> _Matches:
-    """Find enough matches for a page, and to decide on partial words."""
+    """Find enough matches to fill a page and to decide whether partial words match."""
     if search.ranked:
         return _ranking(search, place.offset + search.asked.limit)
     places = _newest(search, max(ENOUGH, search.asked.limit + 1), place.before)
@@ -420,7 +420,7 @@ def _rows(search: Scope, places: Sequence[int]) -> list[Any]:
     if not places:
         return []
     texts: list[LiteralString] = [_TEXTS[column] if column in search.query.columns else "''" for column in COLUMNS]
-    # if only a part of the store is searched, the original may be outside of it
+    # if only a part of the store is searched, the original may be in another part
     copies = search.asked.conversation is not None or any(condition.operator == "project" for condition in search.query.conditions)
     return search.connection.execute(_shown_of(*texts, copies=copies), (dumps(places).decode(),)).fetchall()
 

@@ -83,7 +83,7 @@ OPERATORS = {
 
 _VALUES: dict[str, Sequence[str]] = {"role": ROLES, "in": COLUMNS, "has": HAS, "status": STATUSES}
 _ELSEWHERE = {"since": "after", "until": "before", "is": "status", "folder": "project", "provider": "model"}
-"""Operators of other programs, with ours."""
+"""Operators of other programs, with their equivalents here."""
 _LONG = 5
 """Minimum length of a misspelled operator; too many shorter names are words (`mode:`, `hash:`, `rule:`)."""
 _MOST = 32
@@ -124,12 +124,12 @@ class Query:
     columns: tuple[Column, ...] = _DEFAULT_COLUMNS
     conditions: tuple[Condition, ...] = ()
     after: int = 0
-    """ms, inclusive."""
+    """Start time in ms, inclusive."""
     before: int | None = None
-    """ms, exclusive; None = no limit."""
+    """End time in ms, exclusive; None = no limit."""
     cost: Cost = field(default_factory=Cost)
     quoted: frozenset[str] = field(default=frozenset(), compare=False)
-    """The `terms` that were quoted."""
+    """The terms in `terms` that were quoted."""
 
     def __bool__(self) -> bool:
         """Return True if there is anything to search for."""

@@ -45,7 +45,7 @@ class Unread:
 
     place: int
     text: str
-    """The beginnings of its question and of the answer; may be empty."""
+    """The beginnings of the question and the answer; may be empty."""
 
 
 def unread(connection: Connection, model: str, before: int, limit: int) -> list[Unread]:
@@ -64,7 +64,7 @@ def put(read: Sequence[tuple[Unread, bytes]], model: str, transaction: Transacti
 
 
 def forget_vectors(queries: Queries, message: int) -> None:
-    """Delete the vector of a message, and those of the answers to it."""
+    """Delete the vectors of a message and of the answers to it."""
     queries.execute(
         "DELETE FROM search_vector WHERE no IN (SELECT no FROM search WHERE message = ?1 OR message IN"
         " (SELECT a.no FROM message AS q JOIN message AS a ON a.parent_id = q.id WHERE q.no = ?1))",
@@ -82,7 +82,7 @@ _ANSWERS = Query(conditions=(Condition("role", ("assistant",)),))
 
 
 def nearest(connection: Connection, query: Query, asked: SearchOptions, vector: bytes, embedder: Embedder) -> SearchPage:
-    """Return the nearest answers, one per conversation, or all of `asked.conversation`. Raise UsageError for an unknown project."""
+    """Return the nearest answers, one per conversation, or all answers of `asked.conversation`. Raise UsageError for an unknown project."""
     asked = without_owner_filter(connection, asked)
     done, total = embedded_count(connection, embedder.model, asked)
     scope = scope_of(connection, replace(query, terms=()), asked)

@@ -1,4 +1,4 @@
-"""Text in the form in which the full-text index sees it. Pure."""
+"""Conversion of text to the form used by the full-text index. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tokens(text: str) -> list[str]:
 
 
 def distinct(text: str) -> set[str]:
-    """Return the set of words, in a fifth of the time."""
+    """Return the words as a set, in a fifth of the time."""
     if text.isascii():
         return set(text.encode().translate(_LETTERS).decode().split())
     pieces = text.split()

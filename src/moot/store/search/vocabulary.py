@@ -21,7 +21,7 @@ _GRAM = 3
 _MOST = 400
 """Maximum number of words that replace a partial word; the most common come first."""
 _ENDS, _BEGINNINGS = 12, 32
-"""The same for the first and the last word of a phrase."""
+"""Maximum number of words that replace the first or the last word of a phrase."""
 _BEGINS = "SELECT term FROM search_term WHERE term >= ? AND term < ? ORDER BY no LIMIT ?"
 _HOLDS = (
     "SELECT t.term FROM search_infix AS i JOIN search_term AS t ON t.no = i.rowid"

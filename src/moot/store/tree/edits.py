@@ -155,7 +155,7 @@ T = TypeVar("T")
 
 _LIVE = "('queued', 'running', 'waiting', 'interrupted')"
 _KEPT = ("agent", "model", "provider")
-"""Metadata of an edited message that the edit keeps: who wrote it. Usage belongs to the original."""
+"""Metadata that an edit copies from the original message: its author. Usage belongs to the original."""
 
 
 class MessageTree:

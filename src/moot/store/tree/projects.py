@@ -60,7 +60,7 @@ class SqliteProjects:
             rows = connection.execute(sql, (*likes, self._owner, first, limit + 1, skipped)).fetchall()
             found = [_project_of(row) for row in rows[:limit]]
             if skipped == 0 and not query.split() and (not rows or rows[0][0] != first):
-                found = [_unmade(self._owner), *found][:limit]  # it is stored together with its first content
+                found = [_unmade(self._owner), *found][:limit]  # the project is stored together with its first content
             return Page(found, f"p{skipped + limit:x}" if len(rows) > limit else None)
 
         return await self._reader.read(work)

@@ -128,7 +128,7 @@ class Snapshot:
     live: Mapping[str, RunStatus] = field(default_factory=dict[str, RunStatus])
     """Status of live runs by conversation."""
     at: float = 0.0
-    """Time of reading, in seconds since the epoch."""
+    """Time at which the snapshot was read, in seconds since the epoch."""
 
     @property
     def settled(self) -> bool:

@@ -65,7 +65,7 @@ async def _first(choice: Choice, output: Output, keyboard: Keyboard | None, fram
 
 
 class _StoreAccess:
-    """Access to the store: by worker threads until an engine is open."""
+    """Access to the store, through worker threads until an engine is open."""
 
     def __init__(self, settings: Settings, stack: AsyncExitStack) -> None:
         self._settings = settings

@@ -79,7 +79,7 @@ AROUND = 7
 
 
 async def show_around(conversation: str, at: str, limit: int, output: Output, *, json: bool) -> None:
-    """Print a message and those around it. Raise NotFound if it does not exist."""
+    """Print a message and the messages around it. Raise NotFound if it does not exist."""
     async with opened_at(conversation, output) as (engine, found):
         nodes = await engine.store.tree.nodes(found.id)
         node = find_message(nodes, at)
@@ -142,7 +142,7 @@ async def _frames(store: Store, conversation: str) -> AsyncGenerator[Event, None
 
 
 class _Pipe:
-    """Writer of the bytes received from the vendor, without what was sent, so that other programs can parse them."""
+    """Writer of the bytes received from the vendor, without the bytes sent, so that other programs can parse them."""
 
     async def frame(self, event: Event) -> None:
         if direction(event) == "in":

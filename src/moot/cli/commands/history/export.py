@@ -84,7 +84,7 @@ def removals_by_kind(left_out: Iterable[Removal]) -> Sequence[Removal]:
 
 
 def print_removals(left_out: Sequence[Removal], output: Output) -> None:
-    """Print a line for each kind with the first places."""
+    """Print one line per kind, with the first places where it occurs."""
     kinds = dict.fromkeys(one.kind for one in left_out)
     for kind in kinds:
         of_kind = [one for one in left_out if one.kind == kind]
@@ -217,7 +217,7 @@ def _writer(name: str, sharing: Sharing) -> Format:
     if sharing.share:
         refuse_whole(writer)
     elif sharing.keep:
-        raise UsageError("--keep requires --share.", fix="Add --share.")
+        raise UsageError("--keep requires --share.")
     return writer
 
 

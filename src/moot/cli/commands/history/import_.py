@@ -286,7 +286,7 @@ async def import_(
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Import conversations. Of conversations that are already imported, add only what is new."""
+    """Import conversations. For conversations that are already imported, add only new content."""
     if not source and not all:
         raise UsageError(
             "Nothing to import was given.", fix="Run 'moot import FILE', or 'moot import --all' for the agents on this machine."
@@ -331,7 +331,7 @@ def _sources(paths: tuple[Path, ...], report: Report, engine: Engine, format: st
     """Yield the sources to read, each once. Raise UsageError if the only path cannot be read."""
     seen: set[Path] = set()
     for source in _each(paths, report, engine.settings.database.parent, format, all=all):
-        if source.path not in seen:  # a directory and one inside it may both be given
+        if source.path not in seen:  # a directory and its subdirectory may both be given
             seen.add(source.path)
             yield source
 
@@ -372,5 +372,5 @@ def _raise_for_single_source(report: Report, paths: list[Path], *, all: bool) ->
 
 
 async def _indexed(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
-    """Fill the search index for up to half a minute. Return how much is done of the total."""
+    """Fill the search index for up to half a minute. Return the progress and the total."""
     return await engine.store.search.index(seconds=_INDEXING, bulk=True, progress=progress.indexing)

@@ -278,7 +278,7 @@ async def replay(
 
 
 async def _interrupted(player: _Player, branch: Sequence[Message], begin: int) -> bool:
-    """Play until the end or Ctrl+C. Return whether it was Ctrl+C."""
+    """Play until the end or Ctrl+C. Return whether Ctrl+C ended it."""
     stopped = False
     async with anyio.create_task_group() as group:
 
@@ -372,7 +372,7 @@ class _Player:
         self._output.say(f"moot: skipped a pause of {_span(seconds)}", "dim")
 
     def _now(self) -> float:
-        """Return the time in the recording, so that durations are shown as they were."""
+        """Return the time in the recording, so that the original durations are shown."""
         return self._at / 1_000_000 + (time.monotonic() - self._shown_at) * (self._speed or 1.0)
 
 

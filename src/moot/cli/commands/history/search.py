@@ -26,7 +26,7 @@ _ROLES = {"user": "you", "assistant": "agent"}
 _PLACES = {"text": "", "tools": " · in a tool call", "reasoning": " · in the reasoning"}
 _INDENT = "    "
 _READING = 5.0
-"""Default seconds for embedding new answers."""
+"""Default time limit for embedding new answers, in seconds."""
 _ID = 18
 """Length of an id prefix that is unique in practice: timestamp and sequence."""
 

@@ -19,7 +19,7 @@ from moot.types.store import Store
 _UPDATE = 1.0
 """Seconds between progress updates."""
 _YIELD = 0.05
-"""Seconds to yield to other processes that embed too."""
+"""Seconds to yield to other processes that also embed answers."""
 
 
 def find_messages(settings: Settings, query: str, asked: SearchOptions, directory: str) -> SearchPage:

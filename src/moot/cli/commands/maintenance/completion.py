@@ -132,6 +132,6 @@ def words(
 
 
 def _cut(part: str, last: str) -> int:
-    """Return how many characters of the word bash keeps in front of its last word."""
+    """Return the number of leading characters of the word that bash keeps before its own last word."""
     kept = len(part) if not last or last in _BREAKS else len(part) - len(last) if part.endswith(last) else 0
     return kept - (part[kept - 1 : kept] == "@")  # @ marks host names in bash and is replaced with the word

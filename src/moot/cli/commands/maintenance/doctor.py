@@ -40,7 +40,7 @@ State: TypeAlias = Literal["ok", "note", "broken"]
 _DAY = 86_400
 _NARROW = 40
 _SHOWN = 4
-"""Characters shown of the end of a key."""
+"""Number of characters shown from the end of a key."""
 _LONG = 20
 """Minimum length of a key whose end is shown."""
 

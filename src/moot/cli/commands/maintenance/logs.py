@@ -94,7 +94,7 @@ class FileHandler(logging.Handler):
         lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if self._full():  # no other process has done it meanwhile
+            if self._full():  # no other process has rotated it meanwhile
                 self._path.replace(self._path.with_suffix(".jsonl.1"))
         finally:
             os.close(lock)

@@ -86,7 +86,7 @@ async def redact(
     json: AsJson = False,
     output: Out,
 ) -> int:
-    """Replace strings in all stored data by a marker."""
+    """Replace strings in all stored data with a marker."""
     wanted = tuple(strings) or await _read(source, output)
     if strings and source is not None:
         raise UsageError("Strings and --from cannot be used together.")

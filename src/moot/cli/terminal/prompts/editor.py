@@ -38,7 +38,7 @@ _FALLBACKS = ("nano", "vi")
 _FIX = "Set VISUAL or EDITOR, for example: export EDITOR=nano"
 _IGNORED = (signal.SIGINT, signal.SIGQUIT)
 _NORMAL_SCREEN = "\x1b7\x1b[?1049l\x1b[?25h\x1b[0m"
-"""Resets the terminal after an editor was killed: main screen, visible cursor, no colours. Does nothing otherwise."""
+"""Sequence that resets the terminal after an editor was killed: main screen, visible cursor, no colours. Otherwise without effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def find_editor(environ: Mapping[str, str], *, attended: bool) -> Editor:
 
 
 async def _run(editor: Editor, path: Path, output: Output) -> int:
-    """Return the exit status, or minus the signal that ended it. It shares our process group, so Ctrl+Z and `fg` affect both."""
+    """Run the editor in our process group, so Ctrl+Z and `fg` affect both. Return its exit status, or minus the signal that ended it."""
     command = [*editor.command, str(path)]
     stdout = None if output.stdout_terminal else sys.stderr  # keep the editor's output out of piped data
     with _terminal_restored():

@@ -45,7 +45,7 @@ class Keyboard:
         self.release()
 
     def hand_over(self) -> None:
-        """The application reads the keys, handles Ctrl+Z and erases the screen from here on."""
+        """Hand over to the application, which from now on reads the keys, handles Ctrl+Z and erases the screen."""
         self.hide = self.show = _nothing
         self._unhandle(signal.SIGTSTP)
 
@@ -102,11 +102,11 @@ def _nothing() -> None:
 CODES = {"title": "1", "head": "4", "selected": "7", "dim": "90", "key": "1"}
 """Terminal attributes of the styles. `dim` is used only with colour."""
 _BEGIN, _END = "\x1b[?2004h\x1b[?1l\x1b[?7l", "\x1b[?7h\x1b[?2004l"
-"""Bracketed paste, normal cursor keys and no line wrap, as prompt-toolkit sets them while it runs; and the reverse."""
+"""Bracketed paste, normal cursor keys and no line wrap, as prompt-toolkit sets them while it runs, and the sequence that resets them."""
 
 
 class Frame:
-    """A picture below what the terminal shows, with the cursor after the filter. It is erased when the process stops or ends."""
+    """A picture below what the terminal shows, with the cursor after the filter. It is erased when the process is suspended or ends."""
 
     def __init__(self, view: View, keyboard: Keyboard, output: Lines) -> None:
         self._view = view
@@ -115,7 +115,7 @@ class Frame:
         self._shown = False
         keyboard.hide, keyboard.show = self.hide, self.show
         self.size = os.terminal_size((0, 0))
-        """Size of the terminal that it was drawn for."""
+        """Terminal size for which the picture was drawn."""
         self.lines: Sequence[Line] = ()
 
     def show(self) -> None:

@@ -64,7 +64,7 @@ class Picked:
     """The letter of the action; empty for Enter."""
     filter: str = ""
     scope: int = 0
-    """Index of the list that it was in."""
+    """Index of the list that contains the item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Choice:
     columns: tuple[Column, ...] = (Column(grows=True),)
     keys: Mapping[str, Action] = field(default_factory=dict[str, Action])
     enter: str = "choose"
-    """Name of what Enter does, for the footer."""
+    """Label of the Enter key's action, shown in the footer."""
     empty: str = "Nothing to choose from"
     filter: str = ""
     at: str = ""

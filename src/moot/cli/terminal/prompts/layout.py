@@ -88,7 +88,7 @@ def filter_line(view: View, canvas: Canvas) -> Line:
 
 
 def truncate(text: str, width: int, canvas: Canvas) -> str:
-    """Cut the text to at most `width` cells, ending with an ellipsis if something is truncate off."""
+    """Cut the text to at most `width` cells, ending with an ellipsis if it was shortened."""
     if canvas.measure(text) <= width:
         return text
     mark = canvas.marks[1]

@@ -16,7 +16,7 @@ SKIPPED = 2
 """Letters that may be skipped between two typed ones: `cnfg` finds config."""
 _MIN_SKIPPING = 3
 _INSIDE, _SKIPPING = 4, 9
-"""Distances of a match inside a word and of one with skipped letters. A match at the start of a word has at most 3."""
+"""Distances of a match inside a word and of a match with skipped letters. A match at the start of a word has a distance of at most 3."""
 
 
 def searched_text(item: Item) -> str:
@@ -73,7 +73,7 @@ def _match_word(word: str) -> Matcher:
 
 
 class Listing:
-    """A list under a filter. Items that match equally well keep their order.
+    """A filtered list. Items that match equally well keep their order.
 
     The filter is applied when the result is needed, so that a burst of keys costs one search.
     """
@@ -153,7 +153,7 @@ class PageLoader:
             self.ended = True
 
     def needs_more(self, rows: int) -> bool:
-        """Return True if the selection is within two screens of the end, or if a filter has to see all items."""
+        """Return True if the selection is within two screens of the end, or if a filter must search all items."""
         return not self.ended and (bool(self.listing.filter.strip()) or len(self.listing) < self.listing.at + 2 * rows)
 
     async def load(self) -> None:

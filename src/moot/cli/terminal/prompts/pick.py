@@ -144,7 +144,7 @@ async def pick(
 
 
 async def choose(choice: Choice, output: Output, frame: Frame | None = None) -> Picked | None:
-    """Do the same as `pick` for a ready-made `Choice`. `frame` is the picture already on the screen."""
+    """Let the user pick from an existing `Choice`, like `pick`. `frame` is the picture already on the screen."""
     if not output.attended:
         raise UsageError("Cannot show a list to choose from without a terminal.", fix="Name the item on the command line.")
     if not moves_cursor():

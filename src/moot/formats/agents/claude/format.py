@@ -24,16 +24,16 @@ __all__ = ["ClaudeFormat", "folder_of"]
 
 AGENT = "claude-code"
 _LOOKED_AT = 50
-"""Number of lines in which a session must be recognized."""
+"""Number of lines examined to recognize a session."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LONGEST = 200
 """Maximum length of a folder name."""
 _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
-"""Keys in a first line that is longer than the examined beginning."""
+"""Keys that identify a first line longer than the examined beginning."""
 
 
 class ClaudeFormat:
-    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable`, `Installable`."""
+    """Implementation of `Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable` and `Installable`."""
 
     name = "claude"
     version = 1
@@ -81,7 +81,7 @@ class ClaudeFormat:
         return ExportFile(data, self._fidelity(exported))
 
     def _fidelity(self, exported: ExportedConversation) -> Fidelity:
-        """Return the counts. A sub-agent's title is lost, and a branch that continues the last message is only approximated."""
+        """Return the fidelity counts. A sub-agent's title is lost, and a branch that continues the last message is only approximated."""
         untitled: Mapping[str, FidelityLevel] = {thing: keeping for thing, keeping in self.holds.items() if thing != "titles"}
         ends = [(one.others, one.messages[-1].id) for one, _ in with_descendants(exported) if one.messages]
         longer = sum(any(message.parent == end for message in others) for others, end in ends)

@@ -32,14 +32,14 @@ _TITLE = 80
 
 @dataclass(slots=True)
 class SessionFacts:
-    """Facts known so far."""
+    """Facts about the session known so far."""
 
     directory: str = ""
     created_at: int = 0
     updated_at: int = 0
     head: str | None = None
     dollars: float = 0.0
-    """Dollars according to the newest line with a cost."""
+    """Cost in dollars, from the newest line that has one."""
     named: str = ""
     """Title chosen by the user, otherwise by the agent."""
     by_person: bool = False
@@ -107,7 +107,7 @@ class Sidechain:
     id: str
     agent: str
     prompt: int
-    """Hash of the prompt."""
+    """Hash of the sub-agent's prompt."""
     offsets: array[int] = field(default_factory=_offsets)
 
 
@@ -122,7 +122,7 @@ class Sidechains:
         self._answered: dict[str, str] = {}
 
     def take(self, offset: int, value: JsonObject) -> None:
-        """Assign a line to the sub-agent that it names, otherwise to that of its parent, otherwise to a new one."""
+        """Assign a line to the sub-agent that it names, else to its parent line's sub-agent, else to a new one."""
         uuid, parent, agent = value.get("uuid"), value.get("parentUuid"), value.get("agentId")
         number = self._agents.get(agent) if isinstance(agent, str) else None
         if number is None and isinstance(parent, str):
@@ -210,7 +210,7 @@ class SessionReader:
     def __init__(self, agent: str, sidechains: Sidechains | None = None) -> None:
         self._agent = agent
         self._sidechains = sidechains
-        """Receives the lines of sub-agents. None if the lines themselves belong to a sub-agent."""
+        """Receiver of sub-agents' lines. None if the session is itself a sub-agent's."""
         self._about = SessionFacts()
         self._drafts = Drafts(ClaudeMessage)
         self._places: dict[int, int] = {}
@@ -222,7 +222,7 @@ class SessionReader:
         self._tail = NO_PARENT
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
-        """Yield the entries of the lines. Facts about the conversation follow its first message and the end."""
+        """Yield the entries of the lines. Facts about the conversation are yielded after its first message and at the end."""
         told = False
         for line in lines:
             yield from self._take(line)

@@ -22,13 +22,13 @@ __all__ = ["CodexFormat"]
 
 AGENT = "codex"
 _LOOKED_AT = 20
-"""Number of lines in which a session must be recognized."""
+"""Number of lines examined to recognize a session."""
 _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
-"""Keys in a first line that is longer than the examined beginning."""
+"""Keys that identify a first line longer than the examined beginning."""
 
 
 class CodexFormat:
-    """`Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable`, `Installable`."""
+    """Implementation of `Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable` and `Installable`."""
 
     name = "codex"
     version = 1

@@ -98,7 +98,7 @@ def item_of(part: Part) -> JsonObject | None:
 
 
 def is_exact(part: Part, item: JsonObject) -> bool:
-    """Return whether reading the item gives the same part."""
+    """Return whether the item can be read back as the same part."""
     if is_tool(part):
         return (
             item["call_id"] == part.get("toolCallId")

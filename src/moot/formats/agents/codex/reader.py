@@ -75,7 +75,7 @@ class SessionReader:
         self._ids = set[int]()
         self._model = ""
         self._turn_started = self._turn_active = False
-        """A turn has started, and the model has produced output in it."""
+        """True once a turn has started, and once the model has produced output in it, respectively."""
         self._facts = ImportedFacts()
         self._directory = ""
         self._title = ""
@@ -91,7 +91,7 @@ class SessionReader:
         return CodexMessage(at, self._model)
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
-        """Yield the entries of the lines. Facts about the conversation follow its first messages and the end."""
+        """Yield the entries of the lines. Facts about the conversation are yielded after its first messages and at the end."""
         told = False
         for line in lines:
             value = line.value
@@ -157,7 +157,7 @@ class SessionReader:
         return None
 
     def _begin(self, body: JsonObject) -> None:
-        """Read the session's metadata. A fork may contain that of its origin as well; the first one is used."""
+        """Read the session's metadata. A fork may also contain its origin's metadata; the first one is used."""
         if "session_id" in self._metadata:
             return
         self._metadata["session_id"] = str(body.get("id") or "")
@@ -278,7 +278,7 @@ class SessionReader:
         return draft
 
     def _shown(self, item: JsonObject, draft: Draft[CodexMessage] | None, at: int) -> Draft[CodexMessage] | None:
-        """Assign a displayed item to the message with the same content."""
+        """Assign the item of a display event to the message with the same content."""
         if item.get("type") == "UserMessage":
             return draft if draft is not None and draft.prompt is not None else None
         if draft is None or draft.prompt is not None:
@@ -288,7 +288,7 @@ class SessionReader:
         return draft
 
     def _counted(self, info: JsonObject) -> Draft[CodexMessage] | None:
-        """Record a displayed token count. A repeated total is not another call."""
+        """Record the token count of a display event. A repeated total is not another model call."""
         total, last = info.get("total_token_usage"), info.get("last_token_usage")
         if total == self._total or not isinstance(last, dict):
             return None

@@ -150,7 +150,7 @@ def bound_to(chat: Path, id: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _bindings(folder: Path, stamp: int) -> Mapping[str, tuple[str, ...]]:
-    """Return chat → directories. Bindings are replaced rather than edited, so the folder's mtime `stamp` changes with them."""
+    """Return the directories of each chat. Bindings are replaced rather than edited, so `stamp`, the folder's mtime, changes with them."""
     found: dict[str, list[tuple[str, str]]] = {}
     for file in files_below(folder, ".json", depth=1):
         binding = PartialDocument(read_inside(file, inside=folder, limit=_SMALL) or b"")
@@ -259,7 +259,7 @@ class _ChatReader:
 
     def _facts(self) -> ImportedFacts:
         found, tally = self._found, self._turns.tally
-        tally.weaken("times")  # a query's time is that of its completed answer
+        tally.weaken("times")  # a query's time is when its answer was completed
         tally.lose("usage", sum(len(rest) for rest in self._queries.values()))
         tally.lost = +tally.lost
         bound = bound_to(self._path, self._id)
@@ -348,7 +348,7 @@ _LOOKED_AT = 20
 
 
 class Clai:
-    """`Format`, `Holding`, `Placed`, `Split`, `Configured`, `Sampled`."""
+    """Implementation of `Format`, `Holding`, `Placed`, `Split`, `Configured` and `Sampled`."""
 
     name = "clai"
     version = 1

@@ -24,7 +24,7 @@ HOLDS: dict[str, FidelityLevel] = {
     "usage": "approximated",
     "costs": "kept",
 }
-"""Reasoning of a model call is joined, tool outputs become text, only answers have times, and cache writes are left out."""
+"""Approximations: reasoning of a model call is joined, tool outputs become text, only answers have times, cache writes are omitted."""
 
 
 def write_chat(exported: ExportedConversation) -> ExportFile:

@@ -1,4 +1,4 @@
-"""Mutsumi's settings, stored in those of its editor."""
+"""Mutsumi's settings, stored in its editor's settings."""
 
 from __future__ import annotations
 

@@ -20,7 +20,10 @@ _SMALL = 1 << 16
 
 
 class Mtm:
-    """`Format`, `Holding`, `Placed`, `Split`, `Configured`: reads both shapes, recognizes and writes the unversioned one."""
+    """Implementation of `Format`, `Holding`, `Placed`, `Split` and `Configured`.
+
+    Reads both shapes, recognizes and writes the unversioned one.
+    """
 
     name = "mtm"
     version = 1
@@ -57,7 +60,7 @@ class Mtm:
 
 
 class MtmOne:
-    """`Format`, `Holding`: notebooks with `formatVersion: 1`."""
+    """Implementation of `Format` and `Holding`: notebooks with `formatVersion: 1`."""
 
     name = "mtm-1"
     version = 1

@@ -200,7 +200,7 @@ def _thought(part: Part, api: str, provider: str) -> JsonObject:
 
 
 def _signed(metadata: Json, api: str, provider: str) -> JsonObject:
-    """Return the signatures of this message's provider, and of no other."""
+    """Return only the signatures of this message's provider."""
     noted = metadata if isinstance(metadata, dict) else {}
     own, theirs = noted.get("mutsumi"), noted.get("anthropic")
     if isinstance(own, dict) and own.get("provider") == provider:

@@ -23,7 +23,7 @@ _MESSAGES = frozenset({"conversation_id", "role", "content", "timestamp", "assis
 
 
 class TalkCody:
-    """`Format`, `Holding`, `Placed`, `Split`, `Configured`, `Sampled`."""
+    """Implementation of `Format`, `Holding`, `Placed`, `Split`, `Configured` and `Sampled`."""
 
     name = "talkcody"
     version = 1

@@ -114,7 +114,7 @@ def _denied(part: Part) -> bool:
 def _records(message: Message) -> Iterator[JsonObject]:
     """Yield one record with its own id for each model call, tool call and output."""
     if message.role != "assistant":
-        role = "user" if message.role == "user" else "assistant"  # TalkCody has no other
+        role = "user" if message.role == "user" else "assistant"  # TalkCody has no other roles
         files = [part for part in message.parts if part.get("type") == "file"]
         yield _write_record(message, message.id, role, text_of(message.parts)) | _attachments(message.id, files)
         return

@@ -44,7 +44,7 @@ _LARGEST_HEADER = 1 << 20
 """Maximum size of a tar header, because it is read into memory."""
 
 Take = Callable[[str, IO[bytes]], None]
-"""Receives a member's name and its stream, which it may read to the end."""
+"""Callback that receives a member's name and its stream, and may read the stream to its end."""
 
 
 class Copied:
@@ -56,7 +56,7 @@ class Copied:
         self._hash = hashlib.sha256()
 
     def read(self, count: int = -1) -> bytes:
-        """Read like a file."""
+        """Read like a file, and hash the data."""
         data = self._source.read(_PIECE if count < 0 else count)
         self._hash.update(data)
         self.size += len(data)
@@ -162,7 +162,7 @@ def stream_of(data: bytes) -> IO[bytes]:
 
 
 def remember(transaction: Queries, path: str, kind: CopyKind, made_at: int, size: int, conversation: str | None = None) -> None:
-    """Register a file, replacing an earlier one with the same path."""
+    """Register a file, replacing an earlier entry with the same path."""
     transaction.execute(
         "INSERT INTO written_file (path, kind, made_at, size, sha256, conversation) VALUES (?, ?, ?, ?, '', ?)"
         " ON CONFLICT (path) DO UPDATE SET kind = excluded.kind, made_at = excluded.made_at, size = excluded.size,"

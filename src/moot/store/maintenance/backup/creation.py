@@ -69,7 +69,7 @@ class _Source:
 
 
 def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: ReportProgress) -> Backup:
-    """Write a backup; it gets its name once it was read again. Raise StoreFull, StoreError or StoreCorrupt; nothing is left then."""
+    """Write a backup; it gets its final name after it is read back. Raise StoreFull, StoreError or StoreCorrupt; nothing is left then."""
     unfinished, copy = to.with_name(f".{to.name}{_PART}"), to.with_name(f".{to.name}{_COPY}")
     try:
         for ending in (_PART, _COPY):  # files of a killed process
@@ -158,7 +158,7 @@ def _sources(home: Path, database: Path, copy: Path, *, secrets: bool) -> Iterat
         connection.close()
     for name in names:
         path = database.parent / "blobs" / name[:2] / name
-        if path.exists():  # a missing one is reported by `moot verify`, before and after
+        if path.exists():  # `moot verify` reports missing files, both before and after a backup
             yield _Source(f"blobs/{name[:2]}/{name}", path)
     config = home / "config.yaml"
     if config.is_file():
@@ -167,7 +167,7 @@ def _sources(home: Path, database: Path, copy: Path, *, secrets: bool) -> Iterat
         yield from (_Source(f"{folder}/{path.relative_to(home / folder).as_posix()}", path) for path in _files(home / folder))
     history = home / "state" / "history.jsonl"
     if history.is_file():
-        yield _Source("state/history.jsonl", data=history.read_bytes())  # other processes append to it
+        yield _Source("state/history.jsonl", data=history.read_bytes())  # other processes append to the file
     yield from (_Source(f"state/drafts/{path.name}", data=path.read_bytes()) for path in _files(home / "state" / "drafts"))
 
 
@@ -196,7 +196,7 @@ class BackupCreator:
         if not await to_thread.run_sync(partial(lock.take, wait=False)):
             raise Busy("Another process is purging, redacting or backing up.", fix="Try again when it is done.")
         try:
-            # registered before the file exists: an unknown backup would keep purged data
+            # registered before the file exists: purges can't reach an unregistered backup
             await self._writer.write(partial(remember, path=str(target), kind="backup", made_at=made_at, size=0), sync=True)
             backup = await self._made(target, made_at, secrets, tell or _silent)
             await self._writer.write(partial(backed_up, backup), sync=True)

@@ -29,7 +29,7 @@ _EXCHANGE = 2
 _HERE = -100
 _PIECE = 1 << 20
 _ROOM = 64 << 20
-"""Bytes that stay free on the disk, whatever size the backup unpacks to."""
+"""Bytes that must stay free on the disk when a backup is unpacked."""
 
 
 def restore(backup: Path, home: Path, *, replace: bool = False) -> tuple[Backup, Path | None]:
@@ -78,7 +78,7 @@ def _register(database: Path, backup: Backup) -> None:
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder; return None if another process that fills it has the lock, or if it does not exist."""
+    """Lock a folder; return None if it does not exist, or if another process that fills it holds the lock."""
     try:
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -97,7 +97,7 @@ def unpack(backup: Path, home: Path) -> Backup:
     def take(name: str, stream: IO[bytes]) -> None:
         try:
             _write(home / _place(name), stream)
-        except OSError as error:  # must not be mistaken for an error of reading the backup
+        except OSError as error:  # must not be mistaken for an error in reading the backup
             raise StoreError(f"Cannot unpack {name!r} into {str(home)!r}: {error.strerror or error}. Nothing was changed.") from error
 
     found = read(backup, take)
@@ -152,7 +152,7 @@ def _moved(staging: Path, home: Path, *, filled: bool) -> Path | None:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Swap two folders, in one step if the system supports that."""
+    """Swap two folders, atomically if the system supports it."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is not None and renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
         return

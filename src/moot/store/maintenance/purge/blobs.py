@@ -37,7 +37,7 @@ _REFERENCES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("event", "chunks"),
     ("event", "body"),
 )
-"""Columns in which a hash refers to a blob; in raw, a vendor only repeats it."""
+"""Columns in which a hash is a reference to a blob; in raw bytes, a vendor only repeats the hash."""
 _WHOSE: dict[LiteralString, LiteralString] = {
     "conversation": "t.owner_id FROM conversation AS t",
     "event": "c.owner_id FROM event AS t JOIN conversation AS c ON c.no = t.id >> 32",
@@ -63,7 +63,7 @@ def named_in(queries: Queries, conversation: int) -> set[str]:
 
 
 def are_blobs(queries: Queries, names: Collection[str]) -> set[str]:
-    """Return those of the names that are blobs."""
+    """Return the names that are names of existing blobs."""
     found: Any = queries.execute(
         "SELECT b.sha256 FROM json_each(?) AS j JOIN blob AS b ON b.sha256 = j.value", (dumps(sorted(names)).decode(),)
     )
@@ -123,7 +123,7 @@ class Marked:
     named: frozenset[tuple[str, str]]
     """Names with the owners of the references."""
     through: tuple[int, int, int]
-    """The last message, run and exchange of that snapshot."""
+    """The last message, run and exchange in the snapshot."""
 
 
 def mark(work: EraseJob, queries: Queries) -> Marked:
@@ -184,7 +184,7 @@ def _remove(transaction: Transaction, work: EraseJob, name: str) -> bool:
 
 
 def unlink(work: EraseJob, files: BlobFiles, transaction: Transaction) -> EraseJob:
-    """Delete the files of blobs without a row; no one can create one meanwhile."""
+    """Delete the files of blobs without a row; no one can create such a row meanwhile."""
     work = deepcopy(work)
     for name in sorted(work.blobs):
         if transaction.row("SELECT 1 FROM blob WHERE sha256 = ?", (name,)) is None:

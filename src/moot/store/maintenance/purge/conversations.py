@@ -1,4 +1,4 @@
-"""Deleting a conversation with everything that belongs to it, its prompts, and conversations that have expired."""
+"""Deletion of a conversation with all its rows, reading of its prompts, and selection of expired conversations."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def purge(work: EraseJob, no: int, transaction: Transaction) -> EraseJob:
 
 
 def answers_forgotten(transaction: Transaction, since: int = 0) -> int:
-    """Drop stored responses and return how many; a repeated request is then answered without its original response."""
+    """Delete stored responses and return their number; a repeated request then gets no original response."""
     return transaction.execute(
         "UPDATE idempotency SET status = 0, headers = ?, body = ? WHERE status > 0 AND at >= ?", (b"[]", b"", since)
     ).rowcount

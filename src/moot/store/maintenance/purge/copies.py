@@ -63,7 +63,7 @@ async def _rewrite(work: EraseJob, copy: StoredCopy, tell: ReportProgress) -> tu
         return FileOutcome(copy.path, "not reached", f"the backup of {made} is missing"), None
     place = path.with_name(f".{path.name}.rewriting")
     try:
-        await to_thread.run_sync(partial(shutil.rmtree, place, ignore_errors=True))  # left by a killed process
+        await to_thread.run_sync(partial(shutil.rmtree, place, ignore_errors=True))  # left over from a killed process
         await to_thread.run_sync(partial(place.mkdir, mode=0o700))
         before = await to_thread.run_sync(unpack, path, place)
         await _forget(work, place, tell)
@@ -81,7 +81,7 @@ async def _forget(work: EraseJob, home: Path, tell: ReportProgress) -> None:
     try:
         forgetting = store.forgetting
         assert isinstance(forgetting, Eraser)
-        forgetting.reaches = False  # we know all backups that it knows
+        forgetting.reaches = False  # this store knows all backups that the temporary home knows
         await forgetting.finish()
         if work.secret is not None and work.whole:
             await forgetting.redact(work.secret, tell=tell)

@@ -224,7 +224,7 @@ class Eraser:
 
 
 def _since(conversation: Conversation) -> int:
-    """Return the time (ms) before which no copy can contain it. Imported conversations have timestamps of other clocks."""
+    """Return the time (ms) before which no copy can contain the data. Imported conversations have other clocks' timestamps."""
     return 0 if conversation.origin else conversation.created_at
 
 

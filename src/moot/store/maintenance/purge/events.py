@@ -1,4 +1,4 @@
-"""Redacting the log of a conversation: finding the events with a match, and rebuilding what derives from them."""
+"""Redacting the log of a conversation: finding the events with a match, and rebuilding the rows derived from them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Scan:
         self._deltas: dict[tuple[int, int], str] = {}
         """Redacted deltas."""
         self._streams: dict[Hashable, dict[Hashable, _Stream]] = {}
-        """By exchange (or run), then by text."""
+        """Joined texts by exchange (or run), then by text id."""
         self._raws: dict[Hashable, list[tuple[int, bytes]]] = {}
 
     def row(self, row: Row) -> None:
@@ -70,7 +70,7 @@ class Scan:
             self._close(of)
 
     def end(self) -> None:
-        """Search what is still open after the last event."""
+        """Search the texts that are still incomplete after the last event."""
         for of in {*self._streams, *self._raws}:
             self._close(of)
 
@@ -108,7 +108,7 @@ class Scan:
             start += len(text)
 
     def _look_at_raw(self, raws: list[tuple[int, bytes]]) -> None:
-        """Find matches across the border of two reads."""
+        """Find matches that span two consecutive reads."""
         text = b"".join(data for _, data in raws).decode("utf-8", "surrogateescape")
         spans = [
             (len(text[:start].encode("utf-8", "surrogateescape")), len(text[:end].encode("utf-8", "surrogateescape")))

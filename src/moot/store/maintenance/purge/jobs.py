@@ -1,4 +1,4 @@
-"""The stored state of a purge or redaction in progress: what to do, how far it is, and its receipt."""
+"""The stored state of a purge or redaction in progress: what to do, its progress, and its receipt."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class EraseJob:
 
     receipt: ErasureReceipt
     conversations: dict[int, str] = field(default_factory=dict[int, str])
-    """No → id of the conversations to purge or search."""
+    """Conversations to purge or search, as a map from their number to their id."""
     whole: bool = False
-    """Redact everything, not only those conversations."""
+    """True to redact the whole store, not only these conversations."""
     secret: Secret | None = None
     blobs: set[str] = field(default_factory=set[str])
     """Hashes of blobs that may be unreferenced."""
     owners: set[str] = field(default_factory=set[str])
-    """Their owners; empty = all owners."""
+    """Owners of those blobs; empty = all owners."""
     since: int = 0
-    """ms; older copies of the store don't contain the data."""
+    """Time in ms; copies of the store from before it don't contain the data."""
     unindexed: bool = False
     """True if anything was removed from the search index."""
 
@@ -54,7 +54,7 @@ class EraseJob:
 
 
 def start(transaction: Transaction, work: EraseJob) -> EraseJob:
-    """Store new work."""
+    """Store a new purge or redaction."""
     work.receipt.begun_at = transaction.now_ms
     work.receipt.no = transaction.row(
         "INSERT INTO forgetting (kind, begun_at, rest, receipt) VALUES (?, ?, ?, ?) RETURNING no",
@@ -64,7 +64,7 @@ def start(transaction: Transaction, work: EraseJob) -> EraseJob:
 
 
 def save(transaction: Transaction, work: EraseJob, *, cleaned: bool = False, done: bool = False) -> None:
-    """Store the progress in the transaction that made it. `cleaned` means that only the database file remains to be cleaned."""
+    """Store the progress in the same transaction as the changes. `cleaned` means that only the database file remains to be cleaned."""
     if done:
         work.receipt.done_at = transaction.now_ms
     transaction.execute(

@@ -17,7 +17,7 @@ __all__ = ["DEEP", "Encoded", "bounded", "character", "merge_spans", "spelled"]
 
 
 DEEP = 64
-"""Number of backslashes that six levels of nested JSON make of one character; bounded, because long runs would take very long."""
+"""Number of backslashes that six levels of nested JSON add to a character; bounded, because long runs are very slow."""
 _CONTROLS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
 
@@ -46,7 +46,7 @@ def character(character: str) -> str:
         behind.append(_CONTROLS[character])
     elif character in '"/':
         behind.append(plain)
-    if character == "&":  # all its entities start with it
+    if character == "&":  # all its entities start with an ampersand
         return rf"(?:&{entity}|\\{{1,{DEEP}}}+(?:u0026{entity}|u0026)|{percent}|&)"
     return rf"(?:{plain}|\\{{1,{DEEP}}}+(?:{'|'.join(behind)})|{percent}|&{entity})"
 
@@ -178,18 +178,18 @@ class Encoded:
             return REDACTION_MARK
         text = data.decode("utf-8", "surrogateescape")
         changed = redact(text)
-        if changed == text:  # a coincidence, or the stretch starts in the middle
+        if changed == text:  # matched by coincidence, or the stretch starts in the middle of the base64
             return REDACTION_MARK
         encoded = base64.b64encode(changed.encode("utf-8", "surrogateescape")).decode()
         return encoded if stretch.endswith("=") or len(_BREAKS.sub("", stretch)) % 4 == 0 else encoded.rstrip("=")
 
     def _spans_lines(self, stretch: str) -> bool:
-        """Return True if a string is in it across lines."""
+        """Return True if the stretch contains a string across lines."""
         plain = _BREAKS.sub("", stretch)
         return self._cores is not None and plain != stretch and self._cores.search(plain) is not None
 
     def _matches(self, stretch: str) -> bool:
-        """Return True if a pattern matches in it."""
+        """Return True if a pattern matches in the decoded stretch."""
         if self._patterns is None or len(stretch) < _LEAST or (data := _decoded(stretch)) is None:
             return False
         text = data.decode("utf-8", "surrogateescape")
@@ -224,7 +224,7 @@ def _cores(data: bytes) -> list[str]:
     found: list[str] = []
     for shift in range(3):
         letters = base64.b64encode(b"\0" * shift + data).decode().rstrip("=")
-        whole = (shift + len(data)) * 8 // 6  # the following letters depend on the next bytes
+        whole = (shift + len(data)) * 8 // 6  # later letters depend on the bytes that follow
         core = letters[-(-shift * 8 // 6) : whole]
         found.append("".join({"+": _PLUS, "/": _SLASH}.get(letter, letter) for letter in core))
     return found

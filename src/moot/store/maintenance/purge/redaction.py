@@ -42,18 +42,18 @@ _NULLED = frozenset({("conversation", "key"), ("conversation", "client_id"), ("m
 
 @dataclass(slots=True)
 class _Found:
-    """The matches in a conversation, from one snapshot."""
+    """The matches in one conversation, found in one snapshot."""
 
     next_seq: int
     rows: dict[int, Row] = field(default_factory=dict[int, Row])
-    """Tombstones by seq."""
+    """Tombstones that replace events, by seq."""
     counts: dict[str, int] = field(default_factory=dict[str, int])
     open: str = ""
     """Description of an unfinished run; empty = none."""
 
 
 def scope(connection: Connection, conversation: str | None, owner: str | None) -> dict[int, str]:
-    """Return the conversations to search: one with its sub-conversations, or all."""
+    """Return the conversations to search: one and its sub-conversations, or all conversations."""
     if conversation is not None:
         return {no: one.id for no, one in with_children(connection, [conversation], owner).items()}
     found: Any = connection.execute("SELECT no, id FROM conversation ORDER BY no").fetchall()
@@ -244,7 +244,7 @@ def _change(work: EraseJob, no: int, id: str, needles: Redactor, found: _Found, 
 
 
 def _rest(work: EraseJob, needles: Redactor, transaction: Transaction) -> EraseJob:
-    """Redact what belongs to no conversation."""
+    """Redact rows that belong to no conversation."""
     work = deepcopy(work)
     work.count("idempotency", answers_forgotten(transaction))
     work.unindexed = True

@@ -49,7 +49,7 @@ class Redactor:
         return merge_spans([*found, *self._encoded.spans(text)])
 
     def within(self, data: bytes | None) -> bool:
-        """Return True if these bytes would change."""
+        """Return True if redaction would change these bytes."""
         return data is not None and self.text(plain := data.decode("utf-8", "surrogateescape")) != plain
 
     def text(self, text: str) -> str:
@@ -110,7 +110,7 @@ _BARE = dict.fromkeys(map(ord, " \t\r\n*_~`\\"))
 
 
 def without(needles: Redactor, page: bytes) -> bytes:
-    """Redact a page, both in its source and in its visible text."""
+    """Redact an HTML page, both in its source and in its visible text."""
     source = needles.text(page.decode("utf-8", "surrogateescape"))
     shown = html.unescape(_ELEMENT.sub("", source))
     bare = [re.escape(wanted) for string in needles.secret.strings if len(wanted := string.translate(_BARE)) >= SHORTEST]

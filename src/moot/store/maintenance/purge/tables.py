@@ -133,7 +133,7 @@ BY_ITSELF = COUNTS | {
     "idempotency",
     "forgetting",
 }
-"""Tables in which a plain replacement is not sufficient; they have their own code."""
+"""Tables that plain replacement can't redact; each has its own code."""
 
 INDEXES: tuple[LiteralString, ...] = ("search_words", "search_infix")
 """Full-text indexes, whose internal tables contain every indexed word."""

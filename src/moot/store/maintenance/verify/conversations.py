@@ -217,7 +217,7 @@ class ConversationJudge:
             expected = f"options, request and converter with digest {digest}, according to event {row.seq}"
             self._findings.add("record", f"exchange {exchange.id}", expected, f"digest {row_digest(exchange)}", row.seq)
 
-    # ── what is derived ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── derived rows ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _request(self, queries: Queries, row: Row, exchange: str, manifest: JsonObject) -> None:
         """Check that all pieces of the request exist; their contents are checked with the blobs."""

@@ -73,7 +73,7 @@ class RunJudge:
 
     @staticmethod
     def of(queries: Queries, no: int, conversation: int, findings: Findings) -> RunJudge | None:
-        """Return None if the conversation has no such run."""
+        """Return a check of the run, or None if the conversation has no such run."""
         row: Any = queries.execute(f"SELECT {_RUN} FROM run WHERE no = ?", (no,)).fetchone()
         return None if row is None or row[8] != conversation else RunJudge(row[0], row[1], row[2], findings)
 
@@ -86,7 +86,7 @@ class RunJudge:
             self._journal.append(Event(row.kind, phase=row.phase, key=row.key, body=body))  # type: ignore[arg-type]
 
     def end(self, queries: Queries, row: Row, body: JsonObject) -> None:
-        """Compare the run's final state with what is stored; `row` is its last event."""
+        """Compare the run's final state with its stored rows; `row` is its last event."""
         status = body.get("status")
         stored: Any = queries.execute(f"SELECT {_RUN} FROM run WHERE no = ?", (self.no,)).fetchone()
         usage, cost, _ = totals(self._journal)
@@ -137,7 +137,7 @@ _FIRST, _LAST = 9, 10
 
 
 class GrowthJudge:
-    """The messages of one conversation that later events extend."""
+    """The messages of one conversation that are extended by later events."""
 
     def __init__(self, no: int, findings: Findings) -> None:
         self._no = no
@@ -149,7 +149,7 @@ class GrowthJudge:
         self._check(id, row, stored, _content(body))
 
     def extend(self, queries: Queries, row: Row, body: JsonObject) -> None:
-        """Handle a further event of a message."""
+        """Handle a later event of a message."""
         id = str(body.get("id"))
         stored = message_row(queries, id)
         if stored is None:
@@ -239,11 +239,11 @@ class ExchangeJudge:
             self._give_up(error, f"exchange {exchange.id}", None)
 
     def shown(self, queries: Queries, row: Row) -> tuple[Chunk, ...] | None:
-        """Return the event's chunks in the newest translation; None if they are those of the log."""
+        """Return the event's chunks in the newest translation; None if they are the same as in the log."""
         return None if self._translated is None else self._translated.chunks(queries, row.seq)
 
     def raw(self, queries: Queries, row: Row) -> tuple[Chunk, ...] | None:
-        """Check a frame's chunks and return them as readers see them; None = use those of the log, because they can't be rebuilt."""
+        """Check a frame's chunks and return them as readers see them; None = use the chunks in the log, because they can't be rebuilt."""
         newer = self.shown(queries, row)
         if self._again is None or row.raw is None:
             return newer
@@ -288,7 +288,7 @@ class ExchangeJudge:
         except ValueError:
             return  # already reported as unreadable
         if closing and stored and stored[-1].get("type") == "data-attempt":
-            stored.pop()  # moot's own mark after an abandoned attempt
+            stored.pop()  # added by moot after an abandoned attempt
         # serialized and parsed again, so that only what can be stored is compared
         found = first_difference(list[Json](read_chunks(dumps(made))), list[Json](stored))
         if found is not None:

@@ -46,7 +46,7 @@ def hash_blobs(queries: Queries, files: BlobFiles, names: Sequence[str], finding
 
 
 def _of_file(files: BlobFiles, name: str) -> tuple[int, str] | str:
-    """Return size and hash of the file, or a description of why it can't be read."""
+    """Return size and hash of the file, or the reason why it can't be read."""
     try:
         return files.measure(name)
     except OSError as error:
@@ -55,7 +55,7 @@ def _of_file(files: BlobFiles, name: str) -> tuple[int, str] | str:
 
 _CONVERSATIONS = 200
 _BLOBS = 32
-"""Blobs hashed at a time; those in the database have at most 8 MiB together."""
+"""Blobs hashed at a time; blobs in the database have at most 8 MiB in total."""
 
 
 class StoreVerifier:
@@ -117,6 +117,6 @@ class StoreVerifier:
 
 
 def _conversations(queries: Connection, after: int) -> list[tuple[int, str]]:
-    """Return conversations including deleted ones, because nothing is lost until a purge."""
+    """Return conversations including deleted ones, because their data exists until a purge."""
     found: Any = queries.execute("SELECT no, id FROM conversation WHERE no > ? ORDER BY no LIMIT ?", (after, _CONVERSATIONS))
     return found.fetchall()
