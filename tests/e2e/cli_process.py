@@ -31,8 +31,9 @@ class MootProcess:
     @property
     def environ(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        if sys.dont_write_bytecode:  # else the usual place has them; here what the first start compiles serves all others
-            kept["PYTHONPYCACHEPREFIX"] = str(self.cache)
+        if sys.dont_write_bytecode:  # otherwise the usual place has it
+            # read by all, written by the fixture `cache` alone: a process with a limit on file sizes would leave a truncated file
+            kept |= {"PYTHONPYCACHEPREFIX": str(self.cache), "PYTHONDONTWRITEBYTECODE": "1"}
         return {**kept, "MOOT_HOME": str(self.home), "HOME": str(self.home.parent), **self.more}
 
     def run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -105,8 +106,13 @@ def stage(tmp_path: Path, directory: Path) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where compiled bytecode lies when the usual place must stay as it is."""
-    return tmp_path_factory.mktemp("pycache")
+    """Return a folder for compiled bytecode, filled by a first process, for when the usual place must not be written to."""
+    folder = tmp_path_factory.mktemp("pycache")
+    if sys.dont_write_bytecode:
+        process = make(tmp_path_factory.mktemp("first"), folder)
+        process.more = {"PYTHONDONTWRITEBYTECODE": ""}
+        assert process.run("run", "-m", "demo", "--no-tools", "hello", executed=True).returncode == 0
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -392,7 +392,7 @@ TREE = Group(
         ),
         "import": Command(
             "moot.cli.commands.history.import_:import_",
-            "Import conversations of other agents and programs.",
+            "Import conversations from other agents and programs.",
             (
                 "moot import --all",
                 "moot import --all --watch",

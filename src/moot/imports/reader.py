@@ -76,7 +76,7 @@ _WAITING = 2
 _LATEST = 1 << 42
 """The year 2109, in ms. Later times are invalid."""
 _REPEATED = 100_000
-"""Maximum number of distinct records of a conversation whose repetitions are counted."""
+"""Maximum number of distinct records per conversation for which duplicates are counted."""
 
 
 @dataclass(frozen=True, slots=True)

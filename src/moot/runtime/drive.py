@@ -119,7 +119,7 @@ async def _open(runtime: Runtime, fence: Fence, standing: RunSnapshot) -> Leg:
 
 
 async def _within(leg: Leg) -> RunOutcome:
-    """Return the agent service's outcome, with errors as failed outcomes. Raise Parked and cancellation."""
+    """Return the agent service's outcome. Errors become failed outcomes; Parked and cancellation propagate."""
     limit = leg.request.limits.seconds
     if seq := _damaged(await leg.journal()):
         # it is unknown which calls were started or completed, and no call must run twice

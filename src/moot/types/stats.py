@@ -63,7 +63,7 @@ class ToolCounts:
 
 @dataclass(frozen=True, slots=True)
 class AuxiliaryCounts:
-    """Statistics of model calls outside answers; their cost is not in the other sums."""
+    """Statistics of model calls that aren't part of an answer. Their cost is not included in the other totals."""
 
     calls: int = 0
     input: int = 0

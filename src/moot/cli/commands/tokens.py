@@ -42,7 +42,7 @@ async def create_token(
         str, Parameter(metavar="SCOPES", help=f"Comma-separated scopes: {', '.join(SCOPES)}. Each includes the ones before it.")
     ] = "chat",
     user: Annotated[
-        str | None, Parameter(metavar="NAME", help="User whose data it gives access to, created if needed. Defaults to you.")
+        str | None, Parameter(metavar="NAME", help="User whose data the token can access; created if needed. Defaults to you.")
     ] = None,
     expires: Annotated[str | None, Parameter(metavar="DURATION", help="Lifetime, such as 12h or 30d. Unlimited by default.")] = None,
     json: AsJson = False,

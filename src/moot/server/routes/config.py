@@ -106,7 +106,7 @@ async def write(server: Server, values: Mapping[str, Json]) -> None:
 
 
 async def changed(server: Server) -> None:
-    """Reload the configuration after a write. Raise ConfigError if the file is invalid elsewhere."""
+    """Reload the configuration after a write. Raise ConfigError if another part of the file is invalid."""
     if not await server.configuration.reload() and (error := server.configuration.error) is not None:
         raise error
 

@@ -181,7 +181,7 @@ async def fork_conversation(server: CurrentServer, caller: Chatter, conversation
 
 @router.post("/{conversation_id}/continue")
 async def continue_conversation(server: CurrentServer, caller: Chatter, conversation_id: str, body: ContinueIn) -> GoingOut:
-    """Get the conversation in which to continue this one: itself, or a linked copy if another program writes it."""
+    """Get the conversation to continue in: this one, or a linked copy if another program writes it."""
     found = await conversation_of(caller, conversation_id)
     message = None
     if body.message is not None:

@@ -97,7 +97,7 @@ class Filler:
         return self._known
 
     def fill(self, entries: Sequence[Entry], seconds: float, transaction: Transaction) -> int:
-        """Add entries for about `seconds`, at least some, and return their number."""
+        """Spend about `seconds` on adding entries, at least one batch. Return the number of entries added."""
         until = time.monotonic() + seconds
         fresh: set[str] = set()
         put: list[int] = []

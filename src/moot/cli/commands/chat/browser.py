@@ -132,7 +132,7 @@ class Snapshot:
 
     @property
     def settled(self) -> bool:
-        """True if the snapshot is reliable. Only an engine can tell whether a running run's process is alive."""
+        """True if the snapshot comes from an engine, which alone can tell whether the process of an unfinished run is alive."""
         return self.page is not None and "running" not in self.live.values()
 
 
