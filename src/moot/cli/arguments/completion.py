@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, cast
 
-import moot
 from moot.cli.arguments.signatures import arguments_of
 from moot.cli.tree import TREE, Command, Group
 from moot.plugins.registry import attribute
@@ -61,7 +60,7 @@ def _words(text: str) -> tuple[list[str], str, bool]:
     return words, part, bool(quote)
 
 
-FILE = Path(moot.__file__).parent / "cli" / "arguments" / "table.json"
+FILE = Path(__file__).with_name("table.json")
 
 
 @dataclass(frozen=True, slots=True)

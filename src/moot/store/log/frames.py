@@ -319,7 +319,7 @@ def _little(numbers: array[int]) -> array[int]:
     return numbers
 
 
-_FOLDER = next(path for parent in Path(__file__).parents if (path := parent / "dictionaries").is_dir())
+_FOLDER = Path(__file__).parents[1] / "dictionaries"
 _LEVEL = 9
 _FIX = "Restore the newest backup."
 _LARGEST = 1 << 31
