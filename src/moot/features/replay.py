@@ -1,4 +1,4 @@
-"""Replay of a run's events with their original timing and shortened pauses, and the branches to show side by side in a comparison."""
+"""Replaying a run at its original speed with long pauses shortened, and choosing the branches to compare side by side."""
 
 from __future__ import annotations
 

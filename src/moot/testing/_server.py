@@ -140,7 +140,7 @@ class Recorded:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages with `role` and `content` as in openai-chat or anthropic, whatever the dialect."""
+        """The messages of a request in any dialect, each with `role` and `content`."""
         return messages_of(self.dialect, self.json)
 
     @property

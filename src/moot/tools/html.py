@@ -17,7 +17,7 @@ _TAG = re.compile(r"<[^<>]*>")
 _NAME = re.compile(r"</?([a-zA-Z][a-zA-Z0-9-]{0,30})")
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
 _SHALLOW = _VOID | {"p", "li", "dt", "dd", "td", "th", "tr", "option"}
-"""Elements without content, or closed by the next one of the same kind."""
+"""Elements that do not nest: they have no content, or the next element of the same kind closes them."""
 _BLANK_LINES = re.compile(r"\n[ \t]*(\n[ \t]*)+")
 
 

@@ -1,4 +1,4 @@
-"""The connection to an agent: recorded lines, requests of both sides, interrupts; and the handshake up to an open session."""
+"""The connection to an ACP agent: the handshake, requests in both directions, interruption, and a record of every line."""
 
 from __future__ import annotations
 

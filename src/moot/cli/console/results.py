@@ -47,7 +47,7 @@ class OnScreen(Protocol):
         ...
 
     def leave(self) -> None:
-        """Handle detaching. Called instead of `end` if the run has not ended."""
+        """Finish the output when the user detaches. Called instead of `end` if the run is still active."""
         ...
 
 

@@ -108,7 +108,7 @@ _BREAKS = frozenset("=:@")
 def words(
     shell: Annotated[Shell, Parameter(help="Shell that asks.")],
     line: Annotated[str, Parameter(help="Command line up to the cursor.")],
-    last: Annotated[str, Parameter(help="Last word according to the shell, which replaces it.")] = "",
+    last: Annotated[str, Parameter(help="The part of the line that the shell will replace.")] = "",
     /,
     *,
     output: Annotated[Lines, Plain],

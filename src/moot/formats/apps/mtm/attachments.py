@@ -23,7 +23,7 @@ _LARGEST = 20 << 20
 
 
 def with_pictures(parts: list[Part], source: Path) -> tuple[list[Part], int]:
-    """Return the parts with linked pictures as parts of their own, and the number of missing pictures."""
+    """Return the parts with each linked picture as a separate part, and the number of pictures that were not found."""
     found: list[Part] = []
     missing = 0
     for part in parts:
