@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, LiteralString
+from typing import Literal, LiteralString, Self
 
+import anyio
 from anyio import to_thread
 
 from moot.config.settings import Settings
@@ -205,6 +206,13 @@ class SqliteStore:
         """Return the facts for `moot doctor`."""
         return await self._reader.read(lambda connection: report(connection, self._path, self._protected))
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with anyio.CancelScope(shield=True):
+            await self.close()
+
     async def close(self) -> None:
         """Close all connections, the writer's last, because only it can checkpoint the write-ahead log into the file."""
         self._poller.stop()
@@ -213,7 +221,7 @@ class SqliteStore:
 
 
 async def open_store(settings: Settings, *, clock: Clock | None = None) -> SqliteStore:
-    """Open the store of a home, creating or upgrading the database if needed; the caller closes it.
+    """Open the store of a home, creating or upgrading the database if needed. Close it, or use it with `async with await open_store(…)`.
 
     Raise StoreTooNew, StoreCorrupt, or StoreError if the folder is not writable.
     """

@@ -19,14 +19,13 @@ from moot.cli.console.format import print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import opened
-from moot.cli.context.storage import opened_store
 from moot.cli.options import Out
 from moot.config.loader import Loader
 from moot.engine.channels import serve as serve_channel
 from moot.engine.locks import ServerInfo, find_server
 from moot.guard.tokens import CODE_SECONDS, digest, new_code
 from moot.plugins import CHANNELS, FACES
-from moot.store import SqliteStore
+from moot.store import SqliteStore, open_store
 from moot.types.canonical import Json, JsonObject
 from moot.types.ids import SystemClock
 from moot.types.token import LOCAL_USER
@@ -72,7 +71,7 @@ async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson
         return
     if where != _ANYWHERE:
         output.say(f"moot: a server is already running at {running.url}", "yellow")
-    async with opened_store(settings) as store:
+    async with await open_store(settings) as store:
         await _show(output, json, opens, replace(running, code=partial(_code, store)))
 
 

@@ -7,11 +7,11 @@ from typing import Annotated, cast
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import age, print_table
 from moot.cli.context.configuration import configured
-from moot.cli.context.storage import opened_store
 from moot.cli.options import Out
 from moot.config.schema import seconds
 from moot.errors import UsageError
 from moot.guard.tokens import digest, new_secret
+from moot.store import open_store
 from moot.types.canonical import Json, JsonObject
 from moot.types.ids import SystemClock, new_id
 from moot.types.token import LOCAL_USER, SCOPES, Scope, Token, User
@@ -21,7 +21,7 @@ All = Annotated[bool, Parameter(name="--all", help="Include expired and revoked 
 
 async def list_tokens(*, all_: All = False, json: AsJson = False, output: Out) -> None:
     """Print tokens, newest first."""
-    async with opened_store(configured(output).settings) as store:
+    async with await open_store(configured(output).settings) as store:
         found = await store.tokens.list(revoked=all_)
         names = {user.id: user.name for user in await store.tokens.users()}
     if json:
@@ -50,7 +50,7 @@ async def create_token(
 ) -> None:
     """Create a token and print its secret, which is not stored."""
     wanted, until = _scopes(scopes), _until(expires)
-    async with opened_store(configured(output).settings) as store:
+    async with await open_store(configured(output).settings) as store:
         owner = await store.tokens.user(user) if user is not None else User(LOCAL_USER, LOCAL_USER)
         secret = new_secret()
         token = await store.tokens.create(Token(new_id(), owner.id, name, wanted, expires_at=until), digest(secret))
@@ -67,7 +67,7 @@ async def revoke_token(
     token: Annotated[str, Parameter(help="Id of the token, its prefix, or the name.")], /, *, json: AsJson = False, output: Out
 ) -> None:
     """Revoke a token. Its open connections are closed within seconds."""
-    async with opened_store(configured(output).settings) as store:
+    async with await open_store(configured(output).settings) as store:
         revoked = await store.tokens.revoke((await store.tokens.get(token)).id)
         owner = next(user.name for user in await store.tokens.users() if user.id == revoked.owner)
     if json:

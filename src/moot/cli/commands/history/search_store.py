@@ -9,9 +9,9 @@ from anyio import to_thread
 
 from moot.cli.console.lines import Lines, Progress
 from moot.cli.context.references import find_in
-from moot.cli.context.storage import opened_store
 from moot.config.settings import Settings
 from moot.plugins.registry import attribute
+from moot.store import open_store
 from moot.store.search.matches import SearchOptions
 from moot.types.search import Embedder, SearchPage, SemanticQuery
 from moot.types.store import Store
@@ -37,7 +37,7 @@ def find_by_meaning(settings: Settings, query: str, asked: SearchOptions, direct
 
 async def _find_by_meaning(settings: Settings, query: str, asked: SearchOptions, directory: str, wait: float, output: Lines) -> SearchPage:
     embedder: Embedder = await to_thread.run_sync(attribute("moot.providers.embedding.loader:load_embedder"), settings.home)
-    async with opened_store(settings) as store:
+    async with await open_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
         await _read(store, embedder, time.monotonic() + wait, output)
         return await store.meaning.search(SemanticQuery(query, asked.limit, within), embedder=embedder, wait=0)
@@ -58,7 +58,7 @@ async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -
 
 
 async def _find_messages(settings: Settings, query: str, asked: SearchOptions, directory: str) -> SearchPage:
-    async with opened_store(settings) as store:
+    async with await open_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
         return await store.search.search(query, limit=asked.limit, cursor=asked.cursor, conversation=within, best=asked.best)
 

@@ -222,11 +222,8 @@ async def _library(settings: Settings) -> Finding:
 async def _database(settings: Settings) -> Finding:
     if not settings.database.exists():
         return Finding("database", "ok", f"none yet at {settings.database}")
-    store = await open_store(settings)
-    try:
+    async with await open_store(settings) as store:
         health = await store.health()
-    finally:
-        await store.close()
     words = ", ".join(f"{key} {health[key]}" for key in ("schema", "integrity", "bytes", "conversations", "messages", "runs"))
     words = f"{settings.database}: {words}; protection: {health['protection']}"
     if health["integrity"] == "ok":

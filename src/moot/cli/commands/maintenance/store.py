@@ -32,14 +32,13 @@ async def store_stats(
     output: Out,
 ) -> None:
     """Scan the whole database and print the size of its parts and the largest conversations."""
-    store = await open_store(configured(output).settings)
     progress = Progress(output)
-    try:
-        progress.show("scanning …")
-        sizes = await store.upkeep.sizes(largest=limit)
-    finally:
-        progress.close()
-        await store.close()
+    async with await open_store(configured(output).settings) as store:
+        try:
+            progress.show("scanning …")
+            sizes = await store.upkeep.sizes(largest=limit)
+        finally:
+            progress.close()
     if json:
         output.json(sizes.to_json())
         return
@@ -58,15 +57,12 @@ async def compact(
     output: Out,
 ) -> None:
     """Seal (compress) the log of every run that has ended, and release free pages of the file."""
-    store = await open_store(configured(output).settings)
-    try:
+    async with await open_store(configured(output).settings) as store:
         before = await store.upkeep.sizes(largest=0)
         sealed = await _sealed(store.upkeep, output, dry=dry_run)
         if not dry_run:
             await _smaller(store, output, rewrite=all)
         after = before if dry_run else await store.upkeep.sizes(largest=0)
-    finally:
-        await store.close()
     if json:
         output.json({"dry_run": dry_run, **sealed.to_json(), "database_bytes": {"before": before.database, "after": after.database}})
         return

@@ -11,12 +11,11 @@ from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.references import find_in
-from moot.cli.context.storage import opened_store
 from moot.cli.options import Out
 from moot.config.settings import Settings
 from moot.convert.exchanges import translator_of
 from moot.errors import UsageError
-from moot.store import SqliteStore
+from moot.store import SqliteStore, open_store
 from moot.types.canonical import Json
 from moot.types.exchange import converter_of
 from moot.types.verify import Damage, DamageKind, Receipt, Translations, Upgrade
@@ -115,7 +114,7 @@ async def verify(
     if dry_run and not upgrade:
         raise UsageError("--dry-run requires --upgrade. Verification never changes anything.")
     settings = configured(output).settings
-    async with opened_store(settings) as store:
+    async with await open_store(settings) as store:
         only = None
         if conversation is not None:
             only = (await find_in(store, settings.home / "state", conversation, str(here()))).id

@@ -77,8 +77,7 @@ async def _rewrite(work: EraseJob, copy: StoredCopy, tell: ReportProgress) -> tu
 
 
 async def _forget(work: EraseJob, home: Path, tell: ReportProgress) -> None:
-    store = await open_store(Settings(home))
-    try:
+    async with await open_store(Settings(home)) as store:
         forgetting = store.forgetting
         assert isinstance(forgetting, Eraser)
         forgetting.reaches = False  # this store knows all backups that the temporary home knows
@@ -92,8 +91,6 @@ async def _forget(work: EraseJob, home: Path, tell: ReportProgress) -> None:
             await forgetting.purge(there, tell=tell)
         for id in there if work.secret is not None else ():
             await forgetting.redact(work.secret or Secret(), conversation=id, tell=tell)
-    finally:
-        await store.close()
 
 
 async def _is_there(store: SqliteStore, id: str) -> bool:
