@@ -83,7 +83,7 @@ async def answered(on: AcpStage, run: Run, answer: Answer) -> int:
     return asked
 
 
-async def test_it_streams_thinks_and_runs_a_command_that_a_person_allowed(program: AcpProgram, opens: Opens) -> None:
+async def test_answers_stream_with_reasoning_and_an_approved_command(program: AcpProgram, opens: Opens) -> None:
     async with opens(mode="ask") as on:
         run = await on.begin("please compute the product")
         asked = await answered(on, run, Answer(True))
@@ -103,7 +103,7 @@ async def test_it_streams_thinks_and_runs_a_command_that_a_person_allowed(progra
         assert ended.usage.input, "it counts no tokens"
 
 
-async def test_a_no_of_a_person_is_heard(program: AcpProgram, opens: Opens) -> None:
+async def test_a_denied_call_is_reported_to_the_agent(program: AcpProgram, opens: Opens) -> None:
     if program.name not in ASKS:
         pytest.skip(f"{program.name} asks nothing")
     async with opens(mode="ask") as on:
@@ -136,7 +136,7 @@ async def test_a_cancel_ends_a_running_command(program: AcpProgram, opens: Opens
         assert call["state"] in ("output-error", "output-available")
 
 
-async def test_the_next_prompt_goes_on_in_its_session_in_a_new_process(program: AcpProgram, opens: Opens) -> None:
+async def test_a_new_process_resumes_the_session_for_the_next_prompt(program: AcpProgram, opens: Opens) -> None:
     async with opens(mode="auto") as on:
         first = await on.run("please say hello")
         second = await on.run("what did I say", conversation=first.conversation)
@@ -150,7 +150,7 @@ async def test_the_next_prompt_goes_on_in_its_session_in_a_new_process(program: 
             assert any("please say hello" in body and "what did I say" in body for body in asked), "the model was not told what was said"
 
 
-async def test_what_it_keeps_of_our_runs_is_here_already(program: AcpProgram, opens: Opens) -> None:
+async def test_sessions_created_by_moot_are_not_imported_again(program: AcpProgram, opens: Opens) -> None:
     async with opens(mode="auto") as on:
         await on.run("please compute the product")
         await on.run("please say hello")

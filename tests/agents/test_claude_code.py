@@ -90,7 +90,7 @@ def stage(models: ScriptedModels, tmp_path: Path) -> Callable[..., Any]:
     return opened
 
 
-async def test_it_answers_with_its_thinking_and_what_it_took(stage: Callable[..., Any]) -> None:
+async def test_an_answer_has_reasoning_usage_and_cost(stage: Callable[..., Any]) -> None:
     async with stage() as on:
         run, message = await on.ask("say hello", agent="claude")
         assert run.status == "finished", run.error
@@ -101,7 +101,7 @@ async def test_it_answers_with_its_thinking_and_what_it_took(stage: Callable[...
         assert message.metadata["agent"] == "claude" and str(message.metadata["model"]).startswith("claude-")
 
 
-async def test_a_call_is_asked_about_and_done_only_then(stage: Callable[..., Any]) -> None:
+async def test_a_call_runs_only_after_its_approval(stage: Callable[..., Any]) -> None:
     async with stage() as on:
         made = on.directory / "made.txt"
         asked: list[Approval] = []
@@ -121,7 +121,7 @@ async def test_a_call_is_asked_about_and_done_only_then(stage: Callable[..., Any
         assert "It is made." in texts(message)
 
 
-async def test_what_it_suggests_to_allow_holds_for_the_run_and_is_written_nowhere(stage: Callable[..., Any], tmp_path: Path) -> None:
+async def test_suggested_permissions_apply_to_the_run_only(stage: Callable[..., Any], tmp_path: Path) -> None:
     async with stage() as on:
 
         def answer(approval: Approval) -> Answer:
@@ -136,7 +136,7 @@ async def test_what_it_suggests_to_allow_holds_for_the_run_and_is_written_nowher
         assert not [path for path in (*on.directory.rglob("*"), *(tmp_path / ".claude").glob("settings*")) if "settings" in path.name]
 
 
-async def test_a_no_reaches_it_and_the_call_is_not_made(stage: Callable[..., Any]) -> None:
+async def test_a_denied_call_is_not_executed(stage: Callable[..., Any]) -> None:
     async with stage() as on:
         run, message = await on.ask("make a file", NO, agent="claude")
         assert run.status == "finished"
@@ -146,7 +146,7 @@ async def test_a_no_reaches_it_and_the_call_is_not_made(stage: Callable[..., Any
         assert "not now" in b"".join(await on.raw(run)).decode()
 
 
-async def test_in_auto_mode_nobody_is_asked_and_plan_allows_nothing(stage: Callable[..., Any]) -> None:
+async def test_auto_mode_needs_no_approval_and_plan_mode_denies_changes(stage: Callable[..., Any]) -> None:
     async with stage(mode="auto") as on:
         run, _ = await on.ask("make a file", agent="claude")
         assert run.status == "finished" and (on.directory / "made.txt").exists()
@@ -156,7 +156,7 @@ async def test_in_auto_mode_nobody_is_asked_and_plan_allows_nothing(stage: Calla
         assert calls(message)[0]["state"] in ("output-error", "output-denied")
 
 
-async def test_a_question_is_put_to_the_person(stage: Callable[..., Any]) -> None:
+async def test_a_question_of_the_agent_is_shown_to_the_user(stage: Callable[..., Any]) -> None:
     async with stage() as on:
 
         def answer(approval: Approval) -> Answer:
@@ -170,7 +170,7 @@ async def test_a_question_is_put_to_the_person(stage: Callable[..., Any]) -> Non
         assert '"Which colour?"="Blue"' in calls(message)[0]["output"]
 
 
-async def test_a_sub_agents_calls_name_the_call_that_they_are_for(stage: Callable[..., Any]) -> None:
+async def test_sub_agent_calls_reference_their_parent_call(stage: Callable[..., Any]) -> None:
     async with stage(mode="auto") as on:
         run, message = await on.ask("delegate it", agent="claude")
         assert run.status == "finished"
@@ -189,7 +189,7 @@ async def test_tools_of_moot_are_handed_in_and_decided_by_its_rules(stage: Calla
         assert call["toolName"] == "mcp__moot__list_files" and "here.txt" in call["output"]
 
 
-async def test_instructions_model_pictures_and_limits_reach_it(stage: Callable[..., Any], models: ScriptedModels) -> None:
+async def test_instructions_model_images_and_limits_are_passed_on(stage: Callable[..., Any], models: ScriptedModels) -> None:
     picture = {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{PIXEL}"}
     async with stage(mode="auto", instructions="Speak like a sailor.", max_steps=1) as on:
         run, message = await on.ask("make a file", agent="claude", model="claude-haiku-4-5", more=(picture,))
@@ -203,7 +203,7 @@ async def test_instructions_model_pictures_and_limits_reach_it(stage: Callable[.
 
 
 @pytest.mark.parametrize("prompt", ["count for long", "run for long"])
-async def test_a_cancel_takes_hold_within_a_second_and_leaves_no_process(stage: Callable[..., Any], prompt: str) -> None:
+async def test_cancelling_takes_less_than_a_second_and_leaves_no_process(stage: Callable[..., Any], prompt: str) -> None:
     async with stage(mode="auto") as on:
         before = children()
         run = await on.begin(prompt, agent="claude")
@@ -218,7 +218,7 @@ async def test_a_cancel_takes_hold_within_a_second_and_leaves_no_process(stage: 
         assert all(call["state"] in TOOL_DONE for call in calls(message))
 
 
-async def test_a_prompt_goes_on_in_the_session_and_a_branch_in_a_fork_of_it(stage: Callable[..., Any], models: ScriptedModels) -> None:
+async def test_a_prompt_resumes_the_session_and_a_branch_forks_it(stage: Callable[..., Any], models: ScriptedModels) -> None:
     async with stage() as on:
         first, _ = await on.ask("say hello", agent="claude")
     async with stage() as on:
@@ -233,7 +233,7 @@ async def test_a_prompt_goes_on_in_the_session_and_a_branch_in_a_fork_of_it(stag
     assert "say hello" in said and "Hello there." in said and "say it again" not in said
 
 
-async def test_a_session_that_is_gone_is_begun_anew_with_what_was_said(stage: Callable[..., Any], tmp_path: Path) -> None:
+async def test_a_lost_session_is_recreated_with_the_history(stage: Callable[..., Any], tmp_path: Path) -> None:
     async with stage() as on:
         first, _ = await on.ask("say hello", agent="claude")
         for path in (tmp_path / ".claude" / "projects").rglob("*.jsonl"):
@@ -244,7 +244,7 @@ async def test_a_session_that_is_gone_is_begun_anew_with_what_was_said(stage: Ca
         assert "Hello there." in json.loads((await on.raw(second, sent=True))[-1])["message"]["content"]
 
 
-async def test_a_refused_model_call_is_tried_again_and_told(stage: Callable[..., Any]) -> None:
+async def test_a_rejected_model_call_is_retried_and_reported(stage: Callable[..., Any]) -> None:
     async with stage() as on:
         run, message = await on.ask("try hard", agent="claude")
         assert run.status == "finished" and texts(message) == "After all."
@@ -254,7 +254,7 @@ async def test_a_refused_model_call_is_tried_again_and_told(stage: Callable[...,
         assert run.error.kind == "overloaded" and "529" in run.error.message
 
 
-async def test_a_crash_of_the_program_keeps_what_it_said_and_the_next_prompt_works(stage: Callable[..., Any]) -> None:
+async def test_a_crash_keeps_the_partial_answer_and_the_next_prompt_works(stage: Callable[..., Any]) -> None:
     async with stage() as on:
         run = await on.begin("crash", agent="claude")
         await on.says(run, "word word")
@@ -276,14 +276,14 @@ def moot(moot_with: Callable[..., MootProcess], models: ScriptedModels) -> MootP
     return moot_with("", claude_environment(models.url))
 
 
-def test_without_any_configuration_it_runs_by_its_name(moot: MootProcess) -> None:
+def test_the_agent_runs_by_name_without_configuration(moot: MootProcess) -> None:
     ended = moot.run("run", "-a", "claude-code", "say hello")
     assert (ended.returncode, ended.stdout) == (0, b"Hello there.\n"), ended.stderr
     ended = moot.run("run", "-a", "claude-code", "--mode", "auto", "make a file")
     assert ended.returncode == 0 and (moot.work / "made.txt").exists(), ended.stderr
 
 
-async def test_moot_killed_in_mid_run_keeps_all_and_goes_on_in_the_session(moot: MootProcess) -> None:
+async def test_a_killed_moot_keeps_everything_and_resumes_the_session(moot: MootProcess) -> None:
     process = moot.start("run", "-a", "claude-code", "count for long")
     assert process.stdout is not None
     said = process.stdout.read(50)

@@ -79,7 +79,7 @@ def options_of(url: str, home: Path) -> dict[str, Any]:
     return {"command": [codex()], "env": {name: value for name, value in {**environment, "HOME": str(home)}.items() if name != "PATH"}}
 
 
-async def test_it_answers_with_its_reasoning_and_what_it_took(stage: Callable[..., Any]) -> None:
+async def test_an_answer_has_reasoning_and_usage(stage: Callable[..., Any]) -> None:
     async with stage() as on:
         run, message = await on.ask("say hello", agent="codex")
         assert run.status == "finished", run.error
@@ -89,7 +89,7 @@ async def test_it_answers_with_its_reasoning_and_what_it_took(stage: Callable[..
         assert message.metadata["model"] == "gpt-5.2-codex"
 
 
-async def test_a_command_is_asked_about_and_run_only_then(stage: Callable[..., Any]) -> None:
+async def test_a_command_runs_only_after_its_approval(stage: Callable[..., Any]) -> None:
     async with stage() as on:
         asked: list[Approval] = []
 
@@ -108,14 +108,14 @@ async def test_a_command_is_asked_about_and_run_only_then(stage: Callable[..., A
         assert [part.text for part in approval.parts] == ["touch ran.txt", "echo done"]
 
 
-async def test_a_no_is_taken_for_one_and_the_answer_goes_on(stage: Callable[..., Any]) -> None:
+async def test_a_denied_command_is_not_run_and_the_answer_continues(stage: Callable[..., Any]) -> None:
     async with stage() as on:
         run, message = await on.ask("run a command", NO, agent="codex")
         assert run.status == "finished" and not (on.directory / "ran.txt").exists()
         assert calls(message)[0]["state"] == "output-denied" and texts(message).endswith("It ran.")
 
 
-async def test_its_own_lasting_yes_is_not_asked_again_in_the_session(stage: Callable[..., Any]) -> None:
+async def test_an_approval_for_the_session_is_not_requested_again(stage: Callable[..., Any]) -> None:
     async with stage() as on:
         asked: list[str] = []
 
@@ -141,7 +141,7 @@ async def test_a_file_is_changed_without_a_question_in_the_mode_edits_and_not_at
         assert not (on.directory / "made.txt").exists() and calls(message)[0]["state"] == "output-denied"
 
 
-async def test_a_fresh_process_goes_on_in_the_session_and_an_edit_forks_it(stage: Callable[..., Any], models: ScriptedModels) -> None:
+async def test_a_new_process_resumes_the_session_and_an_edit_forks_it(stage: Callable[..., Any], models: ScriptedModels) -> None:
     async with stage() as on:
         first, _ = await on.ask("say hello", agent="codex")
     async with stage() as on:
@@ -155,7 +155,7 @@ async def test_a_fresh_process_goes_on_in_the_session_and_an_edit_forks_it(stage
         assert "Hello there." in told and "Hello once more." not in told
 
 
-async def test_its_plan_is_shown_as_it_stands_now(stage: Callable[..., Any]) -> None:
+async def test_the_current_plan_is_shown(stage: Callable[..., Any]) -> None:
     async with stage(args=["-c", "tools.update_plan.enabled=true"]) as on:
         run, message = await on.ask("make a plan", agent="codex")
         assert run.status == "finished" and texts(message) == "I plan.Planned.", run.error
@@ -163,9 +163,7 @@ async def test_its_plan_is_shown_as_it_stands_now(stage: Callable[..., Any]) -> 
         assert shown["data"] == {"entries": [{"content": "Step 1", "status": "completed"}, {"content": "Step 2", "status": "in_progress"}]}
 
 
-async def test_what_its_sub_agent_says_does_and_takes_is_marked_asked_about_and_counted(
-    stage: Callable[..., Any], models: ScriptedModels
-) -> None:
+async def test_sub_agent_text_calls_and_usage_are_attributed(stage: Callable[..., Any], models: ScriptedModels) -> None:
     def named(answer: bytes) -> bytes:
         """The call stands in a space of names, which the scripted model knows nothing of."""
         return answer.replace(b'"name":"spawn_agent"', b'"namespace":"multi_agent_v1","name":"spawn_agent"')
@@ -209,7 +207,7 @@ async def test_a_search_of_its_vendor_s_is_shown_as_a_call(stage: Callable[..., 
 
 
 @pytest.mark.parametrize("prompt", ["run for long", "count for long"])
-async def test_it_is_stopped_within_a_second_and_goes_on_afterwards(stage: Callable[..., Any], prompt: str) -> None:
+async def test_a_run_stops_within_a_second_and_the_session_can_continue(stage: Callable[..., Any], prompt: str) -> None:
     before = children()
     async with stage(mode="auto") as on:
         run = await on.begin(prompt, agent="codex")
@@ -223,13 +221,13 @@ async def test_it_is_stopped_within_a_second_and_goes_on_afterwards(stage: Calla
         assert texts(message) == "Hello there." and after.agent_session_id == run.agent_session_id
 
 
-async def test_a_refusal_of_its_model_fails_the_run_in_its_words(stage: Callable[..., Any]) -> None:
+async def test_a_model_refusal_fails_the_run_with_its_message(stage: Callable[..., Any]) -> None:
     async with stage() as on:
         run, _ = await on.ask("never mind", agent="codex")
         assert run.status == "failed" and "Bad luck" in run.error.message
 
 
-def test_moot_runs_it_by_name(models: ScriptedModels, moot_with: Callable[..., MootProcess], tmp_path: Path) -> None:
+def test_the_agent_runs_by_name(models: ScriptedModels, moot_with: Callable[..., MootProcess], tmp_path: Path) -> None:
     options = options_of(models.url, tmp_path)
     variables = "".join(f"      {name}: '{value}'\n" for name, value in options["env"].items())
     config = f"agents:\n  codex:\n    agent_type: codex\n    options:\n     command: ['{codex()}']\n     env:\n{variables}"

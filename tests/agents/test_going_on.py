@@ -100,7 +100,7 @@ async def said(on: Driven, conversation: str) -> list[str]:
     return [text_of([part for part in message.parts if part["type"] == "text"]) for message in branch]
 
 
-async def test_its_own_session_is_forked_and_its_file_stays(program: Program, models: ScriptedModels, tmp_path: Path) -> None:
+async def test_the_imported_session_is_forked_and_its_file_is_unchanged(program: Program, models: ScriptedModels, tmp_path: Path) -> None:
     program.says("say hello")
     [(name, file)] = files(program, tmp_path).items()
     before = file.read_bytes()
@@ -121,7 +121,7 @@ async def test_its_own_session_is_forked_and_its_file_stays(program: Program, mo
         assert name in files(program, tmp_path)
 
 
-async def test_what_the_agent_says_after_it_was_brought_in_is_in_neither_copy_nor_fork(
+async def test_messages_added_after_the_import_are_in_neither_copy_nor_fork(
     program: Program, models: ScriptedModels, tmp_path: Path
 ) -> None:
     program.says("say hello")
@@ -148,7 +148,7 @@ async def test_what_the_agent_says_after_it_was_brought_in_is_in_neither_copy_no
         assert file.read_bytes().startswith(grown)
 
 
-async def test_a_place_that_the_session_has_no_more_is_told_in_a_new_one(program: Program, models: ScriptedModels, tmp_path: Path) -> None:
+async def test_a_missing_position_starts_a_new_session_with_the_history(program: Program, models: ScriptedModels, tmp_path: Path) -> None:
     program.says("say hello")
     [file] = files(program, tmp_path).values()
     before = file.read_bytes()

@@ -88,20 +88,20 @@ async def test_a_server_of_the_configuration_is_the_agents_and_its_key_is_nowher
     assert files and not [path for path in files if KEY.encode() in path.read_bytes()]
 
 
-async def test_a_no_keeps_the_server_from_being_called(stage: Callable[..., Any]) -> None:
+async def test_a_denied_call_never_reaches_the_server(stage: Callable[..., Any]) -> None:
     async with stage(VAULT) as on:
         _, message = await on.ask("open it", NO, agent="it")
         (call,) = calls(message)
         assert call["state"] != "output-available" and "The left door is open" not in json.dumps(call)
 
 
-async def test_an_agent_that_names_no_server_has_none(stage: Callable[..., Any]) -> None:
+async def test_an_agent_without_servers_gets_none(stage: Callable[..., Any]) -> None:
     async with stage(VAULT, mcp=()) as on:
         _, message = await on.ask("open it", NO, agent="it")
         assert "is open" not in json.dumps(message.parts) and not [part for part in message.parts if part["type"] == "data-note"]
 
 
-async def test_a_server_that_is_not_there_is_said_and_the_answer_comes(stage: Callable[..., Any]) -> None:
+async def test_a_missing_server_is_reported_and_the_run_continues(stage: Callable[..., Any]) -> None:
     async with stage(MISSING) as on:
         run, message = await on.ask("say hello", agent="it")
         assert run.status == "finished" and texts(message) == "Hello there."

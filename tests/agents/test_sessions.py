@@ -90,7 +90,7 @@ def check_it_went_on(session: InstallableSession, read: WholeConversation) -> No
     assert read.facts.head == read.messages[-1].source_id and read.facts.title == "A picture"
 
 
-def test_claude_code_goes_on_with_what_we_write(models: ScriptedModels, tmp_path: Path) -> None:
+def test_claude_code_resumes_a_session_written_by_moot(models: ScriptedModels, tmp_path: Path) -> None:
     work = tmp_path / "work of Ünal.d" / ("deep" * 50)
     work.mkdir(parents=True)
     format = ClaudeFormat()
@@ -106,7 +106,7 @@ def test_claude_code_goes_on_with_what_we_write(models: ScriptedModels, tmp_path
     check_it_went_on(session, read)
 
 
-def test_codex_goes_on_with_what_we_write(models: ScriptedModels, tmp_path: Path) -> None:
+def test_codex_resumes_a_session_written_by_moot(models: ScriptedModels, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     format = CodexFormat()

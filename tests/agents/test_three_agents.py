@@ -33,9 +33,7 @@ def models(serve_models: Callable[[Script], ScriptedModels]) -> ScriptedModels:
     return serve_models(SCRIPT)
 
 
-async def test_one_conversation_begins_with_claude_code_goes_on_with_codex_and_ends_with_a_plain_model(
-    models: ScriptedModels, tmp_path: Path, cache: Path
-) -> None:
+async def test_one_conversation_uses_claude_code_then_codex_then_a_plain_model(models: ScriptedModels, tmp_path: Path, cache: Path) -> None:
     asked: list[Recorded] = []
 
     def plain(request: Recorded) -> Reply:

@@ -20,7 +20,7 @@ def upload(page: Page, name: str, content: str) -> None:
     page.get_by_label("File to import").set_input_files({"name": name, "mimeType": "text/markdown", "buffer": content.encode()})
 
 
-def test_a_file_is_brought_in_with_its_report_and_opened_from_it(visit: Visitor, axe: str) -> None:
+def test_an_imported_file_has_a_report_that_opens_its_conversations(visit: Visitor, axe: str) -> None:
     title = f"Talk {uuid4().hex[:6]}"
     tab = visit("/settings/import", viewport=PHONE, theme="dark")
     page = tab.page
@@ -49,7 +49,7 @@ def test_a_file_is_brought_in_with_its_report_and_opened_from_it(visit: Visitor,
     assert inaccessible(page, axe) == []
 
 
-def test_all_that_agents_keep_on_the_machine_is_shown_and_brought_in_by_keyboard(visit: Visitor, server: Served, axe: str) -> None:
+def test_all_found_agent_histories_are_listed_and_imported_by_keyboard(visit: Visitor, server: Served, axe: str) -> None:
     place = server.moot.home.parent / ".qwen/projects/-home-user-project/chats"
     shutil.copytree(RECORDED, place, dirs_exist_ok=True)
     tab = visit("/settings/import")
@@ -63,7 +63,7 @@ def test_all_that_agents_keep_on_the_machine_is_shown_and_brought_in_by_keyboard
     tab.shot("import-all-desktop-light")
 
 
-def test_a_conversation_that_came_in_goes_on_in_a_copy_that_takes_its_place(visit: Visitor, axe: str) -> None:
+def test_an_imported_conversation_continues_in_a_copy_that_replaces_it(visit: Visitor, axe: str) -> None:
     title = f"Talk {uuid4().hex[:6]}"
     tab = visit("/settings/import")
     page = tab.page
@@ -105,7 +105,7 @@ def test_a_conversation_that_came_in_goes_on_in_a_copy_that_takes_its_place(visi
     assert page.url == copy, "it ends with that very answer, which gets a sibling there"
 
 
-def test_a_deleted_conversation_goes_for_good_by_keyboard_alone_after_a_question(visit: Visitor, server: Served, axe: str) -> None:
+def test_a_deleted_conversation_is_purged_by_keyboard_after_a_confirmation(visit: Visitor, server: Served, axe: str) -> None:
     title = f"Goes {uuid4().hex[:6]}"
     id = server.say("say Hello")
     server.call("PATCH", f"/api/conversations/{id}", {"title": title})

@@ -11,7 +11,7 @@ from browser.visiting import PHONE, inaccessible
 
 
 @pytest.mark.timeout(170, func_only=True)
-def test_two_conversations_stand_side_by_side_by_keyboard_and_on_a_phone(visit: Visitor, axe: str, server: Served) -> None:
+def test_two_conversations_are_compared_by_keyboard_and_on_a_phone(visit: Visitor, axe: str, server: Served) -> None:
     one, two = server.say("say Hello there"), server.say("say Hello you")
     tab = visit(f"/c/{one}")
     page = tab.page

@@ -63,7 +63,7 @@ def test_a_first_prompt_makes_a_conversation_with_an_address(visit: Visitor) -> 
     expect(messages(page).locator("strong").get_by_text("you")).to_be_visible()
 
 
-def test_a_call_is_allowed_and_its_card_tells_of_it(visit: Visitor) -> None:
+def test_an_approved_call_shows_its_approval_on_the_card(visit: Visitor) -> None:
     page = visit().page
     say(page, 'call shell {"command": "mkdir -p made && echo it was made"}')
     card = page.get_by_role("region", name="Run a command?")
@@ -78,7 +78,7 @@ def test_a_call_is_allowed_and_its_card_tells_of_it(visit: Visitor) -> None:
     expect(messages(page).get_by_text("it was made", exact=True)).to_be_visible()
 
 
-def test_a_key_pressed_as_the_question_appears_answers_nothing(visit: Visitor, server: Served) -> None:
+def test_a_key_pressed_as_the_question_appears_is_not_an_answer(visit: Visitor, server: Served) -> None:
     page = visit().page
     page.add_init_script(
         """new MutationObserver(() => {
@@ -100,7 +100,7 @@ def test_a_key_pressed_as_the_question_appears_answers_nothing(visit: Visitor, s
     expect(messages(page).get_by_role("button", name=re.compile("^Denied Run echo too early"))).to_be_visible(timeout=15_000)
 
 
-def test_edited_arguments_are_what_runs(visit: Visitor) -> None:
+def test_a_call_runs_with_its_edited_arguments(visit: Visitor) -> None:
     page = visit().page
     say(page, 'call shell {"command": "echo the model wants this"}')
     page.get_by_role("button", name="Edit…").click(timeout=15_000)
@@ -112,7 +112,7 @@ def test_edited_arguments_are_what_runs(visit: Visitor) -> None:
     expect(messages(page).get_by_text("i want that").first).to_be_visible()
 
 
-def test_questions_of_a_model_are_answered_in_own_words(visit: Visitor) -> None:
+def test_questions_of_a_model_take_free_text_answers(visit: Visitor) -> None:
     page = visit().page
     say(page, 'call ask_user {"questions": [{"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}]}')
     form = page.get_by_role("form", name="Questions")
@@ -125,7 +125,7 @@ def test_questions_of_a_model_are_answered_in_own_words(visit: Visitor) -> None:
     expect(messages(page).get_by_text("sea green").first).to_be_visible()
 
 
-def test_a_reload_in_mid_stream_goes_on_and_shows_everything_once(visit: Visitor, server: Served) -> None:
+def test_a_reload_during_a_stream_continues_without_duplicates(visit: Visitor, server: Served) -> None:
     id = server.say("slowly please", model=SLOW, wait=False)
     page = visit(f"/c/{id}").page
     expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
@@ -137,7 +137,7 @@ def test_a_reload_in_mid_stream_goes_on_and_shows_everything_once(visit: Visitor
     assert page.get_by_role("button", name="Regenerate").count() == 1
 
 
-def test_a_network_that_is_gone_for_a_while_costs_nothing(visit: Visitor, server: Served) -> None:
+def test_a_network_outage_loses_nothing(visit: Visitor, server: Served) -> None:
     id = server.say("slowly please", model=SLOW, wait=False)
     tab = visit(f"/c/{id}", allowed=("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK", "Failed to fetch", "ERR_INCOMPLETE"))
     page = tab.page
@@ -149,7 +149,7 @@ def test_a_network_that_is_gone_for_a_while_costs_nothing(visit: Visitor, server
     assert messages(page).locator(".prose").last.inner_text().split() == ["word"] * 120
 
 
-def test_stop_ends_the_run_and_keeps_what_was_said(visit: Visitor, server: Served) -> None:
+def test_stopping_a_run_keeps_its_partial_answer(visit: Visitor, server: Served) -> None:
     id = server.say("slowly please", model=SLOW, wait=False)
     page = visit(f"/c/{id}").page
     expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
@@ -158,7 +158,7 @@ def test_stop_ends_the_run_and_keeps_what_was_said(visit: Visitor, server: Serve
     expect(messages(page).get_by_text("word word word")).to_be_visible()
 
 
-def test_what_is_said_meanwhile_waits_and_can_be_taken_back(visit: Visitor, server: Served) -> None:
+def test_prompts_during_a_run_are_queued_and_can_be_removed(visit: Visitor, server: Served) -> None:
     id = server.say("slowly please", model=SLOW, wait=False)
     page = visit(f"/c/{id}").page
     expect(page.get_by_role("button", name="Stop (Esc)")).to_be_visible(timeout=15_000)
@@ -169,7 +169,7 @@ def test_what_is_said_meanwhile_waits_and_can_be_taken_back(visit: Visitor, serv
     expect(waiting).to_have_count(0, timeout=10_000)
 
 
-def test_an_edit_stands_beside_the_old_words(visit: Visitor, server: Served) -> None:
+def test_an_edited_prompt_is_a_sibling_of_the_old_one(visit: Visitor, server: Served) -> None:
     id = server.say("say The first way")
     page = visit(f"/c/{id}").page
     expect(messages(page).get_by_text("The first way", exact=True)).to_be_visible()
@@ -183,7 +183,7 @@ def test_an_edit_stands_beside_the_old_words(visit: Visitor, server: Served) -> 
     expect(messages(page).get_by_text("The second way", exact=True)).to_have_count(0)
 
 
-def test_an_answer_is_made_again_beside_the_old_one(visit: Visitor, server: Served) -> None:
+def test_a_regenerated_answer_is_a_sibling_of_the_old_one(visit: Visitor, server: Served) -> None:
     id = server.say("say Again and again")
     page = visit(f"/c/{id}").page
     messages(page).get_by_role("button", name="Regenerate").click()
@@ -193,7 +193,7 @@ def test_an_answer_is_made_again_beside_the_old_one(visit: Visitor, server: Serv
     expect(messages(page).get_by_text("1/2")).to_be_visible(timeout=10_000)
 
 
-def test_a_conversation_goes_on_in_a_copy(visit: Visitor, server: Served) -> None:
+def test_a_conversation_continues_in_a_copy(visit: Visitor, server: Served) -> None:
     id = server.say("say The trunk")
     page = visit(f"/c/{id}").page
     messages(page).get_by_role("button", name="Fork from here").last.click()
@@ -228,7 +228,7 @@ def test_files_are_attached_by_button_and_by_paste(visit: Visitor) -> None:
     assert page.evaluate("(name) => document.querySelector(`img[alt='${name}']`).naturalWidth", "dot.png") == 1
 
 
-def test_what_the_model_sent_can_be_read(visit: Visitor, server: Served) -> None:
+def test_the_raw_response_can_be_shown(visit: Visitor, server: Served) -> None:
     word = f"w{uuid4().hex[:8]}"
     id = server.say(f"say {word}")
     page = visit(f"/c/{id}").page
@@ -275,7 +275,7 @@ def test_models_and_modes_are_chosen_by_keyboard(visit: Visitor, viewport: dict[
     expect(page.get_by_role("button", name="Mode: Plan")).to_be_focused()
 
 
-def test_what_a_model_draws_is_shown_in_a_frame_that_reaches_nothing(visit: Visitor, server: Served) -> None:
+def test_model_written_pages_are_shown_in_an_isolated_frame(visit: Visitor, server: Served) -> None:
     script = "try { parent.document.title = 'taken' } catch { title.textContent = 'Shut in' }; fetch('/api/session').catch(() => 0)"
     html = f"<h1 id=title>A page</h1><script>{script}</script>"
     id = spoken(server, f"```html\n{html}\n```\n\n```mermaid\ngraph LR\n  A[socket] --> B[store]\n```")
@@ -288,7 +288,7 @@ def test_what_a_model_draws_is_shown_in_a_frame_that_reaches_nothing(visit: Visi
     assert [frame.get_attribute("sandbox") for frame in page.locator("iframe").all()] == ["allow-scripts"] * 2
 
 
-def test_a_button_stays_under_a_press_while_what_is_above_it_opens(visit: Visitor, server: Served) -> None:
+def test_a_button_keeps_its_place_while_content_above_it_opens(visit: Visitor, server: Served) -> None:
     id = spoken(server, "```html\n<h1 style='height: 600px'>A page</h1>\n```\n\n```mermaid\ngraph LR\n  A[socket] --> B[store]\n```")
     page = visit(f"/c/{id}").page
     page.get_by_role("button", name="Show preview").click()
@@ -298,7 +298,7 @@ def test_a_button_stays_under_a_press_while_what_is_above_it_opens(visit: Visito
     assert (page.locator("iframe[title=Preview]").bounding_box() or {})["height"] > 600
 
 
-def test_a_button_takes_a_press_while_an_answer_grows_below_it(visit: Visitor, server: Served) -> None:
+def test_a_button_can_be_pressed_while_an_answer_grows_below_it(visit: Visitor, server: Served) -> None:
     id = spoken(server, "A line.\n\n" * 30 + "```text\na block\n```")
     server.say("at leisure", model=SLOW, conversation=id, wait=False)
     page = visit(f"/c/{id}").page
@@ -319,7 +319,7 @@ def test_a_button_takes_a_press_while_an_answer_grows_below_it(visit: Visitor, s
     page.get_by_role("button", name="Stop (Esc)").click()
 
 
-def test_a_long_conversation_is_there_at_once_and_is_read_back_to_its_start(visit: Visitor, server: Served) -> None:
+def test_a_long_conversation_opens_at_once_and_loads_older_messages_on_scroll(visit: Visitor, server: Served) -> None:
     id = server.say("say Number 0")
     for number in range(1, 30):
         server.say(f"say Number {number}", conversation=id)

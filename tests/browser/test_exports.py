@@ -27,9 +27,7 @@ def open_menu(page: Page, item: str) -> None:
     page.keyboard.press("Enter")
 
 
-def test_an_exported_page_full_of_attacks_does_nothing_and_fetches_nothing(
-    browser: Browser, server: Served, axe: str, tmp_path: Path
-) -> None:
+def test_a_hostile_exported_page_runs_and_fetches_nothing(browser: Browser, server: Served, axe: str, tmp_path: Path) -> None:
     id = server.say("hostile <script>window.acted='prompt'</script> <img src=https://evil.invalid/prompt.png>", model="scripted@told")
     server.call("PATCH", f"/api/conversations/{id}", {"title": TITLE})
     file = tmp_path / "talk.html"
@@ -80,7 +78,7 @@ def test_a_conversation_is_downloaded_from_its_menu(visit: Visitor, server: Serv
     expect(dialog).to_have_count(0)
 
 
-def test_a_page_is_shared_shown_to_a_stranger_and_taken_back(visit: Visitor, server: Served, browser: Browser, axe: str) -> None:
+def test_a_shared_page_is_readable_until_it_is_revoked(visit: Visitor, server: Served, browser: Browser, axe: str) -> None:
     id = server.say("say mail a.b@example.org with sk-ant-api03-Vb2Qk9Xw3mZt7Lp0Rs5Yd8")
     tab = visit(f"/c/{id}")
     page = tab.page

@@ -13,7 +13,7 @@ providers:
 """
 
 
-def test_where_no_model_was_chosen_one_is_tried_and_written_down(visit: Visitor, server: Served, tmp_path: Path) -> None:
+def test_the_first_run_tests_a_model_and_saves_it(visit: Visitor, server: Served, tmp_path: Path) -> None:
     with served(tmp_path, UNCHOSEN) as fresh:
         tab = visit(at=fresh)
         offer = tab.page.get_by_role("region", name="No model selected")

@@ -79,7 +79,7 @@ def elsewhere() -> Iterator[str]:
         thread.join()
 
 
-def test_a_page_of_another_port_gets_nowhere_with_the_cookie_of_who_is_signed_in(browser: Browser, server: Served, elsewhere: str) -> None:
+def test_a_page_of_another_port_cannot_use_the_session_cookie(browser: Browser, server: Served, elsewhere: str) -> None:
     id = server.say("say Mine alone")
 
     def standing() -> Any:

@@ -17,7 +17,7 @@ def settled(page: Page) -> None:
     page.wait_for_timeout(500)
 
 
-def test_a_title_is_only_text_wherever_it_stands(visit: Visitor, server: Served) -> None:
+def test_titles_are_rendered_as_plain_text_everywhere(visit: Visitor, server: Served) -> None:
     id = server.say("say Hello")
     title = f"{uuid4().hex[:6]} {TITLE}"
     server.call("PATCH", f"/api/conversations/{id}", {"title": title})
@@ -32,7 +32,7 @@ def test_a_title_is_only_text_wherever_it_stands(visit: Visitor, server: Served)
     assert not tab.foreign
 
 
-def test_an_answer_full_of_attacks_does_nothing_and_fetches_nothing(visit: Visitor, server: Served) -> None:
+def test_a_hostile_answer_runs_and_fetches_nothing(visit: Visitor, server: Served) -> None:
     id = server.say("hostile <script>window.acted='prompt'</script> <img src=https://evil.invalid/prompt.png>", model="scripted@told")
     tab = visit(f"/c/{id}")
     page = tab.page
@@ -49,7 +49,7 @@ def test_an_answer_full_of_attacks_does_nothing_and_fetches_nothing(visit: Visit
     assert page.get_by_role("navigation", name="Conversations").is_visible()
 
 
-def test_what_is_drawn_on_request_stays_in_its_frame(visit: Visitor, server: Served) -> None:
+def test_model_written_pages_stay_in_their_frame(visit: Visitor, server: Served) -> None:
     id = server.say("hostile", model="scripted@told")
     # the frames' own policy says no to what stands in them: that is what these words are about, and all that they may be about
     inside = (
@@ -87,7 +87,7 @@ def test_what_is_drawn_on_request_stays_in_its_frame(visit: Visitor, server: Ser
         assert frame.evaluate("fetch('/api/session').then(() => 'answered', () => 'shut')") == "shut"
 
 
-def test_what_a_tool_says_and_is_given_is_only_text(visit: Visitor, server: Served) -> None:
+def test_tool_input_and_output_are_rendered_as_plain_text(visit: Visitor, server: Served) -> None:
     attack = "<img src=x onerror=window.acted=1><script>window.acted=1</script>"
     id = server.say(f"""call shell {{"command": "git status '{attack}'"}}""")
     tab = visit(f"/c/{id}")
@@ -102,7 +102,7 @@ def test_what_a_tool_says_and_is_given_is_only_text(visit: Visitor, server: Serv
     assert not tab.foreign
 
 
-def test_a_found_word_in_an_attack_is_only_text(visit: Visitor, server: Served) -> None:
+def test_a_search_hit_in_hostile_text_is_plain_text(visit: Visitor, server: Served) -> None:
     word = f"needle{uuid4().hex[:6]}"
     server.say(f"""say {word} <img src=x onerror="window.acted='snippet'"> <script>window.acted='snippet'</script>""")
     tab = visit()

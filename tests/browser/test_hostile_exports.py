@@ -132,7 +132,7 @@ style-src-elem"""
 
 
 @pytest.mark.parametrize("form", ["export", "export --share", "preview", "share"])
-def test_nothing_in_any_part_runs_or_is_fetched_and_the_policy_would_stop_it(
+def test_hostile_parts_run_and_fetch_nothing_and_the_policy_forbids_it(
     browser: Browser, server: Served, conversation: str, tmp_path: Path, form: str
 ) -> None:
     file = tmp_path / "page.html"

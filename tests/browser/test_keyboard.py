@@ -13,7 +13,7 @@ def focused(page: Page) -> str:
     return str(page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText"))
 
 
-def test_a_whole_visit_goes_by_keyboard_alone(visit: Visitor, server: Served) -> None:
+def test_a_whole_visit_works_by_keyboard_alone(visit: Visitor, server: Served) -> None:
     tab = visit("/settings")
     page = tab.page
     page.keyboard.press("Tab")
@@ -37,7 +37,7 @@ def test_a_whole_visit_goes_by_keyboard_alone(visit: Visitor, server: Served) ->
     page.wait_for_url(re.compile("/c/"))
 
 
-def test_every_key_is_told_and_single_letters_can_be_switched_off(visit: Visitor) -> None:
+def test_every_key_is_listed_and_single_letter_keys_can_be_disabled(visit: Visitor) -> None:
     tab = visit("/settings")
     page = tab.page
     page.keyboard.press("?")
@@ -54,7 +54,7 @@ def test_every_key_is_told_and_single_letters_can_be_switched_off(visit: Visitor
     expect(page.get_by_role("combobox", name="Search and commands")).to_be_focused()
 
 
-def test_letters_typed_into_a_field_are_letters(visit: Visitor) -> None:
+def test_letters_typed_into_a_field_are_not_shortcuts(visit: Visitor) -> None:
     page = visit("/settings").page
     page.get_by_label("Filter by key or value").focus()
     page.keyboard.type("nib?/")
@@ -62,7 +62,7 @@ def test_letters_typed_into_a_field_are_letters(visit: Visitor) -> None:
     assert page.url.endswith("/settings")
 
 
-def test_a_menu_and_a_dialog_give_the_focus_back(visit: Visitor, server: Served) -> None:
+def test_a_closed_menu_or_dialog_restores_the_focus(visit: Visitor, server: Served) -> None:
     name = f"Focus {uuid4().hex[:6]}"
     id = server.say("say Hello")
     server.call("PATCH", f"/api/conversations/{id}", {"title": name})

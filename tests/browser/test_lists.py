@@ -26,7 +26,7 @@ def act(page: Page, title: str, what: str) -> None:
     page.get_by_role("menuitem", name=what).click()
 
 
-def test_a_conversation_is_renamed_archived_deleted_and_brought_back(visit: Visitor, server: Served) -> None:
+def test_a_conversation_is_renamed_archived_deleted_and_restored(visit: Visitor, server: Served) -> None:
     name = f"List {uuid4().hex[:6]}"
     named(server, name)
     page = visit().page
@@ -72,7 +72,7 @@ def test_the_list_is_walked_and_changed_by_keys(visit: Visitor, server: Served) 
     expect(entry(page, "Renamed by keys")).to_have_count(0)
 
 
-def test_a_search_finds_words_of_messages_and_jumps_there(visit: Visitor, server: Served) -> None:
+def test_a_search_finds_message_text_and_jumps_to_it(visit: Visitor, server: Served) -> None:
     word = f"quokka{uuid4().hex[:6]}"
     id = named(server, "Where animals are", f"say a {word} lives here")
     tab = visit()
@@ -107,7 +107,7 @@ def test_commands_and_titles_are_found_by_the_same_field(visit: Visitor, server:
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_on_a_phone_the_list_is_a_drawer_that_closes_by_itself(visit: Visitor, server: Served) -> None:
+def test_on_a_phone_the_list_is_a_drawer_that_closes_after_a_choice(visit: Visitor, server: Served) -> None:
     name = f"Drawer {uuid4().hex[:6]}"
     id = named(server, name)
     tab = visit(viewport=PHONE)
@@ -124,7 +124,7 @@ def test_on_a_phone_the_list_is_a_drawer_that_closes_by_itself(visit: Visitor, s
     expect(drawer).to_have_count(0)
 
 
-def test_a_long_list_draws_what_is_in_view_and_fetches_the_rest_when_scrolled_to(visit: Visitor, server: Served) -> None:
+def test_a_long_list_renders_the_visible_rows_and_loads_more_on_scroll(visit: Visitor, server: Served) -> None:
     for number in range(70):
         server.call("POST", "/api/conversations", {"title": f"Many {number}"})
     tab = visit()

@@ -41,7 +41,7 @@ def test_a_run_of_a_terminal_is_seen_live(visit: Visitor, server: Served) -> Non
     expect(listed.get_by_text("(running)")).to_have_count(0, timeout=10_000)
 
 
-def test_without_a_server_the_page_says_so_and_catches_up(visit: Visitor, server: Served) -> None:
+def test_the_page_reports_a_lost_server_and_catches_up_later(visit: Visitor, server: Served) -> None:
     id = server.say("say Before the tunnel")
     tab = visit(f"/c/{id}", allowed=("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK", "Failed to fetch"))
     expect(tab.page.locator("main").get_by_text("Before the tunnel").last).to_be_visible()
@@ -54,7 +54,7 @@ def test_without_a_server_the_page_says_so_and_catches_up(visit: Visitor, server
     expect(tab.page.locator("main").get_by_text("After the tunnel").last).to_be_visible(timeout=20_000)
 
 
-def test_typing_never_waits_for_what_streams(visit: Visitor, server: Served) -> None:
+def test_typing_is_not_delayed_by_a_stream(visit: Visitor, server: Served) -> None:
     tab = visit()
     page = tab.page
     id = server.say("slowly", model=SLOW, wait=False)
@@ -87,7 +87,7 @@ def test_an_approval_is_answered_in_the_inbox(visit: Visitor, server: Served) ->
     assert (server.moot.work / name).read_text() == "from the inbox"
 
 
-def test_the_answers_that_an_outside_agent_takes_are_what_can_be_pressed(visit: Visitor, server: Served) -> None:
+def test_only_the_outside_agents_options_are_offered(visit: Visitor, server: Served) -> None:
     name = f"outside-{uuid4().hex[:6]}.txt"
     server.say(f'call write_file {{"path": "{name}", "content": "x"}}')
     tab = visit(allowed=("409", "400", "422"))
@@ -118,7 +118,7 @@ def test_the_answers_that_an_outside_agent_takes_are_what_can_be_pressed(visit: 
     assert any('"option":"never"' in body and '"approved":false' in body for body in sent), sent
 
 
-def test_a_no_in_the_inbox_leaves_everything_as_it_is(visit: Visitor, server: Served) -> None:
+def test_a_denial_in_the_inbox_changes_nothing(visit: Visitor, server: Served) -> None:
     name = f"never-{uuid4().hex[:6]}.txt"
     id = server.say(f'call write_file {{"path": "{name}", "content": "no"}}')
     page = visit("/inbox").page

@@ -43,7 +43,7 @@ def words(page: Page) -> list[str]:
     return messages(page).locator(".prose").last.inner_text().split()
 
 
-def test_twenty_seconds_without_a_network_cost_nothing(visit: Visitor, server: Served, tmp_path: Path) -> None:
+def test_twenty_seconds_without_a_network_lose_nothing(visit: Visitor, server: Served, tmp_path: Path) -> None:
     with Tunnel() as tunnel, served(tmp_path, f'{CONFIG}server: {{{{allowed_hosts: ["127.0.0.1:{tunnel.port}"]}}}}\n') as own:
         tunnel.to = int(own.url.rpartition(":")[2])
         outside = replace(own, url=tunnel.url)
@@ -64,7 +64,7 @@ def test_twenty_seconds_without_a_network_cost_nothing(visit: Visitor, server: S
         assert messages(tab.page).locator(".prose").count() == 1
 
 
-def test_a_server_that_dies_in_mid_answer_and_comes_back_is_gone_on_with(visit: Visitor, own: Served) -> None:
+def test_a_restarted_server_resumes_the_interrupted_answer(visit: Visitor, own: Served) -> None:
     tab = visit(at=own, allowed=GONE)
     id = own.say("slowly please", model=SLOW, wait=False)
     tab.go(f"/c/{id}")
@@ -99,7 +99,7 @@ def test_a_tab_that_was_frozen_catches_up(visit: Visitor, server: Served) -> Non
     assert [text.split().count("word") for text in messages(tab.page).locator(".prose").all_inner_texts() if "word" in text] == [120]
 
 
-def test_an_output_of_fifty_megabytes_keeps_the_page_quick_and_comes_back_whole(
+def test_an_output_of_50_megabytes_keeps_the_page_fast_and_downloads_completely(
     visit: Visitor, server: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
     id = server.say("say hi")

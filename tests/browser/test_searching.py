@@ -34,7 +34,7 @@ def brought(server: Served, folder: Path, texts: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_message_a_thousand_up_is_jumped_to_and_marked_by_keyboard_alone(visit: Visitor, server: Served, tmp_path: Path) -> None:
+def test_a_hit_a_thousand_messages_back_is_opened_by_keyboard(visit: Visitor, server: Served, tmp_path: Path) -> None:
     far, near = word(), word()
     texts = [f"message {number} of many" for number in range(1500)]
     texts[3], texts[1490] = f"the {far} stood here", f"and {near} there"
@@ -60,7 +60,7 @@ def test_a_message_a_thousand_up_is_jumped_to_and_marked_by_keyboard_alone(visit
     expect(page.locator("[data-found]")).to_be_in_viewport()
 
 
-def test_a_message_of_another_branch_is_shown_and_the_way_back_offered(visit: Visitor, server: Served) -> None:
+def test_a_hit_on_another_branch_offers_a_way_back(visit: Visitor, server: Served) -> None:
     old, new = word(), word()
     id = server.say(f"say {old} first")
     (asked, _) = server.call("GET", f"/api/conversations/{id}/messages")["data"]
@@ -74,7 +74,7 @@ def test_a_message_of_another_branch_is_shown_and_the_way_back_offered(visit: Vi
     expect(page.locator("main").get_by_text(new)).to_be_visible()
 
 
-def test_operators_are_offered_and_a_half_typed_query_keeps_the_last_hits(visit: Visitor, server: Served) -> None:
+def test_operators_are_suggested_and_an_incomplete_query_keeps_the_last_hits(visit: Visitor, server: Served) -> None:
     sought = word()
     server.say(f"say {sought}")
     tab = visit()
@@ -98,7 +98,7 @@ def test_operators_are_offered_and_a_half_typed_query_keeps_the_last_hits(visit:
     tab.shot("search-operators-desktop-light")
 
 
-def test_the_best_can_be_put_first_and_more_be_fetched(visit: Visitor, server: Served, tmp_path: Path) -> None:
+def test_hits_can_be_sorted_by_relevance_and_more_loaded(visit: Visitor, server: Served, tmp_path: Path) -> None:
     sought = word()
     long = [f"{sought} and much else besides that makes it long, number {number}" for number in range(30)]
     brought(server, tmp_path, ["begin", *long[:9], sought, *long[9:]])
@@ -112,7 +112,7 @@ def test_the_best_can_be_put_first_and_more_be_fetched(visit: Visitor, server: S
     expect(page.get_by_role("group", name="Messages by relevance").get_by_role("option").first).not_to_contain_text("besides")
 
 
-def test_what_has_only_some_of_the_words_is_shown_and_called_so(visit: Visitor, server: Served, tmp_path: Path) -> None:
+def test_partial_matches_are_shown_as_such(visit: Visitor, server: Served, tmp_path: Path) -> None:
     one, other = word(), word()
     brought(server, tmp_path, [f"only {one}", f"{other} and {other}", "neither"])
     page = visit().page
@@ -123,7 +123,7 @@ def test_what_has_only_some_of_the_words_is_shown_and_called_so(visit: Visitor, 
     expect(page.get_by_role("option", name="Sort by relevance")).to_have_count(0)  # they are
 
 
-def test_what_a_search_by_meaning_needs_is_said_and_words_are_a_step_back(visit: Visitor, server: Served) -> None:
+def test_semantic_search_explains_its_requirements_and_falls_back_to_text(visit: Visitor, server: Served) -> None:
     sought = word()
     server.say(f"say {sought}")
     tab = visit(allowed=("status of 400",))
@@ -155,7 +155,7 @@ def test_on_a_phone_the_search_fits_and_a_hit_is_tapped(visit: Visitor, server: 
     expect(page.locator("[data-found]")).to_contain_text(sought)
 
 
-def test_enter_pressed_before_the_answer_takes_the_first_of_what_was_typed(visit: Visitor, server: Served, tmp_path: Path) -> None:
+def test_enter_before_the_results_opens_the_first_hit_of_the_typed_query(visit: Visitor, server: Served, tmp_path: Path) -> None:
     shown, meant = word(), word()
     brought(server, tmp_path, ["begin", f"{shown} there", f"and {meant} too"])
     page = visit().page
@@ -173,7 +173,7 @@ def test_enter_pressed_before_the_answer_takes_the_first_of_what_was_typed(visit
     expect(page.locator("[data-found]")).to_contain_text(meant)
 
 
-def test_enter_is_forgotten_when_typing_goes_on_or_nothing_is_found(visit: Visitor, server: Served) -> None:
+def test_an_early_enter_is_dropped_if_typing_continues_or_nothing_is_found(visit: Visitor, server: Served) -> None:
     sought = word()
     server.say(f"say {sought}")
     page = visit().page

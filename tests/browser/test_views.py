@@ -32,7 +32,7 @@ def settle(page: Page) -> None:
 
 @pytest.mark.timeout(170, func_only=True)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_view_is_usable_by_everybody(visit: Visitor, axe: str, theme: str, server: Served) -> None:
+def test_every_view_passes_the_accessibility_check(visit: Visitor, axe: str, theme: str, server: Served) -> None:
     conversation = server.say("say **Markdown** with `code`")
     tab = visit(theme=theme)
     wrong: list[str] = []
@@ -87,7 +87,7 @@ def test_high_contrast_is_a_choice_that_stays(visit: Visitor, axe: str) -> None:
     tab.shot("configuration-desktop-contrast")
 
 
-def test_every_value_says_which_file_and_line_decide_it(visit: Visitor, server: Served) -> None:
+def test_every_setting_shows_the_file_and_line_that_set_it(visit: Visitor, server: Served) -> None:
     page = visit("/settings").page
     row = page.locator("dl > div", has_text="models.main")
     assert "obedient@mine" in row.inner_text()
@@ -104,7 +104,7 @@ def test_a_model_is_tried_from_its_row(visit: Visitor) -> None:
     page.get_by_role("row", name="obedient").get_by_text("Responded").wait_for()
 
 
-def test_a_token_is_shown_once_and_taken_back(visit: Visitor, server: Served) -> None:
+def test_a_token_is_shown_once_and_can_be_revoked(visit: Visitor, server: Served) -> None:
     page = visit("/settings/tokens").page
     page.get_by_role("button", name="New token").click()
     page.get_by_label("Name", exact=True).fill("a script")
@@ -120,7 +120,7 @@ def test_a_token_is_shown_once_and_taken_back(visit: Visitor, server: Served) ->
     row.wait_for(state="detached")
 
 
-def test_who_is_not_signed_in_is_told_how_and_can_use_a_token(visit: Visitor, server: Served) -> None:
+def test_a_signed_out_visitor_is_told_how_to_sign_in_and_can_use_a_token(visit: Visitor, server: Served) -> None:
     tab = visit(signed_in=False, allowed=("401",))
     page = tab.page
     page.get_by_role("heading", name="Sign in to moot").wait_for()

@@ -35,27 +35,27 @@ def service(agent_type: str) -> Any:
     return AGENTS.make(agent_type)
 
 
-async def test_a_run_finishes_once_and_its_log_is_whole(agent_type: str, service: Any, tmp_path: Path) -> None:
+async def test_a_run_finishes_once_with_a_complete_log(agent_type: str, service: Any, tmp_path: Path) -> None:
     async with staged(agent_type, service, tmp_path, "answer") as on:
         await services.check_answer(on)
 
 
-async def test_a_cancel_takes_hold_and_leaves_nothing_behind(agent_type: str, service: Any, tmp_path: Path) -> None:
+async def test_a_cancelled_run_ends_and_leaves_nothing_running(agent_type: str, service: Any, tmp_path: Path) -> None:
     async with staged(agent_type, service, tmp_path, "slow") as on:
         await services.check_cancel(on)
 
 
-async def test_a_leg_taken_up_behind_its_last_word_repeats_nothing(agent_type: str, service: Any, tmp_path: Path) -> None:
+async def test_a_leg_resumed_after_its_last_event_repeats_nothing(agent_type: str, service: Any, tmp_path: Path) -> None:
     async with staged(agent_type, service, tmp_path, "answer") as on:
         await services.check_resumed_behind_its_last_word(on, service)
 
 
-async def test_a_leg_taken_up_in_the_middle_does_nothing_twice(agent_type: str, service: Any, tmp_path: Path) -> None:
+async def test_a_leg_resumed_midway_does_nothing_twice(agent_type: str, service: Any, tmp_path: Path) -> None:
     async with staged(agent_type, service, tmp_path, "slow") as on:
         await services.check_resumed_in_the_middle(on, service)
 
 
 @pytest.mark.parametrize(("method", "error"), INTRUSIONS, ids=[method for method, _ in INTRUSIONS])
-async def test_what_ends_a_leg_passes_through(agent_type: str, service: Any, tmp_path: Path, method: str, error: BaseException) -> None:
+async def test_the_end_of_a_leg_is_passed_on(agent_type: str, service: Any, tmp_path: Path, method: str, error: BaseException) -> None:
     async with staged(agent_type, service, tmp_path, "answer") as on:
         await services.check_passes_through(on, service, method, error)

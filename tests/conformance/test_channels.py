@@ -28,12 +28,12 @@ def channel(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=[check.__name__ for check in CHECKS])
-async def test_it_keeps_what_the_seam_promises(channel: Any, tmp_path: Path, check: Any) -> None:
+async def test_a_channel_keeps_the_contract(channel: Any, tmp_path: Path, check: Any) -> None:
     async with channels.served(channel, tmp_path) as on:
         await check(on)
 
 
-async def test_settings_that_do_not_do_are_refused_in_words(channel: Any, tmp_path: Path) -> None:
+async def test_invalid_settings_are_rejected_with_a_message(channel: Any, tmp_path: Path) -> None:
     wrong = {name: 5 if isinstance(value, str) else [value] for name, value in channel.trial(tmp_path).items()}
     if wrong:
         with pytest.raises(ConfigError, match=channel.name):

@@ -103,7 +103,7 @@ def check(name: str, raws: Sequence[bytes], ended: Ended = "eof") -> tuple[list[
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_recording_gives_the_chunks_beside_it(path: Path) -> None:
+def test_a_recording_is_translated_into_its_stored_chunks(path: Path) -> None:
     beside = orjson.loads(path.with_suffix(".chunks.json").read_bytes())
     assert orjson.loads(orjson.dumps(record.expected(path.parent.name, FRAMES[path]))) == beside
     check(path.parent.name, FRAMES[path])
@@ -123,7 +123,7 @@ def test_a_body_cut_at_any_byte_ends_well(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_state_lives_through_json_between_any_two_events(path: Path) -> None:
+def test_the_state_survives_json_between_any_two_events(path: Path) -> None:
     translator = DIALECTS.load(path.parent.name)().translator
     state, chunks = translator.open(record.OPTIONS), list[Chunk]()
     for raw in FRAMES[path]:
@@ -137,7 +137,7 @@ def test_a_state_lives_through_json_between_any_two_events(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_feeding_changes_no_state_that_is_kept(path: Path) -> None:
+def test_feeding_does_not_change_an_earlier_state(path: Path) -> None:
     translator = DIALECTS.load(path.parent.name)().translator
     states = [translator.open(record.OPTIONS)]
     for raw in FRAMES[path]:
@@ -202,7 +202,7 @@ def test_translation_is_total(name: str, raws: list[bytes], ended: Ended) -> Non
 @dialects
 @given(raws=st.lists(st.sampled_from(HOSTILE) | st.binary(max_size=40), max_size=8), ended=ENDED)
 @settings(max_examples=60, deadline=None)
-def test_nonsense_is_never_an_error_of_ours(name: str, raws: list[bytes], ended: Ended) -> None:
+def test_malformed_input_never_raises(name: str, raws: list[bytes], ended: Ended) -> None:
     check(name, raws, ended)
 
 
@@ -284,7 +284,7 @@ MESSAGES = st.lists(
 @dialects
 @given(messages=MESSAGES, last=st.sampled_from(["and now?"]))
 @settings(max_examples=80, deadline=None)
-def test_a_request_never_has_a_call_without_its_one_output(name: str, messages: list[Message], last: str) -> None:
+def test_every_call_in_a_request_has_exactly_one_output(name: str, messages: list[Message], last: str) -> None:
     model = Model(ModelId("m", "here"), "m", modalities=("text", "image"), reasoning=True)
     tools = (ToolDefinition("read_file", "Reads.", {"type": "object", "properties": {}}),)
     prompt = ModelPrompt(
@@ -300,7 +300,7 @@ def test_a_request_never_has_a_call_without_its_one_output(name: str, messages: 
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_models_output_is_sent_back_to_it(path: Path) -> None:
+def test_model_output_is_part_of_the_next_request(path: Path) -> None:
     name = path.parent.name
     folded = fold_parts((), [{"type": "start-step"}, *translate(name, FRAMES[path])[0]])
     done = tuple(
@@ -329,7 +329,7 @@ def signatures(metadata: Any) -> Iterator[str]:
         yield from (inner[key] for key in ("signature", "redactedData", "thoughtSignature", "encryptedContent") if inner.get(key))
 
 
-def test_options_reach_the_translator_and_nothing_else_does() -> None:
+def test_only_options_reach_the_translator() -> None:
     for name in NAMES:
         translator = DIALECTS.load(name)().translator
         assert isinstance(translator.name, str) and isinstance(translator.version, int)

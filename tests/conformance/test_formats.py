@@ -22,7 +22,7 @@ def format(request: pytest.FixtureRequest) -> Any:
     return FORMATS.make(request.param)
 
 
-def test_it_describes_itself(format: Any) -> None:
+def test_a_format_describes_itself(format: Any) -> None:
     formats.check_itself(format)
 
 
@@ -32,13 +32,13 @@ def test_messages_survive_a_round_trip(format: Any, tmp_path: Path, texts: list[
     formats.check_there_and_back(format, tmp_path, texts)
 
 
-def test_its_samples_are_read_whole(format: Any, tmp_path: Path) -> None:
+def test_samples_are_read_completely(format: Any, tmp_path: Path) -> None:
     assert formats.samples(format) or isinstance(format, WriteOnly)
     for data in formats.samples(format):
         assert formats.check_read(format, formats.source(format, tmp_path, data))
 
 
-def test_no_two_formats_claim_one_source(format: Any, tmp_path: Path) -> None:
+def test_each_source_is_claimed_by_one_format(format: Any, tmp_path: Path) -> None:
     known = [FORMATS.make(name) for name in FORMATS.names()]
     for number, data in enumerate(formats.samples(format)):
         folder = tmp_path / str(number)
@@ -57,7 +57,7 @@ def test_foreign_files_are_not_claimed(format: Any, tmp_path: Path, data: bytes)
 
 @quick
 @given(data=st.binary(max_size=200))
-def test_no_bytes_make_it_raise(format: Any, tmp_path: Path, data: bytes) -> None:
+def test_arbitrary_bytes_never_raise(format: Any, tmp_path: Path, data: bytes) -> None:
     formats.check_foreign(format, tmp_path, data)
 
 
@@ -74,14 +74,14 @@ def test_a_broken_line_does_not_affect_others(format: Any, tmp_path: Path) -> No
 
 @quick
 @given(conversation=holding.conversations())
-def test_what_its_table_promises_survives_a_round_trip(format: Any, tmp_path: Path, conversation: ExportedConversation) -> None:
+def test_the_content_a_format_declares_survives_a_round_trip(format: Any, tmp_path: Path, conversation: ExportedConversation) -> None:
     holding.check_holds(format, tmp_path, conversation)
 
 
 @pytest.mark.timeout(60)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), conversation=holding.conversations())
-def test_contents_that_two_formats_keep_survive_a_conversion(
+def test_content_that_two_formats_support_survives_a_conversion(
     tmp_path: Path, data: st.DataObject, conversation: ExportedConversation
 ) -> None:
     formats = holding.chained(FORMATS.names())
@@ -92,5 +92,5 @@ def test_contents_that_two_formats_keep_survive_a_conversion(
 @pytest.mark.parametrize("name", [one.name for one in holding.chained(FORMATS.names())])
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(conversation=counting.everything())
-def test_nothing_that_changed_is_counted_as_kept(name: str, tmp_path: Path, conversation: ExportedConversation) -> None:
+def test_changed_content_is_never_counted_as_kept(name: str, tmp_path: Path, conversation: ExportedConversation) -> None:
     counting.check_counted(FORMATS.make(name), tmp_path, conversation)

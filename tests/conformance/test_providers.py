@@ -60,7 +60,7 @@ async def test_provider_has_name_dialect_and_quirks(name: str) -> None:
     await provider.close()
 
 
-async def test_provider_that_needs_a_key_says_which_variable_holds_it(name: str) -> None:
+async def test_a_missing_key_names_its_environment_variable(name: str) -> None:
     facts = getattr(PROVIDERS.load(name), "facts", None)
     if isinstance(facts, Facts):
         assert facts.needs_key == (name in KEY_VARIABLES)
@@ -110,7 +110,7 @@ async def test_failure_is_a_typed_error(name: str, reply: Reply, kind: str, retr
 
 
 @pytest.mark.parametrize("name", SERVED)
-async def test_endpoints_own_list_is_understood(name: str) -> None:
+async def test_the_model_list_of_an_endpoint_is_parsed(name: str) -> None:
     async with ScriptedServer(models=("scripted", "other")) as server:
         provider = made(name, server)
         assert [str(model.id) for model in await provider.models()] == [f"scripted@{name}", f"other@{name}"]

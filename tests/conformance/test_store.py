@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 # ── the log ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_events_come_back_as_they_were_stored(store: Store) -> None:
+async def test_events_are_returned_as_stored(store: Store) -> None:
     accepted = await store.records.submit(prompt())
     run = accepted.run.id
     events = [
@@ -47,7 +47,7 @@ async def test_events_come_back_as_they_were_stored(store: Store) -> None:
     assert all(event.at > 1_700_000_000_000_000 for event in stored)
 
 
-async def test_seqs_are_dense_from_one_and_pages_are_exclusive(store: Store) -> None:
+async def test_seqs_have_no_gaps_and_pages_start_after_a_position(store: Store) -> None:
     made = await store.conversations.create(Conversation(new_id()))
     assert await store.log.last_seq(made.id) == 0
     for _ in range(5):
@@ -58,7 +58,7 @@ async def test_seqs_are_dense_from_one_and_pages_are_exclusive(store: Store) -> 
     assert await store.log.read(made.id, after=15) == []
 
 
-async def test_the_events_of_one_run_are_found_among_others(store: Store) -> None:
+async def test_the_events_of_one_run_can_be_selected(store: Store) -> None:
     accepted = await store.records.submit(prompt())
     id = accepted.conversation.id
     await store.log.append(id, [frame(accepted, "a")], fence=accepted.fence)
@@ -71,7 +71,7 @@ async def test_the_events_of_one_run_are_found_among_others(store: Store) -> Non
         await store.log.read(id, run="nobody")
 
 
-async def test_an_append_fails_whole(store: Store) -> None:
+async def test_an_append_fails_completely_or_not_at_all(store: Store) -> None:
     accepted = await store.records.submit(prompt())
     begun = Event("journal", run=accepted.run.id, phase="start", key="tool:0.0.0")
     await store.log.append(accepted.conversation.id, [begun], fence=accepted.fence)
@@ -218,7 +218,7 @@ async def test_a_busy_conversation_rejects_or_queues_in_order(store: Store) -> N
     assert text_of((await store.conversations.message(second.run.message)).parts) == "hi"
 
 
-async def test_a_steer_goes_to_the_running_run(store: Store) -> None:
+async def test_a_steering_message_reaches_the_running_run(store: Store) -> None:
     first = await store.records.submit(prompt())
     steer = await store.records.submit(prompt(first.conversation, "left!", on_busy="steer"))
     assert steer.steered and steer.run.id == first.run.id
@@ -229,13 +229,13 @@ async def test_a_steer_goes_to_the_running_run(store: Store) -> None:
     assert len(await store.conversations.branch(first.conversation.id)) == 2
 
 
-async def test_an_interrupting_prompt_names_whom_it_interrupts(store: Store) -> None:
+async def test_an_interrupting_prompt_names_the_interrupted_run(store: Store) -> None:
     first = await store.records.submit(prompt())
     second = await store.records.submit(prompt(first.conversation, on_busy="interrupt"))
     assert second.interrupts == first.run.id and second.run.status == "queued"
 
 
-async def test_a_waiting_run_gives_way_to_a_new_prompt(store: Store) -> None:
+async def test_a_new_prompt_supersedes_a_waiting_run(store: Store) -> None:
     first = await store.records.submit(prompt())
     run = first.run.id
     call = ({"type": "tool-input-available", "toolCallId": "c1", "toolName": "shell", "input": {}},)
@@ -259,7 +259,7 @@ async def test_a_waiting_run_gives_way_to_a_new_prompt(store: Store) -> None:
     assert second.seq == await store.log.last_seq(first.conversation.id)
 
 
-async def test_answering_the_branch_as_it_stands(store: Store) -> None:
+async def test_a_run_without_a_prompt_answers_the_last_message(store: Store) -> None:
     with pytest.raises(UsageError):
         await store.records.submit(prompt(user=None))
     first = await store.records.submit(prompt())
@@ -270,7 +270,7 @@ async def test_answering_the_branch_as_it_stands(store: Store) -> None:
     assert again.conversation.message_count == 3
 
 
-async def test_deleted_conversations_take_no_prompts(store: Store) -> None:
+async def test_deleted_conversations_reject_prompts(store: Store) -> None:
     first = await store.records.submit(prompt())
     with pytest.raises(Busy):
         await store.conversations.delete(first.conversation.id)
@@ -282,7 +282,7 @@ async def test_deleted_conversations_take_no_prompts(store: Store) -> None:
     await store.records.submit(prompt(first.conversation))
 
 
-async def test_a_run_ends_once_and_the_sums_change_with_it(store: Store) -> None:
+async def test_a_run_ends_once_and_updates_the_totals(store: Store) -> None:
     first = await store.records.submit(prompt())
     usage = Usage(input=10, output=5, cache_read=2)
     await end(store, first, usage=usage, cost=700, context_usage=0.25, model="m@p")
@@ -300,7 +300,7 @@ async def test_a_run_ends_once_and_the_sums_change_with_it(store: Store) -> None
     assert (await store.conversations.message(second.run.message)).status == "failed"
 
 
-async def test_only_one_takes_a_dead_owners_run(store: Store) -> None:
+async def test_only_one_process_takes_over_a_dead_owners_run(store: Store) -> None:
     first = await store.records.submit(prompt())
     assert not await store.records.interrupt(first.run.id, owner="other", fence=1)
     assert not await store.records.interrupt(first.run.id, owner="me", fence=2)

@@ -57,7 +57,7 @@ def test_every_method_of_a_view_is_tried() -> None:
     assert tried == methods()
 
 
-async def test_what_is_anothers_is_not_found_in_the_words_for_what_there_is_not(store: Store, theirs: Theirs) -> None:
+async def test_resources_of_other_owners_look_like_missing_ones(store: Store, theirs: Theirs) -> None:
     bob, never = store.of("bob"), nothing(theirs)
     await store.search.index()
     before = await contents(store)
@@ -76,7 +76,7 @@ async def test_what_is_anothers_is_not_found_in_the_words_for_what_there_is_not(
     assert await contents(store) == before
 
 
-async def test_its_owner_finds_it_by_every_method(store: Store, theirs: Theirs) -> None:
+async def test_an_owner_finds_a_resource_by_every_method(store: Store, theirs: Theirs) -> None:
     ann = store.of("ann")
     await end(
         store, Accepted(await ann.conversations.get(theirs.conversation), await ann.records.run(theirs.run), 0, await fence(store, theirs))
@@ -99,7 +99,7 @@ async def fence(store: Store, theirs: Theirs) -> Any:
     return taken
 
 
-async def test_names_are_each_owners_own(store: Store, theirs: Theirs) -> None:
+async def test_names_are_unique_per_owner(store: Store, theirs: Theirs) -> None:
     other = await belongings(store, "bob")
     for owner, mine in (("ann", theirs), ("bob", other)):
         own = store.of(owner)
@@ -116,7 +116,7 @@ async def test_names_are_each_owners_own(store: Store, theirs: Theirs) -> None:
     assert await store.conversations.by_key(KEY) is None
 
 
-async def test_what_is_made_in_a_view_is_its_owners(store: Store, theirs: Theirs) -> None:
+async def test_resources_created_in_a_view_belong_to_its_owner(store: Store, theirs: Theirs) -> None:
     bob = store.of("bob")
     made = await bob.conversations.create(Conversation(new_id(), title=theirs.title, owner="ann"))
     assert (made.owner, made.project) == ("bob", f"{DEFAULT_PROJECT}:bob")
@@ -136,7 +136,7 @@ async def test_what_is_made_in_a_view_is_its_owners(store: Store, theirs: Theirs
         await bob.projects.update("default", root_path="/home/ann")
 
 
-async def test_everybody_has_a_default_project_of_their_own(store: Store) -> None:
+async def test_each_owner_has_a_default_project(store: Store) -> None:
     mine = await store.of("ann").projects.update(DEFAULT_PROJECT, rules="be brief")
     assert (mine.id, mine.owner) == (f"{DEFAULT_PROJECT}:ann", "ann")
     assert (await store.of("ann").projects.get(DEFAULT_PROJECT)).rules == "be brief"
@@ -147,7 +147,7 @@ async def test_everybody_has_a_default_project_of_their_own(store: Store) -> Non
         await store.of("bob").projects.get(mine.id)
 
 
-async def test_projects_are_listed_page_by_page_and_by_words(store: Store) -> None:
+async def test_projects_are_paginated_and_filtered_by_text(store: Store) -> None:
     ann = store.of("ann")
     for number in range(5):
         await ann.projects.create(Project(new_id(), f"plan {number}", root_path=f"/plans/{number}\udcff"))
@@ -161,7 +161,7 @@ async def test_projects_are_listed_page_by_page_and_by_words(store: Store) -> No
         await ann.projects.list(cursor="c1-2")
 
 
-async def test_a_hash_alone_opens_nothing(store: Store) -> None:
+async def test_a_blob_hash_alone_grants_no_access(store: Store) -> None:
     ann, bob = store.of("ann"), store.of("bob")
     for data in (b"small", b"large" * 100_000):
         blob = await ann.blobs.upload(data, "image/png")
@@ -175,7 +175,7 @@ async def test_a_hash_alone_opens_nothing(store: Store) -> None:
         assert await bob.blobs.get(blob.sha256, offset=1, limit=3) == data[1:4] == await store.blobs.get(blob.sha256, offset=1, limit=3)
 
 
-async def test_what_runs_put_there_is_read_by_their_owner_alone(store: Store) -> None:
+async def test_blobs_of_runs_are_readable_by_their_owner_only(store: Store) -> None:
     (blob,) = await store.of("ann").blobs.put_all([b"an output"], "text/plain")
     plain = await store.blobs.put(b"of this machine")
     assert await store.of("ann").blobs.get(blob.sha256) == b"an output"
@@ -217,7 +217,7 @@ async def test_limits_count_each_users_runs_for_themselves(store: Store) -> None
     await store.records.claim(queued.run.id, "me", statuses=frozenset({"queued"}), at_most=1)
 
 
-async def test_how_far_the_index_goes_is_told_of_ones_own(store: Store, theirs: Theirs) -> None:
+async def test_index_progress_covers_the_owners_messages_only(store: Store, theirs: Theirs) -> None:
     bob = store.of("bob")
     made = await bob.conversations.create(Conversation(new_id()))
     for number in range(3):
@@ -239,7 +239,7 @@ async def test_messages_have_the_clients_name_in_their_conversation(store: Store
             await ann.conversations.message(id, conversation=conversation)
 
 
-async def test_runs_go_page_by_page(store: Store) -> None:
+async def test_runs_are_paginated(store: Store) -> None:
     made = [await store.records.submit(prompt()) for _ in range(5)]
     first = await store.records.runs(limit=2)
     assert [run.id for run in first] == [accepted.run.id for accepted in made[:2:-1]]
@@ -256,7 +256,7 @@ async def test_a_conversation_moves_to_a_project_of_its_owner(store: Store, thei
         await ann.conversations.update(theirs.conversation, project=foreign.id)
 
 
-async def test_sums_are_over_ones_own_runs(store: Store, theirs: Theirs) -> None:
+async def test_totals_cover_the_owners_runs_only(store: Store, theirs: Theirs) -> None:
     assert (await store.of("ann").stats.usage()).conversations == 1
     assert (await store.of("ann").stats.usage()).total.runs == 0  # it has not ended
     made = await store.records.submit(prompt(Conversation(new_id(), owner="bob")))

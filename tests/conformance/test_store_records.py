@@ -58,7 +58,7 @@ async def test_an_expired_approval_is_neither_answered_nor_used(store: Store) ->
         await store.records.answer("a1", Answer(True))
 
 
-async def test_a_runs_end_closes_what_it_asked(store: Store) -> None:
+async def test_the_end_of_a_run_closes_its_approvals(store: Store) -> None:
     first = await store.records.submit(prompt())
     await store.log.append(first.conversation.id, [], fence=first.fence, changes=[Ask(Approval("a1", first.run.id, "c", "t", b"", b"", 1))])
     await end(store, first, status="cancelled")
@@ -89,7 +89,7 @@ async def test_exchanges_are_opened_and_closed(store: Store) -> None:
 # ── conversations ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_every_field_of_a_conversation_is_kept(store: Store) -> None:
+async def test_every_field_of_a_conversation_is_stored(store: Store) -> None:
     given = Conversation(
         new_id(), key="k", client_id="c", title="t\x00\u0301ü", title_source="user", agent="a", agent_type="t", model="m@p", parent="p",
         parent_tool_call="tc", forked_from="f", forked_from_message="fm", directory="/w\udcff", allowed_uris=("/a b", "/\udcfe"),
@@ -106,7 +106,7 @@ async def test_every_field_of_a_conversation_is_kept(store: Store) -> None:
         await store.conversations.create(Conversation(new_id(), project="none"))
 
 
-async def test_conversations_are_found_by_what_people_call_them(store: Store) -> None:
+async def test_conversations_are_found_by_title_and_id_prefix(store: Store) -> None:
     one = await store.conversations.create(Conversation("aaaa-1", title="Same", client_id="mine"))
     two = await store.conversations.create(Conversation("aaaa-2", title="Same"))
     three = await store.conversations.create(Conversation("bbbb-1", title="Other"))
@@ -195,7 +195,7 @@ async def test_branches_share_their_trunk(store: Store) -> None:
         await store.conversations.add_message(Message("m1", "user", conversation=made.id))
 
 
-async def test_an_edit_takes_over_the_clients_id(store: Store) -> None:
+async def test_an_edited_message_keeps_the_client_id(store: Store) -> None:
     made = await store.conversations.create(Conversation(new_id()))
     await store.conversations.add_message(Message("m1", "user", conversation=made.id, client_id="c1"))
     await store.conversations.add_message(Message("m2", "user", conversation=made.id, client_id="c1"))
@@ -236,7 +236,7 @@ async def test_finished_messages_are_found_newest_first(store: Store) -> None:
     assert not (await store.search.search('"quick" "jumps"')).hits
 
 
-async def test_search_pages_filters_and_forgets_deleted_ones(store: Store) -> None:
+async def test_search_is_paginated_filtered_and_skips_deleted_messages(store: Store) -> None:
     for number in range(6):
         made = await store.conversations.create(Conversation(f"c{number % 2}x{number}", title=f"T{number}"))
         await store.conversations.add_message(
@@ -257,7 +257,7 @@ async def test_search_pages_filters_and_forgets_deleted_ones(store: Store) -> No
         await store.search.search("needle", cursor="x")
 
 
-async def test_blobs_are_kept_by_content(store: Store) -> None:
+async def test_blobs_are_stored_by_content(store: Store) -> None:
     for data in (b"", b"small", bytes(range(256)) * 1024, b"large" * 100_000):
         blob = await store.blobs.put(data, "text/x")
         assert blob == await store.blobs.put(data, "text/x") and blob.size == len(data)
@@ -270,7 +270,7 @@ async def test_blobs_are_kept_by_content(store: Store) -> None:
 
 
 @pytest.mark.parametrize("sizes", [[], [0], [5, 7], [200_000, 100_000], [300_000, 1, 300_000]])
-async def test_a_blob_may_come_in_pieces(store: Store, sizes: list[int]) -> None:
+async def test_a_blob_can_be_written_in_chunks(store: Store, sizes: list[int]) -> None:
     pieces = [bytes([number]) * size for number, size in enumerate(sizes)]
 
     async def coming() -> AsyncIterator[bytes]:
@@ -285,7 +285,7 @@ async def test_a_blob_may_come_in_pieces(store: Store, sizes: list[int]) -> None
     assert not list(Path(str((await store.health())["path"])).parent.rglob(".incoming*"))
 
 
-async def test_a_blob_that_breaks_off_leaves_nothing(store: Store) -> None:
+async def test_an_interrupted_blob_write_leaves_nothing(store: Store) -> None:
     async def coming() -> AsyncIterator[bytes]:
         yield b"x" * 400_000
         raise ConnectionError
@@ -302,7 +302,7 @@ async def test_health_names_library_and_schema(store: Store) -> None:
     assert {"library", "version", "protection", "bytes"} <= health.keys()
 
 
-async def test_a_closed_store_says_so(store: Store) -> None:
+async def test_a_closed_store_raises_an_error(store: Store) -> None:
     await store.close()
     await store.close()
     for call in (store.log.read("x"), store.log.append("x", [Event("meta")]), store.blobs.put(b"")):
@@ -310,7 +310,7 @@ async def test_a_closed_store_says_so(store: Store) -> None:
             await call
 
 
-async def test_a_run_that_somebody_has_said_more_to_is_not_finished_before_it_has_heard(store: Store) -> None:
+async def test_a_run_with_unread_steering_messages_does_not_finish(store: Store) -> None:
     first = await store.records.submit(prompt())
     no = await store.records.post(first.run.id, InboxItem("steer", {"id": "s", "parts": []}))
     with pytest.raises(Busy):

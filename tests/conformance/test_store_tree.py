@@ -55,7 +55,7 @@ async def shown(store: Store, id: str) -> list[str]:
     return lines(await store.conversations.branch(id))
 
 
-async def test_an_edited_prompt_is_a_sibling_with_a_run_of_its_own(store: Store) -> None:
+async def test_an_edited_prompt_is_a_sibling_with_its_own_run(store: Store) -> None:
     last = await said(store, "one", "two", "three")
     id = last.conversation.id
     before = await store.conversations.branch(id)
@@ -99,7 +99,7 @@ async def test_another_answer_is_a_sibling_of_the_answer(store: Store) -> None:
         await store.records.submit(prompt(last.conversation, user=None, answers="none"))
 
 
-async def test_an_edit_is_never_said_into_a_running_answer(store: Store) -> None:
+async def test_an_edit_never_steers_a_running_answer(store: Store) -> None:
     live = await store.records.submit(prompt())
     first = (await store.conversations.branch(live.conversation.id))[0]
     with pytest.raises(UsageError, match="only new messages"):
@@ -120,7 +120,7 @@ async def test_an_edited_answer_is_a_sibling_that_the_branch_ends_with(store: St
         await store.tree.edit(live.run.message, [])
 
 
-async def test_a_grafted_branch_comes_whole_or_not_at_all(store: Store) -> None:
+async def test_a_branch_is_added_completely_or_not_at_all(store: Store) -> None:
     last = await said(store, "one", "two")
     id = last.conversation.id
     before = await store.conversations.branch(id)
@@ -136,7 +136,7 @@ async def test_a_grafted_branch_comes_whole_or_not_at_all(store: Store) -> None:
     assert await shown(store, id) == ["root"]
 
 
-async def test_deleted_messages_are_seen_nowhere_until_they_are_restored(store: Store) -> None:
+async def test_deleted_messages_are_hidden_everywhere_until_restored(store: Store) -> None:
     last = await said(store, "one", "pineapple", "three")
     id = last.conversation.id
     whole = await store.conversations.branch(id)
@@ -157,7 +157,7 @@ async def test_deleted_messages_are_seen_nowhere_until_they_are_restored(store: 
     assert await store.conversations.branch(id) == whole
 
 
-async def test_what_is_deleted_is_not_answered_and_still_holds_what_stands_behind_it(store: Store) -> None:
+async def test_a_deleted_message_is_not_answered_and_keeps_its_descendants(store: Store) -> None:
     last = await said(store, "one", "two")
     id = last.conversation.id
     whole = await store.conversations.branch(id)
@@ -174,7 +174,7 @@ async def test_what_is_deleted_is_not_answered_and_still_holds_what_stands_behin
         await store.records.submit(prompt(last.conversation, user=None))
 
 
-async def test_what_a_live_run_writes_or_answers_is_not_deleted(store: Store) -> None:
+async def test_messages_in_use_by_a_live_run_cannot_be_deleted(store: Store) -> None:
     live = await store.records.submit(prompt())
     id = live.conversation.id
     both = await store.conversations.branch(id)
@@ -210,7 +210,7 @@ async def test_a_fork_copies_the_branch_and_names_its_source(store: Store) -> No
     assert (await store.tree.fork(source.id, title="mine")).title_source == "user"
 
 
-async def test_a_fork_of_a_live_message_is_a_closed_copy_of_what_is_there(store: Store) -> None:
+async def test_a_fork_of_a_live_message_copies_its_current_state(store: Store) -> None:
     live = await store.records.submit(prompt())
     begun = saying(live, [{"type": "text-start", "id": "0"}, {"type": "text-delta", "id": "0", "delta": "half"}])
     await store.log.append(live.conversation.id, [begun], fence=live.fence)
@@ -221,7 +221,7 @@ async def test_a_fork_of_a_live_message_is_a_closed_copy_of_what_is_there(store:
     await end(store, live)
 
 
-async def test_there_is_nothing_to_fork_where_nothing_is(store: Store) -> None:
+async def test_an_empty_conversation_cannot_be_forked(store: Store) -> None:
     empty = await store.conversations.create(Conversation(new_id()))
     with pytest.raises(UsageError, match="no messages"):
         await store.tree.fork(empty.id)
@@ -269,7 +269,7 @@ async def test_switching_shows_a_branch_to_its_newest_end_or_exactly_there(store
         await store.tree.switch(id, "none")
 
 
-async def test_agent_model_and_archive_are_set_and_a_live_run_leaves_them(store: Store) -> None:
+async def test_agent_model_and_archive_flag_can_be_set_during_a_run(store: Store) -> None:
     live = await store.records.submit(prompt())
     id = live.conversation.id
     await store.conversations.update(id, model="chosen@p")
@@ -292,7 +292,7 @@ async def test_agent_model_and_archive_are_set_and_a_live_run_leaves_them(store:
     ]
 
 
-async def test_the_list_is_filtered_by_words_in_title_model_agent_and_directory(store: Store) -> None:
+async def test_the_list_is_filtered_by_title_model_agent_and_directory(store: Store) -> None:
     ids: dict[str, str] = {}
     for title, model, directory in (
         ("Grüße an 100% alle", "big@mine", "/work/a_b"),
@@ -322,7 +322,7 @@ async def test_the_list_is_filtered_by_words_in_title_model_agent_and_directory(
     assert [item.id for item in (*first.items, *second.items)] == [ids["П"], ids["p"]]
 
 
-async def test_an_exchange_outside_any_run_is_recorded_and_belongs_to_no_message(store: Store) -> None:
+async def test_an_exchange_outside_a_run_is_recorded_without_a_message(store: Store) -> None:
     live = await store.records.submit(prompt())
     id = live.conversation.id
     exchange = Exchange(f"{id}:title:1", "", id, "title", "d", "d/1", "p", "m", ExchangeOptions(), {})

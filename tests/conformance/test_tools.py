@@ -86,28 +86,28 @@ def context(tmp_path: Path) -> Surroundings:
     return Surroundings(tmp_path)
 
 
-def test_it_is_named_as_it_is_registered(tool: Any):
+def test_a_tool_has_its_registered_name(tool: Any):
     assert type(tool)().name == tool.name
     assert tool.name in TOOLS
     assert tool.name.isidentifier()
     assert tool.name == tool.name.lower()
 
 
-def test_it_says_what_it_does_in_few_words(tool: Any):
+def test_a_tool_has_a_short_description(tool: Any):
     told = definition(tool)
     assert 20 <= len(told.description) <= 300
     assert "\n" not in told.description
     assert len(dumps(told.schema)) < 2000
 
 
-def test_its_flags_are_whole(tool: Any):
+def test_a_tool_sets_all_flags_consistently(tool: Any):
     assert set(tool.effects) <= set(get_args(Effect))
     assert all(isinstance(flag, bool) for flag in (tool.concurrent, tool.idempotent, tool.hidden, tool.beta))
     assert isinstance(tool.badge, str)
     assert inspect.iscoroutinefunction(tool.run)
 
 
-def test_what_writes_or_runs_is_neither_concurrent_nor_repeatable(tool: Any):
+def test_tools_with_effects_are_neither_concurrent_nor_repeatable(tool: Any):
     if tool.effects & {"write", "execute"}:
         assert not tool.concurrent
         assert not tool.idempotent
@@ -162,7 +162,7 @@ def sample(tool: Any) -> BaseModel:
 
 
 @pytest.mark.anyio
-async def test_it_gives_one_output_and_can_show_it(tool: Any, context: Surroundings):
+async def test_a_tool_returns_one_output_with_a_view(tool: Any, context: Surroundings):
     arguments = sample(tool)
     doing = tool.doing(arguments)
     output = await tool.run(arguments, context)
@@ -176,7 +176,7 @@ async def test_it_gives_one_output_and_can_show_it(tool: Any, context: Surroundi
 
 
 @pytest.mark.anyio
-async def test_it_can_be_cancelled(tool: Any, context: Surroundings):
+async def test_a_tool_can_be_cancelled(tool: Any, context: Surroundings):
     task = asyncio.ensure_future(tool.run(sample(tool), context))
     await asyncio.sleep(0)
     task.cancel()
@@ -221,7 +221,7 @@ HARMLESS = sorted(set(TOOLS.names()) - {"shell", "fetch_url", "web_search"})
 @pytest.mark.parametrize("name", HARMLESS)
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-async def test_no_arguments_make_it_raise(name: str, context: Surroundings, monkeypatch: pytest.MonkeyPatch, data: st.DataObject):
+async def test_arbitrary_arguments_never_raise(name: str, context: Surroundings, monkeypatch: pytest.MonkeyPatch, data: st.DataObject):
     tool = TOOLS.load(name)()
     arguments = parse(tool, data.draw(values(definition(tool).schema)))
     if isinstance(arguments, str):
@@ -238,7 +238,7 @@ WRONG = st.none() | st.integers() | st.text() | st.lists(st.integers()) | st.dic
 
 
 @given(name=st.sampled_from(TOOLS.names()), value=st.data())
-def test_arguments_that_do_not_fit_are_answered_in_words(name: str, value: st.DataObject):
+def test_invalid_arguments_return_an_explanation(name: str, value: st.DataObject):
     tool = TOOLS.load(name)()
     said = parse(
         tool,

@@ -53,7 +53,9 @@ def chosen(option: str) -> dict[str, Any]:
     ],
     ids=["yes", "always", "no"],
 )
-async def test_a_person_is_asked_and_the_answer_is_chosen_by_its_kind(tmp_path: Path, answer: Answer, option: str, state: str) -> None:
+async def test_a_permission_request_is_answered_with_the_option_of_the_matching_kind(
+    tmp_path: Path, answer: Answer, option: str, state: str
+) -> None:
     async with acp_stage(tmp_path, {"prompt": [permission(), {"say": "$ANSWER"}, {"update": DONE}]}, mode="ask") as on:
         run = await on.begin()
         approval = await on.answer(run, answer)
@@ -65,13 +67,13 @@ async def test_a_person_is_asked_and_the_answer_is_chosen_by_its_kind(tmp_path: 
         assert part["state"] == state
 
 
-async def test_a_refusal_where_none_is_offered_is_a_call_that_is_called_off(tmp_path: Path) -> None:
+async def test_a_denial_without_a_reject_option_cancels_the_call(tmp_path: Path) -> None:
     rules = (Rule("edit_file", "deny", "a.txt"),)
     async with acp_stage(tmp_path, {"prompt": [permission("allow_once"), {"say": "$ANSWER"}]}, rules=rules) as on:
         assert await last_answer(on, await on.run()) == {"outcome": {"outcome": "cancelled"}}
 
 
-async def test_rules_of_moots_own_tools_hold_for_an_agents_calls_in_every_mode(tmp_path: Path) -> None:
+async def test_rules_of_moot_apply_to_agent_calls_in_every_mode(tmp_path: Path) -> None:
     rules = (Rule("edit_file", "deny", "a.txt"), Rule("shell", "allow", "ls *"))
     run_ls = {"toolCallId": "l", "kind": "execute", "title": "List", "rawInput": {"command": "ls -1"}}
     async with acp_stage(
@@ -87,7 +89,7 @@ async def test_modes_of_moot_decide(tmp_path: Path, mode: str, option: str) -> N
         assert await last_answer(on, await on.run()) == chosen(option)
 
 
-async def test_what_an_agent_would_write_and_tells_only_in_a_diff_is_what_is_decided_about(tmp_path: Path) -> None:
+async def test_a_write_announced_only_as_a_diff_is_shown_for_approval(tmp_path: Path) -> None:
     diff = {"type": "diff", "path": "b.txt", "oldText": "one\n", "newText": "two\n"}
     call = {"toolCallId": "d", "title": "Writing b.txt", "kind": "edit", "content": [diff], "locations": [{"path": "b.txt"}]}
     async with acp_stage(tmp_path, {"prompt": [permission(call=call)]}, mode="ask") as on:
@@ -109,7 +111,7 @@ async def test_a_file_that_an_allowed_call_is_about_is_written_without_asking_ag
         assert (on.directory / "a.txt").read_text() == "new" and len(await on.calls(run)) == 1
 
 
-async def test_an_allowed_call_allows_nothing_once_it_is_over(tmp_path: Path) -> None:
+async def test_an_approval_ends_with_its_call(tmp_path: Path) -> None:
     write = wants("fs/write_text_file", path=str(tmp_path / "work" / "a.txt"), content="again")
     async with acp_stage(tmp_path, {"prompt": [permission(), {"update": DONE}, write]}, mode="ask") as on:
         run = await on.begin()
@@ -122,7 +124,7 @@ async def test_an_allowed_call_allows_nothing_once_it_is_over(tmp_path: Path) ->
         assert [part["state"] for part in await on.calls(run)] == ["output-available", "output-denied"]
 
 
-async def test_a_write_that_nothing_announced_is_asked_about_and_shown(tmp_path: Path) -> None:
+async def test_an_unannounced_write_needs_approval(tmp_path: Path) -> None:
     write = wants("fs/write_text_file", path=str(tmp_path / "work" / "b.txt"), content="plain")
     async with acp_stage(tmp_path, {"prompt": [write, {"say": "$ANSWER"}]}, mode="ask") as on:
         run = await on.begin()
@@ -135,7 +137,7 @@ async def test_a_write_that_nothing_announced_is_asked_about_and_shown(tmp_path:
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../outside.txt", "link/secret.txt"])
-async def test_no_file_outside_the_folders_is_read_or_written(tmp_path: Path, path: str) -> None:
+async def test_files_outside_the_allowed_folders_are_not_accessible(tmp_path: Path, path: str) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "secret.txt").write_text("secret")
     (tmp_path / "work" / "link").symlink_to(tmp_path)
@@ -152,7 +154,7 @@ async def test_no_file_outside_the_folders_is_read_or_written(tmp_path: Path, pa
         assert (tmp_path / "secret.txt").read_text() == "secret" and not (tmp_path / "outside.txt").exists()
 
 
-async def test_files_are_read_whole_or_by_lines_and_a_missing_one_is_named(tmp_path: Path) -> None:
+async def test_files_are_read_completely_or_by_lines_and_missing_ones_are_reported(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     path = str(tmp_path / "work" / "n.txt")
     Path(path).write_text("one\ntwo\nthree\n")
@@ -168,7 +170,7 @@ async def test_files_are_read_whole_or_by_lines_and_a_missing_one_is_named(tmp_p
         assert (whole["content"], part["content"], missing["code"]) == ("one\ntwo\nthree\n", "two\n", -32002)
 
 
-async def test_a_rule_that_denies_reading_holds_for_what_an_agent_reads_through_us(tmp_path: Path) -> None:
+async def test_deny_rules_apply_to_reads_through_moot(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / ".env").write_text("KEY=1")
     rules = (Rule("read_file", "deny", ".env"),)
@@ -185,7 +187,7 @@ def at(method: str) -> dict[str, Any]:
     return wants(f"terminal/{method}", terminalId="terminal-1")
 
 
-async def test_a_command_is_run_and_its_output_is_that_of_the_call_which_shows_it(tmp_path: Path) -> None:
+async def test_the_output_of_a_terminal_belongs_to_the_call_that_shows_it(tmp_path: Path) -> None:
     shows = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "printf", "kind": "execute", "status": "in_progress"}
     steps = [
         {"update": {**shows, "content": [{"type": "terminal", "terminalId": "terminal-1"}]}},
@@ -211,7 +213,7 @@ async def test_a_command_that_policy_denies_is_not_run(tmp_path: Path) -> None:
         assert not (on.directory / "made").exists()
 
 
-async def test_a_long_output_is_kept_from_its_end_and_a_command_can_be_ended(tmp_path: Path) -> None:
+async def test_a_long_output_keeps_its_end_and_a_command_can_be_killed(tmp_path: Path) -> None:
     line = "printf 'ää%.0s' 1 2 3 4 5 6 7 8; exec sleep 60"
     steps = [
         wants("terminal/create", command=line, outputByteLimit=5),
@@ -226,7 +228,7 @@ async def test_a_long_output_is_kept_from_its_end_and_a_command_can_be_ended(tmp
         assert (told["output"], told["truncated"]) == ("ää", True) and told["exitStatus"]["signal"] == "9"
 
 
-async def test_commands_that_an_agent_leaves_running_end_with_its_run(tmp_path: Path) -> None:
+async def test_commands_left_running_end_with_the_run(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"prompt": [wants("terminal/create", command="sleep", args=["600"])]}) as on:
         assert (await on.run()).status == "finished"  # the stage looks for processes
 
@@ -243,7 +245,7 @@ def methods(wire: list[dict[str, Any]]) -> list[str]:
     return [message["method"] for message in wire if "method" in message]
 
 
-async def test_the_next_prompt_goes_on_in_the_same_session_in_a_new_process(tmp_path: Path) -> None:
+async def test_a_new_process_resumes_the_same_session(tmp_path: Path) -> None:
     script = {"sessions": str(tmp_path / "sessions.json"), "prompt": [{"say": "heard $TEXT"}]}
     async with acp_stage(tmp_path, script) as on:
         first = await on.run("one")
@@ -253,7 +255,7 @@ async def test_the_next_prompt_goes_on_in_the_same_session_in_a_new_process(tmp_
         assert second.agent_session_id == first.agent_session_id == "session-1"
 
 
-async def test_a_session_is_loaded_where_it_cannot_be_resumed_and_its_replay_is_no_answer(tmp_path: Path) -> None:
+async def test_a_loaded_session_does_not_show_its_replay_as_an_answer(tmp_path: Path) -> None:
     replay = [
         {"update": {"sessionUpdate": kind, "content": {"type": "text", "text": "old"}}}
         for kind in ("user_message_chunk", "agent_message_chunk")
@@ -271,7 +273,7 @@ async def test_a_session_is_loaded_where_it_cannot_be_resumed_and_its_replay_is_
         assert await on.text(second) == "heard two"
 
 
-async def test_a_session_that_is_gone_is_begun_anew_and_told_what_was_said(tmp_path: Path) -> None:
+async def test_a_lost_session_is_replaced_by_one_with_the_history(tmp_path: Path) -> None:
     sessions = tmp_path / "sessions.json"
     async with acp_stage(tmp_path, {"sessions": str(sessions), "prompt": [{"say": "heard $TEXT"}]}) as on:
         first = await on.run("one")
@@ -288,7 +290,7 @@ async def test_a_session_that_is_gone_is_begun_anew_and_told_what_was_said(tmp_p
         assert "User: one" in words and "heard one" in words and words.endswith("two")
 
 
-async def test_the_session_of_a_run_that_failed_is_gone_on_with(tmp_path: Path) -> None:
+async def test_the_session_of_a_failed_run_is_reused(tmp_path: Path) -> None:
     script = {"sessions": str(tmp_path / "sessions.json"), "prompt": [{"say": "half"}, {"exit": 1}]}
     async with acp_stage(tmp_path, script) as on:
         first = await on.run("one")
@@ -301,14 +303,14 @@ async def test_the_session_of_a_run_that_failed_is_gone_on_with(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("mode", "wanted"), [("plan", "plan"), ("auto", "default")])
-async def test_the_agent_plans_in_plan_and_asks_in_every_other_mode(tmp_path: Path, mode: Any, wanted: str) -> None:
+async def test_the_agent_uses_plan_mode_only_in_plan_mode(tmp_path: Path, mode: Any, wanted: str) -> None:
     async with acp_stage(tmp_path, {"session": {"modes": MODES}, "prompt": [{"say": "ok"}]}) as on:
         run = await on.run(mode=mode)
         (message,) = [message for message in await on.wire(run, ours=True) if message.get("method") == "session/set_mode"]
         assert message["params"]["modeId"] == wanted
 
 
-async def test_a_mode_and_a_model_are_taken_by_the_agents_own_names(tmp_path: Path) -> None:
+async def test_modes_and_models_use_the_agents_names(tmp_path: Path) -> None:
     options = [
         {"id": "model", "type": "select", "currentValue": "a", "options": [{"group": "g", "options": [{"value": "a"}, {"value": "b"}]}]}
     ]
@@ -320,7 +322,7 @@ async def test_a_mode_and_a_model_are_taken_by_the_agents_own_names(tmp_path: Pa
         assert "session/set_mode" not in told
 
 
-async def test_mcp_servers_are_handed_in_where_the_agent_can_reach_them(tmp_path: Path) -> None:
+async def test_mcp_servers_are_passed_on_if_the_agent_supports_their_transport(tmp_path: Path) -> None:
     servers = (
         McpServer("files", "sh", ("-c", "cat")),
         McpServer("docs", url="http://127.0.0.1:1/mcp"),
@@ -337,7 +339,7 @@ async def test_mcp_servers_are_handed_in_where_the_agent_can_reach_them(tmp_path
         schema.NewSessionRequest.model_validate(opened["params"])
 
 
-async def test_a_key_of_an_mcp_server_reaches_the_agent_and_never_the_log(tmp_path: Path) -> None:
+async def test_a_key_of_an_mcp_server_is_never_logged(tmp_path: Path) -> None:
     key = 'a "quoted" key \\ with ünicode'
     servers = (McpServer("files", "sh", env={"KEY": key, "SHOUT": "1"}), McpServer("docs", url="http://x", headers={"X-Key": key}))
     heard = tmp_path / "heard.jsonl"
@@ -355,14 +357,14 @@ async def test_a_key_of_an_mcp_server_reaches_the_agent_and_never_the_log(tmp_pa
     assert files and not [path for path in files if b"with \xc3\xbcnicode" in path.read_bytes()]
 
 
-async def test_a_model_that_the_agent_has_not_is_named_with_those_that_it_has(tmp_path: Path) -> None:
+async def test_an_unknown_model_is_reported_with_the_available_ones(tmp_path: Path) -> None:
     models = {"currentModelId": "a", "availableModels": [{"modelId": "a"}, {"modelId": "b"}]}
     async with acp_stage(tmp_path, {"session": {"models": models}, "prompt": []}, model="c") as on:
         run = await on.run()
         assert run.error is not None and run.error.message == "'double' has no model 'c'; it has: a, b"
 
 
-async def test_files_go_in_the_forms_that_the_agent_takes(tmp_path: Path) -> None:
+async def test_files_are_sent_in_the_forms_the_agent_supports(tmp_path: Path) -> None:
     def file(media_type: str, data: bytes, name: str) -> Any:
         return {"type": "file", "mediaType": media_type, "url": f"data:{media_type};base64,{b64encode(data).decode()}", "filename": name}
 
@@ -379,7 +381,7 @@ async def test_files_go_in_the_forms_that_the_agent_takes(tmp_path: Path) -> Non
         ]
 
 
-async def test_what_we_send_is_as_the_protocols_own_library_has_it(tmp_path: Path) -> None:
+async def test_requests_match_the_official_protocol_schema(tmp_path: Path) -> None:
     requests = {
         "initialize": schema.InitializeRequest,
         "session/new": schema.NewSessionRequest,

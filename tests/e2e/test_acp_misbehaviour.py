@@ -21,19 +21,19 @@ def failure(run: Run) -> str:
     return run.error.message
 
 
-async def test_a_program_that_is_not_there_is_named_with_the_line_that_brings_it(tmp_path: Path) -> None:
+async def test_a_missing_program_is_reported_with_its_install_command(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, "echo", name="gemini", command=["no-such-gemini", "--acp"]) as on:
         run = await on.run()
         assert "'no-such-gemini' is not installed, or not on the PATH" in failure(run)
         assert run.error is not None and run.error.fix == "npm install --global @google/gemini-cli"
 
 
-async def test_an_agent_that_nobody_knows_needs_a_command(tmp_path: Path) -> None:
+async def test_an_unknown_agent_needs_a_command(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, "echo", command=[]) as on:
         assert "agents.tried.options.command is missing" in failure(await on.run())
 
 
-async def test_a_crash_in_the_middle_keeps_what_was_said_and_tells_what_it_complained_of(tmp_path: Path) -> None:
+async def test_a_crash_keeps_the_partial_answer_and_reports_stderr(tmp_path: Path) -> None:
     call = {"sessionUpdate": "tool_call", "toolCallId": "c", "status": "in_progress", "title": "make", "kind": "execute"}
     steps = [{"say": "half of it"}, {"update": call}, {"stderr": "Segfault \x1b[31mhere\n"}, {"exit": 3}]
     async with acp_stage(tmp_path, {"prompt": steps}) as on:
@@ -44,7 +44,7 @@ async def test_a_crash_in_the_middle_keeps_what_was_said_and_tells_what_it_compl
         assert (part["state"], part["errorText"]) == ("output-error", "the agent ended before the call did")
 
 
-async def test_a_program_that_ends_at_once_is_told_with_its_words(tmp_path: Path) -> None:
+async def test_a_program_that_exits_at_once_is_reported_with_its_output(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"begin": [{"stderr": "cannot find module\n"}, {"exit": 1}], "prompt": []}) as on:
         assert "cannot find module" in failure(await on.run())
 
@@ -56,7 +56,7 @@ async def test_an_agent_that_closes_its_stdout_has_ended(tmp_path: Path) -> None
         assert await on.text(run) == "bye"
 
 
-async def test_an_agent_that_never_answers_is_given_up(tmp_path: Path) -> None:
+async def test_an_agent_that_never_answers_times_out(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"begin": [{"sleep": 60}], "deaf": True, "prompt": []}, patience=0.3) as on:
         assert "no answer to initialize within 0.3 s" in failure(await on.run())
 
@@ -75,7 +75,7 @@ async def test_an_agent_that_hangs_in_its_answer_is_cancelled_within_a_second(tm
         assert part["errorText"] == "cancelled before it ended"
 
 
-async def test_a_cancel_is_the_agents_own_first(tmp_path: Path) -> None:
+async def test_a_cancel_asks_the_agent_first(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, "slow") as on:
         run = await on.begin()
         await on.words(run)
@@ -84,7 +84,7 @@ async def test_a_cancel_is_the_agents_own_first(tmp_path: Path) -> None:
         assert (await on.wire(run, ours=False))[-1]["result"] == {"stopReason": "cancelled"}
 
 
-async def test_a_question_that_is_out_when_the_run_is_cancelled_is_answered_as_the_protocol_wants(tmp_path: Path) -> None:
+async def test_an_open_permission_request_is_answered_as_cancelled(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, "echo", mode="ask") as on:
         run = await on.begin("hello")
         await on.asked(run)
@@ -94,7 +94,7 @@ async def test_a_question_that_is_out_when_the_run_is_cancelled_is_answered_as_t
         assert {"outcome": {"outcome": "cancelled"}} in told
 
 
-async def test_noise_between_the_messages_is_kept_and_does_no_harm(tmp_path: Path) -> None:
+async def test_noise_between_messages_is_stored_and_ignored(tmp_path: Path) -> None:
     noise: list[dict[str, Any]] = [{"raw": "npm warn old lockfile"}, {"raw": "{broken"}, {"raw": "[1, 2]"}, {"raw": ""}]
     script = {"begin": noise, "prompt": [*noise, {"say": "fine"}, *noise]}
     async with acp_stage(tmp_path, script) as on:
@@ -104,14 +104,14 @@ async def test_noise_between_the_messages_is_kept_and_does_no_harm(tmp_path: Pat
         assert raws.count(b"npm warn old lockfile\n") == 3
 
 
-async def test_a_program_that_only_makes_noise_is_no_agent(tmp_path: Path) -> None:
+async def test_a_program_that_sends_only_noise_is_rejected(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"prompt": [{"say": "first"}, {"repeat": 20_000, "steps": [{"raw": "y"}]}, {"sleep": 30}]}) as on:
         run = await on.run()
         assert "writes lines to stdout that are not messages" in failure(run)
         assert await on.text(run) == "first"
 
 
-async def test_a_flood_of_words_is_an_answer(tmp_path: Path) -> None:
+async def test_a_flood_of_text_is_an_answer(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"prompt": [{"repeat": 3000, "steps": [{"say": "word "}]}]}) as on:
         run = await on.run()
         assert (run.status, await on.text(run)) == ("finished", "word " * 3000)
@@ -124,7 +124,7 @@ async def test_another_version_of_the_protocol_is_named(tmp_path: Path) -> None:
         assert run.error is not None and "update moot" in run.error.fix
 
 
-async def test_an_agent_that_wants_a_login_is_told_with_its_own_command(tmp_path: Path) -> None:
+async def test_a_required_login_is_reported_with_the_agents_command(tmp_path: Path) -> None:
     refuse = {"session/new": {"code": -32000, "message": "Authentication required"}}
     async with acp_stage(tmp_path, {"refuse": refuse, "prompt": []}, name="opencode") as on:
         run = await on.run()
@@ -132,7 +132,7 @@ async def test_an_agent_that_wants_a_login_is_told_with_its_own_command(tmp_path
         assert run.error is not None and run.error.kind == "auth" and run.error.fix == "log in with `opencode auth login`"
 
 
-async def test_a_login_that_nobody_knows_is_told_in_the_agents_words(tmp_path: Path) -> None:
+async def test_an_unknown_login_method_is_reported_with_the_agents_text(tmp_path: Path) -> None:
     refuse = {"session/prompt": {"code": -32000, "message": "Authentication required"}}
     ways = [{"id": "x", "name": "X", "description": "Run `double login`"}]
     async with acp_stage(
@@ -142,13 +142,13 @@ async def test_a_login_that_nobody_knows_is_told_in_the_agents_words(tmp_path: P
         assert run.error is not None and run.error.fix == "Run `double login`"
 
 
-async def test_an_error_in_place_of_an_answer_is_told_with_its_detail(tmp_path: Path) -> None:
+async def test_an_error_response_is_reported_with_its_detail(tmp_path: Path) -> None:
     refuse = {"session/prompt": {"code": -32603, "message": "Internal error", "data": {"details": "quota used up"}}}
     async with acp_stage(tmp_path, {"refuse": refuse, "prompt": []}) as on:
         assert "'double' could not answer: Internal error: quota used up" in failure(await on.run())
 
 
-async def test_what_is_said_of_other_sessions_and_too_early_is_kept_and_is_no_answer(tmp_path: Path) -> None:
+async def test_early_and_foreign_updates_are_stored_but_not_part_of_the_answer(tmp_path: Path) -> None:
     early = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "early"}}
     usage = {"sessionUpdate": "usage_update", "used": 5, "size": 10}
     opening = [{"update": {**early, "sessionId": "nobody"}}, {"update": early}, {"update": usage}]
@@ -158,7 +158,7 @@ async def test_what_is_said_of_other_sessions_and_too_early_is_kept_and_is_no_an
         assert sum(b"early" in (event.raw or b"") for event in await on.events(run)) == 3
 
 
-async def test_a_permission_for_a_call_that_nobody_knows_is_shown_as_that_call(tmp_path: Path) -> None:
+async def test_a_permission_request_for_an_unknown_call_shows_the_call(tmp_path: Path) -> None:
     options = [{"optionId": "go", "name": "Go", "kind": "allow_once"}]
     asked = {"toolCallId": "new", "title": "rm -r x", "kind": "execute"}
     request = {"method": "session/request_permission", "params": {"toolCall": asked, "options": options}}
@@ -169,7 +169,7 @@ async def test_a_permission_for_a_call_that_nobody_knows_is_shown_as_that_call(t
         assert (part["title"], part["input"], part["state"]) == ("rm -r x", {"command": "rm -r x"}, "output-error")
 
 
-async def test_a_permission_of_another_session_is_not_given(tmp_path: Path) -> None:
+async def test_a_permission_request_of_another_session_is_denied(tmp_path: Path) -> None:
     options = [{"optionId": "go", "name": "Go", "kind": "allow_once"}]
     params = {"sessionId": "other", "toolCall": {"toolCallId": "x"}, "options": options}
     async with acp_stage(
@@ -180,7 +180,7 @@ async def test_a_permission_of_another_session_is_not_given(tmp_path: Path) -> N
         assert run.status == "finished" and await on.calls(run) == []
 
 
-async def test_a_permission_that_offers_nothing_known_is_not_given(tmp_path: Path) -> None:
+async def test_a_permission_request_without_known_options_is_denied(tmp_path: Path) -> None:
     request = {
         "method": "session/request_permission",
         "params": {"toolCall": {"toolCallId": "x"}, "options": [{"optionId": "?", "kind": "why"}]},
@@ -190,7 +190,7 @@ async def test_a_permission_that_offers_nothing_known_is_not_given(tmp_path: Pat
         assert run.status == "finished" and json.loads(await on.text(run)) == {"outcome": {"outcome": "cancelled"}}
 
 
-async def test_what_it_asks_behind_its_answer_changes_nothing(tmp_path: Path) -> None:
+async def test_requests_after_the_answer_change_nothing(tmp_path: Path) -> None:
     write = {"method": "fs/write_text_file", "params": {"path": str(tmp_path / "work" / "late.txt"), "content": "late"}}
     async with acp_stage(tmp_path, {"prompt": [{"say": "done"}], "after": [{"say": " and more"}, {"request": write}]}, mode="ask") as on:
         run = await on.run()
@@ -198,25 +198,25 @@ async def test_what_it_asks_behind_its_answer_changes_nothing(tmp_path: Path) ->
         assert not (on.directory / "late.txt").exists()
 
 
-async def test_a_method_that_nobody_knows_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+async def test_an_unknown_method_is_rejected_and_the_run_continues(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"prompt": [{"request": {"method": "editor/dance"}}, {"say": "$ANSWER"}]}) as on:
         assert json.loads(await on.text(await on.run()))["code"] == -32601
 
 
-async def test_ids_of_another_type_are_answers_all_the_same(tmp_path: Path) -> None:
+async def test_response_ids_may_have_another_type(tmp_path: Path) -> None:
     request = {"id": "one", "method": "fs/read_text_file", "params": {"path": str(tmp_path / "work" / "none.txt")}}
     async with acp_stage(tmp_path, {"ids": "text", "prompt": [{"request": request}, {"say": "$ANSWER"}]}) as on:
         run = await on.run()
         assert json.loads(await on.text(run))["code"] == -32002
 
 
-async def test_a_huge_line_is_read_and_kept(tmp_path: Path) -> None:
+async def test_a_huge_line_is_read_and_stored(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"prompt": [{"say": "x" * 3_000_000}]}) as on:
         run = await on.run()
         assert run.status == "finished" and len(await on.text(run)) == 3_000_000
 
 
-async def test_a_call_that_the_agent_leaves_open_is_closed(tmp_path: Path) -> None:
+async def test_a_call_left_open_by_the_agent_is_closed(tmp_path: Path) -> None:
     call = {"sessionUpdate": "tool_call", "toolCallId": "c", "status": "in_progress", "title": "make", "kind": "execute"}
     async with acp_stage(tmp_path, {"prompt": [{"update": call}, {"say": "done"}]}) as on:
         run = await on.run()

@@ -26,7 +26,7 @@ async def waiting(place: Any, text: str = "go", **more: Any) -> tuple[Any, list[
     return run, await place.engine.store.records.approvals(run=run.id)
 
 
-async def test_a_grant_answers_what_else_it_covers_and_never_turns_a_no_into_a_yes(stage: Callable[..., Any]) -> None:
+async def test_a_grant_answers_other_covered_calls_and_never_overrides_a_denial(stage: Callable[..., Any]) -> None:
     script = [shell("touch a"), shell("touch b"), shell("touch a"), Reply(text="done")]
     async with stage(script, mode="ask") as place:
         run, asked = await waiting(place)
@@ -47,7 +47,7 @@ async def test_a_grant_answers_what_else_it_covers_and_never_turns_a_no_into_a_y
         assert grants_of((await place.engine.store.conversations.get(conversation.id)).settings) == ()
 
 
-async def test_what_cannot_be_given_leaves_the_call_open(stage: Callable[..., Any]) -> None:
+async def test_an_invalid_answer_leaves_the_call_pending(stage: Callable[..., Any]) -> None:
     async with stage([shell("touch a > b"), Reply(text="done")], mode="ask") as place:
         run, (asked,) = await waiting(place)
         refused = [
@@ -77,7 +77,7 @@ async def test_a_pattern_that_covers_too_much_or_not_the_call_is_refused(stage: 
         assert not (place.engine.settings.home / "config.yaml").exists()
 
 
-async def test_edited_arguments_are_bound_by_themselves_and_kept_beside_the_first(stage: Callable[..., Any]) -> None:
+async def test_edited_arguments_are_approved_and_stored_next_to_the_original(stage: Callable[..., Any]) -> None:
     async with stage([shell("touch a"), Reply(text="done")], mode="ask") as place:
         run, (asked,) = await waiting(place)
         edited = b'{"command":"touch  b"}'
@@ -89,7 +89,7 @@ async def test_edited_arguments_are_bound_by_themselves_and_kept_beside_the_firs
         assert ((place.directory / "a").exists(), (place.directory / "b").exists()) == (False, True)
 
 
-async def test_what_is_denied_stays_denied_when_it_is_edited_in(stage: Callable[..., Any]) -> None:
+async def test_arguments_edited_into_a_denied_call_stay_denied(stage: Callable[..., Any]) -> None:
     from moot.config.settings import Permissions, Rule
 
     permissions = Permissions(rules=(Rule("shell", "deny", "touch b*"),))

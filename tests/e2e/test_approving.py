@@ -73,7 +73,7 @@ def said(moot: MootProcess) -> str:
     return moot.run("chat", "show", "1", "--json").stdout.decode()
 
 
-def test_y_runs_it_once(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
+def test_pressing_y_runs_the_call_once(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "make once", columns=100))
     text = screen.text
     assert (
@@ -89,7 +89,7 @@ def test_y_runs_it_once(moot: MootProcess, open_screen: Callable[..., PtyScreen]
     assert READY not in "\n".join(screen.lines)
 
 
-def test_n_and_a_reason_reach_the_model(moot: MootProcess, model: ScriptedProcess, open_screen: Callable[..., PtyScreen]) -> None:
+def test_a_denial_and_its_reason_reach_the_model(moot: MootProcess, model: ScriptedProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "make no"))
     screen.send("b")
     screen.wait_for("No, because:")
@@ -102,7 +102,7 @@ def test_n_and_a_reason_reach_the_model(moot: MootProcess, model: ScriptedProces
     assert "The user denied this call: wrong folder" in json.dumps(model.requests()[-1]["body"])
 
 
-def test_what_was_typed_before_or_in_one_breath_is_no_answer(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
+def test_typing_before_or_during_the_question_is_not_an_answer(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = open_screen("run", "make burst")
     screen.send("y\ry\r")
     asked(screen)
@@ -132,7 +132,7 @@ def test_explaining_leaves_the_call_pending_and_is_recorded(moot: MootProcess, o
     assert any(raw is not None for _, raw in events)
 
 
-def test_edited_arguments_run_to_the_byte_and_the_model_is_told(
+def test_edited_arguments_run_exactly_and_the_model_is_informed(
     moot: MootProcess, model: ScriptedProcess, open_screen: Callable[..., PtyScreen]
 ) -> None:
     screen = asked(open_screen("run", "make edited"))
@@ -175,7 +175,7 @@ def test_invalid_arguments_from_the_editor_leave_the_call_pending(
     assert (moot.work / "kept.txt").read_text() == "old\nsame\n"
 
 
-def test_what_was_allowed_for_the_conversation_is_not_asked_again(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
+def test_a_grant_for_the_conversation_is_not_requested_again(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "do it twice"))
     screen.send("s")
     assert screen.wait_exit(20) == 0
@@ -204,7 +204,7 @@ def test_always_writes_the_shown_rule_and_keeps_comments(moot: MootProcess, open
     assert (ended.returncode, ended.stdout) == (0, b"All done.\n"), ended.stderr
 
 
-def test_nothing_that_is_decided_about_is_hidden(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
+def test_the_question_shows_everything_that_will_run(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "be hostile", rows=16, columns=40))
     seen = screen.text
     assert "\\x1b[2Jhidden" in seen.replace("\n", "") and "<U+202E>" in seen.replace("\n", "")
@@ -217,7 +217,7 @@ def test_nothing_that_is_decided_about_is_hidden(moot: MootProcess, open_screen:
     assert screen.wait_exit(20) == 130
 
 
-def test_escape_leaves_it_waiting_and_resume_asks_again(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
+def test_escape_leaves_the_call_pending_and_resuming_asks_again(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     screen = asked(open_screen("run", "make late"))
     screen.send("\x1b")
     assert screen.wait_exit(20) == 3
@@ -228,7 +228,7 @@ def test_escape_leaves_it_waiting_and_resume_asks_again(moot: MootProcess, open_
     assert (moot.work / "late").exists()
 
 
-def test_a_yes_is_for_the_tool_as_it_was_told(moot: MootProcess, open_screen: Callable[..., PtyScreen], tmp_path: Path) -> None:
+def test_an_approval_is_bound_to_the_tool_definition(moot: MootProcess, open_screen: Callable[..., PtyScreen], tmp_path: Path) -> None:
     project = tmp_path / "plugin"
     shutil.copytree(plugin_site.EXAMPLE, project)
     source = project / "src" / "moot_example" / "convert_units.py"
@@ -246,7 +246,7 @@ def test_a_yes_is_for_the_tool_as_it_was_told(moot: MootProcess, open_screen: Ca
     assert "the approval was given for other arguments" in told and "8.04672 km" not in told
 
 
-def test_an_answer_given_elsewhere_closes_the_prompt(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
+def test_an_answer_from_another_client_closes_the_prompt(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     first = asked(open_screen("run", "make elsewhere"))
     second = asked(open_screen("chat", "resume", "1"))
     second.send("y")
@@ -256,7 +256,7 @@ def test_an_answer_given_elsewhere_closes_the_prompt(moot: MootProcess, open_scr
     assert (moot.work / "elsewhere").exists()
 
 
-def test_a_question_that_expires_is_a_no(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
+def test_an_expired_question_is_denied(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:
     config = moot.home / "config.yaml"
     config.write_text(config.read_text() + "permissions: {timeout: 3s}\n")
     screen = open_screen("run", "make expired")
@@ -293,7 +293,7 @@ def test_a_dumb_terminal_gets_lines_with_the_same_guards(moot: MootProcess, open
     assert not (moot.work / "dumb").exists()
 
 
-def test_questions_take_numbers_several_and_own_words(
+def test_questions_accept_numbers_multiple_choices_and_free_text(
     moot: MootProcess, model: ScriptedProcess, open_screen: Callable[..., PtyScreen]
 ) -> None:
     screen = open_screen("run", "the questions")

@@ -33,7 +33,7 @@ async def explained(on: Any, conversation: str, question: Message = QUESTION) ->
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_an_aside_is_recorded_byte_for_byte_without_a_run(stage: Any, dialect: str) -> None:
+async def test_an_auxiliary_call_is_recorded_byte_for_byte_without_a_run(stage: Any, dialect: str) -> None:
     async with stage(ANSWERS, dialect=dialect) as on:
         run, message = await on.ask("Hi")
         store = on.engine.store
@@ -54,7 +54,7 @@ async def test_an_aside_is_recorded_byte_for_byte_without_a_run(stage: Any, dial
         assert await store.conversations.message(run.message) == message
 
 
-async def test_an_aside_lies_between_the_events_of_a_live_run_and_changes_nothing_of_it(stage: Any) -> None:
+async def test_an_auxiliary_call_during_a_run_does_not_affect_it(stage: Any) -> None:
     async with stage(ANSWERS) as on:
         submitted = await on.submit("slowly")
         said: list[str] = []
@@ -76,7 +76,7 @@ async def test_an_aside_lies_between_the_events_of_a_live_run_and_changes_nothin
         assert seqs == sorted(set(seqs)) and seqs == list(range(seqs[0], seqs[-1] + 1))
 
 
-async def test_what_came_at_the_moment_of_a_cancel_is_in_the_log_like_its_end(stage: Any) -> None:
+async def test_data_received_during_a_cancel_is_logged(stage: Any) -> None:
     async with stage(ANSWERS) as on:  # the store is verified when the test is over
         run, _ = await on.ask("Hi")
         choice = await on.engine.providers.choice("main")
@@ -98,7 +98,7 @@ async def test_what_came_at_the_moment_of_a_cancel_is_in_the_log_like_its_end(st
         assert isinstance(end, dict) and end["ended"] == "eof"
 
 
-async def test_an_aside_that_is_refused_is_recorded_and_raised(stage: Any) -> None:
+async def test_a_rejected_auxiliary_call_is_recorded_and_raised(stage: Any) -> None:
     async with stage(ANSWERS) as on:
         run, _ = await on.ask("Hi")
         before = await on.engine.store.log.last_seq(run.conversation)
@@ -110,7 +110,7 @@ async def test_an_aside_that_is_refused_is_recorded_and_raised(stage: Any) -> No
             await auxiliary_call(on.engine.runtime, run.conversation, "explain", "", [QUESTION], model="none@nowhere")
 
 
-async def test_an_aside_that_is_cancelled_says_so_in_the_log(stage: Any) -> None:
+async def test_a_cancelled_auxiliary_call_is_logged_as_cancelled(stage: Any) -> None:
     async with stage([Reply(when="explain", text="word " * 100, delay=0.05, times=0), Reply(text="Hello.")]) as on:
         run, _ = await on.ask("Hi")
         before = await on.engine.store.log.last_seq(run.conversation)
@@ -138,7 +138,7 @@ async def test_an_edited_prompt_is_answered_on_its_own_branch(stage: Any, direct
         assert "two" in str(on.server.requests[-1].json["messages"]) and "TWO" not in str(on.server.requests[-1].json["messages"])
 
 
-async def test_a_deleted_message_is_sent_to_no_model(stage: Any) -> None:
+async def test_a_deleted_message_is_not_sent_to_a_model(stage: Any) -> None:
     async with stage([Reply(text="fine", times=0)]) as on:
         run, _ = await on.ask("secret plans")
         await on.ask("more", conversation=run.conversation)

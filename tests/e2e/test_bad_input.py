@@ -30,7 +30,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("arguments", "config", "words"), BAD, ids=[" ".join(row[0]) + str(number) for number, row in enumerate(BAD)])
-def test_what_cannot_be_is_exit_2_with_a_hint_and_nothing_is_stored(
+def test_invalid_input_exits_with_2_and_a_hint_and_stores_nothing(
     tmp_path: Path, cache: Path, arguments: list[str], config: str, words: str
 ) -> None:
     moot = make(tmp_path, cache)
@@ -43,9 +43,7 @@ def test_what_cannot_be_is_exit_2_with_a_hint_and_nothing_is_stored(
     assert not database.exists() or json.loads(moot.run("chat", "list", "--json").stdout)["data"] == []
 
 
-def test_bytes_that_are_no_utf8_are_said_and_carried_as_far_as_they_can_be_read(
-    tmp_path: Path, cache: Path, obedient: ScriptedProcess
-) -> None:
+def test_invalid_utf_8_is_reported_and_replaced(tmp_path: Path, cache: Path, obedient: ScriptedProcess) -> None:
     moot = make(tmp_path, cache, obedient.config())
     ended = moot.run("run", "--no-tools", "--", b"argument \xff\xfe".decode(errors="surrogateescape"), stdin=b"say caf\xe9 \xff\0.")
     assert (ended.returncode, ended.stdout.decode()) == (0, "caf\ufffd \ufffd\0.\n")

@@ -66,7 +66,7 @@ def test_an_edited_message_is_a_new_branch_and_answered(moot: MootProcess) -> No
     assert [node["line"] for node in nodes(moot) if not node["shown"]] == ["about pears", "Hello **you**."]
 
 
-def test_an_answer_is_only_stored_and_so_is_what_is_not_to_be_answered(moot: MootProcess) -> None:
+def test_an_edited_answer_is_stored_without_a_run(moot: MootProcess) -> None:
     moot.more["EDITOR"] = "sed -i s/you/nobody/"
     assert moot.run("chat", "edit", "1", "4").returncode == 0
     assert shown(moot)[-1] == "Hello **nobody**."
@@ -86,7 +86,7 @@ def test_a_whole_conversation_is_edited_from_a_script(moot: MootProcess) -> None
     assert sum(node["shown"] for node in nodes(moot)) == 6
 
 
-def test_a_text_that_cannot_be_used_is_kept_and_gone_on_with(moot: MootProcess) -> None:
+def test_an_invalid_text_is_saved_and_can_be_edited_again(moot: MootProcess) -> None:
     moot.more["EDITOR"] = editor(moot, "path.write_text(path.read_text().replace('about pears', 'about plums\\n<!-- moot oops -->'))")
     before = nodes(moot)
     ended = moot.run("chat", "edit", "1", "--all")
@@ -111,7 +111,7 @@ def test_an_editor_that_fails_changes_nothing_and_loses_nothing(moot: MootProces
     assert len(nodes(moot)) == 4
 
 
-def test_nothing_changed_is_no_branch_and_no_message_is_a_mistake(moot: MootProcess) -> None:
+def test_an_unchanged_text_makes_no_branch_and_a_missing_message_is_an_error(moot: MootProcess) -> None:
     moot.more["EDITOR"] = "true"
     for arguments in (["1", "3"], ["1", "--all"]):
         assert moot.run("chat", "edit", *arguments).returncode == 0

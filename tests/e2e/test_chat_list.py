@@ -68,7 +68,7 @@ def listed(moot: MootProcess, *arguments: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_it_filters_acts_and_comes_back_without_clearing_the_screen(moot: MootProcess) -> None:
+def test_the_list_filters_acts_and_returns_without_clearing_the_screen(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
     screen.wait_for("all directories")
     screen.wait_for("pears and plums")
@@ -104,7 +104,7 @@ def test_it_filters_acts_and_comes_back_without_clearing_the_screen(moot: MootPr
     assert "❯" not in "\n".join(screen.lines)
 
 
-def test_enter_goes_on_with_the_selected_one(moot: MootProcess) -> None:
+def test_enter_continues_the_selected_conversation(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "chat", "list", "apples")
     screen.wait_for("1 of 300")
     screen.send("\r")
@@ -116,7 +116,7 @@ def test_enter_goes_on_with_the_selected_one(moot: MootProcess) -> None:
     assert listed(moot)[0]["title"] == "漢字 apples"
 
 
-def test_messages_are_deleted_and_brought_back_and_an_older_one_becomes_the_previous(moot: MootProcess) -> None:
+def test_messages_are_deleted_and_restored_and_the_previous_one_becomes_current(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "chat", "list", "pears")
     screen.wait_for("1 of 300")
     screen.send("\x1b[C")
@@ -139,7 +139,7 @@ def test_messages_are_deleted_and_brought_back_and_an_older_one_becomes_the_prev
     assert listed(moot)[0]["title"] == "number 5"
 
 
-def test_twenty_columns_and_a_new_size_leave_nothing_torn(moot: MootProcess) -> None:
+def test_a_resize_to_twenty_columns_leaves_a_clean_screen(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "chat", "list", rows=12, columns=20)
     screen.wait_for("❯")
     screen.wait_for("Esc close")
@@ -156,7 +156,7 @@ def test_twenty_columns_and_a_new_size_leave_nothing_torn(moot: MootProcess) -> 
     assert screen.wait_exit() == 0
 
 
-def test_titles_are_shown_to_the_letter(moot: MootProcess) -> None:
+def test_titles_are_shown_verbatim(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "chat", "list", "evil", columns=100)
     screen.wait_for("evil [bold]x[/bold] <b>y</b> <U+202E>z")
     screen.send("\x04")
@@ -178,7 +178,7 @@ def test_a_dumb_terminal_gets_numbers_and_a_question(moot: MootProcess) -> None:
     assert len(listed(moot, "--archived")) == 1
 
 
-def test_without_colour_and_utf_8_nothing_is_coloured_and_marks_are_ascii(moot: MootProcess) -> None:
+def test_without_colour_and_utf_8_output_is_plain_ascii(moot: MootProcess) -> None:
     moot.more |= {"NO_COLOR": "1", "LC_ALL": "C"}
     screen = PtyScreen(moot, "chat", "list", "apples", columns=100)
     screen.wait_for("> ")
@@ -189,7 +189,7 @@ def test_without_colour_and_utf_8_nothing_is_coloured_and_marks_are_ascii(moot: 
     assert not re.search(rb"\x1b\[([0-9]+;)*(3[0-8]|4[0-8]|9[0-7])(;[0-9]+)*m", screen.raw)
 
 
-def test_a_script_and_plain_get_the_table(moot: MootProcess) -> None:
+def test_scripts_and_plain_mode_get_a_table(moot: MootProcess) -> None:
     ended = moot.run("chat", "list", "--limit", "2")
     assert ended.stdout.startswith(b"NO  ID")
     screen = PtyScreen(moot, "chat", "list", "--plain", columns=120)

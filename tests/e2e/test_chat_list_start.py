@@ -79,7 +79,7 @@ def modes(screen: PtyScreen) -> list[str]:
     return [line for line in screen.text.split("\n") if "icanon" in line]
 
 
-def test_the_list_is_seen_before_anything_heavy_is_imported_and_taken_over_without_a_byte(moot: MootProcess, gate: Path) -> None:
+def test_the_list_appears_before_heavy_imports_and_is_taken_over_unchanged(moot: MootProcess, gate: Path) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
     screen.wait_for(SHOWN)
     screen.wait_for("Esc close")
@@ -98,7 +98,7 @@ def test_the_list_is_seen_before_anything_heavy_is_imported_and_taken_over_witho
     assert SHOWN not in screen.text
 
 
-def test_keys_typed_before_the_list_takes_them_reach_it_and_are_not_echoed(moot: MootProcess, gate: Path) -> None:
+def test_early_keys_reach_the_list_and_are_not_echoed(moot: MootProcess, gate: Path) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
     screen.wait_for("Esc close")
     before = screen.lines
@@ -112,7 +112,7 @@ def test_keys_typed_before_the_list_takes_them_reach_it_and_are_not_echoed(moot:
     screen.wait_for("CODE 0")
 
 
-def test_ctrl_c_before_that_leaves_the_terminal_as_it_was(moot: MootProcess) -> None:
+def test_an_early_ctrl_c_restores_the_terminal(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
     screen.wait_for("Esc close")
     screen.send("\x03")
@@ -125,7 +125,7 @@ def test_ctrl_c_before_that_leaves_the_terminal_as_it_was(moot: MootProcess) -> 
     assert screen.raw.count(b"\x1b[?2004h") == screen.raw.count(b"\x1b[?2004l")
 
 
-def test_ctrl_z_before_that_gives_the_terminal_back_and_the_list_comes_again(moot: MootProcess, gate: Path) -> None:
+def test_an_early_ctrl_z_suspends_and_the_list_reappears(moot: MootProcess, gate: Path) -> None:
     screen = PtyScreen(moot, "chat", "list", columns=100)
     screen.wait_for("Esc close")
     screen.send("\x1a")
@@ -143,7 +143,7 @@ def test_ctrl_z_before_that_gives_the_terminal_back_and_the_list_comes_again(moo
     assert len(set(modes(screen))) == 1
 
 
-def test_a_failure_before_that_takes_the_picture_away_and_says_why(moot: MootProcess, gate: Path) -> None:
+def test_an_early_failure_clears_the_list_and_is_reported(moot: MootProcess, gate: Path) -> None:
     moot.more["GATED"] = "prompt_toolkit"
     screen = PtyScreen(moot, "chat", "list", columns=100)
     screen.wait_for("Esc close")
@@ -157,7 +157,7 @@ def test_a_failure_before_that_takes_the_picture_away_and_says_why(moot: MootPro
     assert SHOWN not in screen.text
 
 
-def test_looking_opens_no_engine(moot: MootProcess, gate: Path) -> None:
+def test_listing_does_not_open_the_engine(moot: MootProcess, gate: Path) -> None:
     moot.more["GATED"] = "moot.engine"
     screen = PtyScreen(moot, "chat", "list", columns=100)
     screen.wait_for("Esc close")
@@ -176,7 +176,7 @@ def test_looking_opens_no_engine(moot: MootProcess, gate: Path) -> None:
     screen.wait_for("LAST")
 
 
-def test_a_run_whose_process_died_is_not_taken_for_running(moot: MootProcess, gate: Path) -> None:
+def test_a_run_of_a_dead_process_is_not_shown_as_running(moot: MootProcess, gate: Path) -> None:
     gate.touch()
     anyio.run(leave_running, moot.home)
     screen = PtyScreen(moot, "chat", "list", columns=100)
@@ -194,7 +194,7 @@ async def leave_running(home: Path) -> None:
         await engine.store.records.submit(Submission(run, conversation, user, owner="gone"))
 
 
-def test_a_limit_that_is_given_prints_the_list(moot: MootProcess) -> None:
+def test_an_explicit_limit_prints_the_list(moot: MootProcess) -> None:
     moot.more["GATED"] = "prompt_toolkit"
     screen = PtyScreen(moot, "chat", "list", "--limit", "50", columns=100)
     screen.wait_for("NO  ID")

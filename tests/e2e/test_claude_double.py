@@ -27,7 +27,7 @@ def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
     process.close()
 
 
-def test_a_person_at_the_terminal_is_asked_and_the_run_goes_on(moot: MootProcess) -> None:
+def test_a_question_at_the_terminal_is_answered_and_the_run_continues(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "-a", "claude", "go")
     try:
         shown = screen.wait_for("expires", seconds=20)
@@ -40,7 +40,7 @@ def test_a_person_at_the_terminal_is_asked_and_the_run_goes_on(moot: MootProcess
         screen.close()
 
 
-def test_in_a_pipe_nobody_can_be_asked_and_the_exit_code_says_so(moot: MootProcess) -> None:
+def test_in_a_pipe_calls_are_denied_and_the_exit_code_reports_it(moot: MootProcess) -> None:
     ended = moot.run("run", "-a", "claude", "go")
     assert (ended.returncode, ended.stdout) == (3, b"So be it.\n")
     ended = moot.run("run", "-a", "claude", "--mode", "auto", "go")

@@ -43,7 +43,7 @@ def test_an_outside_agent_is_listed_once_its_program_is_there(moot: MootProcess)
     assert listed(moot)["codex"] == {**absent, "ready": True, "program": str(path), "missing": "", "install": ""}
 
 
-def test_the_configuration_goes_before_what_is_known(moot: MootProcess) -> None:
+def test_the_configuration_overrides_known_agents(moot: MootProcess) -> None:
     (moot.home / "config.yaml").write_text("agents: {codex: {model: small, description: mine}}\n")
     assert listed(moot)["codex"]["agent_type"] == "moot"
 
@@ -60,7 +60,7 @@ def test_an_agent_is_added_and_can_be_named(moot: MootProcess) -> None:
     assert set(listed(moot)) >= {"default", "reviewer", "terse"} and "x" not in listed(moot)
 
 
-def test_what_is_not_there_says_what_installs_it(moot: MootProcess) -> None:
+def test_a_missing_agent_shows_its_install_command(moot: MootProcess) -> None:
     moot.more["PATH"] = "/usr/bin:/bin"
     tried = moot.run("agents", "test", "codex")
     assert tried.returncode == 2 and "not on the PATH" in tried.stderr.decode() and "npm install" in tried.stderr.decode()
@@ -68,7 +68,7 @@ def test_what_is_not_there_says_what_installs_it(moot: MootProcess) -> None:
     assert unknown.returncode == 2 and "Did you mean 'codex'" in unknown.stderr.decode()
 
 
-def test_an_outside_agent_is_asked_for_one_word_and_nothing_of_it_is_kept(moot: MootProcess, tmp_path: Path) -> None:
+def test_testing_an_outside_agent_stores_nothing(moot: MootProcess, tmp_path: Path) -> None:
     moot.more["PYTHONPATH"] = str(plugin_site.install(tmp_path / "site"))
     assert moot.run("agents", "add", "shouter", "--type", "pipe", "--", "tr", "a-z", "A-Z").returncode == 0
     tried = moot.run("agents", "test", "shouter", "--json")
@@ -78,7 +78,7 @@ def test_an_outside_agent_is_asked_for_one_word_and_nothing_of_it_is_kept(moot: 
     assert json.loads(moot.run("chat", "list", "--json").stdout)["data"] == []
 
 
-def test_a_failed_trial_says_why(moot: MootProcess, tmp_path: Path) -> None:
+def test_a_failed_test_shows_its_reason(moot: MootProcess, tmp_path: Path) -> None:
     moot.more["PYTHONPATH"] = str(plugin_site.install(tmp_path / "site"))
     assert moot.run("agents", "add", "broken", "--type", "pipe", "--", "sh", "-c", "exit 7").returncode == 0
     tried = moot.run("agents", "test", "broken")

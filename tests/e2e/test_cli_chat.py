@@ -76,7 +76,7 @@ def test_ps_names_the_live_runs_of_all_processes(moot: MootProcess) -> None:
     assert (ended.returncode, b"moot chat resume" in ended.stderr) == (2, True)
 
 
-def test_attach_follows_another_process_from_the_beginning_to_the_end(moot: MootProcess) -> None:
+def test_attach_follows_a_run_of_another_process_completely(moot: MootProcess) -> None:
     process, line = begun(moot, "slowly please")
     attached = moot.start("chat", "attach", line["conversation"])
     events = moot.start("chat", "attach", line["conversation"], "--jsonl")
@@ -88,7 +88,7 @@ def test_attach_follows_another_process_from_the_beginning_to_the_end(moot: Moot
     assert process.wait(30) == 0
 
 
-def test_ps_goes_on_telling_what_has_changed_until_it_is_interrupted(moot: MootProcess) -> None:
+def test_ps_follow_prints_changes_until_interrupted(moot: MootProcess) -> None:
     watching = moot.start("ps", "--watch", "--json")
     assert watching.stdout is not None and json.loads(watching.stdout.readline())["data"] == []
     process = moot.start("run", "--no-tools", "for ever")
@@ -102,7 +102,7 @@ def test_ps_goes_on_telling_what_has_changed_until_it_is_interrupted(moot: MootP
     assert watching.wait(20) == 130
 
 
-def test_leaving_what_one_is_attached_to_does_not_stop_it(moot: MootProcess) -> None:
+def test_detaching_does_not_stop_the_run(moot: MootProcess) -> None:
     process, line = begun(moot, "for ever")
     attached = moot.start("chat", "attach", line["conversation"])
     assert attached.stdout is not None and attached.stdout.read(4)
@@ -120,7 +120,7 @@ def test_leaving_what_one_is_attached_to_does_not_stop_it(moot: MootProcess) -> 
     assert process.wait(20) == 130
 
 
-def test_a_busy_conversation_says_how_to_be_heard_all_the_same(moot: MootProcess) -> None:
+def test_a_busy_conversation_explains_the_on_busy_option(moot: MootProcess) -> None:
     process, line = begun(moot, "slowly please")
     ended = moot.run("run", "-c", line["conversation"], "more")
     assert (ended.returncode, b"--on-busy" in ended.stderr) == (7, True)
@@ -143,7 +143,7 @@ def test_a_prompt_interrupts_another_processes_answer(moot: MootProcess) -> None
     assert texts(moot, line["conversation"])[-1] == ("assistant", "Quick.")
 
 
-def test_a_prompt_is_said_into_another_processes_answer_which_is_followed(moot: MootProcess) -> None:
+def test_a_prompt_steers_a_run_of_another_process_and_follows_it(moot: MootProcess) -> None:
     process, line = begun(moot, "at leisure please")
     ended = moot.run("run", "-c", line["conversation"], "--no-tools", "--on-busy", "steer", "quickly")
     assert (ended.returncode, b"added to the running answer" in ended.stderr) == (0, True)
@@ -152,7 +152,7 @@ def test_a_prompt_is_said_into_another_processes_answer_which_is_followed(moot: 
     assert [role for role, _ in texts(moot, line["conversation"])] == ["user", "assistant"]
 
 
-def test_what_a_run_waits_for_is_seen_and_can_be_answered_where_one_is_attached(moot: MootProcess, obedient: ScriptedProcess) -> None:
+def test_pending_questions_are_shown_and_answered_while_attached(moot: MootProcess, obedient: ScriptedProcess) -> None:
     (moot.home / "config.yaml").write_text(obedient.config())
     asked = moot.terminal("run", 'call write_file {"path": "made.txt", "content": "x"}')
     asked.expect(rb"write_file")
@@ -171,7 +171,7 @@ def test_what_a_run_waits_for_is_seen_and_can_be_answered_where_one_is_attached(
     attached.close(force=True)
 
 
-def test_a_title_by_the_small_model_is_there_after_one_command(moot: MootProcess, model: ScriptedProcess) -> None:
+def test_one_command_sets_a_title_with_the_small_model(moot: MootProcess, model: ScriptedProcess) -> None:
     (moot.home / "config.yaml").write_text(model.config().replace('"scripted@mine"}', '"scripted@mine", small: "scripted@mine"}', 1))
     assert moot.run("run", "--no-tools", "hi there").stdout == b"Quick.\n"
     assert json.loads(moot.run("chat", "list", "--json").stdout)["data"][0]["title"] == "Quick"
@@ -195,7 +195,7 @@ def test_titles_and_lines_of_messages_cannot_act_on_a_screen(moot: MootProcess) 
         assert not set(shown) & {"\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e"}, arguments
 
 
-def test_on_a_terminal_one_stays_in_the_conversation_that_was_begun(moot: MootProcess) -> None:
+def test_on_a_terminal_the_conversation_stays_open_after_the_prompt(moot: MootProcess) -> None:
     terminal = moot.terminal("chat", "new", "hi", "there")
     terminal.expect(rb"Quick\.")
     until(lambda: not ps(moot))

@@ -60,7 +60,7 @@ def nothing_leaked(moot: MootProcess, *outputs: bytes) -> bool:
 # ── pipes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_in_a_pipe_the_answer_is_bare_text_and_comes_as_it_is_said(moot: MootProcess) -> None:
+def test_in_a_pipe_the_answer_streams_as_plain_text(moot: MootProcess) -> None:
     ended = moot.run("run", "--no-tools", "hi")
     assert (ended.returncode, ended.stdout) == (0, b"Hello **you** and `code`.\n")
     assert b"\x1b" not in ended.stderr
@@ -77,7 +77,7 @@ def test_in_a_pipe_the_answer_is_bare_text_and_comes_as_it_is_said(moot: MootPro
     ("prompt", "words"),
     [("html", b""), ("nothing", b""), ("half an event", b""), ("a billion bytes", b""), ("refused", b"\n  check providers.mine.api_key")],
 )
-def test_a_provider_that_misbehaves_is_exit_5_with_a_word(moot: MootProcess, prompt: str, words: bytes) -> None:
+def test_a_misbehaving_provider_exits_with_5_and_a_message(moot: MootProcess, prompt: str, words: bytes) -> None:
     ended = moot.run("run", "--no-tools", "--json", prompt)
     assert ended.returncode == 5, ended.stderr
     assert ended.stderr.startswith(b"moot: ") or b"\nmoot: " in ended.stderr
@@ -99,14 +99,14 @@ def test_the_answer_must_fit_the_schema(moot: MootProcess) -> None:
     assert (ended.returncode, b"'m' is a required property" in ended.stderr) == (4, True)
 
 
-def test_what_is_too_much_on_stdin_is_refused_at_once(moot: MootProcess) -> None:
+def test_too_much_input_on_stdin_is_rejected_at_once(moot: MootProcess) -> None:
     with (moot.work / "zeros").open("wb+") as file:
         file.truncate(100_000_000)
         ended = moot.run("run", "look", stdin=file)
     assert (ended.returncode, b"stdin is larger than 10 MiB" in ended.stderr, ended.stdout) == (2, True, b"")
 
 
-def test_without_locale_home_and_terminal_nothing_breaks(moot: MootProcess) -> None:
+def test_moot_works_without_locale_home_and_terminal(moot: MootProcess) -> None:
     moot.more = {"LC_ALL": "C", "LANG": "C", "TERM": "dumb", "HOME": ""}
     ended = moot.run("run", "--no-tools", "caf\u00e9 \U0001f600", "--json")
     assert ended.returncode == 0
@@ -114,7 +114,7 @@ def test_without_locale_home_and_terminal_nothing_breaks(moot: MootProcess) -> N
     assert shown["data"][0]["parts"][0]["text"] == "caf\u00e9 \U0001f600"
 
 
-def test_a_reader_that_hangs_up_is_no_traceback(moot: MootProcess) -> None:
+def test_a_closed_pipe_prints_no_traceback(moot: MootProcess) -> None:
     process = moot.start("run", "--no-tools", "slowly")
     assert process.stdout is not None
     assert process.stderr is not None
@@ -123,7 +123,7 @@ def test_a_reader_that_hangs_up_is_no_traceback(moot: MootProcess) -> None:
     assert (process.stderr.read(), process.wait(20)) == (b"", 1)
 
 
-def test_closed_streams_are_no_traceback(moot: MootProcess) -> None:
+def test_closed_streams_print_no_traceback(moot: MootProcess) -> None:
     quoted = " ".join([sys.executable, "-m", "moot", "run", "--no-tools", "hi"])
     for closed, code in (("<&-", 0), ("2>&-", 0), (">&-", 1)):
         ended = subprocess.run(["/bin/sh", "-c", f"{quoted} {closed}"], cwd=moot.work, env=moot.environ, capture_output=True, timeout=20)
@@ -131,7 +131,7 @@ def test_closed_streams_are_no_traceback(moot: MootProcess) -> None:
         assert ended.stdout == (b"" if code else b"Hello **you** and `code`.\n")
 
 
-def test_nobody_is_asked_in_a_pipe_and_the_call_is_denied(moot: MootProcess, obedient: ScriptedProcess) -> None:
+def test_a_call_in_a_pipe_is_denied_without_a_question(moot: MootProcess, obedient: ScriptedProcess) -> None:
     (moot.home / "config.yaml").write_text(obedient.config())
     ended = moot.run("run", 'call write_file {"path": "made.txt", "content": "x"}')
     assert ended.returncode == 3, ended.stderr
@@ -146,7 +146,7 @@ def test_limits_end_a_run_with_their_own_exit_codes(moot: MootProcess) -> None:
     assert (ended.returncode, ended.stderr.count("→ list_files".encode())) == (6, 2), ended.stderr
 
 
-def test_ctrl_c_stops_the_run_and_keeps_what_was_said(moot: MootProcess) -> None:
+def test_ctrl_c_stops_the_run_and_keeps_the_partial_answer(moot: MootProcess) -> None:
     process = moot.start("run", "--no-tools", "slowly")
     assert process.stdout is not None
     process.stdout.read(4)
@@ -159,7 +159,7 @@ def test_ctrl_c_stops_the_run_and_keeps_what_was_said(moot: MootProcess) -> None
     assert any(part.get("text", "").startswith("one ") for part in shown["parts"])
 
 
-def test_a_live_run_is_busy_for_others_and_can_be_stopped_by_them(moot: MootProcess) -> None:
+def test_other_processes_see_a_live_run_and_can_stop_it(moot: MootProcess) -> None:
     process = moot.start("run", "--no-tools", "slowly, very slowly")
     assert process.stdout is not None
     process.stdout.read(4)
@@ -189,7 +189,7 @@ def test_a_killed_run_is_listed_as_interrupted_and_resumed(moot: MootProcess) ->
 # ── a terminal ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nothing_but_our_own_styles_reaches_a_screen(moot: MootProcess) -> None:
+def test_only_moots_own_styles_reach_the_screen(moot: MootProcess) -> None:
     terminal = moot.terminal("run", "--no-tools", "hostile")
     terminal.expect(pexpect.EOF)
     assert terminal.before is not None
@@ -208,7 +208,7 @@ def test_nothing_but_our_own_styles_reaches_a_screen(moot: MootProcess) -> None:
         assert not set(STYLES.sub(b"", again.before).decode()) & {"\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e"}, arguments
 
 
-def test_a_dumb_terminal_gets_no_styles_at_all(moot: MootProcess) -> None:
+def test_a_dumb_terminal_gets_no_styles(moot: MootProcess) -> None:
     terminal = moot.terminal("run", "--no-tools", "hi", term="dumb")
     terminal.expect(pexpect.EOF)
     assert terminal.before is not None
@@ -217,7 +217,7 @@ def test_a_dumb_terminal_gets_no_styles_at_all(moot: MootProcess) -> None:
 
 
 @pytest.mark.parametrize(("typed", "made", "said"), [(("", "y"), True, b"Done."), (("no because it is mine",), False, b"denied")])
-def test_a_person_decides_about_a_call(
+def test_a_call_is_approved_at_the_terminal(
     moot: MootProcess, obedient: ScriptedProcess, typed: tuple[str, ...], made: bool, said: bytes
 ) -> None:
     (moot.home / "config.yaml").write_text(obedient.config())

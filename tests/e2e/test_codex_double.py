@@ -55,7 +55,7 @@ def calls(message: Message) -> list[Any]:
     return [part for part in message.parts if is_tool(part)]
 
 
-async def test_an_answer_is_whole_and_both_directions_are_kept(stage: Any) -> None:
+async def test_an_answer_is_complete_and_both_directions_are_stored(stage: Any) -> None:
     async with stage([], agents=agents()) as on:
         run, message = await on.ask("say it", agent="answer")
         assert (run.status, run.error, said(message)) == ("finished", None, "Hello: say it ")
@@ -67,7 +67,7 @@ async def test_an_answer_is_whole_and_both_directions_are_kept(stage: Any) -> No
         assert (await on.engine.store.conversations.get(run.conversation)).model == "", "its model is its own"
 
 
-async def test_the_next_prompt_goes_on_in_the_session(stage: Any) -> None:
+async def test_the_next_prompt_continues_the_session(stage: Any) -> None:
     async with stage([], agents=agents()) as on:
         first, _ = await on.ask("one", agent="answer")
         run, message = await on.ask("two", agent="answer", conversation=first.conversation)
@@ -76,7 +76,7 @@ async def test_the_next_prompt_goes_on_in_the_session(stage: Any) -> None:
         assert said(message) == "Hello: two "
 
 
-async def test_what_others_said_meanwhile_is_told_to_the_session(stage: Any) -> None:
+async def test_messages_from_other_agents_are_passed_to_the_session(stage: Any) -> None:
     async with stage([Reply(text="A model's word.")], agents=agents()) as on:
         first, _ = await on.ask("one", agent="answer")
         await on.ask("aside", agent="default", conversation=first.conversation)
@@ -85,7 +85,7 @@ async def test_what_others_said_meanwhile_is_told_to_the_session(stage: Any) -> 
         assert "User: aside" in text and "A model's word." in text and "one" not in text and text.rstrip().endswith("two")
 
 
-async def test_a_session_that_has_gone_on_elsewhere_is_forked_at_its_place(stage: Any) -> None:
+async def test_a_session_continued_elsewhere_is_forked_at_the_old_position(stage: Any) -> None:
     async with stage([], agents=agents()) as on:
         first, answer = await on.ask("one", agent="answer")
         await on.ask("two", agent="answer", conversation=first.conversation)
@@ -95,7 +95,7 @@ async def test_a_session_that_has_gone_on_elsewhere_is_forked_at_its_place(stage
         assert forks[0]["lastTurnId"] == step["turn_id"]  # type: ignore[index, call-overload]
 
 
-async def test_a_session_that_is_gone_is_begun_anew_with_all_that_was_said(stage: Any) -> None:
+async def test_a_lost_session_is_recreated_with_the_whole_history(stage: Any) -> None:
     async with stage([], agents=agents()) as on:
         first, _ = await on.ask("one", agent="forget")
         run, message = await on.ask("two", agent="forget", conversation=first.conversation)
@@ -114,7 +114,7 @@ async def test_a_session_that_is_gone_is_begun_anew_with_all_that_was_said(stage
         (Answer(False, "cancel"), '"cancel"', "output-denied"),
     ],
 )
-async def test_a_decision_comes_back_in_its_own_words(stage: Any, answer: Answer, decision: str, state: str) -> None:
+async def test_a_decision_is_sent_in_the_protocols_terms(stage: Any, answer: Answer, decision: str, state: str) -> None:
     async with stage([], agents=agents(), mode="ask") as on:
         run, message = await on.ask("go", lambda chunk: answer, agent="ask")
         assert f"You said {decision}" in said(message)
@@ -143,7 +143,7 @@ async def test_every_file_of_a_change_must_be_allowed(stage: Any) -> None:
         assert 'You said "accept"' in said(message)
 
 
-async def test_a_question_that_it_takes_back_is_closed(stage: Any) -> None:
+async def test_a_withdrawn_question_is_closed(stage: Any) -> None:
     async with stage([], agents=agents(), mode="ask") as on:
         submitted = await on.submit("go", agent="withdraw")
         with anyio.fail_after(8):
@@ -179,7 +179,7 @@ async def test_a_run_that_waits_is_stopped_and_superseded_with_its_process(stage
             assert isinstance(end, dict) and (how == "cancel" or "superseded by a new prompt" in str(end["error"]))
 
 
-async def test_a_turn_that_a_crash_cut_off_is_closed_when_another_prompt_takes_its_place(stage: Any) -> None:
+async def test_a_turn_interrupted_by_a_crash_is_closed_by_the_next_prompt(stage: Any) -> None:
     async with stage([], agents=agents()) as on:
         on.engine.settings.agents["tried"] = on.engine.settings.agents["answer"]
         here = services.Stage(on.engine, on.directory)
@@ -196,7 +196,7 @@ async def test_a_turn_that_a_crash_cut_off_is_closed_when_another_prompt_takes_i
         assert message.status == "cancelled" and [part.get("state") for part in message.parts[1:]] == ["done", "output-error"]
 
 
-async def test_what_is_said_meanwhile_is_a_turn_of_its_own(stage: Any) -> None:
+async def test_a_steering_message_starts_its_own_turn(stage: Any) -> None:
     async with stage([], agents=agents()) as on:
         submitted = await on.submit("one", agent="linger")
         await services.Stage(on.engine, on.directory).words(submitted.run)
@@ -213,7 +213,7 @@ async def test_what_is_said_meanwhile_is_a_turn_of_its_own(stage: Any) -> None:
 # ── how it fails ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_crash_keeps_what_was_said_and_says_what_it_complained_of(stage: Any) -> None:
+async def test_a_crash_keeps_the_partial_answer_and_shows_stderr(stage: Any) -> None:
     async with stage([], agents=agents()) as on:
         run, message = await on.ask("go", agent="crash")
         assert run.status == "failed" and run.error.kind == "transport"
@@ -232,7 +232,7 @@ async def test_a_crash_keeps_what_was_said_and_says_what_it_complained_of(stage:
         ("refuse", "protocol", "thread/start was refused: no rollout found: refuse"),
     ],
 )
-async def test_each_failure_has_its_words(stage: Any, behaviour: str, kind: str, words: str) -> None:
+async def test_each_failure_has_its_own_message(stage: Any, behaviour: str, kind: str, words: str) -> None:
     async with stage([], agents=agents()) as on:
         run, _ = await on.ask("go", agent=behaviour)
         assert run.status == "failed" and run.error.kind == kind and words in run.error.message
@@ -240,14 +240,14 @@ async def test_each_failure_has_its_words(stage: Any, behaviour: str, kind: str,
 
 
 @pytest.mark.parametrize("behaviour", ["noise", "newer", "flood"])
-async def test_noise_news_and_floods_do_no_harm(stage: Any, behaviour: str) -> None:
+async def test_noise_new_events_and_floods_are_harmless(stage: Any, behaviour: str) -> None:
     async with stage([], agents=agents()) as on:
         run, message = await on.ask("go", agent=behaviour)
         assert run.status == "finished" and said(message)
         await check(on, run)
 
 
-async def test_one_that_hears_no_interrupt_is_dead_within_a_second(stage: Any) -> None:
+async def test_an_agent_that_ignores_an_interrupt_is_killed_within_a_second(stage: Any) -> None:
     async with stage([], agents=agents()) as on:
         before = services.children()
         submitted = await on.submit("go", agent="hang")
@@ -259,7 +259,7 @@ async def test_one_that_hears_no_interrupt_is_dead_within_a_second(stage: Any) -
         await check(on, run)
 
 
-async def test_a_program_that_is_not_there_says_how_to_get_it(stage: Any) -> None:
+async def test_a_missing_program_shows_how_to_install_it(stage: Any) -> None:
     missing = {"default": Agent(), "codex": Agent("codex", agent_type="codex", options={"command": ["no-such-codex"]})}
     async with stage([], agents=missing) as on:
         run, _ = await on.ask("go", agent="codex")
@@ -282,7 +282,7 @@ async def test_a_wrong_option_is_named(stage: Any, options: dict[str, Any], word
             raise UsageError(run.error.message)
 
 
-async def test_a_run_whose_process_was_killed_is_not_made_again(stage: Any, tmp_path: Path) -> None:
+async def test_a_run_of_a_killed_process_is_not_repeated(stage: Any, tmp_path: Path) -> None:
     async with stage([], agents=agents()) as on:
         before = services.children()
         submitted = await on.submit("go", agent="slow")
@@ -294,7 +294,7 @@ async def test_a_run_whose_process_was_killed_is_not_made_again(stage: Any, tmp_
         await check(on, run)
 
 
-async def test_a_turn_that_a_crash_of_ours_cut_off_is_closed_and_not_made_again(stage: Any) -> None:
+async def test_a_turn_cut_off_by_moots_crash_is_closed_and_not_repeated(stage: Any) -> None:
     async with stage([], agents=agents()) as on:
         on.engine.settings.agents["tried"] = on.engine.settings.agents["answer"]
         leg = await services.leg_of(services.Stage(on.engine, on.directory), "go")

@@ -29,7 +29,7 @@ def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
     process.close()
 
 
-def test_its_own_answers_are_offered_and_a_run_whose_program_waits_is_not_left(moot: MootProcess) -> None:
+def test_the_agents_options_are_offered_and_a_waiting_run_is_not_abandoned(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "-a", "codex", "go")
     try:
         shown = screen.wait_for("expires", seconds=20)

@@ -69,11 +69,11 @@ def offered(moot: MootProcess, line: str, shell: str = "fish") -> list[str]:
         ("", []),
     ],
 )
-def test_what_fits_is_offered(moot: MootProcess, line: str, expected: list[str]) -> None:
+def test_matching_words_are_suggested(moot: MootProcess, line: str, expected: list[str]) -> None:
     assert sorted(offered(moot, line)) == sorted(expected)
 
 
-def test_numbers_of_the_last_list_are_offered_and_no_hostile_title(moot: MootProcess) -> None:
+def test_numbers_of_the_last_list_are_suggested_without_hostile_titles(moot: MootProcess) -> None:
     shown = moot.run("completion", "words", "fish", "moot chat show ").stdout.decode()
     assert [line.partition("\t")[0] for line in shown.splitlines()] == ["1", "2"]
     assert "\x1b" not in shown
@@ -81,7 +81,7 @@ def test_numbers_of_the_last_list_are_offered_and_no_hostile_title(moot: MootPro
 
 
 @pytest.mark.damaged
-def test_completion_says_nothing_when_anything_is_wrong(moot: MootProcess, tmp_path: Path) -> None:
+def test_completion_is_silent_on_errors(moot: MootProcess, tmp_path: Path) -> None:
     broken = make(tmp_path, moot.cache, "models: [")
     assert broken.run("completion", "words", "bash", "moot run -m ").stdout == b""
     (broken.home / "data").mkdir()
@@ -152,7 +152,7 @@ def test_fish_completes(moot: MootProcess) -> None:
     assert "plan the release" in shown
 
 
-def test_install_writes_where_the_shell_looks(moot: MootProcess) -> None:
+def test_install_writes_to_the_shells_completion_folder(moot: MootProcess) -> None:
     home = moot.home.parent
     for shell, place in (
         ("bash", ".local/share/bash-completion/completions/moot"),

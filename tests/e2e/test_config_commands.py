@@ -46,7 +46,7 @@ def text(moot: MootProcess) -> str:
     return (moot.home / "config.yaml").read_text()
 
 
-def test_what_an_editor_changes_comes_into_force(moot: MootProcess, edit: Edit) -> None:
+def test_changes_made_in_an_editor_are_applied(moot: MootProcess, edit: Edit) -> None:
     screen = edit("sed -i s/20/21/")
     screen.wait_for("saved", 20)
     assert screen.wait_exit() == 0
@@ -55,7 +55,7 @@ def test_what_an_editor_changes_comes_into_force(moot: MootProcess, edit: Edit) 
     assert stat.S_IMODE((moot.home / "config.yaml").stat().st_mode) == 0o600
 
 
-def test_what_an_editor_breaks_is_named_and_can_be_mended_or_left(moot: MootProcess, edit: Edit) -> None:
+def test_errors_made_in_an_editor_are_reported_and_can_be_fixed_or_kept(moot: MootProcess, edit: Edit) -> None:
     screen = edit("sed -i s/steps:/steps/")
     screen.wait_for("Edit it again?", 20)
     assert "config.yaml:3" in screen.text
@@ -76,14 +76,14 @@ def test_an_editor_that_fails_changes_nothing(moot: MootProcess, edit: Edit) -> 
     assert "Traceback" not in screen.text
 
 
-def test_an_editor_that_changes_nothing_says_so(moot: MootProcess, edit: Edit) -> None:
+def test_an_unchanged_file_is_reported(moot: MootProcess, edit: Edit) -> None:
     screen = edit("true")
     screen.wait_for("nothing was changed", 20)
     assert screen.wait_exit() == 0
     assert text(moot) == TEXT
 
 
-def test_set_keeps_comments_and_get_reads_what_is_in_force(moot: MootProcess) -> None:
+def test_set_keeps_comments_and_get_prints_the_effective_value(moot: MootProcess) -> None:
     assert moot.run("config", "set", "limits.steps", "30").returncode == 0
     assert text(moot) == TEXT.replace("20", "30")
     assert moot.run("config", "get", "limits.steps").stdout == b"30\n"
@@ -93,7 +93,7 @@ def test_set_keeps_comments_and_get_reads_what_is_in_force(moot: MootProcess) ->
     assert "# enough" in text(moot)
 
 
-def test_what_would_be_wrong_is_not_set(moot: MootProcess) -> None:
+def test_invalid_values_are_not_set(moot: MootProcess) -> None:
     for key, value in (("limits.steps", "many"), ("limits.stepz", "3"), ("providers.mine", "x")):
         ended = moot.run("config", "set", key, value)
         assert (ended.returncode, ended.stdout) == (2, b""), key
@@ -101,7 +101,7 @@ def test_what_would_be_wrong_is_not_set(moot: MootProcess) -> None:
     assert text(moot) == TEXT
 
 
-def test_a_layer_above_is_named_when_it_decides(moot: MootProcess) -> None:
+def test_an_overriding_layer_is_named(moot: MootProcess) -> None:
     moot.more["MOOT_LIMITS__STEPS"] = "5"
     ended = moot.run("config", "set", "limits.steps", "30")
     assert b"environment MOOT_LIMITS__STEPS, which overrides it" in ended.stderr
@@ -116,7 +116,7 @@ def test_a_secret_is_set_and_never_shown(moot: MootProcess) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tools", "providers", "models"])
-def test_lists_come_page_by_page_and_lose_nothing(moot: MootProcess, kind: str) -> None:
+def test_lists_are_paginated_without_gaps(moot: MootProcess, kind: str) -> None:
     whole = json.loads(moot.run(kind, "list", "--limit", "200", "--json").stdout)
     assert whole["next_cursor"] is None
     half = max(len(whole["data"]) // 2, 1)
@@ -128,7 +128,7 @@ def test_lists_come_page_by_page_and_lose_nothing(moot: MootProcess, kind: str) 
     assert moot.run(kind, "list", "--cursor", "nothing-such").returncode == 2
 
 
-def test_the_doctor_tells_which_key_wins_and_who_else_runs(moot: MootProcess) -> None:
+def test_the_doctor_shows_the_effective_key_and_other_processes(moot: MootProcess) -> None:
     key = "sk-proj-canary-0123456789abWXYZ"
     moot.more["OPENAI_API_KEY"] = "sk-proj-other-0123456789"
     (moot.home / "config.yaml").write_text(f"providers: {{openai: {{api_key: {key}}}, anthropic: {{base_url: 'http://127.0.0.1:9'}}}}\n")

@@ -55,7 +55,7 @@ def test_json_is_one_document(moot: MootProcess, words: tuple[str, ...]) -> None
     assert ended.returncode == 0 or words == ("doctor",)
 
 
-def test_whatever_lists_can_give_json() -> None:
+def test_every_list_command_supports_json() -> None:
     named = [(name, command) for name, (path, command) in zip(NAMES, COMMANDS, strict=True) if path[-1] in ("list", "show")]
     without = [name for name, command in named if not takes_json(command)]
     assert without == ["completion show"]
@@ -68,19 +68,19 @@ def takes_json(command: Command) -> bool:
 @pytest.mark.parametrize(
     "words", [("nope",), ("chat", "nope"), ("chat", "list", "--nope"), ("chat", "list", "--limit", "x"), ("config", "get", "x")]
 )
-def test_a_mistake_is_two_and_said_on_stderr(moot: MootProcess, words: tuple[str, ...]) -> None:
+def test_a_usage_error_exits_with_2_and_prints_to_stderr(moot: MootProcess, words: tuple[str, ...]) -> None:
     ended = moot.run(*words)
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert ended.stderr.startswith(b"moot: ")
 
 
 @pytest.mark.parametrize("words", [("config", "edit"), ("run",), ("chat", "new")], ids=" ".join)
-def test_nothing_is_asked_where_nobody_sits(moot: MootProcess, words: tuple[str, ...]) -> None:
+def test_no_question_is_asked_without_a_terminal(moot: MootProcess, words: tuple[str, ...]) -> None:
     assert moot.run(*words, stdin=b"", timeout=20).returncode == 2
 
 
 @pytest.mark.parametrize("words", [("chat", "list"), ("tools", "list"), ("config", "show"), ("version",)], ids=" ".join)
-def test_a_reader_that_hangs_up_hears_no_complaint(moot: MootProcess, words: tuple[str, ...]) -> None:
+def test_a_closed_pipe_prints_no_error(moot: MootProcess, words: tuple[str, ...]) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as pipe:
@@ -88,7 +88,7 @@ def test_a_reader_that_hangs_up_hears_no_complaint(moot: MootProcess, words: tup
     assert (ended.returncode, ended.stderr) == (1, b"")
 
 
-def test_arguments_that_are_no_text_are_no_crash(moot: MootProcess) -> None:
+def test_arguments_with_invalid_utf_8_do_not_crash(moot: MootProcess) -> None:
     for words in ([b"chat", b"show", b"\xff\xfe"], [b"\xff"], [b"run", b"-m", b"demo", b"--no-tools", b"caf\xe9"]):
         ended = subprocess.run(
             [*map(os.fsencode, COMMAND), *words], cwd=moot.work, env=moot.environ, capture_output=True, timeout=30, stdin=subprocess.DEVNULL

@@ -53,7 +53,7 @@ async def begun(on: Any, conversation: str, key: str) -> None:
             await anyio.sleep(0.01)
 
 
-async def test_what_a_superseded_run_took_is_in_the_sums(stage: Any) -> None:
+async def test_the_usage_of_a_superseded_run_is_in_the_totals(stage: Any) -> None:
     def script(recorded: Recorded) -> Reply:
         asked = Reply(tool_calls=[ToolCall("shell", {"command": "true"})], usage={"input": 100, "output": 10})
         return asked if recorded.user_text == "one" else Reply(text="fresh", usage={"input": 1, "output": 2})
@@ -67,7 +67,7 @@ async def test_what_a_superseded_run_took_is_in_the_sums(stage: Any) -> None:
         assert (usage.input, usage.output) == (101, 12)
 
 
-async def test_a_model_call_that_a_crash_cut_off_is_closed_when_another_prompt_takes_its_place(stage: Any) -> None:
+async def test_a_model_call_interrupted_by_a_crash_is_closed_by_the_next_prompt(stage: Any) -> None:
     async with stage([Reply(text="fresh", times=0)]) as on:
         dead = await orphan(on)
         translator = DIALECTS.make("openai-chat").translator
@@ -109,7 +109,7 @@ class _CancelledAtItsEnd:
         self._scope.cancel()
 
 
-async def test_a_model_call_that_ends_as_it_is_cancelled_has_its_end_in_the_log(stage: Any) -> None:
+async def test_a_model_call_that_ends_during_a_cancel_is_logged_with_its_end(stage: Any) -> None:
     async with stage([]) as on:
         on.engine.settings.agents["tried"] = Agent()
         leg = await services.leg_of(services.Stage(on.engine, on.directory), "go")
@@ -124,7 +124,7 @@ async def test_a_model_call_that_ends_as_it_is_cancelled_has_its_end_in_the_log(
         assert stored is not None and stored.ended == "eof"
 
 
-async def test_a_queued_run_that_is_cancelled_ends_at_once_and_the_one_before_it_goes_on(stage: Any) -> None:
+async def test_a_cancelled_queued_run_ends_at_once_and_the_live_run_continues(stage: Any) -> None:
     async with stage([Reply(text="never ends", hang_at=3)]) as on:
         first = await on.submit("one")
         second = await on.submit("two", conversation=first.conversation.id, on_busy="queue")
@@ -142,14 +142,14 @@ async def test_a_queued_run_that_is_cancelled_ends_at_once_and_the_one_before_it
         assert (await on.engine.store.conversations.get(first.conversation.id)).unpriced_runs == 1  # the other one asked nobody
 
 
-async def test_a_wait_for_a_run_whose_owner_died_ends(stage: Any) -> None:
+async def test_waiting_for_a_run_ends_if_its_owner_dies(stage: Any) -> None:
     async with stage([]) as on:
         dead = await orphan(on)
         with anyio.fail_after(2):
             assert (await on.engine.runs.wait(dead.run.id)).status == "interrupted"
 
 
-async def test_a_dead_owners_run_keeps_nobody_from_going_on(stage: Any) -> None:
+async def test_a_run_of_a_dead_owner_does_not_block_the_conversation(stage: Any) -> None:
     async with stage([Reply(text="fresh")]) as on:
         dead = await orphan(on)
         run, message = await on.ask("again", conversation=dead.conversation.id)
@@ -157,7 +157,7 @@ async def test_a_dead_owners_run_keeps_nobody_from_going_on(stage: Any) -> None:
         assert (await on.engine.store.records.run(dead.run.id)).status == "cancelled"
 
 
-async def test_a_run_that_may_is_taken_up_also_when_another_process_found_it_first(stage: Any) -> None:
+async def test_a_resumable_run_is_resumed_even_if_another_process_found_it_first(stage: Any) -> None:
     async with stage([Reply(text="hello")]) as on:
         may, asks = await orphan(on, "resume"), await orphan(on)
         assert len(await on.engine.runs.sweep(resume=False)) == 2
@@ -184,7 +184,7 @@ async def test_a_second_engine_watches_answers_and_cancels(stage: Any, directory
             assert (await second.runs.wait(submitted.run.id)).status == "cancelled"
 
 
-async def test_a_cancel_that_comes_while_a_run_parks_is_not_lost(stage: Any) -> None:
+async def test_a_cancel_while_a_run_parks_is_not_lost(stage: Any) -> None:
     async with stage(calling("true"), mode="ask") as on:
         for later in range(0, 24, 3):
             submitted = await on.submit("go")
@@ -198,7 +198,7 @@ async def test_a_cancel_that_comes_while_a_run_parks_is_not_lost(stage: Any) -> 
             await reach(on, submitted.run.id, "cancelled")
 
 
-async def test_a_steer_leaves_the_cancel_before_it_in_the_inbox(stage: Any) -> None:
+async def test_a_steering_message_keeps_an_earlier_cancel_in_the_inbox(stage: Any) -> None:
     async with stage([]) as on:
         dead = await orphan(on)
         records = on.engine.store.records
@@ -208,7 +208,7 @@ async def test_a_steer_leaves_the_cancel_before_it_in_the_inbox(stage: Any) -> N
         assert [item.kind for item in await records.inbox(dead.run.id)] == ["cancel"]
 
 
-async def test_what_was_said_to_a_stopped_run_stands_behind_it_and_starts_nothing(stage: Any) -> None:
+async def test_a_steering_message_to_a_stopped_run_is_stored_and_starts_no_run(stage: Any) -> None:
     async with stage([Reply(text="never ends", hang_at=3), Reply(text="unasked")]) as on:
         submitted = await on.submit("go")
         await anyio.sleep(0.1)
@@ -242,7 +242,7 @@ class LateWord:
         return found
 
 
-async def test_what_is_said_as_a_run_finishes_is_answered_in_it(stage: Any) -> None:
+async def test_a_steering_message_at_the_end_of_a_run_is_still_answered(stage: Any) -> None:
     async with stage([Reply(text="one"), Reply(text="two")]) as on:
         late = on.engine.runtime.store = LateWord(on.engine.store)
         run, message = await on.ask("go")
@@ -253,7 +253,7 @@ async def test_what_is_said_as_a_run_finishes_is_answered_in_it(stage: Any) -> N
         assert await on.engine.store.records.inbox(run.id) == []
 
 
-async def test_a_question_that_nobody_answers_in_time_is_a_no_and_the_run_goes_on(stage: Any, directory: Path) -> None:
+async def test_an_unanswered_question_is_denied_in_time_and_the_run_continues(stage: Any, directory: Path) -> None:
     async with stage(calling("touch made"), permissions=Permissions(mode="ask", timeout=0.3)) as on:
         run = await on.follow(await on.submit("go"))
         assert run.status == "waiting"
@@ -266,7 +266,7 @@ async def test_a_question_that_nobody_answers_in_time_is_a_no_and_the_run_goes_o
         assert [chunk["approved"] for chunk in responses] == [False]
 
 
-async def test_a_yes_that_was_not_used_in_time_is_asked_for_again_and_fails_nothing(stage: Any, directory: Path) -> None:
+async def test_an_approval_that_expired_unused_is_requested_again(stage: Any, directory: Path) -> None:
     timed = Permissions(mode="ask", timeout=0.5)
     async with stage(calling("touch made"), permissions=timed) as on:
         run = await on.follow(await on.submit("go"))
@@ -284,7 +284,7 @@ async def test_a_yes_that_was_not_used_in_time_is_asked_for_again_and_fails_noth
         assert (directory / "made").exists()
 
 
-async def test_a_leg_that_begins_before_the_last_one_is_put_away_is_no_fault(stage: Any) -> None:
+async def test_a_leg_may_start_before_the_previous_one_is_cleaned_up(stage: Any) -> None:
     async with stage([Reply(text="never ends", hang_at=3, times=2)]) as on:
         submitted = await on.submit("go")
         await begun(on, submitted.conversation.id, "llm:")
@@ -293,7 +293,7 @@ async def test_a_leg_that_begins_before_the_last_one_is_put_away_is_no_fault(sta
         assert (await on.engine.runs.wait(submitted.run.id)).status == "cancelled"
 
 
-async def test_a_tool_that_is_gone_when_its_call_is_resumed_is_an_unknown_outcome(stage: Any) -> None:
+async def test_a_resumed_call_of_a_missing_tool_has_an_unknown_outcome(stage: Any) -> None:
     async with stage(calling("sleep 30")) as on:
         submitted = await on.submit("go")
         await begun(on, submitted.conversation.id, "tool:")
@@ -304,7 +304,7 @@ async def test_a_tool_that_is_gone_when_its_call_is_resumed_is_an_unknown_outcom
         assert part["state"] in TOOL_DONE and "is unknown" in str(part["errorText"])
 
 
-async def test_what_a_killed_moot_left_running_ends_with_its_cancelled_run(stage: Any) -> None:
+async def test_processes_of_a_killed_moot_end_when_its_run_is_cancelled(stage: Any) -> None:
     async with stage([]) as on:
         dead = await orphan(on)
         with subprocess.Popen(["sleep", "30"], start_new_session=True) as left:
@@ -318,7 +318,7 @@ async def test_what_a_killed_moot_left_running_ends_with_its_cancelled_run(stage
                     await anyio.sleep(0.01)
 
 
-async def test_the_lock_files_of_the_dead_are_cleared_away_and_those_of_the_living_are_not(stage: Any) -> None:
+async def test_lock_files_of_dead_processes_are_removed_and_live_ones_stay(stage: Any) -> None:
     async with stage([]) as on:
         (on.engine.settings.owners / "dead.lock").touch()
         mine = {path.name for path in on.engine.settings.owners.iterdir()} - {"dead.lock"}
@@ -327,7 +327,7 @@ async def test_the_lock_files_of_the_dead_are_cleared_away_and_those_of_the_livi
         assert mine < now and "dead.lock" not in now
 
 
-async def test_no_more_calls_of_a_provider_are_open_at_once_than_the_limit_says(stage: Any) -> None:
+async def test_concurrent_calls_to_a_provider_respect_the_limit(stage: Any) -> None:
     async def most_at_once(on: Any) -> int:
         submitted = [await on.submit(f"number {number}") for number in range(3)]
         for one in submitted:

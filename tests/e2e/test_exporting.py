@@ -53,7 +53,7 @@ def document(ended: Any) -> Any:
 @pytest.mark.parametrize(
     ("format", "words"), [("html", b"There is <strong>one</strong> file."), ("ipynb", b"There is **one** file."), ("jsonl", b"list_files")]
 )
-def test_a_conversation_is_written_and_what_went_along_is_told(moot: MootProcess, format: str, words: bytes) -> None:
+def test_an_exported_conversation_reports_its_attachments(moot: MootProcess, format: str, words: bytes) -> None:
     file = moot.work / f"talk.{format}"
     told = document(moot.run("export", "2", "-f", format, "-o", str(file), "--json"))
     assert words in file.read_bytes() and told["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
@@ -61,7 +61,7 @@ def test_a_conversation_is_written_and_what_went_along_is_told(moot: MootProcess
     assert sum(told["fidelity"][word].get("tool calls", 0) for word in ("kept", "approximated")) == 1
 
 
-def test_branches_that_a_format_can_not_hold_are_told_as_lost(tmp_path: Path, model: ScriptedProcess) -> None:
+def test_branches_a_format_cannot_represent_are_reported_as_lost(tmp_path: Path, model: ScriptedProcess) -> None:
     (tmp_path / "home").mkdir()
     one = make(tmp_path / "home", tmp_path / "cache", model.config())
     source = one.work / "conversations.json"
@@ -75,7 +75,7 @@ def test_branches_that_a_format_can_not_hold_are_told_as_lost(tmp_path: Path, mo
     one.close()
 
 
-def test_what_was_written_as_json_comes_in_again(moot: MootProcess, tmp_path: Path) -> None:
+def test_an_exported_json_file_can_be_imported(moot: MootProcess, tmp_path: Path) -> None:
     file = moot.work / "back.json"
     assert moot.run("export", "2", "-f", "json", "-o", str(file)).returncode == 0
     other = make(tmp_path, tmp_path / "cache", "")
@@ -114,7 +114,7 @@ def test_all_can_be_fewer(moot: MootProcess) -> None:
     assert moot.run("export", "1", "-f", "html", "--since", "1h").returncode == 2
 
 
-def test_what_is_for_others_is_without_secrets_and_the_list_says_where(moot: MootProcess) -> None:
+def test_a_shareable_export_has_no_secrets_and_lists_the_redactions(moot: MootProcess) -> None:
     file = moot.work / "shared.html"
     ended = moot.run("export", "1", "-f", "html", "--share", "-o", str(file), "--json")
     told = document(ended)
@@ -130,7 +130,7 @@ def test_what_is_for_others_is_without_secrets_and_the_list_says_where(moot: Moo
     assert not [path for path in folder.iterdir() if KEY in path.name or KEY.lower() in path.name or KEY in path.read_text()]
 
 
-def test_the_form_that_keeps_everything_is_not_for_others(moot: MootProcess) -> None:
+def test_the_lossless_format_cannot_be_shared(moot: MootProcess) -> None:
     for flags in (("1",), ("--all", "-o", str(moot.work / "never"))):
         ended = moot.run("export", *flags, "-f", "recording", "--share")
         assert ended.returncode == 2 and b"html" in ended.stderr and not ended.stdout
@@ -138,13 +138,13 @@ def test_the_form_that_keeps_everything_is_not_for_others(moot: MootProcess) -> 
     assert moot.run("export", "1", "-f", "html", "--share", "--keep", "secrets").returncode == 2
 
 
-def test_what_is_no_text_for_a_screen_is_not_thrown_at_it(moot: MootProcess) -> None:
+def test_binary_output_is_not_written_to_a_terminal(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "export", "1", "-f", "html")
     screen.wait_for("is not readable text")
     assert screen.wait_exit() == 2
 
 
-def test_a_page_is_shared_only_after_a_yes_and_its_link_is_kept_nowhere(moot: MootProcess) -> None:
+def test_a_share_needs_a_confirmation_and_its_link_is_not_stored(moot: MootProcess) -> None:
     refused = moot.run("share", "1")
     assert refused.returncode == 3 and not refused.stdout and b"--preview" in refused.stderr
     looked = document(moot.run("share", "1", "--preview", str(moot.work / "page.html"), "--json"))
@@ -162,7 +162,7 @@ def test_a_page_is_shared_only_after_a_yes_and_its_link_is_kept_nowhere(moot: Mo
         assert moot.run("share", *wrong).returncode == 2
 
 
-def test_a_purge_names_what_was_exported_and_leaves_it(moot: MootProcess) -> None:
+def test_a_purge_lists_exported_files_and_keeps_them(moot: MootProcess) -> None:
     assert moot.run("run", "--no-tools", "something of which nothing is to stay").returncode == 0
     file, folder = moot.work / "kept.md", moot.work / "all"
     (one,) = [each for each in document(moot.run("chat", "list", "--json"))["data"] if "nothing is to stay" in each["title"]]
@@ -175,7 +175,7 @@ def test_a_purge_names_what_was_exported_and_leaves_it(moot: MootProcess) -> Non
     assert file.is_file() and (folder / name).is_file()
 
 
-def test_a_file_that_is_there_is_replaced_only_after_a_yes(moot: MootProcess) -> None:
+def test_an_existing_file_is_replaced_only_after_a_confirmation(moot: MootProcess) -> None:
     (kept := moot.work / "kept.html").write_text("mine")
     refused = moot.run("export", "1", "-f", "html", "-o", str(kept))
     assert refused.returncode == 2 and b"--force" in refused.stderr and kept.read_text() == "mine"
@@ -189,7 +189,7 @@ def test_a_file_that_is_there_is_replaced_only_after_a_yes(moot: MootProcess) ->
     assert moot.run("export", "1", "-f", "html", "-o", str(kept), "--force").returncode == 0 and kept.read_text() != "mine"
 
 
-def test_what_is_no_file_is_written_to_and_stays_what_it_is(moot: MootProcess) -> None:
+def test_exporting_to_a_device_keeps_the_device(moot: MootProcess) -> None:
     os.mkfifo(pipe := moot.work / "pipe")
     reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
     assert moot.run("export", "1", "-f", "html", "-o", str(pipe)).returncode == 0
@@ -197,7 +197,7 @@ def test_what_is_no_file_is_written_to_and_stays_what_it_is(moot: MootProcess) -
     assert moot.run("export", "1", "-f", "html", "-o", str(moot.work)).returncode == 1 and moot.work.is_dir()
 
 
-def test_a_file_that_lost_its_end_is_written_anew_and_one_cut_short_says_how_to_go_on(moot: MootProcess) -> None:
+def test_a_truncated_file_is_rewritten_and_an_interrupted_export_explains_how_to_continue(moot: MootProcess) -> None:
     folder = moot.work / "cut"
     first = document(moot.run("export", "--all", "-f", "html", "-o", str(folder), "--json"))
     cut = folder / first["data"][0]["file"]

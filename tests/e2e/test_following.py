@@ -49,7 +49,7 @@ class Delayed:
         return await self._part.last_seq(conversation)
 
 
-async def test_all_is_shown_however_late_it_is_known_how_far_to_show(stage: Callable[..., Any]) -> None:
+async def test_following_shows_everything_even_if_the_end_is_known_late(stage: Callable[..., Any]) -> None:
     async with stage([Reply(TEXT, chunk_size=4, delay=0.001)]) as here:
         engine = here.engine
         parts = {name: getattr(engine.store, name) for name in ("conversations", "records")}

@@ -53,7 +53,7 @@ async def count(on: Any) -> int:
     return len((await on.engine.store.conversations.list()).items)
 
 
-async def test_what_follows_a_source_goes_on_in_a_copy_and_is_not_touched(stage: Any, tmp_path: Path) -> None:
+async def test_a_prompt_to_an_imported_conversation_continues_in_a_copy(stage: Any, tmp_path: Path) -> None:
     async with stage([Reply(text="Yes.", times=0)]) as on:
         whole = await bring_in(on, tmp_path / "a.talk", HEAD + USER + ONE + TWO)
         before = await on.engine.store.log.read(whole.id)
@@ -68,7 +68,7 @@ async def test_what_follows_a_source_goes_on_in_a_copy_and_is_not_touched(stage:
         assert (copy.forked_from, copy.forked_from_message, copy.origin) == (whole.id, whole.head, None)
 
 
-async def test_the_next_prompt_to_the_source_goes_to_the_same_copy(stage: Any, tmp_path: Path) -> None:
+async def test_the_next_prompt_to_the_source_continues_the_same_copy(stage: Any, tmp_path: Path) -> None:
     async with stage([Reply(text="Yes.", times=0)]) as on:
         whole = await bring_in(on, tmp_path / "a.talk", HEAD + USER + ONE)
         assert await copy_of(on.engine.store.conversations, whole) is None
@@ -80,7 +80,7 @@ async def test_the_next_prompt_to_the_source_goes_to_the_same_copy(stage: Any, t
         assert shown is not None and shown.id == first.conversation
 
 
-async def test_a_source_that_grows_after_it_was_gone_on_with_grows_alone(stage: Any, tmp_path: Path) -> None:
+async def test_a_source_that_grows_later_does_not_change_its_copy(stage: Any, tmp_path: Path) -> None:
     async with stage([Reply(text="Yes.", times=0)]) as on:
         file = tmp_path / "a.talk"
         whole = await bring_in(on, file, HEAD + USER + ONE)
@@ -94,7 +94,7 @@ async def test_a_source_that_grows_after_it_was_gone_on_with_grows_alone(stage: 
         assert await lines(on, second.conversation) == ["hello", "onetwo", "and then", "and then that", "mine too", "Yes."]
 
 
-async def test_a_last_message_that_was_still_being_written_is_another_place_to_go_on_from(stage: Any, tmp_path: Path) -> None:
+async def test_an_incomplete_last_message_is_a_separate_starting_point(stage: Any, tmp_path: Path) -> None:
     async with stage([Reply(text="Yes.", times=0)]) as on:
         file = tmp_path / "a.talk"
         whole = await bring_in(on, file, HEAD + USER + ONE)
@@ -131,7 +131,7 @@ async def test_the_model_of_the_source_need_not_be_here(stage: Any) -> None:
         assert (run.status, answer.metadata["model"], copy.model) == ("finished", "scripted", "scripted@mine")
 
 
-async def test_two_who_go_on_at_once_get_one_copy(stage: Any, tmp_path: Path) -> None:
+async def test_two_concurrent_prompts_share_one_copy(stage: Any, tmp_path: Path) -> None:
     async with stage([Reply(text="Yes.", times=0)]) as on:
         whole = await bring_in(on, tmp_path / "a.talk", HEAD + USER + ONE)
         found: list[str] = []
@@ -148,7 +148,7 @@ async def test_two_who_go_on_at_once_get_one_copy(stage: Any, tmp_path: Path) ->
                 await anyio.sleep(0.02)
 
 
-async def test_a_prompt_that_is_refused_leaves_no_copy(stage: Any, tmp_path: Path) -> None:
+async def test_a_rejected_prompt_leaves_no_copy(stage: Any, tmp_path: Path) -> None:
     async with stage([]) as on:
         whole = await bring_in(on, tmp_path / "a.talk", HEAD + USER + ONE)
         with pytest.raises(UsageError):
@@ -156,7 +156,7 @@ async def test_a_prompt_that_is_refused_leaves_no_copy(stage: Any, tmp_path: Pat
         assert await count(on) == 1
 
 
-async def test_a_copy_that_was_deleted_is_made_anew(stage: Any, tmp_path: Path) -> None:
+async def test_a_deleted_copy_is_created_again(stage: Any, tmp_path: Path) -> None:
     async with stage([Reply(text="Yes.", times=0)]) as on:
         whole = await bring_in(on, tmp_path / "a.talk", HEAD + USER + ONE)
         first, _ = await on.ask("one", conversation=whole.id)
@@ -168,7 +168,7 @@ async def test_a_copy_that_was_deleted_is_made_anew(stage: Any, tmp_path: Path) 
         assert restored.key is None and await lines(on, first.conversation) == ["hello", "one", "one", "Yes."]
 
 
-async def test_one_of_ours_goes_on_in_itself_and_a_deleted_message_nowhere(stage: Any, tmp_path: Path) -> None:
+async def test_moots_own_conversation_continues_in_place_and_deleted_messages_reject_prompts(stage: Any, tmp_path: Path) -> None:
     async with stage([Reply(text="Yes.", times=0)]) as on:
         run, _ = await on.ask("one")
         tree = on.engine.store.tree
@@ -190,7 +190,7 @@ async def params(on: Any, run: Run, method: str) -> list[Any]:
     return [line["params"] for line in told if line.get("method") == method]
 
 
-async def test_its_own_agent_goes_on_in_a_fork_of_its_session(stage: Any, tmp_path: Path) -> None:
+async def test_the_original_agent_continues_in_a_fork_of_its_session(stage: Any, tmp_path: Path) -> None:
     agents = {"default": Agent(), "codex": Agent("codex", agent_type="codex", options=Codex.trials["answer"])}
     async with stage([Reply(text="Aside.", times=0)], agents=agents) as on:
         file = tmp_path / "rollout.jsonl"
@@ -215,7 +215,7 @@ async def test_its_own_agent_goes_on_in_a_fork_of_its_session(stage: Any, tmp_pa
         assert file.read_bytes() == ROLLOUT.read_bytes()
 
 
-async def test_a_session_that_our_own_run_made_is_here_already_unless_it_is_named(stage: Any, tmp_path: Path) -> None:
+async def test_sessions_created_by_moot_are_imported_only_if_named(stage: Any, tmp_path: Path) -> None:
     agents = {"default": Agent(), "codex": Agent("codex", agent_type="codex", options=Codex.trials["answer"])}
     async with stage([], agents=agents) as on:
         run, _ = await on.ask("one", agent="codex")

@@ -82,7 +82,7 @@ def pairs(body: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("dialect", "at"), CASES)
-def test_a_resumed_run_sends_every_call_with_its_one_output(moot: MootProcess, obedient: ScriptedProcess, at: str) -> None:
+def test_a_resumed_run_sends_every_call_with_exactly_one_output(moot: MootProcess, obedient: ScriptedProcess, at: str) -> None:
     before = len(obedient.requests())
     moot.more = {"MOOT_TESTING": "1", "MOOT_CRASH_AT": at}
     assert moot.run("run", PROMPT).returncode == -signal.SIGKILL

@@ -75,7 +75,7 @@ def texts(message: Any) -> str:
     return "".join(part.get("text", "") for part in message["parts"] if part["type"] == "text")
 
 
-def test_another_agent_is_told_what_was_said_and_the_first_one_gets_it_back(moot: MootProcess) -> None:
+def test_a_new_agent_gets_the_history_and_the_first_one_gets_the_reply(moot: MootProcess) -> None:
     assert moot.run("run", "--no-tools", "my name is Mara").returncode == 0
     before = branch(moot)
     assert moot.run("chat", "continue", "1", "--agent", "other", "who am I?").returncode == 0
@@ -90,7 +90,7 @@ def test_another_agent_is_told_what_was_said_and_the_first_one_gets_it_back(moot
     assert moot.run("verify", "1").returncode == 0
 
 
-def test_what_is_too_long_is_summed_up_when_a_model_for_it_is_set_and_said(moot: MootProcess) -> None:
+def test_a_long_history_is_summarized_if_a_model_is_configured(moot: MootProcess) -> None:
     assert moot.run("config", "set", "models.small", "scripted@mine").returncode == 0
     for at in range(2):
         assert moot.run("run", "--no-tools", *(["-c"] if at else []), "tell me at length").returncode == 0
@@ -103,7 +103,7 @@ def test_what_is_too_long_is_summed_up_when_a_model_for_it_is_set_and_said(moot:
     assert moot.run("verify", "1").returncode == 0
 
 
-def test_without_such_a_model_the_newest_are_told_and_what_is_left_out_is_said(moot: MootProcess) -> None:
+def test_without_a_summary_model_the_newest_messages_are_sent_and_the_rest_is_counted(moot: MootProcess) -> None:
     for at in range(2):
         assert moot.run("run", "--no-tools", *(["-c"] if at else []), "tell me at length").returncode == 0
     assert moot.run("chat", "continue", "1", "--agent", "other", "go on").returncode == 0

@@ -58,7 +58,7 @@ def installed(moot: MootProcess, title: str) -> Any:
 
 
 @pytest.mark.parametrize(("format", "program"), [(ClaudeFormat(), "claude --resume"), (CodexFormat(), "codex resume")])
-def test_a_conversation_becomes_one_session_and_what_goes_on_with_it_is_said(
+def test_installing_a_conversation_prints_the_command_that_resumes_it(
     moot: MootProcess, format: ClaudeFormat | CodexFormat, program: str
 ) -> None:
     told = [moot.run("export", "What is here", "-f", format.name, "--install") for _ in range(2)]
@@ -72,7 +72,7 @@ def test_a_conversation_becomes_one_session_and_what_goes_on_with_it_is_said(
     assert text_of(first.messages[0].parts) == "What is here?" and first.facts.title == "What is here"
 
 
-def test_a_session_is_brought_up_to_date_until_somebody_else_has_written_in_it(moot: MootProcess) -> None:
+def test_an_installed_session_is_updated_until_another_program_changes_it(moot: MootProcess) -> None:
     bring(moot, "First?", "Second.")
     one = installed(moot, "It grows")
     bring(moot, "First?", "Second.", "Third?")
@@ -94,7 +94,7 @@ def test_a_session_is_brought_up_to_date_until_somebody_else_has_written_in_it(m
     assert {each["path"] for each in listed} == {one["file"], again["file"]} and file.read_bytes() == before
 
 
-def test_what_lies_there_as_it_was_written_is_not_brought_in_and_what_has_gone_on_is(moot: MootProcess) -> None:
+def test_an_installed_session_is_imported_only_after_it_grew(moot: MootProcess) -> None:
     def brought_in() -> Any:
         ended = moot.run("import", "--all", "-f", "claude", "--json")
         assert ended.returncode == 0, ended.stderr
@@ -115,7 +115,7 @@ def test_what_lies_there_as_it_was_written_is_not_brought_in_and_what_has_gone_o
 
 
 @pytest.mark.parametrize("made", [Path.mkdir, lambda path: path.symlink_to("/etc/passwd"), lambda path: path.write_text("not ours")])
-def test_what_is_not_ours_is_left_alone(moot: MootProcess, made: Callable[[Path], Any]) -> None:
+def test_foreign_sessions_are_left_unchanged(moot: MootProcess, made: Callable[[Path], Any]) -> None:
     first = Path(installed(moot, "What is here")["file"])
     first.unlink()
     made(first)
@@ -128,7 +128,7 @@ def test_what_is_not_ours_is_left_alone(moot: MootProcess, made: Callable[[Path]
     first.rmdir() if first.is_dir() else first.unlink()
 
 
-def test_what_became_of_it_is_told_as_json(moot: MootProcess) -> None:
+def test_the_result_is_available_as_json(moot: MootProcess) -> None:
     told = moot.run("export", "What is here", "-f", "claude", "--install", "--json")
     document = json.loads(told.stdout)
     assert Path(document["file"]).is_file() and document["command"][:2] == ["claude", "--resume"]
@@ -136,6 +136,6 @@ def test_what_became_of_it_is_told_as_json(moot: MootProcess) -> None:
 
 
 @pytest.mark.parametrize("more", [["-f", "json"], ["-f", "claude", "--share"], ["-f", "claude", "-o", "x"], ["-f", "claude", "--all"]])
-def test_what_can_not_be_gone_on_with_is_refused(moot: MootProcess, more: list[str]) -> None:
+def test_a_conversation_that_cannot_be_resumed_is_rejected(moot: MootProcess, more: list[str]) -> None:
     ended = moot.run("export", *([] if "--all" in more else ["What is here"]), "--install", *more)
     assert ended.returncode == 2 and not ended.stdout

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 PRICED = {"scripted": {"context": 100_000, "price": {"input": 1.0, "output": 2.0}}}
 
 
-async def test_the_limit_of_time_is_over_all_legs_and_what_lay_between_them_does_not_count(stage: Any) -> None:
+async def test_the_time_limit_covers_all_legs_without_the_waits(stage: Any) -> None:
     async with stage([Reply(text="in time")], limits=Limits(seconds=30)) as on:
         for seconds, status in ((20, "finished"), (40, "failed")):
             dead = await orphan(on)
@@ -48,7 +48,7 @@ async def test_the_limit_of_time_is_over_all_legs_and_what_lay_between_them_does
 
 
 @pytest.mark.damaged  # its log is written by hand, without the exchange's row
-async def test_what_a_model_was_asked_when_the_process_died_makes_the_cost_unknown(stage: Any) -> None:
+async def test_a_model_call_lost_in_a_crash_makes_the_cost_unknown(stage: Any) -> None:
     async with stage([Reply(text="again"), Reply(text="more")], priced=PRICED) as on:
         dead = await orphan(on)
         begun = Event("exchange", run=dead.run.id, exchange=f"{dead.run.id}:1.0", phase="start", key="llm:1.0", body={"model": "m@mine"})
@@ -61,7 +61,7 @@ async def test_what_a_model_was_asked_when_the_process_died_makes_the_cost_unkno
         assert (await on.ask("more"))[0].cost is not None
 
 
-async def test_a_connection_that_never_came_about_leaves_the_cost_known(stage: Any) -> None:
+async def test_a_failed_connection_keeps_the_cost_known(stage: Any) -> None:
     nobody = ProviderSettings("nobody", dialect="openai-chat", base_url="http://127.0.0.1:1/v1", api_key="k", models=PRICED)
     fallback = Models(main="scripted@nobody", fallback=("scripted@mine",))
     async with stage([Reply(text="second")], priced=PRICED, others={"nobody": nobody}, models=fallback) as on:
@@ -76,7 +76,7 @@ async def queued_orphan(on: Any, before: Accepted, on_crash: Any = "ask") -> Acc
     return await on.engine.store.records.submit(Submission(run, before.conversation, user, "queue", owner="gone too"))
 
 
-async def test_a_queued_run_whose_process_died_is_seen_as_interrupted_when_its_turn_has_come(stage: Any) -> None:
+async def test_a_queued_run_of_a_dead_process_is_interrupted_on_its_turn(stage: Any) -> None:
     async with stage([Reply(text="first"), Reply(text="second")]) as on:
         dead = await orphan(on)
         queued = await queued_orphan(on, dead)
@@ -91,7 +91,7 @@ async def test_a_queued_run_whose_process_died_is_seen_as_interrupted_when_its_t
         assert (await reach(on, queued.run.id, "finished")).error is None
 
 
-async def test_queued_runs_whose_process_died_keep_nobody_from_going_on(stage: Any) -> None:
+async def test_queued_runs_of_dead_processes_do_not_block_the_conversation(stage: Any) -> None:
     async with stage([Reply(text="fresh")]) as on:
         dead = await orphan(on)
         queued = [await queued_orphan(on, dead) for _ in range(2)]
@@ -102,7 +102,7 @@ async def test_queued_runs_whose_process_died_keep_nobody_from_going_on(stage: A
         assert [text_of(each.parts) for each in branch if each.role == "user"] == ["hello", "and then", "and then", "again"]
 
 
-async def test_a_queued_run_that_may_is_taken_up_by_itself(stage: Any) -> None:
+async def test_a_resumable_queued_run_resumes_automatically(stage: Any) -> None:
     async with stage([Reply(text="first"), Reply(text="second")]) as on:
         dead = await orphan(on, "resume")
         queued = await queued_orphan(on, dead, "resume")
@@ -110,7 +110,7 @@ async def test_a_queued_run_that_may_is_taken_up_by_itself(stage: Any) -> None:
         assert (await reach(on, queued.run.id, "finished")).error is None
 
 
-async def test_a_run_that_is_queued_by_a_process_that_lives_is_left_alone(stage: Any) -> None:
+async def test_a_queued_run_of_a_live_process_is_left_alone(stage: Any) -> None:
     async with stage([Reply(text="never ends", hang_at=3)]) as on, open_engine(on.engine.settings) as second:
         first = await on.submit("one")
         queued = await on.submit("two", conversation=first.conversation.id, on_busy="queue")
@@ -120,7 +120,7 @@ async def test_a_run_that_is_queued_by_a_process_that_lives_is_left_alone(stage:
         assert (await on.engine.store.records.run(queued.run.id)).status == "queued"
 
 
-async def test_what_a_superseded_run_left_running_ends_before_the_next_begins(stage: Any) -> None:
+async def test_processes_of_a_superseded_run_end_before_the_next_run_starts(stage: Any) -> None:
     async with stage([Reply(text="fresh")]) as on:
         dead = await orphan(on)
         with subprocess.Popen(["sleep", "30"], start_new_session=True) as left:
@@ -138,7 +138,7 @@ async def leg_of(on: Any, dead: Accepted) -> Leg:
     return Leg(on.engine.runtime, RunRequest(dead.run, dead.conversation, Agent(), Limits(), {}), dead.fence, message, [])
 
 
-async def test_a_fold_that_is_stored_beside_a_refused_append_holds_nothing_of_it(stage: Any) -> None:
+async def test_a_fold_stored_after_a_rejected_append_does_not_contain_it(stage: Any) -> None:
     async with stage([]) as on:
         dead = await orphan(on)
         leg = await leg_of(on, dead)
@@ -157,7 +157,7 @@ async def test_a_fold_that_is_stored_beside_a_refused_append_holds_nothing_of_it
         assert [part["type"] for part in (await on.engine.store.conversations.message(dead.run.message)).parts] == ["data-kept"]
 
 
-async def test_what_was_committed_for_a_task_that_was_cancelled_is_in_the_fold(stage: Any) -> None:
+async def test_events_committed_for_a_cancelled_task_are_in_the_fold(stage: Any) -> None:
     async with stage([]) as on:
         dead = await orphan(on)
         leg = await leg_of(on, dead)
@@ -172,7 +172,7 @@ async def test_what_was_committed_for_a_task_that_was_cancelled_is_in_the_fold(s
         ]
 
 
-async def test_a_message_never_holds_what_the_store_refused(stage: Any) -> None:
+async def test_a_message_never_contains_rejected_events(stage: Any) -> None:
     async with stage([]) as on:
         store = on.engine.store
         dead = await orphan(on)

@@ -233,7 +233,7 @@ async def test_an_exception_of_a_callback_is_raised_from_the_loop(desk: Any) -> 
         assert [live.status for live in await on.m.live()] == ["waiting"] and not Path("made").exists()
 
 
-async def test_questions_are_answered_by_the_program_or_left_unanswered(desk: Any) -> None:
+async def test_questions_are_answered_by_the_callback_or_left_open(desk: Any) -> None:
     async with desk(calling("ask_user", ASK)) as on:
         asked: list[moot.Question] = []
 

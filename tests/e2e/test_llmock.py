@@ -74,7 +74,7 @@ async def findings(mock: Llmock) -> list[Any]:
     [*((dialect, fault) for dialect in DIALECTS for fault in FAULTS), *((dialect, fault) for dialect in LATER for fault in FAULTS[3:6])],
     ids=lambda value: value if isinstance(value, str) else "-".join(str(one) for one in value.values()),
 )
-async def test_one_fault_is_survived_and_the_verdict_is_clean(tmp_path: Path, on: Llmock, dialect: str, fault: dict[str, Any]) -> None:
+async def test_one_fault_is_survived_and_the_report_is_clean(tmp_path: Path, on: Llmock, dialect: str, fault: dict[str, Any]) -> None:
     await on.queue(fault)
     async with opened(tmp_path, on, dialect) as engine:
         run, _ = await asked(engine)
@@ -84,7 +84,7 @@ async def test_one_fault_is_survived_and_the_verdict_is_clean(tmp_path: Path, on
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-async def test_what_no_retry_can_mend_is_not_tried_again(tmp_path: Path, on: Llmock, status: int) -> None:
+async def test_permanent_errors_are_not_retried(tmp_path: Path, on: Llmock, status: int) -> None:
     await on.queue({"type": "fail", "status": status, "times": 5})
     async with opened(tmp_path, on, "openai-chat") as engine:
         run, _ = await asked(engine)
@@ -93,7 +93,7 @@ async def test_what_no_retry_can_mend_is_not_tried_again(tmp_path: Path, on: Llm
     assert await findings(on) == []
 
 
-async def test_endpoint_that_never_recovers_is_given_up_without_a_storm(tmp_path: Path, on: Llmock) -> None:
+async def test_an_endpoint_that_never_recovers_is_abandoned_after_a_few_retries(tmp_path: Path, on: Llmock) -> None:
     await on.queue({"type": "fail", "status": 503, "retry_after": 0.05, "times": 50})
     async with opened(tmp_path, on, "openai-chat") as engine:
         run, _ = await asked(engine)

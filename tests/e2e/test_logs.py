@@ -51,7 +51,7 @@ def test_a_record_is_one_line_without_secrets(moot: MootProcess) -> None:
     assert file_of(moot.home).parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_full_file_is_put_aside_once(moot: MootProcess) -> None:
+def test_a_full_log_file_is_rotated_once(moot: MootProcess) -> None:
     first = sink(moot.home)
     first.info("before")
     with file_of(moot.home).open("ab") as file:
@@ -63,7 +63,7 @@ def test_a_full_file_is_put_aside_once(moot: MootProcess) -> None:
     assert file_of(moot.home).with_suffix(".jsonl.1").stat().st_size == logs.LARGEST
 
 
-def test_many_processes_write_whole_lines(moot: MootProcess) -> None:
+def test_many_processes_write_complete_lines(moot: MootProcess) -> None:
     program = (
         "import logging, sys; from pathlib import Path; from moot.cli.commands.maintenance.logs import FileHandler\n"
         "h = FileHandler(Path(sys.argv[1]), 20, str); l = logging.Logger('moot.x'); l.addHandler(h)\n"
@@ -75,7 +75,7 @@ def test_many_processes_write_whole_lines(moot: MootProcess) -> None:
 
 
 @pytest.mark.parametrize("hindrance", ["folder", "file"])
-def test_a_log_that_cannot_be_written_is_no_failure_of_a_run(moot: MootProcess, hindrance: str) -> None:
+def test_an_unwritable_log_does_not_fail_a_run(moot: MootProcess, hindrance: str) -> None:
     folder = moot.home / "state" / "logs"
     if hindrance == "folder":
         folder.write_text("in the way")
@@ -101,13 +101,13 @@ def test_logs_are_shown_as_json_lines_and_chosen(moot: MootProcess) -> None:
     assert moot.run("logs", "--since", "soon").returncode == 2
 
 
-def test_a_person_reads_lines(moot: MootProcess) -> None:
+def test_a_terminal_gets_readable_lines(moot: MootProcess) -> None:
     sink(moot.home).warning("something\x1b[2J odd")
     terminal = moot.terminal("logs")
     terminal.expect(rb"warning\s+moot\.test\s+something odd")
 
 
-def test_following_shows_what_comes(moot: MootProcess) -> None:
+def test_following_prints_new_records(moot: MootProcess) -> None:
     logger = sink(moot.home)
     logger.info("old")
     process = moot.start("logs", "--follow")
@@ -117,12 +117,12 @@ def test_following_shows_what_comes(moot: MootProcess) -> None:
     assert json.loads(process.stdout.readline())["message"] == "new"
 
 
-def test_nothing_is_made_in_a_home_that_does_not_exist(tmp_path: Path) -> None:
+def test_a_missing_home_is_not_created(tmp_path: Path) -> None:
     sink(tmp_path / "nowhere").error("x")
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_what_went_wrong_in_a_run_is_found_by_its_id(moot: MootProcess) -> None:
+def test_log_records_of_a_run_are_found_by_its_id(moot: MootProcess) -> None:
     script = [Reply(when="pears", text="Two.", times=1), Reply(status=401, error="no titles today", times=0)]
     with ScriptedProcess(script, models=("scripted", "little")) as server:
         (moot.home / "config.yaml").write_text(server.config().replace('"scripted@mine"}', '"scripted@mine", small: "little@mine"}'))

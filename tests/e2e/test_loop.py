@@ -33,7 +33,7 @@ def outputs(recorded: Recorded) -> int:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_an_answer_is_streamed_stored_and_whole(stage: Any, dialect: str) -> None:
+async def test_an_answer_is_streamed_and_stored_completely(stage: Any, dialect: str) -> None:
     async with stage([Reply(text="Hello there.", reasoning="Greet.")], dialect=dialect) as on:
         run, message = await on.ask("Hi")
         assert run.status == "finished" and run.error is None
@@ -53,7 +53,7 @@ async def test_the_raws_of_an_exchange_joined_are_the_body_that_was_sent(stage: 
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_tools_run_and_their_outputs_go_back(stage: Any, directory: Path, dialect: str) -> None:
+async def test_tools_run_and_their_outputs_are_returned_to_the_model(stage: Any, directory: Path, dialect: str) -> None:
     (directory / "notes.txt").write_text("The cat is called Miso.\n")
 
     def script(recorded: Recorded) -> Reply:
@@ -71,7 +71,7 @@ async def test_tools_run_and_their_outputs_go_back(stage: Any, directory: Path, 
         assert isinstance(steps, list) and len(steps) == 2
 
 
-async def test_tools_that_may_run_together_do_and_others_keep_their_order(stage: Any, directory: Path) -> None:
+async def test_concurrent_tools_run_together_and_others_in_order(stage: Any, directory: Path) -> None:
     def script(recorded: Recorded) -> Reply:
         if outputs(recorded):
             return Reply(text="ok")
@@ -84,7 +84,7 @@ async def test_tools_that_may_run_together_do_and_others_keep_their_order(stage:
         assert (directory / "order.txt").read_text().split() == ["a", "b", "c"]
 
 
-async def test_every_kind_of_bad_call_has_exactly_one_output_and_the_model_is_told(stage: Any) -> None:
+async def test_every_invalid_call_gets_exactly_one_output(stage: Any) -> None:
     def script(recorded: Recorded) -> Reply:
         if outputs(recorded) >= 3:
             return Reply(text="I see.")
@@ -99,7 +99,7 @@ async def test_every_kind_of_bad_call_has_exactly_one_output_and_the_model_is_to
         assert "no_such_tool" in str(tools[0]["errorText"]) and "read_file" in str(tools[0]["errorText"])
 
 
-async def test_a_call_that_needs_a_yes_waits_for_it_without_a_task(stage: Any, directory: Path) -> None:
+async def test_a_call_that_needs_approval_waits_without_a_task(stage: Any, directory: Path) -> None:
     def script(recorded: Recorded) -> Reply:
         return Reply(text="done") if outputs(recorded) else Reply(tool_calls=[ToolCall("shell", {"command": "echo x > made.txt"})])
 
@@ -118,7 +118,7 @@ async def test_a_call_that_needs_a_yes_waits_for_it_without_a_task(stage: Any, d
         assert used is not None and used.used_at is not None
 
 
-async def test_a_no_with_its_reason_is_what_the_model_gets(stage: Any, directory: Path) -> None:
+async def test_a_denial_and_its_reason_are_the_tool_output(stage: Any, directory: Path) -> None:
     def script(recorded: Recorded) -> Reply:
         if outputs(recorded):
             assert "use another file" in str(recorded.json)
@@ -132,7 +132,7 @@ async def test_a_no_with_its_reason_is_what_the_model_gets(stage: Any, directory
         assert not (directory / "a.txt").exists()
 
 
-async def test_where_nobody_can_be_asked_the_call_is_denied_and_the_run_says_so(stage: Any, directory: Path) -> None:
+async def test_without_an_approver_the_call_is_denied_and_the_run_reports_it(stage: Any, directory: Path) -> None:
     def script(recorded: Recorded) -> Reply:
         return Reply(text="I could not.") if outputs(recorded) else Reply(tool_calls=[ToolCall("shell", {"command": "touch made"})])
 
@@ -142,7 +142,7 @@ async def test_where_nobody_can_be_asked_the_call_is_denied_and_the_run_says_so(
         assert message.metadata["needs_approval"] is True
 
 
-async def test_questions_of_a_tool_come_back_with_their_answers(stage: Any) -> None:
+async def test_questions_of_a_tool_return_their_answers(stage: Any) -> None:
     questions = [{"header": "Colour", "question": "Which colour?", "options": [{"label": "red", "description": "warm"}, {"label": "blue"}]}]
 
     def script(recorded: Recorded) -> Reply:
@@ -173,7 +173,7 @@ async def test_the_same_call_three_times_in_a_row_stops_the_run(stage: Any) -> N
         assert len(on.server.requests) == 3
 
 
-async def test_a_failure_before_any_text_is_tried_again_and_leaves_no_trace_in_the_message(stage: Any) -> None:
+async def test_a_failure_before_any_text_is_retried_without_a_trace(stage: Any) -> None:
     async with stage([Reply(status=529, retry_after=0.01), Reply(text="Here.")]) as on:
         run, message = await on.ask("go")
         assert run.status == "finished" and text_of(message.parts) == "Here."
@@ -181,7 +181,7 @@ async def test_a_failure_before_any_text_is_tried_again_and_leaves_no_trace_in_t
         assert [event.key for event in on.seen if event.kind == "exchange"] == ["llm:1.0", "llm:1.0", "llm:1.1", "llm:1.1"]
 
 
-async def test_a_connection_that_breaks_after_text_is_tried_once_more_and_the_torn_part_is_marked(stage: Any) -> None:
+async def test_a_connection_lost_after_text_is_retried_once_and_the_partial_text_marked(stage: Any) -> None:
     torn = Reply(text="This is a long sentence that will be cut.", cut_at_byte=900, chunk_size=4)
     async with stage([torn, Reply(text="Whole.")]) as on:
         run, message = await on.ask("go")
@@ -193,7 +193,7 @@ async def test_a_connection_that_breaks_after_text_is_tried_once_more_and_the_to
         assert run.status == "failed" and run.error is not None and run.error.kind == "transport"
 
 
-async def test_a_refusal_that_is_no_use_to_repeat_fails_at_once(stage: Any) -> None:
+async def test_a_permanent_refusal_fails_at_once(stage: Any) -> None:
     async with stage([Reply(status=401, error="bad key"), Reply(text="never")]) as on:
         run, _ = await on.ask("go")
         assert run.status == "failed" and run.error is not None and run.error.kind == "auth"
@@ -217,7 +217,7 @@ async def test_a_request_that_is_too_long_is_trimmed_once_and_sent_again(stage: 
         assert len(on.server.requests[2].body) < len(on.server.requests[1].body)
 
 
-async def test_cancelling_keeps_what_was_said_and_ends_once(stage: Any) -> None:
+async def test_cancelling_keeps_the_partial_answer_and_ends_once(stage: Any) -> None:
     async with stage([Reply(text="A long answer that goes on and on", hang_at=4)]) as on:
         submitted = await on.submit("go")
         with anyio.fail_after(5):
@@ -233,7 +233,7 @@ async def test_cancelling_keeps_what_was_said_and_ends_once(stage: Any) -> None:
         assert all(part.get("state") != "streaming" for part in message.parts)
 
 
-async def test_cancelling_during_a_tool_kills_it_and_gives_it_an_output(stage: Any) -> None:
+async def test_cancelling_during_a_tool_kills_it_and_stores_an_output(stage: Any) -> None:
     async with stage([Reply(tool_calls=[ToolCall("shell", {"command": "sleep 30"})])]) as on:
         submitted = await on.submit("go")
         with anyio.fail_after(5):
@@ -273,7 +273,7 @@ async def test_a_steer_is_seen_at_the_next_step(stage: Any) -> None:
         assert "steering-message" in [part["type"] for part in message.parts]
 
 
-async def test_a_queued_prompt_follows_and_an_interrupting_one_cuts_in(stage: Any) -> None:
+async def test_a_queued_prompt_follows_and_an_interrupting_one_replaces_the_run(stage: Any) -> None:
     async with stage([Reply(text="slow words", delay=0.1), Reply(text="second")]) as on:
         first = await on.submit("one")
         with pytest.raises(Busy):
@@ -297,7 +297,7 @@ async def test_a_queued_prompt_follows_and_an_interrupting_one_cuts_in(stage: An
         assert (await on.engine.store.records.run(first.run.id)).status == "cancelled"
 
 
-async def test_no_more_runs_of_a_user_go_on_at_once_than_the_limit_says(stage: Any) -> None:
+async def test_concurrent_runs_of_a_user_respect_the_limit(stage: Any) -> None:
     async with stage(lambda _: Reply(text="some words", delay=0.1), limits=Limits(runs_per_user=2)) as on:
         submitted = [await on.submit(f"number {number}") for number in range(5)]
         assert [one.run.status for one in submitted] == ["running", "running", "queued", "queued", "queued"]
@@ -325,7 +325,7 @@ async def test_a_new_prompt_supersedes_a_run_that_waits(stage: Any) -> None:
         assert all(part["state"] in TOOL_DONE for part in old.parts if is_tool(part))
 
 
-async def test_names_that_nobody_knows_are_refused_before_anything_is_stored(stage: Any) -> None:
+async def test_unknown_names_are_rejected_before_anything_is_stored(stage: Any) -> None:
     async with stage([Reply(text="never")]) as on:
         for more in ({"model": "x@nowhere"}, {"agent": "nobody"}, {"settings": {"tools": ["reed_file"]}}):
             with pytest.raises(UsageError):
@@ -333,13 +333,13 @@ async def test_names_that_nobody_knows_are_refused_before_anything_is_stored(sta
         assert (await on.engine.store.conversations.list()).items == [] or not (await on.engine.store.conversations.list()).items
 
 
-async def test_a_run_out_of_time_says_so(stage: Any) -> None:
+async def test_a_run_that_exceeds_its_time_limit_reports_it(stage: Any) -> None:
     async with stage([Reply(text="never ends", hang_at=2)]) as on:
         run, _ = await on.ask("go", settings={"timeout": 0.3})
         assert run.status == "failed" and run.error is not None and run.error.kind == "deadline"
 
 
-async def test_a_command_in_the_background_ends_with_the_process_that_keeps_it(stage: Any, directory: Path) -> None:
+async def test_a_background_command_ends_with_its_process(stage: Any, directory: Path) -> None:
     def script(recorded: Recorded) -> Reply:
         call = ToolCall("shell", {"command": "echo $$ > pid; sleep 60", "background": True})
         return Reply(text="started") if outputs(recorded) else Reply(tool_calls=[call])
@@ -355,7 +355,7 @@ async def test_a_command_in_the_background_ends_with_the_process_that_keeps_it(s
     assert not Path(f"/proc/{pid}").exists()
 
 
-async def test_a_long_tool_output_is_cut_for_the_model_and_whole_in_a_blob(stage: Any, directory: Path) -> None:
+async def test_a_long_tool_output_is_truncated_for_the_model_and_complete_in_a_blob(stage: Any, directory: Path) -> None:
     (directory / "long.txt").write_text("".join(f"line {number}\n" for number in range(20_000)))
 
     def script(recorded: Recorded) -> Reply:

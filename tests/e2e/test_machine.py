@@ -97,7 +97,7 @@ def largest_file(size: int) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(("prompt", "size"), [("long", 0), ("long", 100_000), ("dripping", 300_000)])
-def test_a_full_disk_is_a_word_and_what_was_shown_is_kept(moot: MootProcess, prompt: str, size: int) -> None:
+def test_a_full_disk_is_reported_and_the_shown_text_is_kept(moot: MootProcess, prompt: str, size: int) -> None:
     ended = run(moot, "run", "--no-tools", prompt, before=largest_file(size))
     assert ended.returncode == 1
     assert b"No space left to write" in ended.stderr or b"File too large" in ended.stderr
@@ -170,7 +170,7 @@ def test_a_home_that_can_only_be_read_is_named_and_untouched(moot: MootProcess, 
 
 
 @pytest.mark.damaged
-def test_a_broken_or_newer_database_is_named_and_left_as_it_is(moot: MootProcess) -> None:
+def test_a_broken_or_newer_database_is_reported_and_left_unchanged(moot: MootProcess) -> None:
     database = moot.home / "data" / "moot.db"
     sound = database.read_bytes()
     for damaged in (b"rubbish" * 1000, sound[:5000]):
@@ -198,7 +198,7 @@ def open_files(soft: int, hard: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_folder_that_is_removed_while_it_is_open_is_no_traceback(moot: MootProcess) -> None:
+def test_a_removed_working_folder_prints_no_traceback(moot: MootProcess) -> None:
     process = moot.start("run", "--no-tools", "slowly")
     assert process.stdout is not None
     process.stdout.read(4)
@@ -210,7 +210,7 @@ def test_a_folder_that_is_removed_while_it_is_open_is_no_traceback(moot: MootPro
     assert moot.run("run", "--no-tools", "hi").stdout == b"Hello.\n"
 
 
-def test_too_few_files_are_said_before_anything_begins(fresh: MootProcess) -> None:
+def test_too_few_file_descriptors_are_reported_at_start(fresh: MootProcess) -> None:
     moot = fresh
     ended = run(moot, "run", "--no-tools", "hi", before=open_files(16, 16))
     assert (ended.returncode, ended.stdout) == (1, b"")
@@ -223,7 +223,7 @@ def test_too_few_files_are_said_before_anything_begins(fresh: MootProcess) -> No
 
 
 @pytest.mark.parametrize("left", [6, 11, 16])
-def test_files_that_run_out_are_a_word_and_lose_nothing(moot: MootProcess, left: int) -> None:
+def test_running_out_of_file_descriptors_is_reported_without_loss(moot: MootProcess, left: int) -> None:
     held = [os.open("/dev/null", os.O_RDONLY) for _ in range(64 - 3 - left)]
     try:
         ended = run(moot, "run", "--no-tools", "hi", before=open_files(64, 64), pass_fds=held)
@@ -251,7 +251,7 @@ def alive(group: int) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_an_end_from_outside_leaves_a_run_to_resume_and_no_command_behind(
+def test_a_terminated_process_leaves_a_resumable_run_and_no_commands(
     moot: MootProcess, obedient: ScriptedProcess, number: signal.Signals
 ) -> None:
     (moot.home / "config.yaml").write_text(obedient.config() + "permissions: {mode: auto}\n")
@@ -288,7 +288,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored(moot: MootProcess) -> None:
     assert (process.returncode, out) == (0, b"two three four five six\n")
 
 
-def test_a_process_that_never_had_a_terminal_works_and_asks_nobody(moot: MootProcess, obedient: ScriptedProcess) -> None:
+def test_a_process_without_a_terminal_works_without_questions(moot: MootProcess, obedient: ScriptedProcess) -> None:
     moot.more = {"TERM": "xterm-256color", "COLUMNS": "80"}
     none = run(moot, before=os.setsid, behind=("/bin/sh", "-c", 'exec 3</dev/tty || exit 77; exec "$@"', "sh"))
     assert none.returncode != 0 and b"/dev/tty" in none.stderr  # it really has none
@@ -301,7 +301,7 @@ def test_a_process_that_never_had_a_terminal_works_and_asks_nobody(moot: MootPro
     assert (ended.returncode, b"needs a terminal" in ended.stderr) == (2, True)
 
 
-def test_a_suspended_run_goes_on_where_it_stood(moot: MootProcess) -> None:
+def test_a_suspended_run_continues_where_it_stopped(moot: MootProcess) -> None:
     process = moot.start("run", "--no-tools", "slowly")
     assert process.stdout is not None
     process.stdout.read(4)
@@ -342,7 +342,7 @@ sys.addaudithook(hear)
 
 
 @unshared
-def test_without_any_network_everything_local_works_and_nothing_tries(moot: MootProcess, tmp_path: Path) -> None:
+def test_without_a_network_everything_local_works_and_nothing_connects(moot: MootProcess, tmp_path: Path) -> None:
     (tmp_path / "witness").mkdir()
     (tmp_path / "witness" / "sitecustomize.py").write_text(WITNESS)
     heard = tmp_path / "heard"

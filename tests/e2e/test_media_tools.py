@@ -43,14 +43,14 @@ def offered(recorded: Recorded) -> set[str]:
     return {tool["function"]["name"] for tool in recorded.json.get("tools", [])}
 
 
-async def test_they_are_offered_only_where_their_models_are_configured(stage: Any) -> None:
+async def test_media_tools_are_offered_only_with_configured_models(stage: Any) -> None:
     for models, there in [(Models(main="scripted@mine"), set[str]()), (BOTH, {"generate_image", "transcribe_audio"})]:
         async with stage([Reply(text="Hi.")], models=models) as on:
             await on.ask("Hi")
             assert offered(on.server.requests[0]) & {"generate_image", "transcribe_audio"} == there
 
 
-async def test_a_picture_is_drawn_kept_shown_and_saved(stage: Any, directory: Path) -> None:
+async def test_an_image_is_generated_stored_shown_and_saved(stage: Any, directory: Path) -> None:
     call = ToolCall("generate_image", {"prompt": "a red dot", "path": "out/dot.png", "size": "1024x1024"})
     async with stage(calling(call, Reply(picture=PNG, text="A small red dot.")), models=BOTH) as on:
         run, message = await on.ask("Draw")
@@ -78,9 +78,7 @@ async def recorded(on: Any, conversation: str, purpose: str) -> tuple[Any, bytes
 
 
 @pytest.mark.parametrize("sources", [[], ["old.png"]])
-async def test_what_a_call_for_a_picture_sent_and_brought_is_in_the_log_to_the_byte(
-    stage: Any, directory: Path, sources: list[str]
-) -> None:
+async def test_image_requests_and_responses_are_logged_byte_for_byte(stage: Any, directory: Path, sources: list[str]) -> None:
     (directory / "old.png").write_bytes(PNG)
     call = ToolCall("generate_image", {"prompt": "a red dot", "sources": sources})
     async with stage(calling(call, Reply(picture=PNG, usage={"input": 7, "output": 9})), models=BOTH) as on:
@@ -101,7 +99,7 @@ async def test_a_refused_picture_is_in_the_log_too(stage: Any, directory: Path) 
     assert "not that one" in json.dumps(outputs(message))
 
 
-async def test_a_picture_can_be_made_from_another_one(stage: Any, directory: Path) -> None:
+async def test_an_image_can_be_generated_from_another_one(stage: Any, directory: Path) -> None:
     (directory / "old.png").write_bytes(PNG)
     call = ToolCall("generate_image", {"prompt": "make it blue", "sources": ["old.png"]})
     async with stage(calling(call, Reply(picture=PNG)), models=BOTH) as on:
@@ -112,7 +110,7 @@ async def test_a_picture_can_be_made_from_another_one(stage: Any, directory: Pat
 
 
 @pytest.mark.parametrize("dialect", ["google", "ollama"])
-async def test_a_model_that_draws_as_it_answers_does_so_in_its_own_dialect(stage: Any, directory: Path, dialect: str) -> None:
+async def test_an_image_model_answers_in_its_own_dialect(stage: Any, directory: Path, dialect: str) -> None:
     (directory / "old.png").write_bytes(PNG)
     call = ToolCall("generate_image", {"prompt": "a red dot", "sources": ["old.png"]})
     async with ScriptedServer([Reply(picture=PNG, text="Here.")], models=("x-image",)) as painter:
@@ -138,7 +136,7 @@ async def test_a_recording_is_written_down(stage: Any, directory: Path) -> None:
     assert b'name="language"\r\n\r\nde' in asked.body
 
 
-async def test_a_model_that_hears_as_it_answers_is_given_the_recording(stage: Any, directory: Path) -> None:
+async def test_an_audio_model_gets_the_recording(stage: Any, directory: Path) -> None:
     (directory / "memo.wav").write_bytes(WAV)
     async with ScriptedServer([Reply(text="Guten Tag.")], models=("ears",)) as listener:
         entry = listener.provider("listener", "google", models={"ears": {"modalities": ["text", "audio"]}})
@@ -163,7 +161,7 @@ async def test_a_model_that_hears_as_it_answers_is_given_the_recording(stage: An
     ],
     ids=lambda value: value.text[:60] if isinstance(value, ToolCall) else "",
 )
-async def test_what_may_not_be_read_is_never_sent(stage: Any, directory: Path, call: ToolCall, words: str) -> None:
+async def test_unreadable_files_are_never_sent(stage: Any, directory: Path, call: ToolCall, words: str) -> None:
     (directory / "notes.txt").write_text("words")
     (directory.parent / "secret.png").write_bytes(PNG)
     (directory.parent / "secret.wav").write_bytes(WAV)
@@ -192,7 +190,7 @@ async def test_a_refusal_is_an_output_that_the_model_reads(stage: Any, media: Re
     assert run.status == "finished" and part["state"] == "output-error" and words in str(part["errorText"])
 
 
-async def test_they_ask_as_what_writes_and_what_reads_elsewhere(stage: Any, directory: Path) -> None:
+async def test_media_tools_need_approval_like_other_tools_with_effects(stage: Any, directory: Path) -> None:
     call = ToolCall("generate_image", {"prompt": "x", "path": "a.png"})
     async with stage(calling(call, Reply(picture=PNG)), models=BOTH, mode="ask") as on:
         run, _ = await on.ask("Draw")

@@ -44,7 +44,7 @@ async def watch(engine: Engine, conversation: str, last: int) -> None:
                 return
 
 
-async def test_a_watcher_holds_a_page_and_a_list_a_page_however_much_there_is(tmp_path: Path) -> None:
+async def test_watchers_and_lists_hold_one_page_in_memory(tmp_path: Path) -> None:
     event = Event("meta", body="x" * 200)
     async with open_engine(Settings(tmp_path)) as engine:
         for name, count in (("short", 1_000), ("long", 8_000)):
@@ -62,7 +62,7 @@ async def test_a_watcher_holds_a_page_and_a_list_a_page_however_much_there_is(tm
         assert await peak(lambda: engine.store.conversations.list(limit=50)) < 1.5 * few
 
 
-async def test_a_watcher_that_does_not_read_costs_little_and_misses_nothing(tmp_path: Path) -> None:
+async def test_a_slow_watcher_costs_little_memory_and_misses_nothing(tmp_path: Path) -> None:
     async with open_engine(Settings(tmp_path)) as engine:
         await engine.store.conversations.create(Conversation("a"))
         hub = Hub(engine.store)  # nobody polls for other processes here: what they commit empties the mailboxes too

@@ -61,7 +61,7 @@ def called(moot: MootProcess) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def test_a_run_calls_its_provider_and_nobody_else(moot: MootProcess, model: ScriptedProcess) -> None:
+def test_a_run_connects_only_to_its_provider(moot: MootProcess, model: ScriptedProcess) -> None:
     assert moot.run("run", "hi").returncode == 0
     port = re.search(r"127\.0\.0\.1:(\d+)", model.config())
     assert port is not None
@@ -70,7 +70,7 @@ def test_a_run_calls_its_provider_and_nobody_else(moot: MootProcess, model: Scri
     assert [line for line in said if port[1] not in line] == []
 
 
-def test_other_commands_call_nobody(moot: MootProcess) -> None:
+def test_other_commands_make_no_connections(moot: MootProcess) -> None:
     assert moot.run("run", "-m", "demo@demo", "--no-tools", "hello").returncode == 0
     assert all("'127.0.0.1'" in line for line in called(moot))  # which local servers are there, when a model is looked up
     Path(moot.more["CALLED"]).unlink(missing_ok=True)

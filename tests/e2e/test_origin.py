@@ -47,7 +47,7 @@ def test_lists_and_heads_name_the_format_and_the_file(moot: MootProcess) -> None
 
 
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
-def test_the_list_to_choose_from_and_the_conversation_in_the_terminal_say_it(moot: MootProcess, term: str) -> None:
+def test_the_list_and_the_terminal_show_the_origin(moot: MootProcess, term: str) -> None:
     if term != "dumb":
         screen = PtyScreen(moot, "chat", "list")
         screen.wait_for("Notes on bees")

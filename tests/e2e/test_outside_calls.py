@@ -73,7 +73,7 @@ async def asked(on: Any, leg: Leg, answer: Answer, call: OutsideCall = CALL) -> 
     return found[0]
 
 
-async def test_what_rules_and_modes_decide_asks_nobody(stage: Any) -> None:
+async def test_decisions_by_rules_and_modes_need_no_question(stage: Any) -> None:
     rules = (Rule("shell", "deny", "rm *"), Rule("Bash", "allow", "ls *"))
     async with stage([], permissions=Permissions(mode="ask", rules=rules)) as on:
         leg = await leg_of(on)
@@ -87,14 +87,14 @@ async def test_what_rules_and_modes_decide_asks_nobody(stage: Any) -> None:
 
 
 @pytest.mark.parametrize(("mode", "approved"), [("auto", True), ("plan", False), ("edits", True)])
-async def test_modes_hold_for_calls_of_outside_agents(stage: Any, mode: str, approved: bool) -> None:
+async def test_modes_apply_to_calls_of_outside_agents(stage: Any, mode: str, approved: bool) -> None:
     async with stage([], permissions=Permissions(mode=mode)) as on:  # type: ignore[arg-type]
         effects = frozenset({"write"}) if mode == "edits" else frozenset({"execute"})
         leg = await leg_of(on)
         assert (await leg.decide(OutsideCall("call_1", "Edit", "", b"{}", effects, "a.txt", OPTIONS))).approved is approved  # type: ignore[arg-type]
 
 
-async def test_the_run_waits_while_a_person_is_asked_and_goes_on_with_the_answer(stage: Any) -> None:
+async def test_the_run_waits_for_the_answer_and_continues(stage: Any) -> None:
     async with stage([], mode="ask") as on:
         leg = await leg_of(on)
         found: list[OutsideAnswer] = []
@@ -120,13 +120,13 @@ async def test_the_run_waits_while_a_person_is_asked_and_goes_on_with_the_answer
         assert part["approval"]["approved"] is True  # type: ignore[index, call-overload]
 
 
-async def test_a_no_comes_back_with_its_reason_and_an_option_that_refuses(stage: Any) -> None:
+async def test_a_denial_is_sent_with_its_reason_and_a_reject_option(stage: Any) -> None:
     async with stage([], mode="ask") as on:
         said = await asked(on, await leg_of(on), Answer(False, reason="not here"))
         assert said == OutsideAnswer(False, OPTIONS[2], "not here", "user")
 
 
-async def test_a_yes_for_the_conversation_is_kept_by_moot(stage: Any) -> None:
+async def test_a_grant_for_the_conversation_is_stored_by_moot(stage: Any) -> None:
     async with stage([], mode="ask") as on:
         leg = await leg_of(on)
         said = await asked(on, leg, Answer(True, "conversation"))
@@ -134,7 +134,7 @@ async def test_a_yes_for_the_conversation_is_kept_by_moot(stage: Any) -> None:
         assert (await leg.decide(CALL)).reason == "allowed in this conversation: ls -1"
 
 
-async def test_an_answer_that_the_agent_does_not_take_is_refused_and_the_question_stays(stage: Any) -> None:
+async def test_an_answer_the_agent_rejects_keeps_the_question_open(stage: Any) -> None:
     async with stage([], mode="ask") as on:
         leg = await leg_of(on)
         async with anyio.create_task_group() as group:
@@ -148,7 +148,7 @@ async def test_an_answer_that_the_agent_does_not_take_is_refused_and_the_questio
             group.cancel_scope.cancel()
 
 
-async def test_the_run_waits_until_everything_that_was_asked_is_answered(stage: Any) -> None:
+async def test_the_run_waits_for_all_answers(stage: Any) -> None:
     async with stage([], mode="ask") as on:
         leg = await leg_of(on)
         async with anyio.create_task_group() as group:
@@ -161,7 +161,7 @@ async def test_the_run_waits_until_everything_that_was_asked_is_answered(stage: 
             assert await status(on, leg) == "running"
 
 
-async def test_nobody_there_is_a_no(stage: Any) -> None:
+async def test_without_an_approver_the_call_is_denied(stage: Any) -> None:
     async with stage([], mode="ask") as on:
         leg = await leg_of(on, {"unattended": "deny"})
         said = await leg.decide(CALL)
@@ -169,7 +169,7 @@ async def test_nobody_there_is_a_no(stage: Any) -> None:
         assert "no one is available" in said.reason
 
 
-async def test_what_nobody_answers_in_time_is_a_no(stage: Any) -> None:
+async def test_an_unanswered_question_is_denied_after_its_timeout(stage: Any) -> None:
     async with stage([], permissions=Permissions(mode="ask", timeout=0.05)) as on:
         leg = await leg_of(on)
         with anyio.fail_after(5):
@@ -178,7 +178,7 @@ async def test_what_nobody_answers_in_time_is_a_no(stage: Any) -> None:
         assert await status(on, leg) == "running"
 
 
-async def test_what_is_cut_off_while_it_waits_is_open_no_more(stage: Any) -> None:
+async def test_an_interrupted_wait_closes_its_question(stage: Any) -> None:
     async with stage([], mode="ask") as on:
         leg = await leg_of(on)
         async with anyio.create_task_group() as group:
@@ -191,7 +191,7 @@ async def test_what_is_cut_off_while_it_waits_is_open_no_more(stage: Any) -> Non
             await on.engine.runs.answer(approval.id, Answer(True))
 
 
-async def test_time_stands_still_while_a_person_is_waited_for(stage: Any) -> None:
+async def test_waiting_for_an_answer_does_not_count_as_run_time(stage: Any) -> None:
     async with stage([], mode="ask") as on:
         leg = await leg_of(on)
         with leg.deadline.limit(0.2) as scope:
@@ -204,7 +204,7 @@ async def test_time_stands_still_while_a_person_is_waited_for(stage: Any) -> Non
         assert worked(await events_of(on.engine.store, leg.fence)) < 0.3
 
 
-async def test_when_the_process_dies_what_it_asked_is_denied_and_the_run_interrupted(stage: Any, tmp_path: Path) -> None:
+async def test_questions_of_a_dead_process_are_denied_and_its_run_is_interrupted(stage: Any, tmp_path: Path) -> None:
     async with stage([], mode="ask") as on:
         leg = await leg_of(on)
         async with anyio.create_task_group() as group:
@@ -217,7 +217,7 @@ async def test_when_the_process_dies_what_it_asked_is_denied_and_the_run_interru
             group.cancel_scope.cancel()
 
 
-async def test_a_session_is_found_by_the_branch_and_lists_what_it_has_not_seen(stage: Any) -> None:
+async def test_a_session_is_found_by_branch_and_lists_unseen_messages(stage: Any) -> None:
     async with stage([]) as on:
         leg = await leg_of(on)
         assert await leg.session() is None

@@ -34,7 +34,7 @@ STRANGE: list[Event] = [
 
 
 @pytest.mark.damaged  # with events of exchanges that were never opened
-async def test_kinds_and_fields_of_a_later_moot_are_kept_and_passed_over(stage: Any) -> None:
+async def test_kinds_and_fields_of_a_newer_moot_are_kept_and_ignored(stage: Any) -> None:
     async with stage([Reply(text="First."), Reply(text="Second.")]) as on:
         first, _ = await on.ask("one")
         seqs = await on.engine.store.log.append(first.conversation, STRANGE)
@@ -61,7 +61,7 @@ def damage(home: Path, what: str) -> int:
     "what",
     ["kind = 'raw'", "kind = 'journal'", "kind = 'exchange'", "kind = 'chunks'", "phase = 'end'", "1"],
 )
-async def test_a_run_whose_log_was_damaged_is_readable_and_ends_without_a_guess(tmp_path: Path, what: str) -> None:
+async def test_a_run_with_a_damaged_log_is_readable_and_its_outcome_is_not_guessed(tmp_path: Path, what: str) -> None:
     def script(recorded: Recorded) -> Reply:
         if "still there?" in recorded.user_text:
             return Reply(text="I am.")

@@ -16,7 +16,7 @@ from moot.types.run import Prompt
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_prompt_reaches_its_owners_conversations_and_makes_theirs(stage: Any) -> None:
+async def test_a_prompt_uses_and_creates_conversations_of_its_owner(stage: Any) -> None:
     async with stage(lambda _: Reply(text="yes")) as on:
         store = on.engine.store
         run, _ = await on.ask("hello", user="ann")
@@ -33,19 +33,19 @@ async def test_a_prompt_reaches_its_owners_conversations_and_makes_theirs(stage:
         assert len(await store.of("ann").records.runs()) == 3 and await store.of("local").records.runs() == []
 
 
-async def test_keys_lead_each_to_their_own(stage: Any) -> None:
+async def test_conversation_keys_are_separate_for_each_owner(stage: Any) -> None:
     async with stage(lambda _: Reply(text="yes")) as on:
         found = [(await on.ask("hello", key="cron:nightly", user=user))[0].conversation for user in ("ann", "bob", None, "ann", None)]
         assert found[0] == found[3] and found[2] == found[4] and len(set(found)) == 3
 
 
-async def test_each_has_their_own_number_of_runs(stage: Any) -> None:
+async def test_each_owner_has_their_own_limit_of_runs(stage: Any) -> None:
     async with stage([Reply(text="never ends", hang_at=3)] * 3, limits=Limits(runs_per_user=1)) as on:
         submitted = [await on.submit("go", user=user) for user in ("ann", "bob", "ann", None)]
         assert [one.run.status for one in submitted] == ["running", "running", "queued", "running"]
 
 
-async def test_a_hash_in_a_conversation_opens_only_what_its_owner_may_read(stage: Any) -> None:
+async def test_a_blob_hash_in_a_conversation_opens_only_blobs_of_its_owner(stage: Any) -> None:
     secret = b"what ann alone may read"
 
     def script(recorded: Recorded) -> Reply:

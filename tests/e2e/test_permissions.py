@@ -24,7 +24,7 @@ def moot(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> MootProces
     return make(tmp_path, tmp_path_factory.mktemp("pycache"), CONFIG)
 
 
-def test_a_line_is_told_part_by_part_with_the_place_of_each_rule(moot: MootProcess) -> None:
+def test_a_command_line_is_explained_part_by_part_with_the_source_of_each_rule(moot: MootProcess) -> None:
     said = moot.run("permissions", "test", "shell", "git status -s && sudo rm x && ls").stdout.decode()
     lines = said.splitlines()
     assert lines[0].startswith("deny: the rule shell 'rm *' says deny, user ")
@@ -35,7 +35,7 @@ def test_a_line_is_told_part_by_part_with_the_place_of_each_rule(moot: MootProce
     assert (told["action"], told["parts"][0]["text"]) == ("allow", "git status -s")
 
 
-def test_a_rule_is_listed_and_taken_out_and_remarks_stay(moot: MootProcess) -> None:
+def test_a_rule_is_listed_and_removed_and_comments_stay(moot: MootProcess) -> None:
     listed = json.loads(moot.run("permissions", "list", "--json").stdout)["data"]
     assert [(rule["tool"], rule["match"], rule["action"]) for rule in listed] == [
         ("shell", "git status *", "allow"),

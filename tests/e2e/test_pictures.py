@@ -63,7 +63,7 @@ def notes(parts: Any) -> list[str]:
     ],
     ids=["too wide", "another format", "as it is", "called wrong"],
 )
-async def test_a_picture_goes_out_as_the_model_takes_it(stage: Any, given: Part, said: str, got: Head, dialect: str) -> None:
+async def test_an_image_is_sent_in_a_form_the_model_accepts(stage: Any, given: Part, said: str, got: Head, dialect: str) -> None:
     async with stage([Reply(text="I see."), Reply(text="Still.")], dialect=dialect, priced=SEES) as on:
         submitted = await on.engine.runs.submit(Prompt((text_part("Look."), given), directory=str(on.directory)))
         run = await on.follow(submitted)
@@ -80,7 +80,7 @@ async def test_a_picture_goes_out_as_the_model_takes_it(stage: Any, given: Part,
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
-async def test_what_can_not_be_shown_is_said_in_words_to_the_model_and_the_person(stage: Any, dialect: str) -> None:
+async def test_an_unsupported_image_is_described_to_the_model_and_the_user(stage: Any, dialect: str) -> None:
     for facts, data, words in ((BLIND, picture(3, 3), "does not accept images"), (SEES, b"no picture", "can't be read")):
         async with stage([Reply(text="ok")], dialect=dialect, priced=facts) as on:
             submitted = await on.engine.runs.submit(Prompt((text_part("Look."), part(data)), directory=str(on.directory)))
@@ -92,7 +92,7 @@ async def test_what_can_not_be_shown_is_said_in_words_to_the_model_and_the_perso
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
-async def test_a_picture_that_a_tool_read_goes_out_too_and_is_told_of_once(stage: Any, directory: Path, dialect: str) -> None:
+async def test_an_image_read_by_a_tool_is_sent_and_reported_once(stage: Any, directory: Path, dialect: str) -> None:
     (directory / "wide.png").write_bytes(picture(8_100, 10))
 
     def script(recorded: Recorded) -> Reply:

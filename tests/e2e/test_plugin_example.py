@@ -39,7 +39,7 @@ def moot(tmp_path: Path, cache: Path, site: Path) -> Iterator[cli_process.MootPr
 
 
 @pytest.mark.timeout(60)
-def test_what_a_package_brings_is_listed_with_its_name_and_used(moot: cli_process.MootProcess) -> None:
+def test_plugins_are_listed_with_their_package_and_used(moot: cli_process.MootProcess) -> None:
     listed = {tool["name"]: tool["package"] for tool in json.loads(moot.run("tools", "list", "--json").stdout)["data"]}
     assert listed["convert_units"] == "moot-example 1.0.0" and listed["read_file"] == ""
     assert moot.run("run", "-m", "rules@rules", "hello").stdout == b"Good morning.\n"
@@ -52,7 +52,7 @@ def test_what_a_package_brings_is_listed_with_its_name_and_used(moot: cli_proces
 
 
 @pytest.mark.timeout(60)
-def test_a_channel_of_a_package_is_served_until_it_is_stopped(moot: cli_process.MootProcess, tmp_path: Path) -> None:
+def test_a_plugin_channel_is_served_until_it_is_stopped(moot: cli_process.MootProcess, tmp_path: Path) -> None:
     place = tmp_path / "lines.sock"
     with (moot.home / "config.yaml").open("a") as file:
         file.write(f"channels: {{lines: {{path: {json.dumps(str(place))}, agent: plain}}}}\n")
@@ -99,7 +99,7 @@ class Bursting:
 
 
 @pytest.mark.timeout(60)
-def test_bad_plugins_are_named_with_their_package_and_stop_nobody_else(moot: cli_process.MootProcess, site: Path) -> None:
+def test_broken_plugins_are_reported_with_their_package_and_do_not_stop_others(moot: cli_process.MootProcess, site: Path) -> None:
     metadata = site / "bad_plugin-0.1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-plugin\nVersion: 0.1\n")
@@ -132,7 +132,7 @@ SUITES = ("test_agents.py", "test_channels.py", "test_formats.py", "test_provide
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_every_suite_runs_over_the_package_and_so_do_its_own_tests(site: Path, repository: Path) -> None:
+def test_every_conformance_suite_and_the_packages_own_tests_pass(site: Path, repository: Path) -> None:
     names = "pipe or lines or role-jsonl or rules or convert_units or test_plugin"
     places = [*(str(repository / "tests" / "conformance" / name) for name in SUITES), str(plugin_site.EXAMPLE / "tests")]
     command = [sys.executable, "-m", "pytest", "-rA", "--rootdir", str(repository), "-k", names, *places]
@@ -145,7 +145,7 @@ def test_every_suite_runs_over_the_package_and_so_do_its_own_tests(site: Path, r
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_a_strict_type_checker_takes_the_package(tmp_path: Path) -> None:
+def test_a_strict_type_checker_accepts_the_package(tmp_path: Path) -> None:
     (tmp_path / "moot_example").symlink_to(plugin_site.EXAMPLE / "src" / "moot_example")
     (tmp_path / "pyrightconfig.json").write_text('{"strict": ["."], "pythonVersion": "3.11"}')
     command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "-p", str(tmp_path)]

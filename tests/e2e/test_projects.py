@@ -69,14 +69,14 @@ def test_projects_are_listed_shown_and_changed(moot: MootProcess) -> None:
         (("edit", "default", "--name", ""), "name is empty"),
     ],
 )
-def test_mistakes_are_named(moot: MootProcess, arguments: tuple[str, ...], words: str) -> None:
+def test_usage_errors_are_reported(moot: MootProcess, arguments: tuple[str, ...], words: str) -> None:
     ended = moot.run("projects", *arguments)
     said = ended.stderr.decode()
     assert ended.returncode in (1, 2) and words in said and "Traceback" not in said
 
 
 @pytest.mark.anyio
-async def test_agents_are_told_what_their_project_says(stage: Callable[..., Any], tmp_path: Path) -> None:
+async def test_agents_receive_the_project_instructions(stage: Callable[..., Any], tmp_path: Path) -> None:
     async with stage([Reply(text="Yes.", times=0)]) as on:
         root = tmp_path / "shop"
         root.mkdir()

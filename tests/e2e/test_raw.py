@@ -37,7 +37,7 @@ def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootPr
     process.close()
 
 
-def test_in_a_pipe_raw_is_the_bytes_that_came(moot: MootProcess) -> None:
+def test_in_a_pipe_raw_prints_the_received_bytes(moot: MootProcess) -> None:
     assert moot.run("run", "--no-tools", "bytes").stdout == b"Hello\n"
     shown = moot.run("chat", "show", "1", "--raw")
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, b"".join(FRAMES), b"")
@@ -53,7 +53,7 @@ def test_as_json_each_frame_has_its_place_and_every_byte(moot: MootProcess) -> N
     assert seqs == sorted(set(seqs)) and all(frame["at"] > 10**15 for frame in document["data"])
 
 
-def test_raw_of_the_last_messages_leaves_out_what_came_before(moot: MootProcess) -> None:
+def test_raw_of_the_last_messages_omits_earlier_ones(moot: MootProcess) -> None:
     moot.run("run", "--no-tools", "bytes")
     moot.run("run", "--no-tools", "-c", "other")
     last = moot.run("chat", "show", "1", "--raw", "--limit", "1").stdout
@@ -61,7 +61,7 @@ def test_raw_of_the_last_messages_leaves_out_what_came_before(moot: MootProcess)
     assert FRAMES[1] in moot.run("chat", "show", "1", "--raw").stdout
 
 
-def test_on_a_terminal_raw_is_spelled_out_and_acts_on_nothing(moot: MootProcess) -> None:
+def test_on_a_terminal_raw_is_escaped(moot: MootProcess) -> None:
     moot.run("run", "--no-tools", "bytes")
     screen = PtyScreen(moot, "chat", "show", "1", "--raw")
     screen.wait_for("[DONE]")

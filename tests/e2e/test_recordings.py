@@ -87,7 +87,7 @@ def test_a_second_import_adds_nothing_and_says_so(homes: tuple[MootProcess, Moot
     assert b"is already imported" in one.run("import", str(file)).stderr
 
 
-def test_an_imported_run_is_over_and_nobodys_and_its_conversation_goes_on(homes: tuple[MootProcess, MootProcess, Path]) -> None:
+def test_an_imported_run_has_ended_and_its_conversation_continues(homes: tuple[MootProcess, MootProcess, Path]) -> None:
     _one, two, file = homes
     two.run("import", str(file))
     assert json.loads(two.run("ps", "--json").stdout)["data"] == []
@@ -108,7 +108,7 @@ def test_a_dry_run_stores_nothing(
     assert json.loads(three.run("chat", "list", "--json").stdout)["data"] == []
 
 
-def test_a_broken_line_costs_itself_alone_and_is_told(
+def test_a_broken_line_is_reported_and_others_are_kept(
     homes: tuple[MootProcess, MootProcess, Path], tmp_path: Path, cache: Path, model: ScriptedProcess
 ) -> None:
     three = make(tmp_path, cache, model.config())
@@ -131,7 +131,7 @@ def test_a_broken_line_costs_itself_alone_and_is_told(
         ("packed.jsonl.gz", gzip.compress(bytes(64 << 20)), b"Unpack it first: gzip -dk "),
     ],
 )
-def test_what_is_no_recording_is_refused_in_words(moot: MootProcess, name: str, content: bytes, words: bytes) -> None:
+def test_a_file_that_is_no_recording_is_rejected_with_a_message(moot: MootProcess, name: str, content: bytes, words: bytes) -> None:
     (moot.work / name).write_bytes(content)
     ended = moot.run("import", name)
     assert (ended.returncode, ended.stdout) == (2, b"") and words in ended.stderr
@@ -146,9 +146,7 @@ def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootPr
     process.close()
 
 
-def test_an_unfinished_run_is_recorded_as_it_stands_and_ends_cancelled(
-    homes: tuple[MootProcess, MootProcess, Path], moot: MootProcess
-) -> None:
+def test_an_unfinished_run_is_recorded_and_ends_cancelled(homes: tuple[MootProcess, MootProcess, Path], moot: MootProcess) -> None:
     cut = [line for line in homes[2].read_text().splitlines() if '"seq"' not in line or json_seq(line) <= 12]
     (moot.work / "cut.jsonl").write_text("\n".join(cut) + "\n")
     assert moot.run("import", "cut.jsonl").returncode == 0
@@ -174,9 +172,7 @@ RECORDED = Path(__file__).parents[1] / "recorded" / "agents"
         ("codex/two-commands.wire.jsonl", "codex", 2),
     ],
 )
-def test_what_another_agent_left_is_recognized_and_becomes_a_conversation(
-    moot: MootProcess, file: str, agent_type: str, messages: int
-) -> None:
+def test_a_recording_of_another_agent_is_recognized_and_imported(moot: MootProcess, file: str, agent_type: str, messages: int) -> None:
     (added,) = json.loads(moot.run("import", str(RECORDED / file), "--json").stdout)["data"]
     assert (added["outcome"], added["agent_type"], added["fidelity"]["lost"]) == ("added", agent_type, {})
     found = said(moot)

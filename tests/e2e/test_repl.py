@@ -77,7 +77,7 @@ def stored(moot: MootProcess) -> list[Any]:
     return json.loads(moot.run("chat", "show", "1", "--json").stdout)["data"]
 
 
-def test_a_prompt_is_echoed_at_once_and_answered_and_nothing_is_cleared(screen: PtyScreen, moot: MootProcess) -> None:
+def test_a_prompt_is_echoed_at_once_and_answered_without_clearing_the_screen(screen: PtyScreen, moot: MootProcess) -> None:
     screen.send("hi" + ENTER)
     screen.wait_for("Hello you and code.")
     assert screen.text.count("› hi") == 1
@@ -89,7 +89,7 @@ def test_a_prompt_is_echoed_at_once_and_answered_and_nothing_is_cleared(screen: 
     assert [message["role"] for message in stored(moot)] == ["user", "assistant"]
 
 
-def test_a_prompt_waits_behind_the_answer_and_can_be_edited_and_dropped(screen: PtyScreen, moot: MootProcess) -> None:
+def test_a_prompt_during_an_answer_is_queued_and_can_be_edited_and_dropped(screen: PtyScreen, moot: MootProcess) -> None:
     screen.send("count" + ENTER)
     screen.wait_for("word9")
     screen.send("later" + ENTER)
@@ -129,7 +129,7 @@ def test_a_command_that_does_not_exist_is_never_sent(screen: PtyScreen, moot: Mo
     assert stored(moot)[-1]["metadata"]["model"] == "other"
 
 
-def test_files_and_shell_lines_go_along(screen: PtyScreen, moot: MootProcess, model: ScriptedProcess) -> None:
+def test_files_and_shell_output_are_sent_with_the_prompt(screen: PtyScreen, moot: MootProcess, model: ScriptedProcess) -> None:
     (moot.work / "notes.md").write_text("one\ntwo\nthree\nfour\n")
     (moot.work / "hidden.log").write_text("secret")
     (moot.work / ".gitignore").write_text("*.log\n")
@@ -159,7 +159,7 @@ def test_files_and_shell_lines_go_along(screen: PtyScreen, moot: MootProcess, mo
     assert "mine alone" not in sent
 
 
-def test_a_call_is_decided_and_a_steer_reaches_the_answer_that_is_coming(
+def test_a_call_is_approved_and_a_steering_message_reaches_the_live_answer(
     screen: PtyScreen, moot: MootProcess, model: ScriptedProcess
 ) -> None:
     screen.send("write it" + ENTER)
@@ -182,7 +182,7 @@ def test_a_call_is_decided_and_a_steer_reaches_the_answer_that_is_coming(
     wait_until(screen, lambda: screen.text.count("Hello you and code.") == 2)
 
 
-def test_pastes_never_send_and_bytes_that_are_no_text_do_no_harm(screen: PtyScreen, moot: MootProcess) -> None:
+def test_pasting_never_sends_and_invalid_bytes_are_harmless(screen: PtyScreen, moot: MootProcess) -> None:
     screen.send("\x1b[200~one\r\ntwo\n\x1b[201~")
     screen.wait_for("  two")
     screen.send("\x03")
@@ -205,7 +205,7 @@ def test_pastes_never_send_and_bytes_that_are_no_text_do_no_harm(screen: PtyScre
     assert (len(text), text[:9]) == (len("\ufffd\ufffd caf\ufffd ") + (1 << 20), "\ufffd\ufffd caf\ufffd 0")
 
 
-def test_the_editor_gets_the_draft_and_suspending_comes_back(moot: MootProcess) -> None:
+def test_the_editor_opens_the_draft_and_suspending_returns_to_it(moot: MootProcess) -> None:
     editor = moot.work / "editor.py"
     editor.write_text("import sys, pathlib\np = pathlib.Path(sys.argv[1])\np.write_text(p.read_text().strip() + ' world')\n")
     moot.more = {"EDITOR": f"{sys.executable} {editor}"}
@@ -222,7 +222,7 @@ def test_the_editor_gets_the_draft_and_suspending_comes_back(moot: MootProcess) 
     screen.close()
 
 
-def test_a_narrow_screen_that_changes_while_an_answer_comes_is_fine(moot: MootProcess) -> None:
+def test_a_narrow_screen_can_be_resized_during_an_answer(moot: MootProcess) -> None:
     screen = PtyScreen(moot, rows=12, columns=20)
     screen.wait_for("scripted@mine", START)
     screen.send("count" + ENTER)
@@ -238,7 +238,7 @@ def test_a_narrow_screen_that_changes_while_an_answer_comes_is_fine(moot: MootPr
     assert not CLEARS.search(screen.raw)
 
 
-def test_a_terminal_that_can_only_print_gets_lines(moot: MootProcess) -> None:
+def test_a_print_only_terminal_gets_lines(moot: MootProcess) -> None:
     screen = PtyScreen(moot, term="dumb")
     screen.wait_for(">", START)
     screen.send("hi\n")
@@ -292,7 +292,7 @@ def test_a_draft_and_half_an_answer_survive_a_kill_and_a_hang_up(moot: MootProce
     again.wait_exit()
 
 
-def test_programs_of_the_persons_own_get_text_as_text(moot: MootProcess) -> None:
+def test_user_programs_receive_untrusted_text_as_arguments(moot: MootProcess) -> None:
     told = moot.work / "told"
     script = f"import sys, pathlib; pathlib.Path({str(told)!r}).write_text(sys.argv[-1])"
     line = "import sys, json; print('\\x1b[2Jmine', json.load(sys.stdin)['mode'])"
@@ -310,7 +310,7 @@ def test_programs_of_the_persons_own_get_text_as_text(moot: MootProcess) -> None
     assert not CLEARS.search(screen.raw)
 
 
-def test_a_changed_configuration_holds_for_the_next_prompt_and_a_wrong_one_does_not(screen: PtyScreen, moot: MootProcess) -> None:
+def test_a_valid_configuration_change_applies_to_the_next_prompt(screen: PtyScreen, moot: MootProcess) -> None:
     config = moot.home / "config.yaml"
     good = config.read_text()
     config.write_text(good + "permissions: {mode: nonsense}\n")
@@ -323,7 +323,7 @@ def test_a_changed_configuration_holds_for_the_next_prompt_and_a_wrong_one_does_
     screen.wait_for("· plan ·")
 
 
-def test_what_another_process_says_here_is_seen(screen: PtyScreen, moot: MootProcess) -> None:
+def test_messages_of_another_process_appear(screen: PtyScreen, moot: MootProcess) -> None:
     screen.send("hi" + ENTER)
     screen.wait_for("Hello you and code.")
     other = moot.run("chat", "continue", "1", "--no-tools", "from elsewhere")
@@ -332,6 +332,6 @@ def test_what_another_process_says_here_is_seen(screen: PtyScreen, moot: MootPro
     wait_until(screen, lambda: screen.text.count("Hello you and code.") == 2)
 
 
-def test_without_a_terminal_it_is_an_error_that_names_the_way(moot: MootProcess) -> None:
+def test_without_a_terminal_the_error_suggests_moot_run(moot: MootProcess) -> None:
     ended = moot.run()
     assert (ended.returncode, ended.stdout, b"moot run" in ended.stderr) == (2, b"", True)

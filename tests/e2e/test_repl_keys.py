@@ -82,7 +82,7 @@ def test_notifications_are_sent_only_while_the_terminal_is_not_focused(screen: P
     screen.wait_for("Print folded output in full")
 
 
-def test_ctrl_r_finds_what_was_typed_and_f2_takes_the_model_used_before(screen: PtyScreen) -> None:
+def test_ctrl_r_searches_the_history_and_f2_switches_to_the_previous_model(screen: PtyScreen) -> None:
     answered(screen, "the first words", 1)
     screen.send("/model other@mine" + ENTER)
     screen.wait_for("other@mine ·")
@@ -105,7 +105,7 @@ def test_ctrl_r_finds_what_was_typed_and_f2_takes_the_model_used_before(screen: 
 
 
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
-def test_what_a_shell_line_said_survives_a_kill_and_goes_along(moot: MootProcess, model: ScriptedProcess, term: str) -> None:
+def test_shell_output_survives_a_kill_and_is_sent_with_the_next_prompt(moot: MootProcess, model: ScriptedProcess, term: str) -> None:
     screen = PtyScreen(moot, term=term)
     screen.wait_for(">" if term == "dumb" else "scripted@mine · ask", START)
     screen.send("!echo said before the end" + ENTER)
@@ -123,7 +123,7 @@ def test_what_a_shell_line_said_survives_a_kill_and_goes_along(moot: MootProcess
     again.close()
 
 
-def test_a_terminal_that_takes_nothing_holds_no_answer_up_and_gets_all_of_it_later(screen: PtyScreen, moot: MootProcess) -> None:
+def test_a_blocked_terminal_delays_no_answer_and_gets_all_of_it_later(screen: PtyScreen, moot: MootProcess) -> None:
     screen.send("flood" + ENTER)
     until = time.monotonic() + 40
     while not _all_answered(moot):

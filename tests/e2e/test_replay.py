@@ -38,7 +38,7 @@ def moot(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> It
     process.close()
 
 
-def test_in_a_pipe_a_replay_is_plain_text_and_comes_at_once(moot: MootProcess) -> None:
+def test_in_a_pipe_a_replay_is_plain_text_without_delays(moot: MootProcess) -> None:
     ended = moot.run("replay", "1")
     assert ended.returncode == 0
     text = ended.stdout.decode()
@@ -55,7 +55,7 @@ def test_as_lines_a_replay_is_the_stored_events(moot: MootProcess) -> None:
     assert later == seqs[20:]
 
 
-def test_a_place_behind_the_end_and_two_speeds_are_refused(moot: MootProcess) -> None:
+def test_a_position_past_the_end_and_two_speeds_are_rejected(moot: MootProcess) -> None:
     ended = moot.run("replay", "1", "--from", "99999")
     assert ended.returncode == 2 and b"No event 99999" in ended.stderr
     assert moot.run("replay", "1", "--instant", "--speed", "2").returncode == 2
@@ -70,7 +70,7 @@ def test_on_a_terminal_a_replay_is_drawn_like_the_live_run(moot: MootProcess) ->
     assert "There is a file." in screen.text  # Markdown is drawn
 
 
-def test_a_replay_takes_the_time_that_it_took_and_ctrl_c_stops_it(moot: MootProcess) -> None:
+def test_a_replay_keeps_the_original_timing_and_ctrl_c_stops_it(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "replay", "1", "--speed", "0.2")
     screen.wait_for("look around")
     screen.child.sendintr()
@@ -80,7 +80,7 @@ def test_a_replay_takes_the_time_that_it_took_and_ctrl_c_stops_it(moot: MootProc
     assert "one two three" not in screen.text
 
 
-def test_long_silences_are_shortened_and_said(moot: MootProcess, tmp_path: Path, cache: Path, model: ScriptedProcess) -> None:
+def test_long_silences_are_shortened_and_reported(moot: MootProcess, tmp_path: Path, cache: Path, model: ScriptedProcess) -> None:
     recording = moot.run("export", "1").stdout.decode().splitlines()
     lines: list[str] = []
     for line in recording:

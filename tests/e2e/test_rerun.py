@@ -49,7 +49,7 @@ def rerun(moot: MootProcess, *more: str) -> tuple[int, Any]:
     return ended.returncode, json.loads(ended.stdout)
 
 
-def test_a_run_again_asks_and_says_the_same_without_network_and_without_tools(moot: MootProcess) -> None:
+def test_a_rerun_repeats_requests_and_answers_without_network_and_tools(moot: MootProcess) -> None:
     before = (moot.work / "seen.txt").stat().st_mtime_ns, sorted(path.name for path in moot.work.iterdir())
     code, found = rerun(moot)
     assert [one["differences"] for one in found["data"]] == [[], [], []], found
@@ -60,7 +60,7 @@ def test_a_run_again_asks_and_says_the_same_without_network_and_without_tools(mo
     assert said.returncode == 0 and said.stdout.count(b": identical\n") == 3
 
 
-def test_what_would_be_asked_otherwise_now_is_told_and_is_exit_1(moot: MootProcess) -> None:
+def test_a_rerun_with_different_requests_reports_them_and_exits_with_1(moot: MootProcess) -> None:
     config = moot.home / "config.yaml"
     was = config.read_text()
     config.write_text(was + "\nagents: {default: {rules: Always be brief.}}\n")
@@ -75,7 +75,7 @@ def test_what_would_be_asked_otherwise_now_is_told_and_is_exit_1(moot: MootProce
     )
 
 
-def test_a_recording_runs_again_where_its_provider_is_unknown(moot: MootProcess, tmp_path: Path, cache: Path) -> None:
+def test_a_recording_can_be_rerun_without_its_provider(moot: MootProcess, tmp_path: Path, cache: Path) -> None:
     other = make(tmp_path, cache)
     (other.work / "talk.jsonl").write_bytes(moot.run("export", "1").stdout)
     assert other.run("import", "talk.jsonl").returncode == 0
@@ -95,7 +95,7 @@ def test_a_changed_output_is_found(moot: MootProcess, tmp_path: Path, cache: Pat
     assert any("gone.txt" in words and "the request of 2.0 differs" in words for words in found["data"][0]["differences"])
 
 
-def test_another_model_answers_in_a_conversation_of_its_own_that_is_compared(moot: MootProcess) -> None:
+def test_a_rerun_with_another_model_creates_a_conversation_for_comparison(moot: MootProcess) -> None:
     ended = moot.run("replay", "1", "--rerun", "--model", "demo@demo", "--json")
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)

@@ -54,7 +54,7 @@ async def test_a_limit_of_money_stops_a_run_that_calls_for_ever(tmp_path: Path) 
         assert (len(server.requests), run.cost) == (3, 600_000_000)
 
 
-async def test_a_request_that_was_refused_costs_nothing_and_leaves_the_sum_known(tmp_path: Path) -> None:
+async def test_a_rejected_request_costs_nothing_and_keeps_the_total_known(tmp_path: Path) -> None:
     script = [Reply(status=429, retry_after=0), Reply(text="x", usage={"input": 100, "output": 50})]
     async with ScriptedServer(script) as server, opened(tmp_path, server.provider("mine", models=PRICED)) as engine:
         submitted = await engine.runs.submit(Prompt((text_part("go"),), directory=str(tmp_path), settings={"max_cost": DOLLAR}))
@@ -63,7 +63,7 @@ async def test_a_request_that_was_refused_costs_nothing_and_leaves_the_sum_known
 
 
 @pytest.mark.parametrize("reply", [Reply(text="x", usage=None), Reply(text="x")], ids=["no usage", "no price"])
-async def test_what_a_call_costs_is_unknown_and_never_nothing(stage: Any, reply: Reply) -> None:
+async def test_a_call_without_a_price_has_an_unknown_cost(stage: Any, reply: Reply) -> None:
     async with stage([reply, replace(reply)]) as on:
         run, _ = await on.ask("go")
         assert (run.status, run.cost) == ("finished", None)
@@ -104,7 +104,7 @@ async def test_an_endpoint_that_wants_us_to_wait_for_ever_is_not_waited_for(stag
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_history_that_is_too_long_is_cut_once_and_stays_whole_in_the_store(stage: Any, dialect: str) -> None:
+async def test_a_long_history_is_trimmed_once_and_stays_complete_in_the_store(stage: Any, dialect: str) -> None:
     too_long = Reply(status=400, error="prompt is too long: maximum context length exceeded", error_code="context_length_exceeded")
     talk = [Reply(text=f"answer {number} " + "words " * 400) for number in range(3)]
     async with stage([*talk, too_long, too_long, Reply(text="never")], dialect=dialect) as on:
@@ -125,7 +125,7 @@ async def test_a_history_that_is_too_long_is_cut_once_and_stays_whole_in_the_sto
 
 
 @pytest.mark.parametrize(("fault", "dialect"), [(fault, DIALECTS[number % 2]) for number, fault in enumerate(get_args(Fault))])
-async def test_a_spoiled_answer_ends_the_run_once_and_is_kept_as_it_came(tmp_path: Path, fault: Fault, dialect: str) -> None:
+async def test_an_invalid_answer_ends_the_run_once_and_is_stored_as_received(tmp_path: Path, fault: Fault, dialect: str) -> None:
     reply = Reply(text="Some words of an answer.", tool_calls=[ToolCall("list_files", {"path": "."})])
     async with ChaosServer(reply, seed=5, only=[fault]) as server:
         provider = server.provider("mine", dialect, timeout=0.3, models={"scripted": {}})

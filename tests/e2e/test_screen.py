@@ -43,7 +43,7 @@ def in_order(text: str) -> bool:
     return re.findall(r"word\d+", text) == WORDS
 
 
-def test_what_is_finished_stands_once_in_the_scrollback_and_nothing_is_cleared(moot: MootProcess) -> None:
+def test_finished_text_is_in_the_scrollback_once_and_nothing_is_cleared(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "--no-tools", "slowly", rows=12, columns=44)
     screen.wait_for("word3 ")
     assert screen.wait_exit(20) == 0
@@ -53,7 +53,7 @@ def test_what_is_finished_stands_once_in_the_scrollback_and_nothing_is_cleared(m
     assert b"\x1b" not in OURS.sub(b"", screen.raw)
 
 
-def test_a_terminal_of_twenty_columns_that_changes_while_it_streams_loses_nothing(moot: MootProcess) -> None:
+def test_resizing_a_narrow_terminal_during_a_stream_loses_nothing(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "--no-tools", "slowly", rows=12, columns=20)
     for columns in (60, 20, 100, 33):
         screen.read(0.3)
@@ -83,7 +83,7 @@ def test_without_motion_text_is_only_appended(moot: MootProcess) -> None:
         ({"FORCE_COLOR": "1"}, "dumb", "Hello you and code, cafés."),
     ],
 )
-def test_every_terminal_gets_what_it_can_show(moot: MootProcess, more: dict[str, str], term: str, shown: str) -> None:
+def test_every_terminal_gets_output_it_can_display(moot: MootProcess, more: dict[str, str], term: str, shown: str) -> None:
     moot.more = {"LC_ALL": "C.UTF-8", **more}
     screen = PtyScreen(moot, "run", "--no-tools", "hi", term=term)
     assert screen.wait_exit(20) == 0
@@ -92,7 +92,7 @@ def test_every_terminal_gets_what_it_can_show(moot: MootProcess, more: dict[str,
         assert re.search(rb"\x1b\[[0-9;]*m", screen.raw) is None
 
 
-def test_a_stopped_run_goes_on_below_the_shell(moot: MootProcess) -> None:
+def test_a_suspended_run_continues_below_the_shell_prompt(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "--no-tools", "slowly", rows=12, columns=44)
     screen.wait_for("word2 ")
     screen.child.kill(signal.SIGTSTP)  # the key itself makes the pty throw away what was not read yet
@@ -104,7 +104,7 @@ def test_a_stopped_run_goes_on_below_the_shell(moot: MootProcess) -> None:
     assert in_order(screen.text)
 
 
-def test_stopping_keeps_the_text_that_was_not_finished(moot: MootProcess) -> None:
+def test_stopping_keeps_unfinished_text(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "--no-tools", "very long", rows=12, columns=60)
     screen.wait_for("one two three")
     screen.send(b"\x03")
@@ -113,7 +113,7 @@ def test_stopping_keeps_the_text_that_was_not_finished(moot: MootProcess) -> Non
     assert "stopping" in screen.text
 
 
-def test_a_folded_output_can_be_shown_whole(moot: MootProcess) -> None:
+def test_a_folded_output_can_be_expanded(moot: MootProcess) -> None:
     with (moot.home / "config.yaml").open("a") as file:
         file.write("\npermissions: {mode: auto}\n")
     screen = PtyScreen(moot, "run", "count", columns=100)

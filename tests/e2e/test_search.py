@@ -67,7 +67,7 @@ def found(moot: MootProcess, *arguments: str) -> dict[str, Any]:
     return answer
 
 
-def test_a_hit_says_what_opens_it_and_that_opens_it(moot: MootProcess) -> None:
+def test_a_hit_shows_the_command_that_opens_it(moot: MootProcess) -> None:
     shown = moot.run("search", "walrus", "step").stdout.decode()
     assert shown.startswith(" 1  The walrus plan  you · ")
     command = next(line.split() for line in shown.splitlines() if "moot chat show" in line)
@@ -82,7 +82,7 @@ def test_a_hit_says_what_opens_it_and_that_opens_it(moot: MootProcess) -> None:
     assert (there["at"], there["shown"]) == (aside["id"], False)
 
 
-def test_its_json_has_all_of_it(moot: MootProcess) -> None:
+def test_the_json_of_a_hit_is_complete(moot: MootProcess) -> None:
     answer = found(moot, "walrus", "--best", "--limit", "1")
     (hit,) = answer["data"]
     assert set(hit) == {"id", "conversation", "title", "role", "at", "snippet", "column", "seq"}
@@ -94,7 +94,7 @@ def test_its_json_has_all_of_it(moot: MootProcess) -> None:
     assert [one["role"] for one in found(moot, "walrus -evil role:user")["data"]] == ["user"]
 
 
-def test_a_query_that_can_not_be_meant_is_a_mistake_of_usage(moot: MootProcess) -> None:
+def test_an_invalid_query_is_a_usage_error(moot: MootProcess) -> None:
     for query, words in (
         ("role:bob", b"Known values: user, assistant, system"),
         ("agnet:x", b"Did you mean agent:"),
@@ -121,7 +121,7 @@ def test_a_complete_index_is_read_without_the_engine_and_an_incomplete_one_is_co
     assert found(moot, "step")["index"] == {"done": 32, "total": 32}
 
 
-def test_on_a_terminal_matches_stand_out_and_nothing_acts_on_the_screen(moot: MootProcess) -> None:
+def test_on_a_terminal_matches_are_highlighted_and_control_sequences_removed(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "search", "walrus", columns=70)
     screen.wait_for("The walrus plan")
     screen.wait_for("--at")
@@ -130,7 +130,7 @@ def test_on_a_terminal_matches_stand_out_and_nothing_acts_on_the_screen(moot: Mo
     assert screen.wait_exit() == 0
 
 
-def test_a_search_by_meaning_names_what_it_needs_and_what_it_does_not_take(moot: MootProcess) -> None:
+def test_semantic_search_reports_missing_weights_and_unsupported_options(moot: MootProcess) -> None:
     ended = moot.run("search", "--meaning", "what", "was", "that")
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert "needs multilingual-e5-small" in ended.stderr.decode() and "moot models pull e5-small" in ended.stderr.decode()
@@ -141,7 +141,7 @@ def test_a_search_by_meaning_names_what_it_needs_and_what_it_does_not_take(moot:
 
 
 @needs_real
-def test_what_was_meant_is_found_in_other_words_of_several_languages(tmp_path: Path, cache: Path) -> None:
+def test_semantic_search_finds_other_wordings_in_several_languages(tmp_path: Path, cache: Path) -> None:
     with closing(make(tmp_path, cache)) as moot:
         put_real(moot.home)
         for name, asked, answered in (

@@ -119,7 +119,7 @@ async def test_keys_that_an_endpoint_echoes_are_nowhere(moot: MootProcess, how: 
     assert b"*" * 20 in b"".join((out, err, *(path.read_bytes() for path in moot.home.rglob("*") if path.is_file())))
 
 
-async def test_no_command_shows_a_key_and_no_child_gets_one(moot: MootProcess) -> None:
+async def test_no_command_or_child_process_exposes_a_key(moot: MootProcess) -> None:
     def script(recorded: Recorded) -> Reply:
         if "'role': 'tool'" in str(recorded.json["messages"]):
             return Reply(text="Seen.")

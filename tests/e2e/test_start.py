@@ -80,7 +80,7 @@ def used(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_short_command_imports_only_its_own(used: MootProcess, tmp_path: Path, name: str) -> None:
+def test_a_short_command_imports_only_what_it_needs(used: MootProcess, tmp_path: Path, name: str) -> None:
     arguments, packages, ours = COMMANDS[name]
     names = imported(used, tmp_path, *arguments)
     assert foreign(names) - packages == set()
@@ -89,13 +89,13 @@ def test_a_short_command_imports_only_its_own(used: MootProcess, tmp_path: Path,
     assert {name for name in names if name.startswith("moot.convert.")} <= {"moot.convert.serialization"}
 
 
-def test_tokens_are_kept_without_what_serves_them(used: MootProcess, tmp_path: Path) -> None:
+def test_managing_tokens_does_not_import_the_server(used: MootProcess, tmp_path: Path) -> None:
     names = imported(used, tmp_path, "tokens", "list")
     assert rooms(names) - {"cli", "config", "convert", "errors", "guard", "plugins", "store", "types"} == set()
     assert names & (NEVER - {"importlib.metadata"}) == set()  # pydantic looks for plugins of its own
 
 
-def test_a_run_in_a_pipe_imports_what_it_takes_to_reach_a_provider(tmp_path: Path, cache: Path) -> None:
+def test_a_run_in_a_pipe_imports_only_the_path_to_a_provider(tmp_path: Path, cache: Path) -> None:
     with ScriptedProcess([Reply(text="hi", times=0)]) as server:
         moot = make(tmp_path, cache, server.config())
         for words in ("first", "second"):  # a home is made, and the configuration is remembered
@@ -108,7 +108,7 @@ def test_a_run_in_a_pipe_imports_what_it_takes_to_reach_a_provider(tmp_path: Pat
     assert names & {"moot.tools.arguments", "moot.tools.basics", "moot.providers.endpoints.local", *NEVER} == set()
 
 
-def test_a_run_imports_the_tool_that_its_model_calls_and_no_other(tmp_path: Path, cache: Path) -> None:
+def test_a_run_imports_only_the_called_tool(tmp_path: Path, cache: Path) -> None:
     with ScriptedProcess([Reply(when="look", tool_calls=[ToolCall("list_files", {"path": "."})]), Reply(text="hi", times=0)]) as server:
         moot = make(tmp_path, cache, server.config())
         names = imported(moot, tmp_path, "run", "look")

@@ -38,7 +38,7 @@ def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
         process.close()
 
 
-def test_what_runs_took_is_summed_by_day_model_agent_and_project(moot: MootProcess) -> None:
+def test_usage_is_grouped_by_day_model_agent_and_project(moot: MootProcess) -> None:
     assert moot.run("run", "a priced one").returncode == 0
     assert moot.run("run", "another priced one", "-a", "reviewer").returncode == 0
     assert moot.run("run", "nobody knows the price", "-m", "free@mine").returncode == 0
@@ -75,7 +75,7 @@ def test_tools_errors_and_times_are_counted_too(moot: MootProcess) -> None:
     assert json.loads(moot.run("stats", "-c", "2", "--json").stdout)["contexts"][0]["tokens"] == 12
 
 
-def test_where_nothing_ran_it_says_so_and_a_wrong_sum_is_exit_2(moot: MootProcess) -> None:
+def test_empty_statistics_are_reported_and_invalid_groupings_exit_with_2(moot: MootProcess) -> None:
     empty = moot.run("stats")
     assert (empty.returncode, empty.stdout) == (0, b"") and b"no answers" in empty.stderr
     assert json.loads(moot.run("stats", "--json").stdout)["total"]["runs"] == 0

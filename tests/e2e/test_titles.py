@@ -52,7 +52,7 @@ async def test_without_a_small_model_the_first_line_stays(stage: Any, caplog: py
         assert calls(on) == ["scripted"] and caplog.text == ""
 
 
-async def test_a_title_that_fails_fails_nothing_else(stage: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_title_does_not_fail_the_run(stage: Any, caplog: pytest.LogCaptureFixture) -> None:
     async with stage([Reply(when="user:", status=500, error="down", times=0), ANSWER], models=BOTH) as on:
         run, message = await on.ask("hi there")
         assert await title(on, run.conversation) == ("hi there", "first-line")
@@ -66,7 +66,7 @@ async def test_a_title_that_fails_fails_nothing_else(stage: Any, caplog: pytest.
         assert await title(on, run.conversation) == ("hi there", "first-line")
 
 
-async def test_a_person_who_names_it_while_the_model_thinks_wins(stage: Any) -> None:
+async def test_a_title_set_during_the_title_call_wins(stage: Any) -> None:
     slow = Reply(when="user:", text="By the model", delay=0.1, chunk_size=3, times=0)
     async with stage([slow, ANSWER], models=BOTH) as on:
         run, _ = await on.ask("hi there")
@@ -78,7 +78,7 @@ async def test_a_person_who_names_it_while_the_model_thinks_wins(stage: Any) -> 
         assert events[-1].kind == "exchange" and events[-1].phase == "end"
 
 
-async def test_a_person_who_names_it_before_the_answer_has_no_model_asked(stage: Any) -> None:
+async def test_a_title_set_before_the_answer_prevents_the_title_call(stage: Any) -> None:
     async with stage([NAMING, Reply(when="", text="Hello.", delay=0.05, times=0)], models=BOTH) as on:
         submitted = await on.submit("hi there")
         await on.engine.store.conversations.rename(submitted.conversation.id, "Mine", "user")
@@ -87,7 +87,7 @@ async def test_a_person_who_names_it_before_the_answer_has_no_model_asked(stage:
         assert calls(on) == ["scripted"]
 
 
-async def test_a_run_that_fails_is_no_first_answer(stage: Any) -> None:
+async def test_a_failed_run_gets_no_title(stage: Any) -> None:
     async with stage([NAMING, Reply(when="bad", status=400, error="no"), ANSWER], models=BOTH) as on:
         failed, _ = await on.ask("bad start")
         assert await title(on, failed.conversation) == ("bad start", "first-line")

@@ -78,7 +78,7 @@ def asked(screen: PtyScreen) -> None:
     screen.wait_for("\n>", 20)
 
 
-def test_a_key_of_the_environment_is_found_tried_and_left_there(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+def test_a_key_in_the_environment_is_found_tested_and_not_copied(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
     screen = start(more=openai(server, "${OPENAI_API_KEY}"), OPENAI_API_KEY=KEY)
     asked(screen)
     assert re.search(r"^ +1 +openai .*OPENAI_API_KEY", screen.text, re.MULTILINE | re.DOTALL)
@@ -111,7 +111,7 @@ def test_a_server_of_this_machine_answers_the_prompt_that_was_waiting(moot: Moot
 
 
 @pytest.mark.parametrize("keys", ["\x1b", "s\r"])
-def test_with_nothing_there_one_may_look_around_or_decide_later(moot: MootProcess, start: Start, keys: str) -> None:
+def test_without_any_model_the_user_can_explore_or_decide_later(moot: MootProcess, start: Start, keys: str) -> None:
     screen = start()
     asked(screen)
     assert re.search(r"^ +1 +demo .*not a real model", screen.text, re.MULTILINE | re.DOTALL)
@@ -124,7 +124,7 @@ def test_with_nothing_there_one_may_look_around_or_decide_later(moot: MootProces
     assert "No model is configured yet" not in again.text
 
 
-def test_ctrl_c_leaves_and_writes_nothing(moot: MootProcess, start: Start) -> None:
+def test_ctrl_c_exits_without_writing_anything(moot: MootProcess, start: Start) -> None:
     screen = start()
     asked(screen)
     screen.send("\x03")
@@ -152,9 +152,7 @@ def test_a_model_that_refuses_is_not_written_and_the_choice_is_there_again(
     assert "main: demo@demo" in file(moot).read_text()
 
 
-def test_a_pasted_key_is_unseen_tried_and_kept_where_only_the_person_can_read(
-    moot: MootProcess, start: Start, server: ScriptedProcess
-) -> None:
+def test_a_pasted_key_is_hidden_tested_and_stored_privately(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
     screen = start(more=openai(server))
     asked(screen)
     screen.send(KEY)
@@ -169,7 +167,7 @@ def test_a_pasted_key_is_unseen_tried_and_kept_where_only_the_person_can_read(
     assert not any(KEY.encode() in path.read_bytes() for path in moot.home.rglob("*") if path.is_file() and path != file(moot))
 
 
-def test_whose_a_key_is_is_asked_where_its_form_does_not_tell(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+def test_an_ambiguous_key_asks_for_its_provider(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
     screen = start(more=openai(server))
     asked(screen)
     screen.send("neither\r")
@@ -181,7 +179,7 @@ def test_whose_a_key_is_is_asked_where_its_form_does_not_tell(moot: MootProcess,
     assert "abcdefghijklmnop-0123456789" in file(moot).read_text()
 
 
-def test_yes_takes_the_first_and_asks_nothing(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+def test_the_yes_option_uses_the_first_model_without_questions(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
     file(moot).write_text(NOBODY + openai(server, KEY))
     ended = moot.run("run", "--yes", "--no-tools", "how many pears?")
     assert (ended.returncode, ended.stdout) == (0, b"Two pears.\n")
@@ -201,7 +199,7 @@ def test_yes_ends_with_the_reason_when_the_first_refuses(moot: MootProcess, refu
     assert "main" not in file(moot).read_text()
 
 
-def test_nobody_is_asked_without_a_terminal(moot: MootProcess, server: ScriptedProcess) -> None:
+def test_without_a_terminal_no_question_is_asked(moot: MootProcess, server: ScriptedProcess) -> None:
     file(moot).write_text(NOBODY + openai(server, KEY))
     ended = moot.run("run", "--no-tools", "how many pears?", stdin=b"")
     assert (ended.returncode, ended.stdout) == (0, b"Two pears.\n")
@@ -211,7 +209,7 @@ def test_nobody_is_asked_without_a_terminal(moot: MootProcess, server: ScriptedP
     assert moot.run(stdin=b"").returncode == 2
 
 
-def test_a_model_named_by_the_person_is_not_asked_about(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+def test_a_model_named_by_the_user_needs_no_question(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
     screen = start("run", "--no-tools", "-m", "demo", "how many pears?", more=openai(server, KEY))
     assert screen.wait_exit(20) == 0
     assert "Available models" not in screen.text
@@ -229,7 +227,7 @@ def test_the_choice_can_be_made_again(moot: MootProcess, start: Start) -> None:
     assert b"\x1b" not in screen.raw
 
 
-def test_who_agreed_to_a_download_is_not_asked_what_for(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
+def test_an_accepted_download_asks_no_further_questions(moot: MootProcess, start: Start, server: ScriptedProcess) -> None:
     screen = start("run", "--no-tools", "--yes-download", "how many pears?", more=openai(server, KEY))
     screen.wait_for("Two pears.", 20)
     assert screen.wait_exit() == 0

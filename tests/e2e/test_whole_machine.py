@@ -31,7 +31,7 @@ def asked(moot: MootProcess, *arguments: str, code: int = 0) -> Any:
     return json.loads(ended.stdout)
 
 
-def test_what_every_program_of_a_machine_keeps_comes_in_once_is_whole_found_and_counted(moot: MootProcess) -> None:
+def test_histories_of_every_program_are_imported_once_searchable_and_counted(moot: MootProcess) -> None:
     downloads = str(moot.home.parent / "Downloads")
     report = asked(moot, "import", "--all", downloads, code=1)
     assert Counter(one["format"] for one in report["data"]) == {**COMING, **GIVEN}
@@ -59,7 +59,7 @@ def test_what_every_program_of_a_machine_keeps_comes_in_once_is_whole_found_and_
     assert asked(moot, "verify", "--all")["damages"] == []
 
 
-def test_a_report_for_people_counts_in_words_and_names_what_could_not_be_read(moot: MootProcess) -> None:
+def test_the_report_counts_results_and_lists_unreadable_sources(moot: MootProcess) -> None:
     ended = moot.run("import", "--all")
     said = ended.stderr.decode()
     assert ended.returncode == 1

@@ -89,10 +89,10 @@ def test_homes_are_fresh_and_keys_are_gone(report: str) -> None:
     assert "9 passed, " in report, report
 
 
-def test_every_reach_beyond_this_machine_fails_its_test_though_it_was_swallowed(report: str) -> None:
+def test_every_outside_connection_fails_its_test_even_if_the_error_is_caught(report: str) -> None:
     assert report.count("ERROR tests/test_planted.py::test_swallows_the_refusal") == 5, report
     assert "reached for the network: 192.0.2.1:9" in report
 
 
-def test_live_tests_wait_to_be_asked_for(report: str) -> None:
+def test_live_tests_run_only_on_request(report: str) -> None:
     assert " 1 skipped" in report, report

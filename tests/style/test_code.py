@@ -212,7 +212,7 @@ def test_sql_is_never_put_together(repository: Path) -> None:
     none_of(made_sql(repository / "src" / "moot"))
 
 
-def test_no_command_goes_through_a_shell_by_itself(repository: Path) -> None:
+def test_no_command_runs_through_a_shell(repository: Path) -> None:
     none_of(shells(repository / "src" / "moot"))
 
 
@@ -220,7 +220,7 @@ def test_only_the_store_touches_the_database(repository: Path) -> None:
     none_of(databases(repository / "src" / "moot"))
 
 
-def test_crash_points_have_names_of_their_own(repository: Path) -> None:
+def test_crash_points_have_unique_names(repository: Path) -> None:
     none_of(bad_crash_points(repository / "src" / "moot"))
 
 
@@ -238,7 +238,7 @@ def test_crash_points_have_names_of_their_own(repository: Path) -> None:
         'def f(more):\n    wheres = ["a = 1"]\n    wheres.append(more)\n    return f"SELECT a FROM b WHERE {str.join(wheres)}"',
     ],
 )
-def test_sql_that_text_may_get_into_is_named(tmp_path: Path, source: str) -> None:
+def test_sql_built_from_text_is_reported(tmp_path: Path, source: str) -> None:
     plant(tmp_path, {"store/a.py": source})
     assert len(made_sql(tmp_path)) == 1
 
@@ -277,6 +277,6 @@ def test_a_way_around_the_store_is_named(tmp_path: Path, source: str) -> None:
     assert [line.partition(":")[0] for line in databases(tmp_path)] == ["cli/a.py"]
 
 
-def test_crash_points_of_one_name_are_named(tmp_path: Path) -> None:
+def test_duplicate_crash_points_are_reported(tmp_path: Path) -> None:
     plant(tmp_path, {"a.py": "crash.point('one')", "b.py": "crash.point('one')", "c.py": "crash.point('two')", "d.py": "crash.point(name)"})
     assert bad_crash_points(tmp_path) == ["a.py:1: one", "b.py:1: one", "d.py:1: not a literal"]

@@ -185,7 +185,7 @@ def test_a_path_in_a_docstring_that_is_not_there_is_named(tmp_path: Path) -> Non
     assert missing_in_code(tmp_path) == ["store/log.py: runtime/gone.py"]
 
 
-def test_a_yaml_block_that_is_no_configuration_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_yaml_block_is_reported(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```yaml\nmodels: {mian: x@y}\n```\n```sh\nls\n```\n")
     (block,) = blocks(page, "yaml")
@@ -194,7 +194,7 @@ def test_a_yaml_block_that_is_no_configuration_is_refused(tmp_path: Path) -> Non
         load(home=tmp_path, environ={}, directory=tmp_path)
 
 
-def test_a_name_that_is_not_told_of_is_named(tmp_path: Path) -> None:
+def test_an_undocumented_name_is_reported(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("`read_file`, shell and `limits.steps` and `mode: ask`")
     assert untold(["read_file", "shell", "steps", "mode", "read"], page) == ["shell", "read"]

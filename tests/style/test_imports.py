@@ -68,12 +68,12 @@ def test_layers_list_exactly_the_rooms_that_exist(repository: Path) -> None:
     assert contract(repository / "pyproject.toml", "layers")["exhaustive"] is True
 
 
-def test_every_room_is_kept_from_the_doubles(repository: Path) -> None:
+def test_no_package_imports_the_test_doubles(repository: Path) -> None:
     kept = {name.removeprefix("moot.") for name in contract(repository / "pyproject.toml", "forbidden")["source_modules"]}
     assert kept == rooms_of(repository / "src" / "moot") - {"testing"}
 
 
-def test_imports_stand_at_the_top(repository: Path) -> None:
+def test_imports_are_at_the_top(repository: Path) -> None:
     none_of(import_faults(repository / "src" / "moot"))
 
 

@@ -64,7 +64,7 @@ def test_everything_is_small_enough(repository: Path, folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", ["src", "benchmarks", "docs"])
-def test_no_check_is_switched_off_for_a_whole_file(repository: Path, folder: str) -> None:
+def test_no_check_is_disabled_for_a_whole_file(repository: Path, folder: str) -> None:
     none_of(blanket_ignores(repository / folder))
 
 

@@ -66,7 +66,7 @@ def said(*chunks: Any) -> Event:
         ),
     ],
 )
-def test_a_log_that_breaks_a_promise_is_told(check: Callable[[list[Event]], None], events: list[Event], words: str) -> None:
+def test_a_log_that_breaks_the_contract_is_reported(check: Callable[[list[Event]], None], events: list[Event], words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         check(events)
 
@@ -103,7 +103,7 @@ class Swallows(Sound):
             return RunOutcome("finished")
 
 
-async def test_a_service_that_repeats_itself_or_swallows_what_must_pass_is_told(tmp_path: Path) -> None:
+async def test_a_service_that_repeats_or_loses_events_is_reported(tmp_path: Path) -> None:
     async with services.staged("moot", Sound(), tmp_path, "answer") as on:
         await services.check_resumed_behind_its_last_word(on, Sound())
         with pytest.raises(AssertionError, match="nothing left to do"):
@@ -122,7 +122,7 @@ class SwallowsAppend(Repeats):
             return RunOutcome("finished")
 
 
-async def test_a_service_that_cannot_be_tried_is_told(tmp_path: Path) -> None:
+async def test_a_service_without_a_trial_is_reported(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="has no `trials`"):
         async with services.staged("mine", Sound(), tmp_path, "answer"):
             pass
@@ -207,7 +207,7 @@ class Rewriting(Plain):
             )
 
 
-def test_a_format_that_breaks_a_promise_is_told(tmp_path: Path) -> None:
+def test_a_format_that_breaks_the_contract_is_reported(tmp_path: Path) -> None:
     there_and_back: Callable[[Any], None] = lambda format: formats.check_there_and_back(format, tmp_path, ["one", "two"])  # noqa: E731
     for format, check in (
         (Greedy(), lambda format: formats.check_foreign(format, tmp_path, b"[]")),
@@ -295,7 +295,7 @@ class Whisper:
         ("decides", channels.check_a_yes_is_a_persons),
     ],
 )
-async def test_a_channel_that_breaks_a_promise_is_told(tmp_path: Path, fault: str, check: Any) -> None:
+async def test_a_channel_that_breaks_the_contract_is_reported(tmp_path: Path, fault: str, check: Any) -> None:
     for broken in ("", fault):
         channel = Whisper(broken)
         try:
@@ -308,7 +308,7 @@ async def test_a_channel_that_breaks_a_promise_is_told(tmp_path: Path, fault: st
         assert (caught is not None) == bool(broken), caught
 
 
-async def test_a_channel_that_stops_serving_or_will_not_stop_is_told(tmp_path: Path) -> None:
+async def test_a_channel_that_stops_early_or_never_is_reported(tmp_path: Path) -> None:
     class Tired(Whisper):
         async def serve(self, runtime: Any, settings: Any) -> None:
             return

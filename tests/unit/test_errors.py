@@ -14,14 +14,14 @@ ALL = [getattr(errors, name) for name in errors.__all__]
 
 
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)
-def test_every_error_is_a_moot_error_with_a_code_of_its_own(error: type[MootError]) -> None:
+def test_every_error_is_a_moot_error_with_its_own_code(error: type[MootError]) -> None:
     assert issubclass(error, MootError)
     assert [other for other in ALL if other.code == error.code] == [error]
     assert error("it broke", fix="mend it").fix == "mend it"
     assert str(error("it broke")) == error("it broke").message == "it broke"
 
 
-def test_the_tree_is_drawn_as_it_is() -> None:
+def test_the_error_tree_is_documented() -> None:
     drawn = {name: int(code or 1) for name, code in DRAWN.findall(errors.__doc__ or "") if name in errors.__all__}
     assert drawn == {error.__name__: error.exit_code for error in ALL}
 

@@ -70,7 +70,7 @@ async def judge(home: Path, acks: Path) -> str:
     ],
     ids=" then ".join,
 )
-async def test_a_kill_in_a_turn_keeps_what_was_shown_and_leaves_no_process(crashes: tuple[str, ...], tmp_path: Path) -> None:
+async def test_a_kill_during_a_turn_keeps_the_shown_text_and_leaves_no_process(crashes: tuple[str, ...], tmp_path: Path) -> None:
     home, work, acks = tmp_path / "home", tmp_path / "work", tmp_path / "acks"
     home.mkdir()
     work.mkdir()

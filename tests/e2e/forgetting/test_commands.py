@@ -59,7 +59,7 @@ async def test_secrets_are_read_from_stdin_and_arguments_warn(moot: MootProcess)
     assert moot.run("redact", "--yes", stdin=b"").returncode == 2
 
 
-async def test_on_a_terminal_it_asks_and_no_cancels(moot: MootProcess) -> None:
+async def test_on_a_terminal_the_command_asks_and_no_cancels(moot: MootProcess) -> None:
     await filled(moot.home)
     screen = PtyScreen(moot, "purge", "alpha")
     screen.wait_for("This cannot be undone", 30)

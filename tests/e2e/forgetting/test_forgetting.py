@@ -41,7 +41,7 @@ def with_words(stage: Opened, home: Path) -> Opened:
 
 
 @pytest.mark.parametrize("through", [0, 30])
-async def test_a_purged_conversation_is_in_no_byte_of_the_home(with_words: Opened, home: Path, through: int) -> None:
+async def test_a_purged_conversation_leaves_no_byte_in_the_home(with_words: Opened, home: Path, through: int) -> None:
     async with with_words() as (on, conversation):
         store = on.engine.store
         if through:
@@ -64,7 +64,7 @@ async def test_a_purged_conversation_is_in_no_byte_of_the_home(with_words: Opene
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
 @pytest.mark.parametrize("through", [0, 30])
-async def test_a_redacted_word_is_in_no_byte_of_the_home_and_the_rest_is_readable(
+async def test_a_redacted_text_leaves_no_byte_and_the_rest_stays_readable(
     with_words: Opened, home: Path, dialect: str, through: int
 ) -> None:
     async with with_words(dialect=dialect) as (on, conversation):

@@ -37,7 +37,7 @@ async def waiting(server: LiveServer, **more: Any) -> tuple[Json, Json]:
     return asked, submitted
 
 
-async def test_a_call_is_shown_and_approved(open_server: Callable[..., Any], directory: Path) -> None:
+async def test_a_pending_call_is_shown_and_approved(open_server: Callable[..., Any], directory: Path) -> None:
     (directory / "notes.txt").write_text("one\ntwo\n")
     async with open_server(asks("write_file", {"path": "notes.txt", "content": "one\nthree\n"}), mode="ask") as server:
         asked, submitted = await waiting(server)

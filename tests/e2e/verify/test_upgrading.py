@@ -137,7 +137,7 @@ async def test_a_live_run_is_not_upgraded(stage: Any, tmp_path: Path) -> None:
         await on.engine.runs.cancel(submitted.run.id)
 
 
-async def test_a_search_finds_the_newer_words_and_not_the_older(stored: Store) -> None:
+async def test_a_search_finds_the_new_text_and_not_the_old(stored: Store) -> None:
     async with opened(stored.home) as store:
         assert (await store.search.search("place")).hits
         await upgraded(store, lambda name: Altered(translator_of(name), 2, change=lambda text: text.replace("its pla", "no spa")))

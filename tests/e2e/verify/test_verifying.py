@@ -52,7 +52,7 @@ async def test_exchanges_of_other_versions_are_still_checked_against_their_messa
     assert await stored.kinds(translators=altered(version=2)) == ({"message"} if fixed else {"changed", "message"})
 
 
-async def test_a_live_run_is_checked_as_far_as_it_is_folded(stage: Any, tmp_path: Path) -> None:
+async def test_a_live_run_is_verified_up_to_its_last_fold(stage: Any, tmp_path: Path) -> None:
     async with stage([Reply(text="A long answer " * 30, chunk_size=3, delay=0.002), Reply(text="so far", hang_at=4)]) as on:
         submitted = await on.submit("go")
         lives = 0

@@ -40,7 +40,7 @@ def stage(tmp_path: Path) -> Callable[..., Any]:
     return opened
 
 
-async def test_a_program_that_dies_ends_the_run_with_what_it_complained_of(stage: Callable[..., Any]) -> None:
+async def test_a_program_that_dies_fails_the_run_with_its_stderr(stage: Callable[..., Any]) -> None:
     async with stage("crash") as on:
         run, message = await on.ask("go", agent="claude")
         assert run.status == "failed" and run.error is not None
@@ -49,14 +49,14 @@ async def test_a_program_that_dies_ends_the_run_with_what_it_complained_of(stage
         assert texts(message) == "I am about to"
 
 
-async def test_a_program_that_says_nothing_is_a_failure(stage: Callable[..., Any]) -> None:
+async def test_a_program_without_output_fails_the_run(stage: Callable[..., Any]) -> None:
     async with stage("silent") as on:
         run, _ = await on.ask("go", agent="claude")
         assert run.status == "failed" and run.error is not None and "exited before it answered (exit code 0)" in run.error.message
 
 
 @pytest.mark.parametrize(("behaviour", "words"), [("noise", "Hello."), ("newer", "I am newer."), ("flood", "y" * (1 << 20))])
-async def test_noise_floods_and_news_do_no_harm_and_are_kept(stage: Callable[..., Any], behaviour: str, words: str) -> None:
+async def test_noise_floods_and_new_events_are_harmless_and_stored(stage: Callable[..., Any], behaviour: str, words: str) -> None:
     async with stage(behaviour) as on:
         run, message = await on.ask("go", agent="claude")
         assert (run.status, texts(message)) == ("finished", words), run.error
@@ -66,7 +66,7 @@ async def test_noise_floods_and_news_do_no_harm_and_are_kept(stage: Callable[...
             assert b"unknown request" in b"".join(await on.raw(run, sent=True))
 
 
-async def test_one_that_takes_no_mcp_servers_is_told_of_and_answers_without(stage: Callable[..., Any]) -> None:
+async def test_an_agent_without_mcp_support_is_reported_and_answers(stage: Callable[..., Any]) -> None:
     async with stage("older", mcp={"files": McpServer("files", command="no-matter")}) as on:
         run, message = await on.ask("go", agent="claude")
         assert (run.status, texts(message)) == ("finished", "Hello.")
@@ -75,7 +75,7 @@ async def test_one_that_takes_no_mcp_servers_is_told_of_and_answers_without(stag
 
 
 @pytest.mark.parametrize("behaviour", ["slow", "hang"])
-async def test_a_cancel_holds_whether_it_is_heard_or_not(stage: Callable[..., Any], behaviour: str) -> None:
+async def test_a_cancel_takes_effect_even_if_the_agent_ignores_it(stage: Callable[..., Any], behaviour: str) -> None:
     async with stage(behaviour) as on:
         before = children()
         run = await on.begin("go", agent="claude")
@@ -87,7 +87,7 @@ async def test_a_cancel_holds_whether_it_is_heard_or_not(stage: Callable[..., An
         assert anyio.current_time() - began < 5 and not children() - before
 
 
-async def test_arguments_reach_it_to_the_last_digit_and_as_a_person_changed_them(stage: Callable[..., Any]) -> None:
+async def test_edited_arguments_reach_the_agent_with_every_digit(stage: Callable[..., Any]) -> None:
     async with stage("ask") as on:
         run, message = await on.ask("go", YES, agent="claude")
         said = json.loads(calls(message)[0]["output"])
@@ -98,7 +98,7 @@ async def test_arguments_reach_it_to_the_last_digit_and_as_a_person_changed_them
         assert json.loads(calls(message)[0]["errorText"]) == {"behavior": "deny", "message": "not now"}
 
 
-async def test_rules_of_moot_hold_for_its_tools(stage: Callable[..., Any]) -> None:
+async def test_rules_of_moot_apply_to_the_agents_tools(stage: Callable[..., Any]) -> None:
     async with stage("ask", mode="plan") as on:
         run, message = await on.ask("go", agent="claude")
         assert run.status == "finished" and "plan" in json.loads(calls(message)[0]["errorText"])["message"]
@@ -106,7 +106,7 @@ async def test_rules_of_moot_hold_for_its_tools(stage: Callable[..., Any]) -> No
         assert json.loads(calls(message)[0]["output"])["behavior"] == "allow"
 
 
-async def test_a_question_that_it_takes_back_is_open_no_more(stage: Callable[..., Any]) -> None:
+async def test_a_withdrawn_question_is_no_longer_open(stage: Callable[..., Any]) -> None:
     async with stage("withdraw") as on:
         run = await on.begin("go", agent="claude")
         ended, message = await on.ended(run)
@@ -114,7 +114,7 @@ async def test_a_question_that_it_takes_back_is_open_no_more(stage: Callable[...
         assert not await on.engine.store.records.approvals(run=run.id)
 
 
-async def test_a_missing_program_and_wrong_options_say_what_to_do(stage: Callable[..., Any]) -> None:
+async def test_a_missing_program_and_invalid_options_suggest_a_fix(stage: Callable[..., Any]) -> None:
     async with stage("answer", options={"command": ["no-such-claude"]}) as on:
         run, _ = await on.ask("go", agent="claude")
         assert run.error is not None and "'no-such-claude'" in run.error.message and "moot[claude]" in run.error.advice()
@@ -123,7 +123,7 @@ async def test_a_missing_program_and_wrong_options_say_what_to_do(stage: Callabl
         assert run.error is not None and "agents.claude.options.modle" in run.error.message
 
 
-async def test_what_is_said_meanwhile_is_a_turn_of_its_own_in_the_same_session(stage: Callable[..., Any]) -> None:
+async def test_a_steering_message_starts_its_own_turn_in_the_same_session(stage: Callable[..., Any]) -> None:
     async with stage("linger") as on:
         run = await on.begin("go", agent="claude")
         await on.says(run, "I begin.")

@@ -62,7 +62,7 @@ def test_a_finished_step_without_calls_finishes_the_run() -> None:
     assert position.finished
 
 
-def test_a_step_whose_calls_were_passed_on_finishes_the_run() -> None:
+def test_a_step_whose_calls_are_handed_to_the_client_finishes_the_run() -> None:
     handed = STEP_END._replace(body=HANDED)
     position = locate([started(1, 0), said(1, 0, call("weather")), ended(1, 0, Ending("tool-calls")), handed])
     assert position.finished and position.step == 2
@@ -73,7 +73,7 @@ def test_a_paused_answer_continues() -> None:
     assert not locate([started(1, 0), ended(1, 0, paused), STEP_END]).finished
 
 
-def test_what_was_hung_up_in_a_shutdown_is_asked_again_but_still_billed() -> None:
+def test_a_model_call_cut_off_by_a_shutdown_is_repeated_and_billed() -> None:
     position = locate([started(1, 0), ended(1, 0, Ending("other", usage=Usage(5, 1)), "cancelled", charged=7)])
     assert position.answered is None and position.attempts[0].ending is None
     assert position.usage == Usage(5, 1) and position.cost == 7
@@ -84,12 +84,12 @@ def test_a_sum_with_an_unknown_price_is_unknown() -> None:
     assert locate(events).cost is None
 
 
-def test_calls_that_the_vendor_ran_itself_are_not_ours() -> None:
+def test_calls_executed_by_the_vendor_are_not_run_again() -> None:
     position = locate([started(1, 0), said(1, 0, {**call("web"), "providerExecuted": True}), ended(1, 0, Ending("stop"))])
     assert position.answered is not None and position.answered.calls == []
 
 
-def test_limits_stop_the_run_with_the_key_that_raises_them() -> None:
+def test_a_reached_limit_names_its_configuration_key() -> None:
     same = signature(Call("a", "t", {"x": 1}))
     other = signature(Call("b", "t", {"x": 2}))
     assert over_limit(Limits(), Position(step=51), 50) is not None
@@ -108,12 +108,12 @@ def test_a_money_limit_with_an_unknown_price_stops_instead_of_guessing() -> None
     assert over_limit(Limits(cost=5), Position(endings=[Ending("stop")], costs=[5]), 0) is not None
 
 
-def test_half_a_call_keeps_its_id_so_that_the_next_attempt_takes_another() -> None:
+def test_an_incomplete_call_reserves_its_id() -> None:
     half: chunk.Chunk = {"type": "tool-input-start", "toolCallId": "c1", "toolName": "shell"}
     assert locate([started(1, 0), said(1, 0, half), started(1, 1), said(1, 1, half)]).tool_call_ids == ["c1"]
 
 
-def test_an_attempt_that_a_crash_cut_off_makes_the_cost_unknown_and_what_is_known_counts_for_the_limit() -> None:
+def test_an_interrupted_attempt_makes_the_cost_unknown_but_the_known_part_counts() -> None:
     events = [started(1, 0), started(1, 1), ended(1, 1, Ending("stop", usage=Usage(5, 1)), charged=3)]
     position = locate(events)
     assert position.cost is None and position.spent == 3 and position.usage == Usage(5, 1)

@@ -39,7 +39,7 @@ def call(*messages: dict[str, Any], ended: Ended = "eof") -> Part:
 
 
 @recorded
-def test_a_recording_comes_to_a_whole_message(path: Path) -> None:
+def test_a_recording_gives_a_complete_message(path: Path) -> None:
     chunks, ending = chunks_of(translator(path), lines(path))
     check(chunks, ending)
     assert ending.error is None
@@ -48,12 +48,12 @@ def test_a_recording_comes_to_a_whole_message(path: Path) -> None:
 
 
 @recorded
-def test_a_recording_comes_to_the_chunks_beside_it(path: Path) -> None:
+def test_a_recording_gives_its_stored_chunks(path: Path) -> None:
     beside = path.with_suffix(".chunks.json")
     assert orjson.loads(beside.read_bytes()) == orjson.loads(orjson.dumps(expected(path))), "see the difference after `make record`"
 
 
-def test_the_kinds_of_lines_that_give_no_chunk_are_the_listed_ones() -> None:
+def test_only_listed_kinds_of_lines_give_no_chunk() -> None:
     assert silent() == orjson.loads(SILENT.read_bytes())
 
 
@@ -81,7 +81,7 @@ def test_the_replay_of_a_loaded_session_is_not_part_of_the_answer(path: Path) ->
     assert any(b"user_message_chunk" in line for _, line in given[:asked]), "it tells nothing again"
 
 
-def test_a_capture_of_one_direction_alone_is_an_answer() -> None:
+def test_a_one_way_capture_is_translated() -> None:
     path = next(path for path in RECORDINGS if path.name == "claude-agent-acp-0.49.0-A.wire.jsonl")
     heard = [(ours, line) for ours, line in lines(path) if not ours]
     chunks, ending = chunks_of(Acp(), heard)
@@ -92,7 +92,7 @@ def test_a_capture_of_one_direction_alone_is_an_answer() -> None:
 # ── tool calls ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_permission_may_be_the_first_that_is_heard_of_a_call() -> None:
+def test_a_permission_request_may_announce_a_call() -> None:
     asked = permission(0, "c", title="rm x", kind="execute")
     found = call(asked, answer(0, "y"), update("tool_call_update", toolCallId="c", status="completed", content=output("gone")), DONE)
     assert (found["state"], found["input"], found["output"]) == ("output-available", {"command": "rm x"}, "gone")
@@ -108,13 +108,13 @@ def test_a_refused_call_stays_denied_when_the_agent_says_that_it_failed() -> Non
     assert call(permission(0, "c"), answer(0, "n"), failed, DONE)["state"] == "output-denied"
 
 
-def test_an_update_may_come_before_its_call() -> None:
+def test_an_update_may_precede_its_call() -> None:
     updated = update("tool_call_update", toolCallId="c", status="in_progress", rawInput={"a": 1})
     found = call(updated, update("tool_call", toolCallId="c", status="pending"), DONE)
     assert (found["state"], found["input"]) == ("output-error", {"a": 1})
 
 
-def test_an_update_without_a_status_changes_what_it_names() -> None:
+def test_an_update_without_a_status_changes_only_its_fields() -> None:
     begun = update("tool_call", toolCallId="c", title="Terminal", kind="execute", status="pending", rawInput={})
     told = update("tool_call_update", toolCallId="c", status=None, title="ls", rawInput={"command": "ls"}, content=output("List them"))
     found = call(begun, told, update("tool_call_update", toolCallId="c", status="completed", rawOutput="a\nb"), DONE)
@@ -152,7 +152,7 @@ def test_a_call_without_an_end_is_closed_with_its_output_so_far() -> None:
     assert call(begun, ended="cut")["errorText"] == "the agent ended before the call did"
 
 
-def test_the_output_is_found_where_an_agent_puts_it() -> None:
+def test_the_output_is_found_in_each_agents_place() -> None:
     ends = [
         ({"rawOutput": "plain", "content": output("```\nplain\n```")}, "plain"),
         ({"content": output("said")}, "said"),
@@ -175,7 +175,7 @@ def test_a_file_change_is_shown_as_a_diff() -> None:
     assert found["output"] == "written\n--- a.py\n+++ a.py\n@@ -1 +1 @@\n-one\n+two\n"
 
 
-def test_the_output_of_a_terminal_of_ours_is_the_output_of_the_call_that_shows_it() -> None:
+def test_a_calls_output_includes_its_terminal() -> None:
     begun = update("tool_call", toolCallId="c", status="in_progress", content=[{"type": "terminal", "terminalId": "t"}])
     asked = {"id": 7, "method": "terminal/output", "params": {"sessionId": "s", "terminalId": "t"}}
     told = Ours(id=7, result={"output": "from the terminal", "truncated": False})
@@ -194,7 +194,7 @@ def test_every_digit_of_an_input_is_kept() -> None:
     assert call(begun, DONE)["input"] == {"number": 2**80}
 
 
-def test_a_sub_agents_words_and_calls_name_the_call_they_belong_to() -> None:
+def test_sub_agent_text_and_calls_name_their_parent_call() -> None:
     mark = {"_meta": {"claudeCode": {"toolName": "Bash", "parentToolUseId": "task"}}}
     said = parts(
         update("tool_call", toolCallId="task", status="in_progress"),
@@ -217,7 +217,7 @@ def test_updates_before_the_prompt_and_of_other_sessions_are_ignored() -> None:
     assert [part["text"] for part in fold_parts((), chunks) if part["type"] == "text"] == ["mine"]
 
 
-def test_an_answer_is_known_by_its_id_whatever_type_that_has() -> None:
+def test_a_response_is_matched_by_its_id_of_any_type() -> None:
     _, ending = translate(text("yes"), {"id": "2", "result": {"stopReason": "max_tokens"}})
     assert (ending.finish_reason, ending.raw_reason, ending.error) == ("length", "max_tokens", None)
 
@@ -227,12 +227,12 @@ def test_another_message_of_the_agent_is_another_part() -> None:
     assert [part["text"] for part in said] == ["ab", "c"]
 
 
-def test_a_plan_is_one_part_that_is_replaced() -> None:
+def test_a_plan_is_one_part_that_is_updated() -> None:
     plans = [update("plan", entries=[{"content": "dig", "status": status, "priority": "low"}]) for status in ("pending", "completed")]
     assert parts(*plans, DONE) == [{"type": "data-plan", "id": "plan", "data": {"entries": [{"content": "dig", "status": "completed"}]}}]
 
 
-def test_pictures_and_links_are_parts_of_their_own() -> None:
+def test_images_and_links_are_separate_parts() -> None:
     contents = [
         {"type": "image", "data": "AAAA", "mimeType": "image/png"},
         {"type": "resource_link", "uri": "https://a.b/c", "name": "c"},
@@ -256,14 +256,14 @@ def test_an_agent_that_ends_without_an_answer_has_not_answered() -> None:
     assert translate(text("half"), ended="cancelled")[1].error is None
 
 
-def test_noise_between_the_messages_is_counted_and_passed_over() -> None:
+def test_noise_between_messages_is_counted_and_ignored() -> None:
     given = wire(INITIALIZED, OPENED, Ours(ASKED), text("fine"), DONE)
     noisy = [line for pair in given for line in ((False, b"npm warn something\n"), pair)]
     chunks, ending = chunks_of(Acp(), noisy)
     assert chunks == chunks_of(Acp(), given)[0] and ending.metadata["noise_lines"] == 5
 
 
-def test_cost_is_what_this_exchange_added_to_the_sessions() -> None:
+def test_cost_is_the_increase_of_the_session_total() -> None:
     def cost(amount: float) -> dict[str, Any]:
         return update("usage_update", used=1, size=10, cost={"amount": amount, "currency": "USD"})
 
@@ -274,13 +274,13 @@ def test_cost_is_what_this_exchange_added_to_the_sessions() -> None:
     assert chunks_of(Acp(), wire(INITIALIZED, load, OPENED, Ours(ASKED), cost(0.75), DONE))[1].cost is None
 
 
-def test_tokens_that_an_agent_counts_apart_are_put_together() -> None:
+def test_separately_counted_tokens_are_added() -> None:
     usage = {"inputTokens": 10, "outputTokens": 5, "cachedReadTokens": 100, "cachedWriteTokens": 7, "thoughtTokens": 3, "totalTokens": 125}
     _, ending = translate({"id": 2, "result": {"stopReason": "end_turn", "usage": usage}})
     assert ending.usage.to_json() == {"input": 117, "output": 8, "cache_read": 100, "cache_write": 7, "reasoning": 3}
 
 
-def test_tokens_of_an_agent_that_counts_by_session_are_those_since_we_asked() -> None:
+def test_session_totals_are_reduced_to_this_exchange() -> None:
     path = next(path for path in RECORDINGS if path.name == "vibe-acp-3.0.2-A-load.wire.jsonl")
     assert chunks_of(translator(path), lines(path))[1].usage.to_json() == {"input": 350, "output": 40}
 
@@ -297,7 +297,7 @@ def test_opencode_that_was_refused_a_permission_has_not_answered() -> None:
     assert fold_parts((), chunks)[1]["errorText"] == "rejected"
 
 
-def test_gemini_that_fails_says_why() -> None:
+def test_a_gemini_failure_has_its_reason() -> None:
     events = [
         {"type": "error", "severity": "warning", "message": "loop detected"},
         {"type": "result", "status": "error", "error": {"type": "FatalAuthenticationError", "message": "no key"}, "stats": {}},
@@ -307,7 +307,7 @@ def test_gemini_that_fails_says_why() -> None:
     assert ending.error is not None and (ending.error.message, ending.error.kind) == ("no key", "auth")
 
 
-def test_acpx_tells_the_two_directions_apart_though_both_count_from_0() -> None:
+def test_acpx_separates_directions_with_equal_ids() -> None:
     path = next(path for path in RECORDINGS if path.name.startswith("minimal-agent-wire-echo"))
     joined = [(False, line) for _, line in lines(path)]
     assert chunks_of(Acpx(), joined) == chunks_of(Acp(), lines(path))

@@ -57,7 +57,7 @@ LINES = st.one_of(
 
 
 @given(st.lists(st.tuples(st.booleans(), LINES), max_size=25), ENDED)
-def test_no_bytes_in_any_order_make_it_raise_or_leave_anything_open(given_lines: list[tuple[bool, bytes]], ended: Ended) -> None:
+def test_arbitrary_bytes_never_raise_or_leave_parts_open(given_lines: list[tuple[bool, bytes]], ended: Ended) -> None:
     for made in MADE:
         said = given_lines if isinstance(made, Acp) else [(False, line) for _, line in given_lines]
         check(*chunks_of(made, said, ended))

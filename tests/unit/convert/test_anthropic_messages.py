@@ -45,7 +45,7 @@ def tool(state: str, id: str = "toolu_1", **fields: Any) -> Part:
     return {"type": "tool-read", "toolCallId": id, "state": state, "input": {"a": 1}, **fields}
 
 
-def test_outputs_come_first_in_the_message_behind_their_calls() -> None:
+def test_outputs_come_first_in_the_message_after_their_calls() -> None:
     picture: Part = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"}
     output = {"type": "content", "value": [text_part("a cat"), picture]}
     message = assistant(text_part("look"), tool("output-available", output=output), tool("output-error", "toolu_2", errorText="no"))
@@ -86,7 +86,7 @@ def test_ids_of_other_vendors_are_made_to_fit_and_unique() -> None:
     assert ids == results and len(set(ids)) == 3 and all(id.replace("_", "").isalnum() for id in ids)
 
 
-def test_files_go_as_the_model_takes_them() -> None:
+def test_files_are_sent_in_a_form_the_model_supports() -> None:
     pdf: Part = {"type": "file", "mediaType": "application/pdf", "filename": "a.pdf", "url": "data:application/pdf;base64,JVBERg=="}
     image: Part = {"type": "file", "mediaType": "image/png", "url": "https://x/y.png"}
     note: Part = {"type": "file", "mediaType": "text/plain", "filename": "a.txt", "url": "data:text/plain,hi%20you"}
@@ -97,7 +97,7 @@ def test_files_go_as_the_model_takes_them() -> None:
     ]
 
 
-def test_neighbours_of_one_role_are_merged_and_a_person_begins() -> None:
+def test_adjacent_messages_of_one_role_are_merged_and_the_user_comes_first() -> None:
     messages = sent(
         assistant(text_part("hello ")), user(text_part("a")), user(text_part(" ")), user(text_part("b")), assistant(text_part("end \n"))
     )
@@ -105,7 +105,7 @@ def test_neighbours_of_one_role_are_merged_and_a_person_begins() -> None:
     assert [block["text"] for block in messages[2]["content"]] == ["a", "b"] and messages[3]["content"][0]["text"] == "end"
 
 
-def test_the_cache_is_marked_behind_the_system_prompt_and_the_last_two_user_messages() -> None:
+def test_cache_markers_follow_the_system_prompt_and_the_last_two_user_messages() -> None:
     definition = ToolDefinition("read", "Reads.", {"type": "object"})
     body = request(GO, assistant(text_part("a")), GO, assistant(text_part("b")), GO, system="s", tools=(definition,))
     assert body["system"] == [{"type": "text", "text": "s", "cache_control": EPHEMERAL}]
@@ -137,7 +137,7 @@ def test_a_thinking_budget_stays_below_the_output_limit(effort: Any, limit: int 
         ("MiniMax-M2", "low", {"type": "enabled", "budget_tokens": 4_096}, None),
     ],
 )
-def test_newer_models_think_by_a_word(name: str, effort: Any, thinking: Any, config: Any) -> None:
+def test_newer_models_take_effort_as_a_word(name: str, effort: Any, thinking: Any, config: Any) -> None:
     body = request(GO, model=Model(ModelId("m", "anthropic"), name, max_output=64_000, reasoning=True), effort=effort)
     assert body.get("thinking") == thinking and body.get("output_config") == config
 

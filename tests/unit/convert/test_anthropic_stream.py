@@ -111,7 +111,7 @@ def test_text_and_usage_with_its_cache() -> None:
     assert (ending.finish_reason, ending.error, ending.metadata) == ("stop", None, {"response_id": "m", "model": "x"})
 
 
-def test_signatures_come_back_byte_for_byte_and_only_to_their_maker() -> None:
+def test_signatures_are_returned_unchanged_to_their_vendor_only() -> None:
     raws = (BEGIN, *thinking(0, "hm"), start(1, "redacted_thinking", data="EmwKA=="), stop(1), *text(2, "so"), end())
     folded = parts(*raws)
     assert [part["type"] for part in folded] == ["reasoning", "reasoning", "text"]
@@ -124,12 +124,12 @@ def test_signatures_come_back_byte_for_byte_and_only_to_their_maker() -> None:
     assert sent(GO, assistant(*folded), model=other)[1]["content"] == [{"type": "text", "text": "so"}]
 
 
-def test_thinking_that_was_not_signed_is_not_sent_back() -> None:
+def test_unsigned_thinking_is_not_sent_back() -> None:
     folded = parts(BEGIN, start(0, "thinking", thinking=""), delta(0, "thinking_delta", thinking="hm"), ended="cut")
     assert folded[0]["state"] == "done" and sent(GO, assistant(*folded)) == [{"role": "user", "content": [{"type": "text", "text": "go"}]}]
 
 
-def test_a_signature_without_words_is_kept() -> None:
+def test_a_signature_without_text_is_kept() -> None:
     raws = [start(0, "thinking", thinking="", signature=""), delta(0, "signature_delta", signature="s"), stop(0)]
     assert sent(GO, assistant(*parts(BEGIN, *raws, *text(1, "a"), end())))[1]["content"][0] == {
         "type": "thinking",
@@ -138,7 +138,7 @@ def test_a_signature_without_words_is_kept() -> None:
     }
 
 
-def test_calls_stream_their_input_and_an_empty_one_is_an_object() -> None:
+def test_calls_stream_their_input_and_empty_input_is_an_object() -> None:
     raws = [
         start(0, "tool_use", id="toolu_1", name="read", input={}),
         delta(0, "input_json_delta", partial_json=""),
@@ -156,13 +156,13 @@ def test_calls_stream_their_input_and_an_empty_one_is_an_object() -> None:
     assert ending.finish_reason == "tool-calls"
 
 
-def test_a_whole_input_in_the_start_keeps_its_digits() -> None:
+def test_a_complete_input_at_the_start_keeps_every_digit() -> None:
     folded = parts(BEGIN, start(0, "tool_use", id="t", name="read", input={"a": 2**70}), stop(0), end("tool_use"))
     assert folded[0]["input"] == {"a": 2**70}
 
 
 @pytest.mark.parametrize("bad", ['{"a":NaN}', '{"a":1,"a":2}', '{"a":', "[1]", "[" * 10_000])
-def test_input_with_no_single_reading_is_an_error_with_the_text_kept(bad: str) -> None:
+def test_ambiguous_input_is_an_error_that_keeps_the_text(bad: str) -> None:
     raws = [start(0, "tool_use", id="t", name="read", input={}), delta(0, "input_json_delta", partial_json=bad), stop(0)]
     folded = parts(BEGIN, *raws, end("max_tokens"))
     assert (folded[0]["state"], folded[0]["input"]) == ("output-error", bad)
@@ -185,7 +185,7 @@ SEARCH = [
 CITATION = {"type": "web_search_result_location", "url": "https://a", "title": "A", "encrypted_index": "I+/=", "cited_text": "x"}
 
 
-def test_the_vendors_own_tools_go_back_as_they_came() -> None:
+def test_calls_of_vendor_tools_are_returned_unchanged() -> None:
     cited = [
         start(2, "text", text="", citations=[]),
         delta(2, "citations_delta", citation=CITATION),
@@ -211,7 +211,7 @@ def test_the_vendors_own_tools_go_back_as_they_came() -> None:
     ] == "tool_result"
 
 
-def test_an_error_of_the_vendors_own_tool_goes_back_too() -> None:
+def test_errors_of_vendor_tools_are_returned_too() -> None:
     content = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
     folded = parts(BEGIN, *SEARCH[:3], start(1, "web_search_tool_result", tool_use_id="srvtoolu_1", content=content), stop(1), end())
     assert folded[0]["errorText"] == "max_uses_exceeded" and sent(GO, assistant(*folded))[1]["content"][1]["content"] == content
@@ -240,7 +240,7 @@ def test_a_paused_answer_is_continued() -> None:
     assert [message["role"] for message in sent(GO, paused, GO)] == ["user"]
 
 
-def test_blocks_we_have_no_part_for_live_on() -> None:
+def test_unknown_blocks_are_preserved() -> None:
     raws = [
         start(0, "compaction", content="", x=1),
         delta(0, "compaction_delta", content="sum"),
@@ -277,7 +277,7 @@ def test_stop_reasons(reason: str, finish: str) -> None:
         ({"type": "invalid_request_error", "message": "no"}, "invalid_request", False),
     ],
 )
-def test_an_error_in_mid_stream_ends_it(error: dict[str, str], kind: str, retryable: bool) -> None:
+def test_an_error_in_the_stream_ends_it(error: dict[str, str], kind: str, retryable: bool) -> None:
     chunks, ending = translate(BEGIN, *text(0, "a")[:2], frame("error", error=error))
     assert ending.error is not None and (ending.error.kind, ending.error.retryable) == (kind, retryable)
     assert ending.finish_reason == "error" and fold_parts((), chunks)[0]["state"] == "done"
@@ -289,7 +289,7 @@ def test_an_answer_without_its_end_is_a_transport_error(raws: list[bytes]) -> No
     assert error is not None and error.kind == "transport" and error.retryable
 
 
-def test_a_cut_call_is_an_error_even_if_it_reads_well() -> None:
+def test_a_truncated_call_is_an_error_even_if_it_parses() -> None:
     raws = [start(0, "tool_use", id="t", name="read", input={}), delta(0, "input_json_delta", partial_json="{}")]
     assert translate(BEGIN, *raws, ended="cut")[0][-1]["type"] == "tool-input-error"
 
@@ -306,7 +306,7 @@ def test_lost_starts_and_doubled_events_are_survived() -> None:
     assert len(parts(BEGIN, BEGIN, call, call, stop(0), stop(0), end("tool_use"))) == 1
 
 
-def test_a_whole_message_in_place_of_a_stream_is_understood() -> None:
+def test_a_complete_message_instead_of_a_stream_is_translated() -> None:
     content = [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "text", "text": "hi"},

@@ -58,12 +58,12 @@ def said(parts: list[Part]) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_recording_gives_what_it_gave(name: str) -> None:
+def test_a_recording_gives_the_same_chunks_as_before(name: str) -> None:
     assert expected(name) == json.loads((RECORDED / name).with_suffix(".chunks.json").read_bytes())
     check(translate(lines_of(name))[0])
 
 
-def test_kinds_of_lines_that_give_no_chunk_are_all_known() -> None:
+def test_all_kinds_of_lines_without_chunks_are_known() -> None:
     assert silent() == json.loads((RECORDED / "silent.json").read_bytes())
 
 
@@ -79,11 +79,11 @@ def test_without_partial_messages_the_result_is_the_same(name: str) -> None:
     assert seen(whole) == seen(lines)
 
 
-def test_the_headless_stream_has_a_name_of_its_own() -> None:
+def test_the_headless_stream_has_its_own_name() -> None:
     assert (ClaudeStreamJson().name, ClaudeStreamJson().version) == ("claude-stream-json", TRANSLATOR.version)
 
 
-def test_a_sub_agents_words_and_calls_are_marked_and_no_text_of_the_answer() -> None:
+def test_sub_agent_text_and_calls_are_marked_and_not_part_of_the_answer() -> None:
     parts = check(translate(lines_of("sub-agent.wire.jsonl"))[0])
     assert "Looking" not in said(parts) and "The sub-agent found notes.txt." in said(parts)
     told = [part["data"] for part in parts if part.get("type") == "data-subagent"]
@@ -99,12 +99,12 @@ def test_a_sub_agents_words_and_calls_are_marked_and_no_text_of_the_answer() -> 
     assert inner["output"] == "notes.txt"
 
 
-def test_the_cost_of_a_resumed_session_is_that_of_this_turn_alone() -> None:
+def test_the_cost_of_a_resumed_session_covers_this_turn_only() -> None:
     ending = translate(lines_of("resumed.wire.jsonl"), extra={"resumed": True})[1]
     assert (ending.cost, ending.usage) == (840_000, Usage(110, 20, 0, 0, 0))
 
 
-def test_older_versions_say_only_what_the_whole_session_cost() -> None:
+def test_older_versions_report_only_the_session_cost() -> None:
     lines = [line.replace(b"model_usage_since_last_result", b"not_known_yet") for line in lines_of("resumed.wire.jsonl")]
     assert translate(lines, extra={"resumed": True})[1].cost is None
     ending = translate(lines)[1]
@@ -116,7 +116,7 @@ def test_two_turns_of_a_run_are_counted_together() -> None:
     assert (ending.cost, ending.usage.input, ending.usage.output) == (4_200_000, 550, 100)
 
 
-def test_a_run_that_was_killed_says_what_its_calls_took_and_no_cost() -> None:
+def test_a_killed_run_reports_usage_without_cost() -> None:
     lines = [line for line in lines_of("allowed.wire.jsonl") if json.loads(line)["type"] != "result"]
     _, ending, _ = translate(lines, "cancelled")
     assert (ending.usage.input, ending.usage.output, ending.cost, ending.error) == (220, 40, None, None)
@@ -124,7 +124,7 @@ def test_a_run_that_was_killed_says_what_its_calls_took_and_no_cost() -> None:
     assert ending.error is not None and ending.error.kind == "cut" and ending.finish_reason == "error"
 
 
-def test_our_own_interrupt_is_not_a_failure() -> None:
+def test_an_interrupt_by_moot_is_not_a_failure() -> None:
     lines = lines_of("interrupted.wire.jsonl")
     assert translate(lines, "cancelled")[1].error is None
     error = translate(lines, "eof")[1].error
@@ -138,13 +138,13 @@ def test_the_agents_own_limits_end_the_run_as_limits(subtype: str) -> None:
     assert error is not None and (error.message, error.kind) == ("Reached it", "limit")
 
 
-def test_a_refused_model_call_is_told_and_ends_with_the_vendors_word() -> None:
+def test_a_rejected_model_call_ends_with_the_vendors_message() -> None:
     chunks, ending, _ = translate(lines_of("overloaded.wire.jsonl"))
     assert [chunk["type"] for chunk in chunks] == ["data-note"]
     assert ending.error is not None and (ending.error.kind, ending.error.retryable) == ("overloaded", True)
 
 
-def test_a_call_that_is_asked_about_is_whole_before_it_is_asked() -> None:
+def test_a_call_is_complete_before_its_approval_is_requested() -> None:
     state = TRANSLATOR.open(ExchangeOptions("1.0", 1))
     shown: list[str] = []
     for line in lines_of("three-calls.wire.jsonl"):
@@ -172,7 +172,7 @@ def test_ids_that_the_message_has_are_not_used_again() -> None:
     assert metadata["claude-code"]["parent"] == call_id(state, "toolu_1") == "toolu_1#2.0"
 
 
-def test_pictures_come_as_files_and_errors_without_their_wrapping() -> None:
+def test_images_become_files_and_errors_are_unwrapped() -> None:
     def call(id: str, **result: Any) -> list[bytes]:
         block = {"type": "tool_use", "id": id, "name": "Read", "input": {}}
         answer = {"type": "tool_result", "tool_use_id": id, **result}
@@ -206,7 +206,7 @@ VALUES = st.recursive(
 
 
 @given(st.lists(st.binary(max_size=60) | REAL, max_size=20), st.sampled_from(["eof", "cut", "cancelled"]))
-def test_no_bytes_make_it_raise(lines: list[bytes], ended: Ended) -> None:
+def test_arbitrary_bytes_never_raise(lines: list[bytes], ended: Ended) -> None:
     check(translate(lines, ended)[0])
 
 
@@ -230,7 +230,7 @@ def mangled(draw: st.DrawFn) -> list[bytes]:
 
 
 @given(mangled())
-def test_lost_doubled_and_swapped_lines_leave_a_whole_message(lines: list[bytes]) -> None:
+def test_lost_duplicate_and_swapped_lines_give_a_complete_message(lines: list[bytes]) -> None:
     check(translate(lines, "cut")[0])
 
 
@@ -250,5 +250,5 @@ def odd(draw: st.DrawFn) -> bytes:
 
 
 @given(st.lists(odd() | REAL, max_size=12))
-def test_lines_of_another_shape_leave_a_whole_message(lines: list[bytes]) -> None:
+def test_lines_of_another_shape_give_a_complete_message(lines: list[bytes]) -> None:
     check(translate(lines)[0])

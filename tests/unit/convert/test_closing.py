@@ -17,14 +17,14 @@ OPEN: tuple[Chunk, ...] = (
 )
 
 
-def test_closing_leaves_nothing_open() -> None:
+def test_closing_closes_every_part() -> None:
     parts = fold_parts((), OPEN)
     closed = fold_parts(parts, close_open(parts))
     assert [part.get("state") for part in closed[1:]] == ["done", "done", "output-error", "input-available"]
     assert close_open(closed) == ()
 
 
-def test_every_whole_call_gets_one_output() -> None:
+def test_every_complete_call_gets_one_output() -> None:
     parts = fold_parts((), OPEN)
     closed = fold_parts(parts, (*close_open(parts), *settle_calls(parts, "cancelled")))
     assert [part["errorText"] for part in closed if part.get("toolCallId") == "c2"] == ["cancelled"]

@@ -107,14 +107,14 @@ def item(kind: str, id: str = "i", *, done: bool = True, thread: str = "t", **fi
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_recording_gives_what_it_gave(name: str) -> None:
+def test_a_recording_gives_the_same_chunks_as_before(name: str) -> None:
     chunks, ending, _ = translate(lines_of(name), name)
     expected = json.loads((RECORDED / name).with_suffix(".chunks.json").read_bytes())
     assert {"chunks": chunks, "ending": ending.to_json()} == expected
     check(chunks)
 
 
-def test_kinds_of_lines_that_give_no_chunk_are_all_known() -> None:
+def test_all_kinds_of_lines_without_chunks_are_known() -> None:
     silent, loud = set[str](), set[str]()
     for name in NAMES:
         translator = translator_of(name)
@@ -129,7 +129,7 @@ def test_kinds_of_lines_that_give_no_chunk_are_all_known() -> None:
     assert sorted(silent - loud) == known
 
 
-def test_an_answer_has_its_reasoning_words_and_calls_in_steps() -> None:
+def test_an_answer_has_reasoning_text_and_calls_in_steps() -> None:
     parts = check(translate(lines_of("two-commands.wire.jsonl"))[0])
     assert seen(parts) == [
         ("step-start",),
@@ -169,7 +169,7 @@ def test_usage_of_sub_agents_is_counted_without_earlier_usage() -> None:
     assert translate([line for line in lines if line != begun[1]])[1].usage == Usage(3 * 110, 3 * 20, 0, 0, 0), "an agent that comes back"
 
 
-def test_a_stopped_command_is_closed_and_no_failure_of_a_run_that_was_stopped() -> None:
+def test_a_stopped_command_is_closed_without_failing_the_run() -> None:
     lines = lines_of("interrupted.wire.jsonl")
     chunks, ending, _ = translate(lines, ended="cancelled")
     (call,) = [part for part in check(chunks) if is_tool(part)]
@@ -179,7 +179,7 @@ def test_a_stopped_command_is_closed_and_no_failure_of_a_run_that_was_stopped() 
     assert failed is not None and failed.kind == "interrupted"
 
 
-def test_both_streams_say_the_same_of_the_same_answer() -> None:
+def test_both_streams_give_the_same_answer() -> None:
     def words(name: str) -> str:
         return text_of([part for part in check(translate(lines_of(name), name)[0]) if part.get("type") == "text"])
 
@@ -240,7 +240,7 @@ def test_a_plan_a_search_a_tool_of_a_server_and_a_picture() -> None:
     ]
 
 
-def test_a_sub_agents_words_and_calls_are_marked_and_no_text_of_the_answer() -> None:
+def test_sub_agent_text_and_calls_are_marked_and_not_part_of_the_answer() -> None:
     lines = [
         *BEGUN,
         item("agentMessage", "a", done=False, thread="child"),
@@ -291,7 +291,7 @@ def test_an_approval_request_for_an_unknown_call_shows_the_call() -> None:
         ("ls -1", "ls -1"),
     ],
 )
-def test_the_shell_around_a_command_is_taken_off_and_nothing_else(command: str, line: str) -> None:
+def test_only_the_shell_wrapper_of_a_command_is_removed(command: str, line: str) -> None:
     assert unwrap_shell(command) == line
 
 
@@ -322,7 +322,7 @@ def test_lost_repeated_or_swapped_events_still_give_a_complete_message(lines: li
 
 
 @given(st.lists(st.tuples(st.sampled_from(METHODS), PARAMS), max_size=12), ENDS)
-def test_no_field_of_another_kind_makes_it_raise(events: list[tuple[str, Any]], ended: Ended) -> None:
+def test_fields_of_another_type_never_raise(events: list[tuple[str, Any]], ended: Ended) -> None:
     lines = [*BEGUN, *(json.dumps({"method": method, "params": params}).encode() for method, params in events)]
     check(translate(lines, "", ended)[0])
     told = [json.dumps({"type": "item.completed", **params}).encode() for _, params in events]

@@ -39,7 +39,7 @@ def test_equal_prompts_are_paired_with_their_usage() -> None:
     assert (found["a"]["cost"], found["a"]["ms"], found["a"]["tools"], found["a"]["usage"]) == (10, 4000, 2, {"input": 20, "output": 4})
 
 
-def test_a_prompt_that_only_one_has_leaves_a_gap() -> None:
+def test_a_prompt_in_one_branch_only_leaves_a_gap() -> None:
     found: Any = compare_conversations(side("a", ("one", "1"), ("two", "2"), ("three", "3")), side("b", ("one", "1"), ("three", "3")))
     assert [(pair["prompt"]["a"], pair["prompt"]["b"]) for pair in found["pairs"]] == [("one", "one"), ("two", None), ("three", "three")]
     assert found["pairs"][1]["b"] is None and not found["pairs"][1]["same"]
@@ -51,7 +51,7 @@ def test_an_unknown_cost_makes_the_sum_unknown() -> None:
 
 
 @given(left=TEXT, right=TEXT)
-def test_a_diff_gives_both_texts_back(left: str, right: str) -> None:
+def test_a_diff_restores_both_texts(left: str, right: str) -> None:
     pieces = word_diff(left, right)
     assert "".join(str(text) for op, text in pieces if op != "+") == left
     assert "".join(str(text) for op, text in pieces if op != "-") == right

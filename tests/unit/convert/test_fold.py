@@ -88,7 +88,7 @@ def test_a_fold_continues_from_stored_parts(first: list[Chunk], second: list[Chu
 
 @given(STREAMS)
 @settings(max_examples=50, deadline=None)
-def test_looking_in_between_changes_nothing(chunks: list[Chunk]) -> None:
+def test_snapshots_do_not_change_the_fold(chunks: list[Chunk]) -> None:
     folder = Folder()
     seen = []
     for chunk in chunks:
@@ -99,7 +99,7 @@ def test_looking_in_between_changes_nothing(chunks: list[Chunk]) -> None:
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["type", "id", "delta", "toolCallId", "toolName", "data"]), VALUES)))
-def test_nonsense_is_passed_over(chunks: list[Chunk]) -> None:
+def test_invalid_lines_are_ignored(chunks: list[Chunk]) -> None:
     fold_parts((), chunks)
     fold_parts(tuple(chunks), [{"type": "text-delta", "id": "a", "delta": "x"}, {"type": "tool-output-denied", "toolCallId": "a"}])
 
@@ -221,7 +221,7 @@ def test_a_hundred_thousand_deltas_are_joined_once() -> None:
 
 @given(STREAMS)
 @settings(max_examples=250, deadline=None)
-def test_folding_an_unfolded_message_gives_it_back(chunks: list[Chunk]) -> None:
+def test_folding_an_unfolded_message_restores_it(chunks: list[Chunk]) -> None:
     folder = Folder()
     for chunk in chunks:
         folder.feed(chunk)
@@ -245,7 +245,7 @@ def test_a_client_that_joins_late_ends_with_the_same_message(before: list[Chunk]
 
 @given(STREAMS)
 @settings(max_examples=80, deadline=None)
-def test_a_version_6_client_takes_all_that_it_gets(chunks: list[Chunk]) -> None:
+def test_a_version_6_client_accepts_all_chunks(chunks: list[Chunk]) -> None:
     fitted = for_version(chunks, 6)
     assert [problem for chunk in fitted for problem in problems(chunk, 6)] == []
     assert for_version(fitted, 6) == fitted

@@ -29,7 +29,7 @@ def merged(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", [path for path in RECORDED if path.stem in WHOLE], ids=lambda path: path.stem)
-def test_every_part_goes_back_as_it_came(path: Path) -> None:
+def test_every_part_is_returned_unchanged(path: Path) -> None:
     raws = [block + b"\r\n\r\n" for block in path.read_bytes().split(b"\r\n\r\n")[:-1]]
     came = [part for raw in raws for part in json.loads(raw[6:])["candidates"][0]["content"].get("parts", [])]
     assert sent_back(*raws) == merged(came)
@@ -66,13 +66,13 @@ def test_thoughts_text_counts_and_facts() -> None:
     ],
     ids=lambda part: next(iter(part)),
 )
-def test_a_signature_goes_back_on_the_part_that_it_came_on_and_only_to_its_maker(part: dict[str, Any]) -> None:
+def test_a_signature_is_returned_on_its_part_to_its_vendor_only(part: dict[str, Any]) -> None:
     assert sent_back(event(part, finish="STOP")) == [part]
     other = Model(ModelId("gemini-2.5-pro", "elsewhere"), "gemini-2.5-pro", modalities=("text", "image"), reasoning=True)
     assert SIGNATURE not in json.dumps(sent_back(event(part, finish="STOP"), model=other))
 
 
-def test_a_text_behind_a_signature_is_a_part_of_its_own() -> None:
+def test_text_after_a_signature_is_a_separate_part() -> None:
     came = [{"text": "One.", "thoughtSignature": "AA=="}, {"text": "Two.", "thoughtSignature": "BB=="}]
     assert sent_back(event(came[0]), event({"text": "Tw"}), event({"text": "o.", "thoughtSignature": "BB=="}, finish="STOP")) == came
 
@@ -92,13 +92,13 @@ def test_parallel_calls_without_ids_are_answered_in_their_order() -> None:
     assert [part["functionResponse"] for part in outputs["parts"]] == [{"name": name, "response": {"output": "42"}} for name in "ffg"]
 
 
-def test_a_calls_own_id_goes_back_with_it_and_its_output() -> None:
+def test_the_vendors_call_id_is_returned_with_call_and_output() -> None:
     raws = (event({"functionCall": {"id": "fc-1", "name": "f", "args": {}}, "thoughtSignature": "AA=="}, finish="STOP"),)
     contents = request(GO, answered(parts(*raws, used=("fc-1",))))["contents"]
     assert contents[1]["parts"][0]["functionCall"]["id"] == contents[2]["parts"][0]["functionResponse"]["id"] == "fc-1"
 
 
-def test_a_call_in_pieces_is_put_together() -> None:
+def test_a_call_in_pieces_is_joined() -> None:
     pieces = [
         {"functionCall": {"name": "f", "id": "fc-1", "willContinue": True}, "thoughtSignature": SIGNATURE},
         {"functionCall": {"partialArgs": [{"jsonPath": "$.a.b", "stringValue": "He", "willContinue": True}], "willContinue": True}},
@@ -160,7 +160,7 @@ def test_every_kind_of_end_is_distinguished(finish: str, reason: str, kind: str 
     assert (ending.error.kind if ending.error else None) == kind
 
 
-def test_a_prompt_that_is_blocked_is_a_failure_that_no_retry_mends() -> None:
+def test_a_blocked_prompt_is_a_permanent_failure() -> None:
     _, ending = translate(b'data: {"promptFeedback": {"blockReason": "SAFETY"}}\r\n\r\n')
     assert (
         ending.error is not None and (ending.error.kind, ending.error.retryable) == ("content", False) and "SAFETY" in ending.error.message
@@ -180,7 +180,7 @@ def test_an_error_in_the_stream_is_the_end_with_its_kind(body: bytes, kind: str)
     assert ending.error is not None and ending.error.kind == kind
 
 
-def test_other_candidates_are_passed_over() -> None:
+def test_other_candidates_are_ignored() -> None:
     chunks, _ = translate(event({"text": "a"}), event({"text": "b"}, index=1), event(finish="STOP"))
     assert [chunk["delta"] for chunk in chunks if "delta" in chunk] == ["a"]
 
@@ -199,7 +199,7 @@ PARTS = st.lists(
 
 
 @given(PARTS, st.lists(st.integers(1, 3), max_size=8))
-def test_history_comes_back_from_a_request_however_parts_are_spread_over_events(found: list[dict[str, Any]], sizes: list[int]) -> None:
+def test_a_request_reproduces_the_history_for_any_event_layout(found: list[dict[str, Any]], sizes: list[int]) -> None:
     came: list[dict[str, Any]] = []
     for part in found:  # every run of code has a result
         came += [part, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}] if "executableCode" in part else [part]

@@ -16,7 +16,7 @@ from unit.convert.google_wire import GO, MODEL, OLDER, answered, event, parts, r
 CALL: Part = {"type": "tool-f", "toolCallId": "toolu_1", "state": "output-available", "input": {"a": 1}, "output": "42"}
 
 
-def test_the_body_has_what_was_asked_for() -> None:
+def test_the_body_contains_all_settings() -> None:
     tool = ToolDefinition("read", "Reads.", {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})
     bare = ToolDefinition("list", "Lists.", {"type": "object", "properties": {}})
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -74,12 +74,12 @@ def test_effort_is_a_level_or_a_budget(name: str, effort: Any, thinking: JsonObj
     assert request(GO, model=model, effort=effort).get("generationConfig", {}).get("thinkingConfig") == thinking
 
 
-def test_models_that_draw_are_asked_for_pictures() -> None:
+def test_image_models_are_asked_for_images() -> None:
     model = Model(ModelId("gemini-3.8-flash-image", "google"), "gemini-3.8-flash-image")
     assert request(GO, model=model)["generationConfig"] == {"responseModalities": ["TEXT", "IMAGE"]}
 
 
-def test_a_call_that_another_model_made_goes_out_as_the_vendor_wants_it() -> None:
+def test_calls_of_other_models_are_adapted_to_the_vendor() -> None:
     other = Message("a", "assistant", (CALL, {**CALL, "toolCallId": "toolu_2"}), {"provider": "anthropic"})
     model = request(GO, other)["contents"][1]["parts"]
     assert model == [
@@ -89,7 +89,7 @@ def test_a_call_that_another_model_made_goes_out_as_the_vendor_wants_it() -> Non
     assert "thoughtSignature" not in request(GO, other, model=OLDER)["contents"][1]["parts"][0]
 
 
-def test_roles_take_turns_and_begin_with_the_user() -> None:
+def test_roles_alternate_and_start_with_the_user() -> None:
     steered: Part = {"type": "steering-message", "id": "s", "parts": [text_part("and b")]}
     contents = request(Message("a", "assistant", (CALL, steered, {"type": "step-start"}, text_part("So."))), GO)["contents"]
     assert [content["role"] for content in contents] == ["user", "model", "user", "model", "user"]
@@ -109,7 +109,7 @@ def test_failures_and_files_of_outputs_have_their_place() -> None:
     ]
 
 
-def test_files_go_in_where_the_model_takes_them() -> None:
+def test_files_are_placed_according_to_the_model() -> None:
     sound: Part = {"type": "file", "mediaType": "audio/wav", "url": "data:audio/wav;base64,AAAA"}
     film: Part = {"type": "file", "mediaType": "video/mp4", "url": "https://host/a.mp4"}
     pieces = request(Message("u", "user", (sound, film)))["contents"][0]["parts"]
@@ -120,7 +120,7 @@ def test_files_go_in_where_the_model_takes_them() -> None:
     assert all("not shown" in piece["text"] for piece in request(Message("u", "user", (sound, film)), model=OLDER)["contents"][0]["parts"])
 
 
-def test_a_picture_of_another_model_is_not_passed_off_as_its_own() -> None:
+def test_an_image_of_another_model_is_sent_as_user_input() -> None:
     made = parts(event({"inlineData": {"mimeType": "image/png", "data": "AAAA"}}, finish="STOP"))
     other = Model(ModelId("gemini-3.8-flash", "elsewhere"), "gemini-3.8-flash", modalities=MODEL.modalities)
     assert len(request(GO, answered(made), model=other)["contents"]) == 1
@@ -151,7 +151,7 @@ def test_a_picture_of_another_model_is_not_passed_off_as_its_own() -> None:
         ({}, {}),
     ],
 )
-def test_schemas_are_put_in_the_words_that_the_vendor_takes(schema: JsonObject, reduced: JsonObject) -> None:
+def test_schemas_are_converted_to_the_vendors_subset(schema: JsonObject, reduced: JsonObject) -> None:
     assert subset(schema) == reduced
 
 
@@ -159,7 +159,7 @@ def test_schemas_are_put_in_the_words_that_the_vendor_takes(schema: JsonObject, 
     "inner",
     [{"$ref": "#"}, {"allOf": [{"$ref": "#/properties/child"}]}, {"anyOf": [{"$ref": "#"}]}, {"type": "array", "items": {"$ref": "#"}}],
 )
-def test_a_schema_that_names_itself_ends_somewhere(inner: JsonObject) -> None:
+def test_a_recursive_schema_is_limited(inner: JsonObject) -> None:
     assert subset({"type": "object", "properties": {"child": inner}})["type"] == "object"
 
 
@@ -174,7 +174,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=5))
-def test_any_schema_comes_out_within_the_subset(schema: JsonObject) -> None:
+def test_any_schema_is_reduced_to_the_subset(schema: JsonObject) -> None:
     def check(found: Any) -> None:
         assert isinstance(found, dict) and found.keys() <= WORDS
         assert found.get("type") is None or isinstance(found["type"], str)

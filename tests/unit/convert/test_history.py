@@ -38,19 +38,19 @@ def test_text_counts_by_characters_and_files_by_the_piece() -> None:
     assert estimate([{"type": "data-plan", "data": "x" * 4000}, STEP, {"type": "source-url"}]) == 0
 
 
-def test_a_message_is_split_at_its_steps_and_at_what_steered_them() -> None:
+def test_a_message_is_split_at_steps_and_steering_messages() -> None:
     steering: Part = {"type": "steering-message", "id": "s", "parts": [text_part("rather b")]}
     steps = split_steps(assistant(STEP, text_part("one"), call("c", "1"), steering, STEP, text_part("two"), STEP))
     assert [(len(step.steering), len(step.parts), len(step.calls)) for step in steps] == [(0, 2, 1), (1, 1, 0)]
     assert split_steps(assistant()) == () and len(split_steps(assistant(text_part("bare")))) == 1
 
 
-def test_without_need_nothing_is_trimmed() -> None:
+def test_a_short_history_is_not_trimmed() -> None:
     messages = (user("a"), assistant(text_part("b")), user("c"))
     assert trim(messages, None) is messages and trim(messages, 1_000) is messages
 
 
-def test_whole_groups_go_from_the_oldest() -> None:
+def test_whole_groups_are_dropped_oldest_first() -> None:
     long = assistant(text_part("x" * 400))
     messages = (user("first"), long, user("second"), long, user("third"))
     assert ids(trim(messages, 130)) == ["second", "a", "third"]
@@ -79,7 +79,7 @@ MESSAGES = st.lists(
 
 @given(MESSAGES, st.integers(0, 400))
 @settings(deadline=None)
-def test_trimming_keeps_order_groups_and_the_last_word(made: list[Message], budget: int) -> None:
+def test_trimming_keeps_order_groups_and_the_last_message(made: list[Message], budget: int) -> None:
     messages = tuple(dataclasses.replace(message, id=str(index)) for index, message in enumerate(made))
     kept = trim(messages, budget)
     users = [message.id for message in messages if message.role == "user"]

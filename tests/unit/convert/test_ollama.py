@@ -65,7 +65,7 @@ def test_thinking_text_and_totals() -> None:
     assert ending.metadata == {"model": "qwen3:4b", "ollama": {"total_duration": 5_000}}
 
 
-def test_a_call_comes_whole_with_an_id_of_ours_and_every_digit() -> None:
+def test_a_complete_call_gets_an_id_and_keeps_every_digit() -> None:
     call = {"function": {"name": "add", "arguments": {"n": 2**70}}}
     chunks, ending = translate(line(tool_calls=[call, call]), end(), used=("call_1.0_0",))
     available = [chunk for chunk in chunks if chunk["type"] == "tool-input-available"]
@@ -75,7 +75,7 @@ def test_a_call_comes_whole_with_an_id_of_ours_and_every_digit() -> None:
     assert ending.finish_reason == "tool-calls"
 
 
-def test_outputs_go_back_by_name_in_the_order_of_the_calls() -> None:
+def test_outputs_are_returned_by_name_in_call_order() -> None:
     calls = [{"function": {"name": name, "arguments": {}}} for name in ("b", "a")]
     parts = fold_parts((), translate(line(thinking="hm"), line(tool_calls=calls), end())[0])
     sent = request(GO, done(parts))["messages"]
@@ -88,13 +88,13 @@ def test_outputs_go_back_by_name_in_the_order_of_the_calls() -> None:
     assert sent[2:] == [{"role": "tool", "content": "42", "tool_name": "b"}, {"role": "tool", "content": "42", "tool_name": "a"}]
 
 
-def test_an_id_of_the_vendors_own_goes_back_with_call_and_output() -> None:
+def test_a_vendor_id_is_returned_with_call_and_output() -> None:
     call = {"id": "call_x", "function": {"name": "a", "arguments": {}}}
     sent = request(GO, done(fold_parts((), translate(line(tool_calls=[call]), end(), used=("call_x",))[0])))["messages"]
     assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"] == "call_x"
 
 
-def test_thinking_of_another_provider_stays_away() -> None:
+def test_thinking_of_another_provider_is_not_sent() -> None:
     parts = fold_parts((), translate(line(thinking="hm"), line(content="so"), end())[0])
     other = Model(ModelId("m", "elsewhere"), "m", reasoning=True)
     assert request(GO, done(parts), model=other)["messages"][1] == {"role": "assistant", "content": "so"}
@@ -132,7 +132,7 @@ def test_images_are_bare_base64_and_other_files_are_text() -> None:
     assert tool["content"] == "seen" and shown["role"] == "user" and shown["images"] == [PIXEL]
 
 
-def test_pictures_come_out_as_files() -> None:
+def test_images_become_files() -> None:
     chunks, _ = translate(line(content="Here:", images=[PIXEL, "/9j/AAAA"]), end())
     assert [chunk["mediaType"] for chunk in chunks if chunk["type"] == "file"] == ["image/png", "image/jpeg"]
 
@@ -140,7 +140,7 @@ def test_pictures_come_out_as_files() -> None:
 @pytest.mark.parametrize(
     "raws", [[line(content="a"), b'{"error":"model requires more memory"}\n'], [b'{"error":"model requires more memory"}\n']]
 )
-def test_an_error_line_is_the_end_with_its_words(raws: list[bytes]) -> None:
+def test_an_error_line_ends_the_stream_with_its_message(raws: list[bytes]) -> None:
     _, ending = translate(*raws)
     assert ending.finish_reason == "error" and ending.error is not None and ending.error.message == "model requires more memory"
 

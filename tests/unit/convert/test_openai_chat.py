@@ -78,7 +78,7 @@ def test_text_opens_once_and_closes_at_the_finish() -> None:
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_reasoning_ends_where_text_begins(field: str) -> None:
+def test_reasoning_ends_where_text_starts(field: str) -> None:
     folded = parts(said(**{field: "hm"}), said(**{field: "m", "content": None}), said(content="so", **{field: None}), said("stop"))
     assert folded == [
         {"type": "reasoning", "id": "1.0.0", "text": "hmm", "state": "done", "providerMetadata": {"openai-chat": {"provider": "openai"}}},
@@ -86,7 +86,7 @@ def test_reasoning_ends_where_text_begins(field: str) -> None:
     ]
 
 
-def test_parallel_calls_come_by_index() -> None:
+def test_parallel_calls_are_matched_by_index() -> None:
     folded = parts(
         call(0, "", id="c1", type="function", name="read"),
         call(1, '{"b"', id="c2", type="function", name="write"),
@@ -101,7 +101,7 @@ def test_parallel_calls_come_by_index() -> None:
     ]
 
 
-def test_a_whole_call_in_one_delta_without_an_id_gets_one_of_ours() -> None:
+def test_a_complete_call_without_an_id_gets_one() -> None:
     folded = parts(call(0, "{}", name="read"), call(1, "", name="list"), said("stop"))
     assert [part["toolCallId"] for part in folded] == ["call_1.0_0", "call_1.0_1"]
     assert [part["input"] for part in folded] == [{}, {}]
@@ -113,7 +113,7 @@ def test_calls_that_all_have_index_0_are_distinguished_by_id() -> None:
     assert [part["input"] for part in folded] == [{"a": 1}, {"a": 2}]
 
 
-def test_an_id_used_before_is_made_new_and_the_vendors_own_goes_back() -> None:
+def test_a_repeated_id_is_replaced_and_the_vendors_id_returned() -> None:
     folded = parts(call(0, "{}", id="c1", name="read"), said("tool_calls"), used=("c1",))
     assert folded[0]["toolCallId"] == "c1#1.0" and folded[0]["toolMetadata"] == {"vendorId": "c1"}
     body = request(user(text_part("go")), assistant(*folded))
@@ -121,7 +121,7 @@ def test_an_id_used_before_is_made_new_and_the_vendors_own_goes_back() -> None:
 
 
 @pytest.mark.parametrize("bad", ['{"a":NaN}', '{"a":1,"a":2}', '{"a":', "[1]", "1", "[" * 10_000, '{"a":1e999}', "\x00"])
-def test_arguments_with_no_single_reading_are_an_error_with_the_text_kept(bad: str) -> None:
+def test_ambiguous_arguments_are_an_error_that_keeps_the_text(bad: str) -> None:
     chunks, _ = translate(call(0, bad, id="c", name="read"), said("tool_calls"))
     assert (chunks[-1]["type"], chunks[-1]["input"]) == ("tool-input-error", bad)
 
@@ -147,7 +147,7 @@ def test_refusal_is_text_and_a_content_filter() -> None:
     assert folded == ({"type": "text", "text": "I cannot", "state": "done", "providerMetadata": {"openai-chat": {"refusal": True}}},)
 
 
-def test_usage_comes_in_any_of_its_places() -> None:
+def test_usage_is_read_from_every_known_place() -> None:
     usage = {
         "prompt_tokens": 10,
         "completion_tokens": 5,
@@ -164,7 +164,7 @@ def test_usage_comes_in_any_of_its_places() -> None:
         assert ending.usage.to_json() == {"input": 10, "output": 5, "cache_read": 4, "reasoning": 2} and ending.cost == 1_200_000
 
 
-def test_reasoning_that_is_counted_beside_the_completion_is_added() -> None:
+def test_separately_counted_reasoning_tokens_are_added() -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 22, "completion_tokens_details": {"reasoning_tokens": 7}}
     assert translate(said("stop"), frame(choices=[], usage=usage))[1].usage.output == 12
 
@@ -184,7 +184,7 @@ def test_reasoning_that_is_counted_beside_the_completion_is_added() -> None:
         (b'event: error\ndata: {"message":"gone"}\n\n', "failed", False),
     ],
 )
-def test_an_error_in_mid_stream_ends_it(raw: bytes, kind: str, retryable: bool) -> None:
+def test_an_error_in_the_stream_ends_it(raw: bytes, kind: str, retryable: bool) -> None:
     chunks, ending = translate(said(content="par"), call(0, "{", id="c", name="read"), raw, b"data: [DONE]\n\n")
     assert ending.error is not None and (ending.error.kind, ending.error.retryable) == (kind, retryable)
     assert ending.finish_reason == "error" and fold_parts((), chunks)[0]["state"] == "done"
@@ -197,7 +197,7 @@ def test_an_answer_without_its_end_is_a_transport_error(raws: list[bytes]) -> No
     assert error is not None and error.kind == "transport" and error.retryable
 
 
-def test_done_alone_ends_an_answer() -> None:
+def test_a_done_marker_alone_ends_an_answer() -> None:
     chunks, ending = translate(said(content="a"), call(0, "{}", id="c", name="read"), b"data: [DONE]\r\n\r\n")
     assert (ending.error, ending.finish_reason, chunks[-1]["type"]) == (None, "tool-calls", "tool-input-available")
 
@@ -224,7 +224,7 @@ def test_a_body_that_is_not_a_stream_is_parsed_or_reported() -> None:
     assert error is not None and error.kind == "auth"
 
 
-def test_bom_crlf_comments_and_unknown_events_are_passed_over() -> None:
+def test_bom_crlf_comments_and_unknown_events_are_handled() -> None:
     text = said(content="hi").replace(b"\n\n", b"\r\n\r\n")
     folded = parts(
         b"\xef\xbb\xbf: hello\r\n" + text, b"event: ping\ndata: 1\n\n", b"id: 5\n\n", frame(choices="x"), b"data: {\n\n", said("stop")
@@ -232,7 +232,7 @@ def test_bom_crlf_comments_and_unknown_events_are_passed_over() -> None:
     assert folded == [text_part("hi")]
 
 
-def test_other_choices_are_passed_over_and_citations_are_sources() -> None:
+def test_other_choices_are_ignored_and_citations_are_sources() -> None:
     other = frame(choices=[{"index": 1, "delta": {"content": "no"}}])
     cited = said(annotations=[{"type": "url_citation", "url_citation": {"url": "https://a", "title": "A"}}])
     folded = parts(said(content="yes"), other, cited, said("stop"))
@@ -247,7 +247,7 @@ DETAILS = [
 ]
 
 
-def test_reasoning_details_come_back_as_they_were_and_only_to_their_provider() -> None:
+def test_reasoning_details_are_returned_unchanged_to_their_provider_only() -> None:
     raws = [said(reasoning=detail.get("text"), reasoning_details=[detail]) for detail in DETAILS]
     folded = parts(*raws, said(content="so"), said("stop"), provider="openrouter")
     quirks = Quirks(reasoning_back="reasoning_details")
@@ -260,7 +260,7 @@ def test_reasoning_details_come_back_as_they_were_and_only_to_their_provider() -
     assert "reasoning_details" not in request(assistant(*folded), quirks=quirks)["messages"][0]
 
 
-def test_reasoning_content_goes_back_where_it_is_wanted() -> None:
+def test_reasoning_content_is_returned_if_the_provider_wants_it() -> None:
     folded = parts(said(reasoning_content="hm"), said(content="so"), said("stop"), provider="deepseek")
     deepseek = Model(ModelId("m", "deepseek"), "m")
     quirks = Quirks(reasoning_back="reasoning_content")
@@ -294,7 +294,7 @@ def test_every_call_has_exactly_one_output(part: Part, text: str) -> None:
     assert messages[1:] == [{"role": "tool", "tool_call_id": "c", "content": text}]
 
 
-def test_steps_become_messages_and_an_abandoned_attempt_none() -> None:
+def test_steps_become_messages_and_abandoned_attempts_are_omitted() -> None:
     step: Part = {"type": "step-start"}
     lost: Part = {"type": "data-attempt", "data": {"step": 1, "attempt": 0, "abandoned": True}}
     steering: Part = {"type": "steering-message", "id": "s", "parts": [text_part("rather b")]}
@@ -315,7 +315,7 @@ def test_a_tools_pictures_follow_as_a_user_message() -> None:
     assert len(blind) == 2 and "does not take it" in blind[1]["content"]
 
 
-def test_files_go_as_the_model_takes_them() -> None:
+def test_files_are_sent_in_a_form_the_model_supports() -> None:
     text: Part = {"type": "file", "mediaType": "text/plain", "filename": "a.txt", "url": "data:text/plain;base64,aGk="}
     pdf: Part = {"type": "file", "mediaType": "application/pdf", "url": "data:application/pdf;base64,JVBERg=="}
     image: Part = {"type": "file", "mediaType": "image/png", "url": "https://x/y.png", "detail": "low"}
@@ -326,7 +326,7 @@ def test_files_go_as_the_model_takes_them() -> None:
     assert request(user(text_part("a"), text))["messages"][0]["content"] == "a\n\na.txt:\nhi"
 
 
-def test_settings_go_where_quirks_say() -> None:
+def test_settings_follow_the_quirks_of_a_provider() -> None:
     body = request(
         model=Model(ModelId("m", "p"), "wire"),
         quirks=Quirks(max_tokens="max_completion_tokens", stream_usage=False, extra={"keep_alive": 5}),
@@ -366,12 +366,12 @@ def test_settings_go_where_quirks_say() -> None:
         ("none", "high", {}),
     ],
 )
-def test_effort_is_asked_for_in_the_providers_way(quirk: str, effort: Any, fields: dict[str, Any]) -> None:
+def test_effort_is_sent_in_the_providers_form(quirk: str, effort: Any, fields: dict[str, Any]) -> None:
     body = request(quirks=Quirks(effort=quirk), effort=effort)
     assert {name: body[name] for name in body if name not in ("model", "messages", "stream", "stream_options")} == fields
 
 
-def test_openais_reasoning_models_get_a_developer_and_no_temperature() -> None:
+def test_reasoning_models_get_a_developer_message_and_no_temperature() -> None:
     body = request(system="s", quirks=Quirks(developer_role=True), temperature=0.3)
     assert body["messages"] == [{"role": "developer", "content": "s"}] and "temperature" not in body
 
@@ -383,7 +383,7 @@ def test_tools_are_offered_natively_or_not_at_all() -> None:
     assert "tools" not in request(tools=(definition,), model=Model(ModelId("m", "p"), "m", tools="none"))
 
 
-def test_a_vendor_that_wants_short_ids_gets_the_same_one_in_both_places() -> None:
+def test_short_ids_are_the_same_in_call_and_output() -> None:
     messages = request(assistant(tool("output-available", "toolu_01AbC", output="1")), quirks=Quirks(call_ids="[a-zA-Z0-9]{9}"))["messages"]
     id = messages[0]["tool_calls"][0]["id"]
     assert len(id) == 9 and id.isalnum() and messages[1]["tool_call_id"] == id

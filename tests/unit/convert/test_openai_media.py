@@ -23,13 +23,13 @@ def counts(body: bytes) -> Usage:
     return ended(body).usage
 
 
-def test_an_order_says_only_what_it_wants() -> None:
+def test_an_image_request_contains_only_given_settings() -> None:
     assert fields("gpt-image-2", ImageRequest("a cat")) == {"model": "gpt-image-2", "prompt": "a cat", "n": 1}
     assert fields("gpt-image-2", ImageRequest("a cat", "1024x1024"))["size"] == "1024x1024"
     assert fields("dall-e-3", ImageRequest("a cat"))["response_format"] == "b64_json"
 
 
-def test_pictures_come_as_base64_or_as_addresses() -> None:
+def test_images_arrive_as_base64_or_as_urls() -> None:
     body = b'{"output_format": "webp", "data": [{"b64_json": "AAAA", "revised_prompt": "A cat."}, {"url": "https://host/a.png"}, {}],'
     body += b' "usage": {"input_tokens": 5, "output_tokens": 7}}'
     urls, words = images_of(body)
@@ -37,7 +37,7 @@ def test_pictures_come_as_base64_or_as_addresses() -> None:
     assert (counts(body).input, counts(body).output) == (5, 7)
 
 
-def test_a_transcript_has_words_and_counts() -> None:
+def test_a_transcript_has_text_and_usage() -> None:
     body = b'{"text": "Hello.", "usage": {"type": "tokens", "input_tokens": 14, "output_tokens": 3}}'
     assert transcript_of(body) == "Hello." and (counts(body).input, counts(body).output) == (14, 3)
     assert transcript_of(b'{"text": "", "usage": {"type": "duration", "seconds": 3}}') == ""
@@ -49,14 +49,14 @@ def test_a_response_that_is_not_an_answer_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"data": [], "text": null}', b'{"data": [{"b64_json": 5}], "text": 5}'])
-def test_an_answer_that_is_none_is_a_typed_error(body: bytes) -> None:
+def test_an_invalid_answer_is_a_typed_error(body: bytes) -> None:
     for read in (images_of, transcript_of):
         with pytest.raises(ProviderError) as caught:
             read(body)
         assert caught.value.kind == "protocol"
 
 
-def test_a_data_url_gives_its_bytes() -> None:
+def test_a_data_url_is_decoded() -> None:
     assert decode_data_url(f"data:image/png;base64,{base64.b64encode(b'abc').decode()}") == (b"abc", "image/png")
     with pytest.raises(ProviderError):
         decode_data_url("data:image/png;base64,%%")

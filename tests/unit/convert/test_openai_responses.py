@@ -33,7 +33,7 @@ EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_recordings_are_what_the_vendors_own_client_reads(path: Path) -> None:
+def test_recordings_match_the_vendors_own_client(path: Path) -> None:
     for block in path.read_bytes().split(b"\n\n")[:-1]:
         event = json.loads(block.partition(b"data: ")[2])
         assert EVENT.validate_python(event).type == event["type"]
@@ -44,7 +44,7 @@ def test_recordings_are_what_the_vendors_own_client_reads(path: Path) -> None:
     [path for path in RECORDED if path.stem not in ("cut", "error-in-mid-stream", "failed", "whole-answer")],
     ids=lambda path: path.stem,
 )
-def test_every_item_goes_back_as_it_came(path: Path) -> None:
+def test_every_item_is_returned_unchanged(path: Path) -> None:
     blocks = [block + b"\n\n" for block in path.read_bytes().split(b"\n\n")[:-1]]
     came = json.loads(blocks[-1].partition(b"data: ")[2])["response"]["output"]
     sent = [item for item in sent_back(*blocks) if item["type"] not in ("function_call_output", "custom_tool_call_output")]
@@ -87,7 +87,7 @@ def test_text_phase_usage_and_facts() -> None:
     assert ending.usage.to_json() == {"input": 9, "output": 5, "cache_read": 4, "reasoning": 2}
 
 
-def test_both_ids_of_a_call_are_kept_and_go_back() -> None:
+def test_both_ids_of_a_call_are_stored_and_returned() -> None:
     raws = (done(0, **function("read", '{"n": 18446744073709551617}')), end())
     chunks, ending = translate(*raws, used=("call_1",))
     assert chunks[0]["toolCallId"] == "call_1#1.0" and chunks[-1]["input"] == {"n": 2**64 + 1}
@@ -98,12 +98,12 @@ def test_both_ids_of_a_call_are_kept_and_go_back() -> None:
     ]
 
 
-def test_fields_of_a_call_that_we_do_not_know_go_back_too() -> None:
+def test_unknown_fields_of_a_call_are_returned_too() -> None:
     call = function("read", "{}", namespace="files", caller={"type": "direct"})
     assert {"namespace": "files", "caller": {"type": "direct"}}.items() <= sent_back(added(0, **call), done(0, **call), end())[0].items()
 
 
-def test_interleaved_calls_are_kept_apart() -> None:
+def test_interleaved_calls_are_separated() -> None:
     pieces = [delta(0, "function_call_arguments", '{"a"'), delta(1, "function_call_arguments", '{"b"')]
     pieces += [delta(0, "function_call_arguments", ": 1}"), delta(1, "function_call_arguments", ": 2}")]
     raws = (added(0, **function("f", "")), added(1, **function("f", "", "fc_2", "call_2")), *pieces, end())
@@ -111,7 +111,7 @@ def test_interleaved_calls_are_kept_apart() -> None:
     assert inputs == [{"a": 1}, {"b": 2}]
 
 
-def test_reasoning_goes_back_sealed_and_only_to_its_maker() -> None:
+def test_encrypted_reasoning_is_returned_to_its_vendor_only() -> None:
     thought = reasoning("One.", "Two.")
     raws = [added(0, **reasoning(sealed="early"))]
     for index, words in enumerate(("One.", "Two.")):
@@ -132,18 +132,18 @@ def test_reasoning_goes_back_sealed_and_only_to_its_maker() -> None:
     ]
 
 
-def test_reasoning_without_seal_is_left_out_and_takes_the_names_of_what_follows_along() -> None:
+def test_unencrypted_reasoning_is_omitted_with_the_ids_of_the_following_items() -> None:
     raws = (done(0, **reasoning("Hm.", sealed=None)), done(1, **message("So.")), done(2, **function("f", "{}")), end())
     text, call, _ = sent_back(*raws)
     assert "id" not in text and "id" not in call and call["call_id"] == "call_1"
 
 
-def test_reasoning_that_nothing_follows_is_left_out() -> None:
+def test_reasoning_without_a_following_item_is_omitted() -> None:
     raws = (done(0, **reasoning("Hm.")), end("incomplete", incomplete_details={"reason": "max_output_tokens"}))
     assert sent_back(*raws) == []
 
 
-def test_reasoning_whose_words_were_interrupted_is_one_item_again() -> None:
+def test_interrupted_reasoning_is_joined_into_one_item() -> None:
     raws = (
         added(0, **reasoning()),
         delta(0, "reasoning_summary_text", "One ", "rs_1"),
@@ -198,7 +198,7 @@ def test_every_kind_of_end_is_distinguished(last: bytes, reason: str, kind: str 
     assert (ending.error.kind if ending.error else None) == kind
 
 
-def test_a_picture_is_a_file_and_goes_back_inside_of_its_call() -> None:
+def test_an_image_is_a_file_and_is_returned_inside_its_call() -> None:
     item = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "iVBORw0KGgo=", "output_format": "webp"}
     raws = (done(0, **item), end())
     tool, file = parts(*raws)[1:]
@@ -214,7 +214,7 @@ def test_code_streams_as_the_input_of_its_call() -> None:
     assert all(chunk.get("providerExecuted", True) for chunk in chunks)
 
 
-def test_a_failed_call_of_the_vendors_is_an_error_in_its_words() -> None:
+def test_a_failed_vendor_call_has_the_vendors_message() -> None:
     item = {"type": "mcp_call", "id": "mcp_1", "name": "ask", "server_label": "s", "arguments": "{}", "status": "failed"}
     raws = (done(0, **item, error={"type": "http_error", "code": 404, "message": "gone"}), end())
     (tool,) = parts(*raws)[1:]
@@ -223,7 +223,7 @@ def test_a_failed_call_of_the_vendors_is_an_error_in_its_words() -> None:
 
 
 @pytest.mark.parametrize(("approved", "approve"), [(True, True), (False, False), (None, False)])
-def test_what_the_vendor_wants_to_be_allowed_is_asked_and_answered(approved: bool | None, approve: bool) -> None:
+def test_approval_requests_of_the_vendor_are_asked_and_answered(approved: bool | None, approve: bool) -> None:
     item = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "buy", "server_label": "s", "arguments": '{"n":1}'}
     (tool,) = parts(done(0, **item), end())[1:]
     assert tool["approval"] == {"id": "mcpr_1"} and tool["state"] == "approval-requested"
@@ -235,7 +235,7 @@ def test_what_the_vendor_wants_to_be_allowed_is_asked_and_answered(approved: boo
     ]
 
 
-def test_a_picture_on_its_way_is_shown_until_it_is_there() -> None:
+def test_a_partial_image_is_shown_until_the_final_one() -> None:
     item = {"type": "image_generation_call", "id": "ig_1", "status": "generating", "result": None}
     draft = frame(
         "response.image_generation_call.partial_image", output_index=0, item_id="ig_1", partial_image_index=0, partial_image_b64="AA=="
@@ -244,7 +244,7 @@ def test_a_picture_on_its_way_is_shown_until_it_is_there() -> None:
     assert tool["preliminary"] is True and tool["output"] == {"partial": 0, "url": "data:image/png;base64,AA=="}
 
 
-def test_places_by_id_do_where_a_server_gives_no_index() -> None:
+def test_items_without_an_index_are_placed_by_id() -> None:
     events = [
         frame("response.output_item.added", item=message("", "m_a")),
         frame("response.output_text.delta", item_id="m_a", delta="Hi"),
@@ -292,7 +292,7 @@ def streamed(items: list[dict[str, Any]], order: list[int]) -> list[bytes]:
 
 
 @given(ITEMS, st.lists(st.integers(0, 5), max_size=20))
-def test_history_comes_back_from_a_request_whatever_the_interleaving(items: list[dict[str, Any]], order: list[int]) -> None:
+def test_a_request_reproduces_the_history_for_any_interleaving(items: list[dict[str, Any]], order: list[int]) -> None:
     raws = streamed(items, order)
     sent = {item.get("id", item.get("call_id")): item for item in sent_back(*raws) if item["type"] != "function_call_output"}
     for item in items:

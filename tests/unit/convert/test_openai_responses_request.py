@@ -12,7 +12,7 @@ from unit.convert.responses_wire import GO, done, end, function, request, sent_b
 PLAIN = Model(ModelId("gpt-4.1", "openai"), "gpt-4.1")
 
 
-def test_the_body_has_what_was_asked_for() -> None:
+def test_the_body_contains_all_settings() -> None:
     tool = ToolDefinition("read", "Reads.", {"type": "object", "properties": {}})
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
     body = request(
@@ -55,12 +55,12 @@ def test_the_body_has_what_was_asked_for() -> None:
         ("o3", "max", "high"),
     ],
 )
-def test_effort_has_the_words_that_a_model_knows(name: str, effort: Any, word: str) -> None:
+def test_effort_uses_the_models_values(name: str, effort: Any, word: str) -> None:
     model = Model(ModelId(name, "openai"), name, reasoning=True)
     assert request(GO, model=model, effort=effort)["reasoning"]["effort"] == word
 
 
-def test_files_go_out_in_the_wires_own_pieces() -> None:
+def test_files_are_sent_as_input_items() -> None:
     picture: Part = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "detail": "low"}
     pdf: Part = {"type": "file", "mediaType": "application/pdf", "url": "data:application/pdf;base64,AAAA", "filename": "a.pdf"}
     linked: Part = {"type": "file", "mediaType": "application/pdf", "url": "https://host/a.pdf"}

@@ -29,11 +29,11 @@ def picture(width: int, height: int, format: str = "PNG", mode: str = "RGB", col
 @pytest.mark.parametrize("format", FORMATS)
 @given(width=st.integers(1, 300), height=st.integers(1, 300))
 @settings(max_examples=15, deadline=None)
-def test_the_head_says_type_and_size(format: str, width: int, height: int) -> None:
+def test_the_header_gives_type_and_size(format: str, width: int, height: int) -> None:
     assert head_of(picture(width, height, format)) == Head(FORMATS[format], width, height)
 
 
-def test_every_kind_of_webp_says_its_size() -> None:
+def test_the_size_of_every_kind_of_webp_is_read() -> None:
     kinds: list[dict[str, Any]] = [{"lossless": True}, {"quality": 50}, {"exif": b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0"}]
     for options in kinds:
         assert head_of(picture(70, 30, "WEBP", **options)) == Head("image/webp", 70, 30)
@@ -67,7 +67,7 @@ def test_a_picture_is_made_to_fit_and_always_the_same(limits: ImageLimits, size:
     assert fit_image(data, limits)[0] == made
 
 
-def test_a_picture_of_too_many_bytes_becomes_smaller_until_it_fits() -> None:
+def test_an_image_of_too_many_bytes_is_reduced_until_it_fits() -> None:
     noise = Image.effect_noise((300, 300), 100)
     output = io.BytesIO()
     noise.save(output, "PNG")
@@ -84,13 +84,13 @@ def test_transparency_is_preserved() -> None:
     assert media_type == "image/jpeg" and Image.open(io.BytesIO(made)).getpixel((5, 5)) == (255, 255, 255)
 
 
-def test_a_picture_that_lies_on_its_side_is_turned() -> None:
+def test_a_rotated_image_is_turned_upright() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     assert fit_image(picture(400, 200, "JPEG", exif=exif), ImageLimits(max_side=100))[2:] == (50, 100)
 
 
-def test_a_bomb_is_refused_before_it_is_decoded() -> None:
+def test_a_decompression_bomb_is_rejected_before_decoding() -> None:
     def piece(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 

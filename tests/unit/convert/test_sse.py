@@ -75,11 +75,11 @@ def test_every_frame_but_the_last_ends_with_its_first_blank_line(body: bytes) ->
         (b"Internal error", [b"Internal error"]),
     ],
 )
-def test_bodies_are_split_as_the_standard_says(body: bytes, expected: list[bytes]) -> None:
+def test_bodies_are_split_according_to_the_standard(body: bytes, expected: list[bytes]) -> None:
     assert raws([body]) == expected
 
 
-def test_frames_come_as_soon_as_they_are_whole() -> None:
+def test_frames_are_yielded_as_soon_as_they_are_complete() -> None:
     frames = Frames()
     assert frames.feed(b"data: a\n") == ()
     assert frames.feed(b"\n") == (b"data: a\n\n",)
@@ -106,7 +106,7 @@ def test_frame_over_its_limit_is_a_protocol_error_at_once(start: bytes) -> None:
     assert caught.value.raw.startswith(start)
 
 
-def test_frame_over_its_limit_is_refused_also_in_one_read() -> None:
+def test_a_frame_over_its_limit_in_one_read_is_rejected() -> None:
     with pytest.raises(ProviderError, match="frame of the response is larger"):
         Frames(max_frame=100).feed(b"data: a\n\n" + b"x" * 200 + b"\n\n")
 

@@ -11,7 +11,7 @@ from moot.types.exchange import ExchangeOptions, converter_of
 
 
 @pytest.mark.parametrize("name", sorted({*DIALECTS.names(), *TRANSLATORS.names()}))
-def test_every_converter_is_found_by_the_name_that_it_gives_itself(name: str) -> None:
+def test_every_converter_is_found_by_its_name(name: str) -> None:
     translator = translator_of(f"{name}/1")
     assert translator is not None and translator.name == name and translator.version >= 1
 
@@ -23,11 +23,11 @@ def test_an_unknown_name_has_no_translator() -> None:
 @pytest.mark.parametrize(
     ("text", "name", "version"), [("a/1", "a", 1), ("a/b/12", "a/b", 12), ("a", "a", 0), ("a/x", "a/x", 0), ("/1", "/1", 0)]
 )
-def test_a_converter_is_taken_apart(text: str, name: str, version: int) -> None:
+def test_a_converter_name_is_split_into_its_parts(text: str, name: str, version: int) -> None:
     assert (converter_of(text).name, converter_of(text).version) == (name, version)
 
 
-def test_refusals_and_our_own_lines_are_no_part_of_what_a_vendor_said() -> None:
+def test_rejections_and_moots_own_lines_are_not_vendor_output() -> None:
     translator = translator_of("openai-chat/1")
     assert translator is not None
     again = Retranslation(translator, ExchangeOptions())

@@ -25,18 +25,18 @@ def tools(dialect: str, *own: ToolDefinition, vendor: tuple[Any, ...] = (SEARCH,
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "google", "openai-responses"])
-def test_tools_that_run_at_the_vendor_go_out_as_they_are(dialect: str) -> None:
+def test_vendor_tools_are_sent_unchanged(dialect: str) -> None:
     assert tools(dialect) == [SEARCH]
     assert len(tools(dialect, OWN)) == 2 and tools(dialect, OWN)[-1] == SEARCH
     assert tools(dialect, vendor=()) == []
 
 
 @pytest.mark.parametrize("dialect", ["ollama", "openai-chat"])
-def test_dialects_without_such_tools_leave_them_out(dialect: str) -> None:
+def test_dialects_without_vendor_tools_omit_them(dialect: str) -> None:
     assert tools(dialect) == [] and len(tools(dialect, OWN)) == 1
 
 
-def test_an_entry_names_them() -> None:
+def test_a_configuration_entry_lists_vendor_tools() -> None:
     openai = OpenAI(ProviderSettings("openai", options={"vendor_tools": [SEARCH]}))
     assert openai.quirks.vendor_tools == (SEARCH,) and openai.quirks.developer_role
     options: Any = {"vendor_tools": [SEARCH], "quirks": {"max_tokens": "max_completion_tokens"}}
@@ -45,6 +45,6 @@ def test_an_entry_names_them() -> None:
 
 
 @pytest.mark.parametrize("given", ["web_search", ["web_search"], {"type": "web_search"}])
-def test_what_are_no_tools_is_a_config_error(given: Any) -> None:
+def test_invalid_vendor_tools_are_a_config_error(given: Any) -> None:
     with pytest.raises(ConfigError, match=r"providers\.openai\.vendor_tools"):
         OpenAI(ProviderSettings("openai", options={"vendor_tools": given}))

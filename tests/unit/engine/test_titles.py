@@ -33,11 +33,11 @@ PICTURE: Part = {"type": "file", "mediaType": "image/png", "filename": "cat.png"
         ([], ""),
     ],
 )
-def test_the_first_line_that_a_person_wrote_is_the_title(texts: list[str], title: str) -> None:
+def test_the_first_line_of_the_prompt_is_the_title(texts: list[str], title: str) -> None:
     assert first_line([text_part(text) for text in texts]) == title
 
 
-def test_a_picture_alone_gives_its_name() -> None:
+def test_a_prompt_with_only_an_image_uses_its_name() -> None:
     assert first_line([PICTURE]) == "cat.png"
     assert first_line([PICTURE, text_part("who is it?")]) == "who is it?"
 
@@ -62,6 +62,6 @@ def test_a_models_title_is_one_short_clean_line(said: str, title: str) -> None:
 
 
 @given(st.text())
-def test_no_text_makes_a_title_that_is_long_or_acts_on_a_screen(text: str) -> None:
+def test_any_text_gives_a_short_title_without_control_characters(text: str) -> None:
     for title in (clean_title(text), first_line([text_part(text)])):
         assert len(title) <= 80 and "\n" not in title and clean(title) == title

@@ -115,6 +115,6 @@ def test_content_with_invalid_json_is_reported_and_does_not_affect_others(tmp_pa
     assert [message.role for message in one.messages] == ["assistant"] and one.fidelity.lost == {"records": 1}
 
 
-def test_it_is_read_only() -> None:
+def test_the_format_is_read_only() -> None:
     with pytest.raises(UsageError, match="read-only"):
         CHERRY.write(ExportedConversation(Conversation("c"), ()))

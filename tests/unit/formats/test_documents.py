@@ -53,7 +53,7 @@ def test_half_surrogates_are_read_as_javascript_writes_them() -> None:
     assert parse_json(b'{"a": "x\\ud83d"}') == {"a": "x\ufffd"}
 
 
-def test_a_deep_value_is_a_problem_and_no_crash() -> None:
+def test_a_deeply_nested_value_is_reported_without_a_crash() -> None:
     deep = b"[" * 200_000
     [element] = PartialDocument(b'{"list": [{"a": ' + deep + b"}]}").elements("list")
     assert element.problem

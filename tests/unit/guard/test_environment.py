@@ -38,7 +38,7 @@ def test_harmful_variables_are_not_passed_on(name: str):
 
 
 @pytest.mark.parametrize("name", HARMFUL)
-def test_not_even_a_setting_passes_them_on(name: str):
+def test_a_setting_cannot_pass_on_harmful_variables(name: str):
     with pytest.raises(UsageError, match="never passed"):
         child_environment([name], HARMLESS)
 
@@ -59,7 +59,7 @@ def test_settings_add_names():
         (".", "/usr/local/bin:/usr/bin:/bin"),
     ],
 )
-def test_path_has_no_place_that_depends_on_the_folder(path: str, safe: str):
+def test_path_has_no_relative_entries(path: str, safe: str):
     assert child_environment(source={"PATH": path})["PATH"] == safe
 
 

@@ -97,7 +97,7 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("path", ESCAPES)
-def test_no_spelling_reads_or_writes_outside_the_folder(paths: Paths, outside: Path, path: str):
+def test_no_path_spelling_reads_or_writes_outside_the_folder(paths: Paths, outside: Path, path: str):
     for attempt in (read, write):
         with pytest.raises(MootError):
             attempt(paths, path)
@@ -105,7 +105,7 @@ def test_no_spelling_reads_or_writes_outside_the_folder(paths: Paths, outside: P
 
 
 @pytest.mark.parametrize("path", ["out", "sub/out", "..", "/", "proc", "/proc/self/root", "pipe", "file.txt", "dangling-folder"])
-def test_no_spelling_lists_or_walks_outside_the_folder(paths: Paths, path: str):
+def test_no_path_spelling_lists_files_outside_the_folder(paths: Paths, path: str):
     with pytest.raises(MootError):
         paths.listdir(path)
     with pytest.raises(MootError):
@@ -139,7 +139,7 @@ def test_links_inside_the_folder_are_followed(paths: Paths):
     assert read(paths, "sub/file.txt") == "changed"
 
 
-def test_a_link_and_its_parent_mean_what_the_kernel_means(root: Path, paths: Paths):
+def test_links_and_parents_resolve_as_in_the_kernel(root: Path, paths: Paths):
     (root / "deep-link").symlink_to("sub/deep")
     assert read(paths, "deep-link/../file.txt") == "below"
 
@@ -199,7 +199,7 @@ def test_names_of_other_case_and_normal_form_are_other_names(root: Path, paths: 
             read(paths, path)
 
 
-def test_moots_own_folder_is_refused_by_any_way_in(root: Path, paths: Paths):
+def test_moots_own_folder_is_rejected_by_any_path(root: Path, paths: Paths):
     home = root / "home"
     (home / "data").mkdir(parents=True)
     (home / "config.yaml").write_text(CANARY)
@@ -217,7 +217,7 @@ def test_moots_own_folder_is_refused_by_any_way_in(root: Path, paths: Paths):
             read(Paths([inner], inner), "config.yaml")
 
 
-def test_writing_keeps_rights_and_makes_folders(root: Path, paths: Paths):
+def test_writing_keeps_permissions_and_creates_folders(root: Path, paths: Paths):
     (root / "run.sh").write_text("x")
     (root / "run.sh").chmod(0o776)
     write(paths, "run.sh", "y")

@@ -41,7 +41,7 @@ def starts_processes(tree: ast.AST) -> list[str]:
     return found
 
 
-def test_one_file_alone_starts_processes():
+def test_only_one_module_starts_processes():
     offenders: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
         name = str(path.relative_to(SOURCE))
@@ -60,7 +60,7 @@ def test_one_file_alone_starts_processes():
         "from os import fork",
     ],
 )
-def test_the_search_for_starts_finds_them(code: str):
+def test_the_check_finds_process_starts(code: str):
     assert starts_processes(ast.parse(code))
 
 
@@ -83,7 +83,7 @@ async def test_output_returns_the_output_of_a_command():
     assert (done.code, done.stdout, done.stderr) == (3, b"out\n", b"err\n")
 
 
-async def test_arguments_reach_the_command_unread_by_a_shell(tmp_path: Path):
+async def test_arguments_reach_the_command_without_a_shell(tmp_path: Path):
     done = await output(["/bin/echo", "$(touch x); *", "`id`"], cwd=tmp_path)
     assert done.stdout == b"$(touch x); * `id`\n"
     assert not list(tmp_path.iterdir())
@@ -153,7 +153,7 @@ async def test_killing_reaches_everything_that_a_command_started(tmp_path: Path,
     assert not alive(child.group)
 
 
-async def test_a_command_may_tidy_up_when_it_is_asked_to_end(tmp_path: Path):
+async def test_a_terminated_command_can_clean_up(tmp_path: Path):
     child = await spawn(["/bin/sh", "-c", "trap 'echo tidy > done; exit' TERM; echo 1 > pid; while :; do sleep 0.05; done"], cwd=tmp_path)
     await pid_in(tmp_path / "pid")
     await child.kill()
@@ -183,7 +183,7 @@ async def test_a_leftover_whose_leader_is_gone_is_killed(tmp_path: Path):
     child.close()
 
 
-async def test_a_leftover_that_ignores_being_asked_is_killed(tmp_path: Path):
+async def test_a_leftover_that_ignores_sigterm_is_killed(tmp_path: Path):
     child = await spawn(["/bin/sh", "-c", "trap '' TERM; echo $$ > pid; while :; do sleep 1; done"], cwd=tmp_path, gated=True)
     await child.release()
     await pid_in(tmp_path / "pid")
@@ -194,7 +194,7 @@ async def test_a_leftover_that_ignores_being_asked_is_killed(tmp_path: Path):
 
 
 @pytest.mark.parametrize("group", [-1, 0, 1])
-async def test_groups_that_are_not_ours_to_kill_are_left_alone(group: int):
+async def test_foreign_process_groups_are_left_alone(group: int):
     assert not await kill_leftover(group, "x")
 
 

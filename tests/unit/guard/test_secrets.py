@@ -80,7 +80,7 @@ def test_configured_secrets_are_redacted_in_any_format():
 
 
 @given(st.text(), st.sampled_from(CANARIES), st.text())
-def test_no_neighbours_bring_a_secret_back(before: str, canary: str, after: str):
+def test_no_surrounding_text_reveals_a_secret(before: str, canary: str, after: str):
     assert canary not in redact(f"{before} {canary} {after}")
 
 

@@ -75,7 +75,7 @@ def test_a_line_that_is_not_certain_is_not_understood(line: str) -> None:
     assert split(line) is None
 
 
-def test_a_line_without_end_is_not_taken_apart() -> None:
+def test_an_endless_line_is_not_split() -> None:
     assert split("a " * 6_000) is None
     assert split(";".join("a" * 51)) is None
     assert split("(" * 3_000 + "a" + ")" * 3_000) is None
@@ -104,7 +104,7 @@ def test_splitting_never_loses_or_changes_a_word(commands: list[list[tuple[str, 
 
 
 @given(st.lists(st.tuples(WORDS, st.sampled_from(sorted(QUOTES))), min_size=1, max_size=3))
-def test_bash_reads_the_words_as_we_do(words: list[tuple[str, str]]) -> None:
+def test_words_are_split_like_in_bash(words: list[tuple[str, str]]) -> None:
     line = "printf '%s\\0' " + " ".join(QUOTES[how](word) for word, how in words)
     pieces = split(line)
     if pieces is not None and len(pieces) == 1 and None not in pieces[0].words:

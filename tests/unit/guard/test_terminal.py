@@ -50,12 +50,12 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("hostile", "harmless"), TABLE)
-def test_control_sequences_are_taken_out(hostile: str, harmless: str):
+def test_control_sequences_are_removed(hostile: str, harmless: str):
     assert clean(hostile) == harmless
 
 
 @given(HOSTILE, st.lists(st.integers(0, 60)))
-def test_any_cutting_gives_the_same_text(text: str, cuts: list[int]):
+def test_any_chunking_gives_the_same_text(text: str, cuts: list[int]):
     edges = [0, *sorted(cut for cut in cuts if cut <= len(text)), len(text)]
     cleaner = Cleaner()
     pieces = [cleaner.feed(text[start:stop]) for start, stop in itertools.pairwise(edges)]
@@ -63,7 +63,7 @@ def test_any_cutting_gives_the_same_text(text: str, cuts: list[int]):
 
 
 @given(HOSTILE)
-def test_nothing_but_text_newlines_and_tabs_is_left(text: str):
+def test_only_text_newlines_and_tabs_remain(text: str):
     cleaned = clean(text)
     assert not [c for c in cleaned if unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t"]
     assert not set(cleaned) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -85,7 +85,7 @@ def test_a_million_combining_marks_are_cut_and_ordinary_ones_kept():
     assert clean("e\u0301e\u0301") == "e\u0301e\u0301"
 
 
-def test_a_held_back_carriage_return_comes_at_the_end():
+def test_a_pending_carriage_return_is_emitted_at_the_end():
     cleaner = Cleaner()
     assert cleaner.feed("a\r") == "a"
     assert cleaner.end() == "\n"

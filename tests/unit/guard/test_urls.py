@@ -200,7 +200,7 @@ async def test_a_redirect_is_checked_like_a_first_address(target: str):
     assert len(requests) == 1
 
 
-async def test_redirects_are_followed_so_many_and_no_more():
+async def test_redirects_are_followed_up_to_a_limit():
     async def handler(request: str, writer: asyncio.StreamWriter) -> None:
         left = int(request.split()[1].strip("/"))
         await (answer() if not left else answer(b"", "307 Temporary", Location=f"/{left - 1}"))(request, writer)

@@ -120,7 +120,7 @@ def test_one_model_is_called_by_each_providers_own_name(provider: str, name: str
 
 
 @pytest.mark.parametrize("provider", [name for name in PROVIDERS.names() if getattr(PROVIDERS.load(name), "facts", Facts("")).prices])
-def test_model_proposed_at_first_run_is_one_that_the_snapshot_prices(provider: str) -> None:
+def test_the_model_suggested_at_first_run_has_a_price(provider: str) -> None:
     proposed = describe(provider, facts(provider), ProviderSettings(provider), facts(provider).main)
     assert proposed.wire_name == facts(provider).main
     assert proposed.price is not None

@@ -42,7 +42,7 @@ def test_a_plan_selects_its_base_url_unless_one_is_configured() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "http://127.0.0.1:11434", "http://127.0.0.1:11434/", "http://127.0.0.1:11434/v1"])
-def test_ollama_adds_the_version_where_it_speaks_as_openai_does(url: str) -> None:
+def test_ollama_adds_the_version_to_its_openai_url(url: str) -> None:
     assert Ollama(ProviderSettings("ollama", base_url=url)).base.geturl() == "http://127.0.0.1:11434"
     for dialect in ("openai-chat", "openai-responses"):
         assert Ollama(ProviderSettings("ollama", base_url=url, dialect=dialect)).base.geturl() == "http://127.0.0.1:11434/v1"
@@ -94,7 +94,7 @@ async def test_an_invalid_model_list_is_a_typed_error(head: str, body: bytes, ki
     assert caught.value.kind == kind
 
 
-async def test_ollama_listens_only_when_it_answers_with_a_model() -> None:
+async def test_ollama_is_available_only_if_it_lists_a_model() -> None:
     async with ScriptedServer(models=("qwen3:4b",)) as server:
         ollama = Ollama(ProviderSettings("ollama", base_url=server.url))
         assert await ollama.listening()

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 # ── requests ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_answer_comes_as_raw_frames_of_the_body() -> None:
+async def test_an_answer_is_the_raw_frames_of_the_body() -> None:
     async with ScriptedServer([Reply(text="Hello, world.")]) as server:
         raws, error = await heard(Custom(server.provider()), replace(REQUEST, idempotency_key="run/llm:0.0"))
     assert error is None
@@ -113,7 +113,7 @@ async def test_refusal_that_echoes_the_key_is_masked_in_every_place() -> None:
     assert b"*" * len(KEY) in error.raw
 
 
-async def test_key_in_the_stream_is_masked_and_nothing_moves() -> None:
+async def test_a_key_in_the_stream_is_masked_without_moving_bytes() -> None:
     body = b'data: {"error": {"message": "bad key %s"}}\n\n' % KEY.encode()
     async with ScriptedServer([Reply(raw=body)]) as server:
         raws, _ = await heard(Custom(server.provider(api_key=KEY)))

@@ -194,7 +194,7 @@ TEXTS = [
 
 
 @needs_weights
-async def test_the_request_really_sent_keeps_its_limits_by_the_models_own_tokenizer(home: Path) -> None:
+async def test_the_sent_request_respects_the_limits_of_the_models_tokenizer(home: Path) -> None:
     provider = local(home)
     await answer(provider, body(provider, user("hi"), max_tokens=1))
     server = server_of(provider)

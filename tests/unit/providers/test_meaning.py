@@ -64,14 +64,14 @@ def test_characters_are_normalized_as_in_the_vocabulary() -> None:
 
 
 @given(some.integers(0, 2**32))
-def test_numbers_of_four_bits_come_back_within_half_a_step(seed: int) -> None:
+def test_four_bit_numbers_are_restored_within_half_a_step(seed: int) -> None:
     rows = np.random.default_rng(seed).normal(0, 1, (2, 64)).astype(np.float32)
     blocks = np.frombuffer(packed(rows), np.dtype([("scale", "<f2"), ("bits", "u1", (16,))])).reshape(2, 2)
     steps = np.abs(rows.reshape(2, 2, 32)).max(axis=2) / 7
     assert (np.abs(unpacked(blocks) - rows).reshape(2, 2, 32) <= steps[..., None] * 0.51 + 1e-3).all()
 
 
-def test_the_model_computes_what_its_definition_says(model: E5, weights: Path) -> None:
+def test_the_model_matches_its_definition(model: E5, weights: Path) -> None:
     file = Packed.open(weights)
     ids = [0, *VOCABULARY.numbers("query: the cat"), 2]
 

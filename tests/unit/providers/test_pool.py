@@ -58,7 +58,7 @@ async def test_name_is_split_at_the_last_at() -> None:
         assert (await providers.choice("org/m@2@mine")).model.id.model == "org/m@2"
 
 
-async def test_bare_name_goes_to_the_first_by_priority_that_has_it() -> None:
+async def test_a_bare_name_selects_the_first_provider_by_priority() -> None:
     async with pool(OPENROUTER, ANTHROPIC, MINE) as providers:
         direct = await providers.choice("claude-sonnet-4-5")
         assert str(direct.model.id) == "claude-sonnet-4-5@anthropic"
@@ -74,7 +74,7 @@ async def test_a_paid_plan_has_priority() -> None:
         assert providers.available()[0] == "zhipu"
 
 
-async def test_plan_proposes_and_knows_models_of_its_own() -> None:
+async def test_a_plan_has_its_own_models() -> None:
     async with pool(ProviderSettings("moonshot", api_key="0123456789", plan="coding")) as providers:
         assert str((await providers.choice()).model.id) == "kimi-for-coding@moonshot"
         assert str((await providers.choice("kimi-for-coding")).model.id) == "kimi-for-coding@moonshot"
@@ -110,7 +110,7 @@ async def test_a_new_version_is_accepted_and_a_typo_is_not() -> None:
             await providers.choice("claud-sonnet-4-5@anthropic")
 
 
-async def test_empty_model_is_the_providers_own_proposal() -> None:
+async def test_an_empty_model_selects_the_providers_default() -> None:
     async with pool(ANTHROPIC, MINE) as providers:
         assert (await providers.choice("@anthropic")).model.id.model == "claude-sonnet-5-5"
 

@@ -48,7 +48,7 @@ def openai(message: str, code: str = "", kind: str = "") -> bytes:
         (301, b"", "protocol", False),
     ],
 )
-def test_status_and_body_say_what_kind_of_refusal_it_is(status: int, body: bytes, kind: str, retryable: bool) -> None:
+def test_status_and_body_determine_the_kind_of_refusal(status: int, body: bytes, kind: str, retryable: bool) -> None:
     error = refusal_error("acme", status, {}, body)
     assert (error.kind, error.retryable, error.status, error.raw) == (kind, retryable, status, body)
 
@@ -121,7 +121,7 @@ def test_every_error_response_has_a_message(status: int, headers: dict[str, str]
     assert len(error.message) < 700
 
 
-def test_mask_hides_keys_in_text_and_bytes_and_leaves_short_words_alone() -> None:
+def test_the_mask_hides_keys_and_leaves_short_words_unchanged() -> None:
     mask = Mask("sk-0123456789", {"X-Api-Key": "Bearer other-secret", "HTTP-Referer": "https://example.org"})
     assert mask.text("key sk-0123456789, other-secret, https://example.org") == "key *************, ************, https://example.org"
     assert Mask("none", {}).text("none of it") == "none of it"

@@ -121,7 +121,7 @@ def test_canaries_are_redacted_everywhere(data: st.DataObject, canary: str) -> N
 
 
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP"])
-def test_a_picture_keeps_what_it_shows_and_loses_the_rest(format: str) -> None:
+def test_an_image_keeps_its_pixels_and_loses_its_metadata(format: str) -> None:
     url = picture(format)
     assert b"quentin" in base64.b64decode(url.partition(",")[2])
     one = shared({"type": "file", "mediaType": f"image/{format.lower()}", "url": url, "filename": "a"})
@@ -152,7 +152,7 @@ def test_removals_are_listed_by_kind_and_place_without_their_content() -> None:
     assert ("names", "title", 1) in told
 
 
-def test_a_kind_that_is_kept_stays_and_the_others_do_not() -> None:
+def test_only_the_kept_kinds_of_redactions_stay() -> None:
     text = {"type": "text", "text": f"/home/quentin/x quentin.t@example.org {KEY}"}
     one = shared(text, keep={"emails", "paths", "names"})
     assert one.exported.messages[0].parts[0]["text"] == "/home/quentin/x quentin.t@example.org [secret]"
@@ -162,7 +162,7 @@ def test_a_kind_that_is_kept_stays_and_the_others_do_not() -> None:
         kinds_of("emails,secrets")
 
 
-def test_ordinary_talk_and_code_stay_as_they_are() -> None:
+def test_ordinary_text_and_code_are_unchanged() -> None:
     text = (
         "The token limit is 8192 tokens, see git@github.com:moot/moot.git and react@18.2.0.\n"
         "const token = process.env.TOKEN; password: string; /usr/lib/python3 /etc/passwd C:\\Windows\\x\n"

@@ -32,7 +32,7 @@ LINES = [text.partition(" ")[::2] for text in TABLE if text.strip() and not text
 
 
 @pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
-def test_every_line_of_the_table_gets_its_verdict(verdict: str) -> None:
+def test_every_command_line_of_the_table_gets_its_verdict(verdict: str) -> None:
     lines = [text for wanted, text in LINES if wanted == verdict]
     found = {text: decide(PERMISSIONS, "ask", Shell(), line_of(text)).action for text in lines}
     assert {text: action for text, action in found.items() if action != verdict} == {}
@@ -44,6 +44,6 @@ def test_a_line_that_may_not_run_is_not_allowed_by_a_mode_either() -> None:
             assert decide(PERMISSIONS, "auto", Shell(), line_of(text)).action == "deny", text
 
 
-def test_the_table_is_large_and_has_no_line_twice() -> None:
+def test_the_table_is_large_and_has_no_duplicates() -> None:
     assert {verdict for verdict, _ in LINES} == {"allow", "ask", "deny"}
     assert len({text for _, text in LINES}) == len(LINES) >= 200

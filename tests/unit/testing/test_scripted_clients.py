@@ -36,7 +36,7 @@ async def test_responses_stream_to_openais_own_client() -> None:
     assert final.usage is not None and final.usage.input_tokens == 12
 
 
-async def test_pictures_and_transcripts_come_to_openais_own_client() -> None:
+async def test_images_and_transcripts_work_with_openais_client() -> None:
     async with ScriptedServer([Reply(picture=PNG), Reply(text="Guten Tag.")]) as server, client_of(server) as client:
         made = await client.images.generate(model="scripted", prompt="a red dot")
         heard = await client.audio.transcriptions.create(model="scripted", file=("memo.wav", b"RIFF"))

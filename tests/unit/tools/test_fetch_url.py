@@ -49,7 +49,7 @@ async def fetched(context: Any, body: bytes, media_type: str, status: int = 200)
 
 
 @pytest.mark.anyio
-async def test_nothing_in_a_page_is_followed_or_fetched(context: Any):
+async def test_links_in_a_page_are_not_fetched(context: Any):
     asked: list[str] = []
 
     async def handle(request: web.Request) -> web.Response:
@@ -89,7 +89,7 @@ async def test_a_page_becomes_markdown(context: Any):
         (b"{}", "application/problem+json", "{}"),
     ],
 )
-async def test_text_comes_as_it_is(context: Any, body: bytes, media_type: str, text: str):
+async def test_text_is_returned_unchanged(context: Any, body: bytes, media_type: str, text: str):
     output = await fetched(context, body, media_type)
     assert output.text.partition("\n\n")[2] == text
     assert not output.error
@@ -164,6 +164,6 @@ def test_a_page_that_is_too_long_is_marked_as_truncated():
 
 
 @given(st.text(alphabet=st.sampled_from("<>/ab \"'=!-&;script\n") | st.characters(exclude_categories=["Cs"]), max_size=200))
-def test_no_page_makes_it_raise(page: str):
+def test_arbitrary_pages_never_raise(page: str):
     assert isinstance(to_markdown(page), str)
     assert isinstance(plain(page), str)

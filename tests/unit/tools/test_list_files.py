@@ -27,7 +27,7 @@ async def test_an_empty_folder_is_reported_as_empty(context: Any, folder: Path):
     assert await listing(context, "sub") == "sub is empty."
 
 
-async def test_names_that_are_no_utf8_are_shown(context: Any, folder: Path):
+async def test_names_with_invalid_utf_8_are_shown(context: Any, folder: Path):
     (folder / os.fsdecode(b"caf\xe9")).touch()
     assert "caf\ufffd" in await listing(context)
 

@@ -128,7 +128,7 @@ async def test_a_bad_answer_is_a_failure_without_the_key(context: Any, engine: E
         ({"provider": 5}, False),
     ],
 )
-async def test_it_is_absent_until_it_is_configured(context: Any, settings: Any, there: bool):
+async def test_the_tool_is_absent_until_configured(context: Any, settings: Any, there: bool):
     tool = WebSearch()
     assert isinstance(tool, Available)
     assert tool.available(settings) is there

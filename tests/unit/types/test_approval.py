@@ -18,7 +18,7 @@ def test_only_identical_content_has_the_same_digest(one: About, other: About) ->
 
 
 @given(ABOUT, st.integers(min_value=0, max_value=8))
-def test_a_border_between_pieces_cannot_be_moved(about: About, at: int) -> None:
+def test_field_borders_are_part_of_the_hash(about: About, at: int) -> None:
     run, directory, tool, definition, arguments = about
     joined = definition + arguments
     same = len(joined[:at]) == len(definition)

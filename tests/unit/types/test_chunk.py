@@ -96,6 +96,6 @@ def test_an_unknown_kind_is_reported(value: JsonObject) -> None:
     assert problems(value, 7) == [f"unknown type {value.get('type')!r}"]
 
 
-def test_data_of_any_name_is_one_kind() -> None:
+def test_data_chunks_of_any_name_have_one_kind() -> None:
     assert kind_of("data-anything") is DATA
     assert kind_of("anything") is None

@@ -39,5 +39,5 @@ def test_the_process_is_killed_at_the_named_point_and_time(where: str, reached: 
         {"MOOT_TESTING": "1", "MOOT_CRASH_AT": "somewhere-else"},
     ],
 )
-def test_nothing_happens_unless_a_test_asks_for_it(environment: dict[str, str]) -> None:
+def test_crash_points_do_nothing_outside_tests(environment: dict[str, str]) -> None:
     assert run(**environment) == (0, ["1", "2", "3"])

@@ -41,7 +41,7 @@ def test_a_tool_part_knows_its_tool() -> None:
     assert tool_name({"type": "dynamic-tool", "toolName": "lamp"}) == "lamp"
 
 
-def test_text_is_what_a_person_reads() -> None:
+def test_text_is_the_readable_content() -> None:
     parts = [text_part("one "), {"type": "reasoning", "text": "hidden"}, text_part("two"), {"type": "text", "text": 3}]
     assert text_of(parts) == "one two"
 

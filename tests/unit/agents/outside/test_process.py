@@ -24,14 +24,14 @@ async def lines(program: Program) -> list[bytes]:
     return [line async for read in program.reads() for line in read]
 
 
-async def test_lines_come_whole_and_joined_they_are_what_it_wrote(tmp_path: Path) -> None:
+async def test_lines_are_complete_and_add_up_to_the_output(tmp_path: Path) -> None:
     async with python("import sys; sys.stdout.write('a\\nb' * 3 + '\\r\\n\\n' + 'x' * 300000 + '\\ntail')", tmp_path) as program:
         got = await lines(program)
     assert b"".join(got) == b"a\nb" * 3 + b"\r\n\n" + b"x" * 300000 + b"\ntail"
     assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in got[:-1]) and got[-1] == b"tail"
 
 
-async def test_our_own_lines_are_read(tmp_path: Path) -> None:
+async def test_lines_written_by_moot_are_read(tmp_path: Path) -> None:
     async with python("import sys\nfor line in sys.stdin: print(line.upper(), end='')", tmp_path) as program:
         reads = program.reads()
         await program.write(b"one\n")
@@ -39,7 +39,7 @@ async def test_our_own_lines_are_read(tmp_path: Path) -> None:
         await reads.aclose()
 
 
-async def test_a_missing_program_says_how_to_get_it(tmp_path: Path) -> None:
+async def test_a_missing_program_shows_its_install_command(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'no-such-agent' is not installed") as caught:
         async with Program(["no-such-agent"], cwd=tmp_path, env={}, hint="npm install -g it"):
             pass
@@ -61,7 +61,7 @@ async def test_exit_code_and_cleaned_stderr_are_reported(tmp_path: Path) -> None
     assert len(program.complaint()) == process.COMPLAINT
 
 
-async def test_a_flood_of_complaints_blocks_nothing(tmp_path: Path) -> None:
+async def test_a_flood_on_stderr_blocks_nothing(tmp_path: Path) -> None:
     async with python("import sys; sys.stderr.write('no\\n' * 400000); print('done')", tmp_path) as program:
         with anyio.fail_after(8):
             assert await lines(program) == [b"done\n"]
@@ -77,7 +77,7 @@ async def test_a_line_over_the_limit_ends_the_reading_and_is_yielded(tmp_path: P
     assert len(got) == 1 and len(got[0]) > 1 << 20
 
 
-async def test_one_that_heeds_nothing_is_dead_within_a_second_with_all_that_it_started(tmp_path: Path) -> None:
+async def test_a_process_that_ignores_signals_is_killed_with_its_children(tmp_path: Path) -> None:
     code = (
         "import signal, subprocess, sys, time\n"
         "for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(one, signal.SIG_IGN)\n"
@@ -95,7 +95,7 @@ async def test_one_that_heeds_nothing_is_dead_within_a_second_with_all_that_it_s
     assert not _lives(program.child.group) and not _lives(int(line))
 
 
-async def test_a_cancel_while_its_end_is_waited_for_leaves_no_process(tmp_path: Path) -> None:
+async def test_a_cancel_while_waiting_for_the_exit_leaves_no_process(tmp_path: Path) -> None:
     program = python("import time; print('up'); time.sleep(60)", tmp_path)
     with anyio.CancelScope() as scope:
         async with program:
@@ -104,7 +104,7 @@ async def test_a_cancel_while_its_end_is_waited_for_leaves_no_process(tmp_path: 
     assert scope.cancelled_caught and not _lives(program.child.group)
 
 
-async def test_writing_to_one_that_is_gone_is_a_clear_failure(tmp_path: Path) -> None:
+async def test_writing_to_an_ended_process_raises_a_clear_error(tmp_path: Path) -> None:
     async with python("import sys; sys.exit('no key')", tmp_path) as program:
         await lines(program)
         await program.ended(5)
@@ -113,7 +113,7 @@ async def test_writing_to_one_that_is_gone_is_a_clear_failure(tmp_path: Path) ->
                 await program.write(b"x" * 65536)
 
 
-async def test_it_gets_what_children_get_and_what_it_needs_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_agents_environment_has_only_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ITS_API_KEY", "for it")
     monkeypatch.setenv("OTHER_API_KEY", "not for it")
     code = "import os; print(sorted(name for name in os.environ if name.endswith('_API_KEY') or name == 'MINE'))"

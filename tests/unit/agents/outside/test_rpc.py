@@ -62,7 +62,7 @@ async def test_requests_and_notifications_are_distinguished_and_answered() -> No
 
 
 @pytest.mark.parametrize("noise", [b"\n", b"Loading...\n", b"[1,2]\n", b'"x"\n', b"\xff\xfe\n", b'{"id":7,"result":1}\n', b'{"id":"x"}\n'])
-async def test_noise_is_passed_over(noise: bytes) -> None:
+async def test_noise_is_ignored(noise: bytes) -> None:
     assert Rpc(Wire().send).take(noise) is None
 
 

@@ -10,7 +10,7 @@ CALL = {"type": "tool-shell", "toolCallId": "c", "state": "output-available", "i
 ANSWER = Message("2", "assistant", (CALL, text_part("Two.")), {"agent": "codex"})
 
 
-def test_nothing_before_leaves_the_prompt_alone() -> None:
+def test_without_a_history_the_prompt_is_unchanged() -> None:
     assert with_history([], "go on") == "go on"
     assert with_history([Message("1", "user", ())], "go on") == "go on"
 
@@ -31,7 +31,7 @@ def test_earlier_messages_and_calls_become_text() -> None:
     ]
 
 
-def test_the_oldest_goes_first_when_it_is_too_long() -> None:
+def test_the_oldest_messages_are_dropped_first() -> None:
     text = with_history([Message("0", "user", (text_part("old " * 100),)), USER], "now", limit=100)
     assert "old" not in text and "[earlier messages omitted]" in text and "How many files?" in text
     text = with_history([Message("0", "user", (text_part("x" * 500 + "the end"),))], "now", limit=100)

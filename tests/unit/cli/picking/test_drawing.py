@@ -36,9 +36,7 @@ def texts(lines: list[Line]) -> list[str]:
 
 
 @given(st.lists(st.text(), max_size=8), st.integers(16, 200), st.integers(5, 60), st.booleans(), st.booleans(), st.text(max_size=300))
-def test_no_line_is_wider_and_no_list_higher_than_the_terminal(
-    titles: list[str], width: int, height: int, unicode: bool, menu: bool, filter: str
-) -> None:
+def test_the_list_fits_the_terminal(titles: list[str], width: int, height: int, unicode: bool, menu: bool, filter: str) -> None:
     canvas = Canvas(width, height, unicode, measure)
     shown = texts(draw(view(*titles, filter="".join(filter.split()), menu=menu), canvas))
     assert len(shown) < height or height < 8

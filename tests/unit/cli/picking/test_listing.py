@@ -29,7 +29,7 @@ def test_words_match_in_any_order_and_all_must_occur() -> None:
     assert found("tests fix", "fix the tests", "fix the parser", "run tests") == ["fix the tests"]
 
 
-def test_letters_may_be_left_out_but_not_half_the_word() -> None:
+def test_a_filter_may_skip_letters_but_not_half_the_word() -> None:
     assert found("cnfg", "configuration", "c o n n e c t i n g", "cooking frogs") == ["configuration"]
 
 
@@ -39,7 +39,7 @@ def test_case_and_composition_do_not_matter() -> None:
 
 
 @given(st.text())
-def test_a_text_finds_itself(text: str) -> None:
+def test_a_text_matches_itself(text: str) -> None:
     assert matcher(text)(fold(text)) is not None
 
 

@@ -116,7 +116,7 @@ def test_an_unchanged_text_never_changes_a_conversation(conversation: list[list[
 
 
 @given(parts)
-def test_an_unchanged_message_has_its_own_parts_but_for_lone_borders(found: list[Part]) -> None:
+def test_an_unchanged_message_keeps_its_parts(found: list[Part]) -> None:
     message = Message("m", "assistant", tuple(found))
     made = parts_of(entry_of(message, 3), message)
     assert [part for part in made if part != STEP] == [part for part in found if part != STEP]

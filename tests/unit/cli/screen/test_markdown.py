@@ -113,7 +113,7 @@ def test_lines_fit_the_width_and_have_no_trailing_spaces_and_no_control_sequence
 
 @settings(max_examples=60, deadline=None)
 @given(texts.filter(lambda text: "|" not in text and "\\" not in text))
-def test_no_letter_of_the_text_is_lost(text: str) -> None:
+def test_no_character_of_the_text_is_lost(text: str) -> None:
     assert letters(" ".join(shown(Look(10_000, colour=False), text)).replace("[image]", "")) == letters(clean(text).replace("[image]", ""))
 
 

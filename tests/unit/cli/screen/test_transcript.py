@@ -12,7 +12,7 @@ def fed(transcript: Transcript, *chunks: Chunk, at: int = 1_000_000, body: objec
     transcript.feed(Event("chunks", chunks, at=at, body=body))  # type: ignore[arg-type]
 
 
-def test_a_paragraph_is_live_until_it_ends_and_printed_once() -> None:
+def test_a_paragraph_is_redrawn_until_it_ends_and_then_printed_once() -> None:
     transcript = Transcript(Look(20, colour=False))
     fed(transcript, {"type": "text-start", "id": "1"}, {"type": "text-delta", "id": "1", "delta": "one two three "})
     assert (transcript.take(), transcript.live(5)) == ("", ["one two three"])

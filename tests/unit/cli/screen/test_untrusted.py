@@ -98,7 +98,7 @@ def test_markup_and_format_strings_are_shown_literally() -> None:
     assert "49" not in shown
 
 
-def test_the_letters_of_a_hostile_name_are_shown() -> None:
+def test_the_characters_of_a_hostile_name_are_shown() -> None:
     transcript = Transcript(Look(80, colour=False))
     transcript.feed(
         Event("chunks", ({"type": "tool-input-available", "toolCallId": "1", "toolName": "read_file", "input": {"path": "a\x1b[2Jb"}},))

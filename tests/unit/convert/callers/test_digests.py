@@ -18,7 +18,7 @@ FIRST = {"role": "user", "content": "How is it?"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
 
 
-def test_an_answer_that_comes_back_has_the_digest_that_it_was_given_with() -> None:
+def test_a_returned_answer_has_its_original_digest() -> None:
     before = digests(chat(FIRST)).total
     given = answer_digest(before, (Piece("reasoning", "hm"), Piece("text", "Let me\n\nsee."), Piece("call", "{}", "c1", "weather")))
     back = {"role": "assistant", "content": "Let me see.", "tool_calls": [CALL]}
@@ -26,7 +26,7 @@ def test_an_answer_that_comes_back_has_the_digest_that_it_was_given_with() -> No
     assert found.each[1] == given and found.before[1] == before
 
 
-def test_another_question_or_answer_before_it_is_another_digest() -> None:
+def test_a_different_history_changes_the_digest() -> None:
     answer = {"role": "assistant", "content": "Fine."}
     known = digests(chat(FIRST, answer)).each[1]
     assert digests(chat({"role": "user", "content": "How was it?"}, answer)).each[1] != known
@@ -34,7 +34,7 @@ def test_another_question_or_answer_before_it_is_another_digest() -> None:
     assert digests(chat(FIRST, answer, FIRST, answer)).each[3] != known
 
 
-def test_outputs_are_part_of_what_comes_behind_them() -> None:
+def test_outputs_change_the_digest_of_later_messages() -> None:
     def asked(output: str) -> str:
         called = {"role": "assistant", "content": None, "tool_calls": [CALL]}
         return digests(chat(FIRST, called, {"role": "tool", "tool_call_id": "c1", "content": output})).total

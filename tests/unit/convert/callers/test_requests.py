@@ -44,7 +44,7 @@ CALLED = {"type": "tool-weather", "toolCallId": "c1", "state": "output-available
 TALK = [("user", (text("How is it?"),)), ("assistant", (text("Let me see."), CALLED)), ("user", (text("And now?"),))]
 
 
-def test_the_same_talk_reads_the_same_in_every_dialect() -> None:
+def test_the_same_conversation_is_equal_in_every_dialect() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bonn"}'}}
     in_chat = chat(
         {"role": "system", "content": "Be brief."},
@@ -74,7 +74,7 @@ def test_the_same_talk_reads_the_same_in_every_dialect() -> None:
         assert shape(asked.messages) == TALK
 
 
-def test_a_picture_is_taken_in_every_dialect() -> None:
+def test_images_are_accepted_in_every_dialect() -> None:
     asked = [
         chat({"role": "user", "content": [{"type": "image_url", "image_url": {"url": PNG}}]}),
         responses({"role": "user", "content": [{"type": "input_image", "image_url": PNG}]}),
@@ -157,7 +157,7 @@ def test_signed_thinking_keeps_its_signature() -> None:
     assert hidden["providerMetadata"] == {"anthropic": {"redactedData": "d1"}}
 
 
-def test_outputs_of_an_answer_that_is_not_repeated_are_kept_by_their_call() -> None:
+def test_outputs_without_their_answer_are_kept_by_call_id() -> None:
     asked = responses({"type": "function_call_output", "call_id": "c1", "output": "rain"}, previous_response_id="resp_1")
     assert asked.after == "resp_1"
     assert shape(asked.messages) == [("user", ({"type": OUTPUT, "data": {"toolCallId": "c1", "output": "rain"}},))]
@@ -190,14 +190,14 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dialect", "body", "words"), REFUSED)
-def test_what_can_not_be_served_is_refused_with_its_place(dialect: str, body: dict[str, Any], words: str) -> None:
+def test_unsupported_requests_are_rejected_with_the_field(dialect: str, body: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         READERS[dialect](body)
     assert words in caught.value.message
 
 
 @pytest.mark.parametrize("url", ["blob:abc", "file:///etc/passwd", "data:text/html,<p>", "javascript:x", "moot:1"])
-def test_only_data_and_web_addresses_are_taken_for_files(url: str) -> None:
+def test_only_data_and_web_urls_are_accepted_as_files(url: str) -> None:
     with pytest.raises(UsageError):
         chat({"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]})
     with pytest.raises(UsageError):
