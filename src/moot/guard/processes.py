@@ -169,34 +169,36 @@ async def spawn(
 ) -> Child:
     """Start a child in its own session and process group. Without `env`, it gets the allow-listed environment.
 
-    A gated child does nothing until `release`, and its stdin is then closed. The arguments don't go through a shell. Raise Refused if it
-    can't be started.
+    A gated child does nothing until `release`, and its stdin is then closed. The arguments don't go through a shell. Starting is not
+    cancellable: a cancelled caller gets the child and must kill it. Raise Refused if it can't be started.
     """
     mark = token_hex(16)
     variables = {**(child_environment() if env is None else env), MARK: mark}
-    outputs = [await _pipe() if wanted == "pipe" else None for wanted in (stdout, stderr)]
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *(_GATE if gated else ()),
-            *argv,
-            cwd=cwd,
-            env=variables,
-            stdin=PIPE if gated or stdin == "pipe" else DEVNULL,
-            stdout=outputs[0].ours if outputs[0] else DEVNULL,
-            stderr=outputs[1].ours if outputs[1] else _NO_PIPE[stderr],
-            start_new_session=True,
-        )
-    except BaseException as error:
-        for pipe in outputs:
-            if pipe is not None:
-                pipe.transport.close()
-        if isinstance(error, OSError | ValueError):
+    outputs: list[_Pipe | None] = []
+    process: asyncio.subprocess.Process | None = None
+    with anyio.CancelScope(shield=True):  # asyncio kills only the child, not its descendants, if it is cancelled while starting it
+        outputs = [await _pipe() if wanted == "pipe" else None for wanted in (stdout, stderr)]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(_GATE if gated else ()),
+                *argv,
+                cwd=cwd,
+                env=variables,
+                stdin=PIPE if gated or stdin == "pipe" else DEVNULL,
+                stdout=outputs[0].ours if outputs[0] else DEVNULL,
+                stderr=outputs[1].ours if outputs[1] else _NO_PIPE[stderr],
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            for pipe in outputs:
+                if pipe is not None:
+                    pipe.transport.close()
             raise Refused(f"{argv[0]!r} could not be started in {str(cwd or Path.cwd())!r}: {error}") from error
-        raise
-    finally:
-        for pipe in outputs:
-            if pipe is not None:
-                os.close(pipe.ours)
+        finally:
+            for pipe in outputs:
+                if pipe is not None:
+                    os.close(pipe.ours)
+    assert process is not None
     readers = [pipe.reader if pipe else None for pipe in outputs]
     transports = tuple(pipe.transport for pipe in outputs if pipe)
     return Child(process, readers[0], readers[1], process_started(process.pid), mark, transports)

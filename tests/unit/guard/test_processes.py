@@ -5,11 +5,12 @@ import signal
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 
 from moot.errors import Refused
 from moot.guard import processes
-from moot.guard.processes import MARK, kill_leftover, output, process_started, spawn
+from moot.guard.processes import MARK, Child, kill_leftover, output, process_started, spawn
 
 pytestmark = pytest.mark.anyio
 
@@ -150,6 +151,17 @@ async def test_killing_reaches_everything_that_a_command_started(tmp_path: Path,
     await child.kill(grace=0.3)
     assert time.monotonic() - begun < 5
     assert not alive(pid)
+    assert not alive(child.group)
+
+
+async def test_a_cancel_during_the_start_leaves_no_process(tmp_path: Path):
+    child: Child | None = None
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        child = await spawn(["/bin/sh", "-c", "sleep 60 & wait"])
+        await anyio.sleep(0)
+    assert scope.cancelled_caught and child is not None, "nobody can kill a child that is not returned"
+    await child.kill(0)
     assert not alive(child.group)
 
 
