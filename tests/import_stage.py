@@ -17,7 +17,7 @@ from moot.types.conversation import Conversation
 from moot.types.format import Format
 from moot.types.store import Store
 from talk_format import Talk, line
-from verified import check_homes
+from verification import check_homes
 
 HEAD = line(talk="t1", title="Lines")
 USER = line(id="u1", role="user", text="hello", at=1_700_000_000_000)

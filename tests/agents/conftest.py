@@ -11,7 +11,7 @@ import pytest
 
 from agents.models import Script, ScriptedModels
 from e2e.cli_process import MootProcess, make
-from verified import check_homes
+from verification import check_homes
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agents.driving import NO, YES, Driven, calls, driven, texts
+from agents.agent_runs import NO, YES, Driven, calls, driven, texts
 from agents.models import Call, Script, ScriptedModels, Step
 from agents.programs import claude, claude_environment
 from conformance.services import children
@@ -20,7 +20,7 @@ from moot.types.agent import Agent
 from moot.types.approval import Answer, Approval
 from moot.types.message import TOOL_DONE
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

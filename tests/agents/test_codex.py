@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agents.driving import NO, YES, Driven, calls, driven, texts
+from agents.agent_runs import NO, YES, Driven, calls, driven, texts
 from agents.models import Call, Script, ScriptedModels, Step
 from agents.programs import codex, codex_environment
 from agents.relay import Relay
@@ -18,7 +18,7 @@ from e2e.cli_process import MootProcess
 from moot.types.agent import Agent
 from moot.types.approval import Answer, Approval
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 
 def shell(command: str, **more: Any) -> Call:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.driving import NO, YES, Driven, calls, driven, texts
+from agents.agent_runs import NO, YES, Driven, calls, driven, texts
 from agents.mcp_server import KEY
 from agents.models import Call, Script, ScriptedModels, Step
 from agents.programs import claude, claude_environment, codex, codex_environment
@@ -21,7 +21,7 @@ from moot.testing.scripted import ScriptedServer
 from moot.types.agent import Agent, McpServer
 from moot.types.approval import Answer, Approval
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 ARGUMENTS = {"door": "The left door"}
 SCRIPT: Script = {

@@ -13,8 +13,6 @@ import pytest
 from agents.models import Call, Script, ScriptedModels, Step
 from agents.programs import claude, claude_environment, codex, codex_environment
 
-pytestmark = pytest.mark.timeout(60)
-
 SCRIPT: Script = {
     "list the files": [
         Step(reasoning="I will look.", text="Let me see.", calls=[Call("Bash", {"command": "ls", "description": "list"})]),

@@ -18,8 +18,6 @@ from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, InstallableSession, WholeConversation
 from moot.types.message import Message, Part, text_of, text_part
 
-pytestmark = pytest.mark.timeout(60)
-
 ID = "4b1f6f2c-53a1-4c0e-9c56-6a3c4b1e9d11"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 PICTURE: Part = {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{PIXEL}"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.driving import calls, driven, texts
+from agents.agent_runs import calls, driven, texts
 from agents.models import Call, Script, ScriptedModels, Step
 from agents.programs import claude, claude_environment, codex, codex_environment
 from e2e.cli_process import MootProcess
@@ -16,7 +16,7 @@ from moot.testing.script import Reply
 from moot.testing.scripted import ScriptedServer
 from moot.types.agent import Agent
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.anyio
 
 SCRIPT: Script = {
     "look what is here": [

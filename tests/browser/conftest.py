@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from browser.served import Served, served
-from browser.visiting import DESKTOP, Visit
+from browser.moot_server import Served, served
+from browser.visits import DESKTOP, Visit
 from lanes import missing
 
 ROOT = Path(__file__).resolve().parents[2]

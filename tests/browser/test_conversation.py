@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from browser.conftest import Visitor
-from browser.served import Served
-from browser.visiting import PHONE
+from browser.moot_server import Served
+from browser.visits import PHONE
 
 SLOW = "scripted@told"
 PIXEL = bytes.fromhex(

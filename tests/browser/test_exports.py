@@ -7,8 +7,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from browser.conftest import Visitor
-from browser.served import Served
-from browser.visiting import PHONE, SHOTS, inaccessible
+from browser.moot_server import Served
+from browser.visits import PHONE, SHOTS, inaccessible
 
 FORBIDDEN = "script, iframe, object, embed, base, link, form, video, audio, svg, math, [style], [onclick], [onerror], [onload]"
 TITLE = "<img src=x onerror=alert(1)><script>alert(2)</script>"

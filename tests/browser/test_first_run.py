@@ -5,7 +5,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from browser.conftest import Visitor
-from browser.served import Served, served
+from browser.moot_server import Served, served
 
 UNCHOSEN = """
 providers:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.served import Served
+from browser.moot_server import Served
 
 EVIL = (
     "\"'><script>window.acted=1</script><img src=https://evil.invalid/p.png onerror=window.acted=2>"

@@ -6,8 +6,8 @@ from uuid import uuid4
 from playwright.sync_api import Page, expect
 
 from browser.conftest import Visitor
-from browser.served import Served
-from browser.visiting import PHONE
+from browser.moot_server import Served
+from browser.visits import PHONE
 
 
 def entry(page: Page, title: str) -> Page:

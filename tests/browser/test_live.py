@@ -7,7 +7,7 @@ from uuid import uuid4
 from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import Visitor
-from browser.served import Served
+from browser.moot_server import Served
 
 SLOW = "scripted@told"
 

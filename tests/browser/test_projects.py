@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.conftest import Visitor
-from browser.served import Served, served
-from browser.visiting import PHONE, inaccessible
+from browser.moot_server import Served, served
+from browser.visits import PHONE, inaccessible
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
 

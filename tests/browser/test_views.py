@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser.conftest import Visitor
-from browser.served import Served
-from browser.visiting import PHONE, inaccessible
+from browser.moot_server import Served
+from browser.visits import PHONE, inaccessible
 
 VIEWS = {
     "new": "/",

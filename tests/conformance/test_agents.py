@@ -12,7 +12,7 @@ import pytest
 from conformance import services
 from conformance.services import INTRUSIONS, staged
 from moot.plugins import AGENTS
-from verified import check_homes
+from verification import check_homes
 
 pytestmark = pytest.mark.anyio
 

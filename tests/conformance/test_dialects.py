@@ -27,7 +27,6 @@ assert _spec is not None and _spec.loader is not None
 record = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(record)
 
-pytestmark = pytest.mark.timeout(60)
 
 RECORDINGS: list[Path] = record.recordings()
 FRAMES = {path: record.raws_of(path.parent.name, path.read_bytes()) for path in RECORDINGS}

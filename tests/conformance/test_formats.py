@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance import counting, formats, holding
+from conformance import format_content, formats, loss_counts
 from moot.plugins import FORMATS
 from moot.types.format import ExportedConversation, WriteOnly
 
@@ -73,24 +73,23 @@ def test_a_broken_line_does_not_affect_others(format: Any, tmp_path: Path) -> No
 
 
 @quick
-@given(conversation=holding.conversations())
+@given(conversation=format_content.conversations())
 def test_the_content_a_format_declares_survives_a_round_trip(format: Any, tmp_path: Path, conversation: ExportedConversation) -> None:
-    holding.check_holds(format, tmp_path, conversation)
+    format_content.check_holds(format, tmp_path, conversation)
 
 
-@pytest.mark.timeout(60)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data(), conversation=holding.conversations())
+@given(data=st.data(), conversation=format_content.conversations())
 def test_content_that_two_formats_support_survives_a_conversion(
     tmp_path: Path, data: st.DataObject, conversation: ExportedConversation
 ) -> None:
-    formats = holding.chained(FORMATS.names())
+    formats = format_content.chained(FORMATS.names())
     one, other = data.draw(st.sampled_from(formats)), data.draw(st.sampled_from(formats))
-    holding.check_chain(one, other, tmp_path, conversation)
+    format_content.check_chain(one, other, tmp_path, conversation)
 
 
-@pytest.mark.parametrize("name", [one.name for one in holding.chained(FORMATS.names())])
+@pytest.mark.parametrize("name", [one.name for one in format_content.chained(FORMATS.names())])
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(conversation=counting.everything())
+@given(conversation=loss_counts.everything())
 def test_changed_content_is_never_counted_as_kept(name: str, tmp_path: Path, conversation: ExportedConversation) -> None:
-    counting.check_counted(FORMATS.make(name), tmp_path, conversation)
+    loss_counts.check_counted(FORMATS.make(name), tmp_path, conversation)

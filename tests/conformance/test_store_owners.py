@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from conformance.owned import EMPTY, KEY, ORIGIN, PARTS, REFUSED, UNNAMED, WORD, Theirs, belongings, nothing
+from conformance.ownership import EMPTY, KEY, ORIGIN, PARTS, REFUSED, UNNAMED, WORD, Theirs, belongings, nothing
 from conformance.stores import end, prompt
 from moot.errors import Busy, LimitReached, MootError, NotFound
 from moot.store.database.connection import connect

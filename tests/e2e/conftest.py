@@ -22,7 +22,7 @@ from moot.types.approval import Answer
 from moot.types.event import Event
 from moot.types.message import Message, text_part
 from moot.types.run import Prompt, Run, Submitted
-from verified import check_homes
+from verification import check_homes
 
 Answers = Callable[[dict[str, Any]], Answer]
 

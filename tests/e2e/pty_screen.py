@@ -16,13 +16,34 @@ CLEARS = re.compile(rb"\x1b\[[23]J|\x1b\[\?1049h|\x1b\[\?47h|\x1bc")
 """What empties a whole screen or its scrollback, or leaves it for another one."""
 
 
+class _Screen(pyte.Screen):
+    """A screen with a scrollback that renders each line once, when it scrolls away: a flood has too many to render them at every look."""
+
+    scrollback: list[str]
+
+    def reset(self) -> None:
+        self.scrollback = []
+        super().reset()
+
+    def index(self) -> None:
+        top, bottom = self.margins or (0, self.lines - 1)
+        if self.cursor.y == bottom:
+            self.scrollback.append("".join(self.buffer[top][at].data for at in range(self.columns)).rstrip())
+        super().index()
+
+    def erase_in_display(self, how: int = 0, *args: object, **options: object) -> None:
+        if how == 3:
+            self.scrollback = []
+        super().erase_in_display(how, *args, **options)
+
+
 class PtyScreen:
     """A process on a pseudo-terminal. `raw` has every byte it wrote, `screen` what is to be seen, `history` what has scrolled away."""
 
     def __init__(self, moot: MootProcess, *arguments: str, rows: int = 24, columns: int = 80, term: str = "xterm-256color") -> None:
         self.child = moot.terminal(*arguments, term=term)
         self.raw = b""
-        self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
+        self._screen = _Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self.resize(rows, columns)
 
@@ -59,8 +80,8 @@ class PtyScreen:
 
     @property
     def history(self) -> list[str]:
-        """What has scrolled away above, oldest first."""
-        return ["".join(line[at].data for at in range(self._screen.columns)).rstrip() for line in self._screen.history.top]
+        """Lines that have scrolled away, oldest first."""
+        return self._screen.scrollback
 
     @property
     def text(self) -> str:

@@ -12,7 +12,7 @@ from moot.errors import Busy, UsageError
 from moot.testing.script import Reply, ToolCall
 from moot.types.approval import Answer, Approval, grants_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+pytestmark = pytest.mark.anyio
 
 
 def shell(*commands: str) -> Reply:

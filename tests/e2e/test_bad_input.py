@@ -10,8 +10,6 @@ import pytest
 from e2e.cli_process import make
 from moot.testing.process import ScriptedProcess
 
-pytestmark = pytest.mark.timeout(30)
-
 MINE = "models: {main: big@mine}\nproviders: {mine: {base_url: 'http://127.0.0.1:9/v1', models: {big: {}}}}\n"
 TORTURE = "[bold red]evil[/] [link=http://e]l[/] {0.x!r} %s%n {{7*7}} <b>&lt; $HOME`id`"
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from e2e.conftest import Stage
-from e2e.test_half_calls import pairs
+from e2e.test_incomplete_calls import pairs
 from moot.testing._server import Recorded
 from moot.testing.script import Reply, ToolCall
 from moot.types.event import Event

@@ -15,8 +15,6 @@ from e2e.pty_screen import CLEARS, PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
-pytestmark = pytest.mark.timeout(40)
-
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:

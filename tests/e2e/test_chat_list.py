@@ -20,8 +20,6 @@ from moot.types.conversation import Conversation
 from moot.types.ids import new_id
 from moot.types.message import Message, text_part
 
-pytestmark = pytest.mark.timeout(40)
-
 HOSTILE = "evil \x1b[2J\x1b]0;title\x07 [bold]x[/bold] <b>y</b> \u202ez"
 
 

@@ -19,8 +19,6 @@ from moot.types.message import Message, text_part
 from moot.types.run import Run
 from moot.types.store import Submission
 
-pytestmark = pytest.mark.timeout(40)
-
 GATE = """
 import os, sys, time
 

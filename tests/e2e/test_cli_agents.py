@@ -10,8 +10,6 @@ import plugin_site
 from e2e.cli_process import MootProcess, make
 from moot.providers.status import QUESTION
 
-pytestmark = pytest.mark.timeout(30)
-
 
 @pytest.fixture
 def moot(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:

@@ -16,8 +16,6 @@ from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
-pytestmark = pytest.mark.timeout(30)
-
 HOSTILE = "a\x1b[2Jb\x1b]0;evil\x07c\x1b]52;c;ZXZpbA==\x1b\\d\x9b31me\x1bPq\x1b\\f\rg\x08h\u202ei [bold]j[/bold] {k}"
 SHOWN = "abcde"
 STYLES = re.compile(rb"\x1b\[(?:[0-9;]*m|[KJ]|[1-9]A)")

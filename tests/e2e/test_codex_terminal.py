@@ -14,8 +14,6 @@ from e2e.cli_process import MootProcess, make
 from e2e.pty_screen import PtyScreen
 from moot import testing
 
-pytestmark = pytest.mark.timeout(40)
-
 QUIET = 0.6
 """Longer than keys are ignored."""
 DOUBLE = [sys.executable, "-S", "-E", str(Path(testing.__file__).with_name("codex_program.py"))]

@@ -11,8 +11,6 @@ import pytest
 
 from e2e.cli_process import MootProcess, make
 
-pytestmark = pytest.mark.timeout(40)
-
 CONFIG = """
 models: {main: big@mine}
 providers: {mine: {base_url: 'http://127.0.0.1:9/v1', models: {big: {}, bigger: {}}}}

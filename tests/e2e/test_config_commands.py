@@ -10,8 +10,6 @@ import pytest
 from e2e.cli_process import MootProcess, make
 from e2e.pty_screen import PtyScreen
 
-pytestmark = pytest.mark.timeout(30)
-
 TEXT = """\
 # mine
 limits:

@@ -16,8 +16,6 @@ from moot.cli.arguments.signatures import arguments_of
 from moot.cli.tree import TREE, Command
 from moot.plugins.registry import attribute
 
-pytestmark = pytest.mark.timeout(60)
-
 COMMANDS = list(leaves(TREE))
 NAMES = [" ".join(path) for path, _ in COMMANDS]
 DOCUMENTS = [

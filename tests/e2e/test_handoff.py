@@ -14,8 +14,6 @@ from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
-pytestmark = pytest.mark.timeout(60)
-
 TELLER = '''
 from moot.agents.outside.prompts import with_history
 from moot.types.event import Event

@@ -16,8 +16,6 @@ import pytest
 
 from e2e.cli_process import MootProcess, make
 
-pytestmark = pytest.mark.timeout(60)
-
 SESSION = "11111111-2222-4333-8444-555555555555"
 
 

@@ -20,11 +20,9 @@ from typing import Any
 
 import pytest
 
+from agent_machine import opencode_database
 from e2e.cli_process import COMMAND, MootProcess, make
 from e2e.test_import import record, uuid
-from machine_of_agents import opencode_database
-
-pytestmark = pytest.mark.timeout(120)
 
 GONE = (1_700_000_000, 1_700_000_000)
 """Make a file look old."""

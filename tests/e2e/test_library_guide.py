@@ -80,7 +80,6 @@ async def main() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_a_strict_type_checker_accepts_the_examples_and_reports_errors(tmp_path: Path) -> None:
     for number, example in enumerate(EXAMPLES):
         (tmp_path / f"example_{number}.py").write_text(example)

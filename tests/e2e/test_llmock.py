@@ -15,7 +15,7 @@ from moot.engine import Engine, open_engine
 from moot.types.message import Message, text_part
 from moot.types.run import Prompt, Run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(40)]
+pytestmark = pytest.mark.anyio
 
 DIALECTS = ["openai-chat", "anthropic"]
 LATER = ["openai-responses", "google"]

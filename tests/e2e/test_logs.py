@@ -17,8 +17,6 @@ from moot.guard.secrets import redact
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
-pytestmark = pytest.mark.timeout(30)
-
 SECRET = "sk-canary-0123456789abcdef"
 
 

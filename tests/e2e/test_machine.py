@@ -28,8 +28,6 @@ from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 from moot.types.message import text_of
 
-pytestmark = pytest.mark.timeout(30)
-
 LONG = "word " * 12_000
 
 

@@ -12,8 +12,6 @@ from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
-pytestmark = pytest.mark.timeout(60)
-
 WATCH = """
 import os, sys
 def watch(event, args):

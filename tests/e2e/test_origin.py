@@ -13,8 +13,6 @@ from e2e.pty_screen import PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
-pytestmark = pytest.mark.timeout(60)
-
 TALK = "# Notes on bees\n\n## User\n\nHow many?\n\n## Assistant\n\nForty thousand.\n"
 
 

@@ -9,8 +9,6 @@ import pytest
 
 from e2e.cli_process import MootProcess, make
 
-pytestmark = pytest.mark.timeout(30)
-
 CONFIG = """# mine
 permissions:
   rules:

@@ -38,7 +38,6 @@ def moot(tmp_path: Path, cache: Path, site: Path) -> Iterator[cli_process.MootPr
     process.close()
 
 
-@pytest.mark.timeout(60)
 def test_plugins_are_listed_with_their_package_and_used(moot: cli_process.MootProcess) -> None:
     listed = {tool["name"]: tool["package"] for tool in json.loads(moot.run("tools", "list", "--json").stdout)["data"]}
     assert listed["convert_units"] == "moot-example 1.0.0" and listed["read_file"] == ""
@@ -51,7 +50,6 @@ def test_plugins_are_listed_with_their_package_and_used(moot: cli_process.MootPr
     assert found["state"] == "ok" and "moot.agents: pipe (moot-example 1.0.0)" in found["detail"]
 
 
-@pytest.mark.timeout(60)
 def test_a_plugin_channel_is_served_until_it_is_stopped(moot: cli_process.MootProcess, tmp_path: Path) -> None:
     place = tmp_path / "lines.sock"
     with (moot.home / "config.yaml").open("a") as file:
@@ -98,7 +96,6 @@ class Bursting:
 """
 
 
-@pytest.mark.timeout(60)
 def test_broken_plugins_are_reported_with_their_package_and_do_not_stop_others(moot: cli_process.MootProcess, site: Path) -> None:
     metadata = site / "bad_plugin-0.1.dist-info"
     metadata.mkdir()
@@ -131,7 +128,6 @@ SUITES = ("test_agents.py", "test_channels.py", "test_formats.py", "test_provide
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_every_conformance_suite_and_the_packages_own_tests_pass(site: Path, repository: Path) -> None:
     names = "pipe or lines or role-jsonl or rules or convert_units or test_plugin"
     places = [*(str(repository / "tests" / "conformance" / name) for name in SUITES), str(plugin_site.EXAMPLE / "tests")]
@@ -144,7 +140,6 @@ def test_every_conformance_suite_and_the_packages_own_tests_pass(site: Path, rep
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_a_strict_type_checker_accepts_the_package(tmp_path: Path) -> None:
     (tmp_path / "moot_example").symlink_to(plugin_site.EXAMPLE / "src" / "moot_example")
     (tmp_path / "pyrightconfig.json").write_text('{"strict": ["."], "pythonVersion": "3.11"}')

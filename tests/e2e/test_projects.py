@@ -15,8 +15,6 @@ from moot.types.ids import new_id
 from moot.types.message import text_part
 from moot.types.run import Prompt
 
-pytestmark = pytest.mark.timeout(40)
-
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:

@@ -14,8 +14,6 @@ from e2e.pty_screen import PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
-pytestmark = pytest.mark.timeout(30)
-
 FRAMES = (
     b": \x1b[2J\xff \xe2\x80\xae hidden\r\n\r\n",
     b'data: {"choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n',

@@ -14,8 +14,6 @@ from e2e.pty_screen import PtyScreen
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:

@@ -13,8 +13,6 @@ from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply, ToolCall
 
-pytestmark = pytest.mark.timeout(60)
-
 SCRIPT = [
     Reply(
         when="look",

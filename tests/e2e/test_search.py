@@ -20,8 +20,6 @@ from moot.types.ids import new_id
 from moot.types.message import Message, text_part
 from small_weights import needs_real, put_real
 
-pytestmark = pytest.mark.timeout(40)
-
 UNMET = "import sys\n\nfor name in ('moot.engine', 'moot.runtime', 'asyncio'):\n    sys.modules[name] = None\n"
 """As a `sitecustomize`: whoever imports one of these fails."""
 

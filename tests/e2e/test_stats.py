@@ -16,7 +16,6 @@ SCRIPT = [
     Reply(when="priced", text="Hello there.", usage={"input": 1200, "output": 30}, times=0),
     Reply(text="Hello.", times=0),
 ]
-pytestmark = pytest.mark.timeout(60)
 
 CONFIG = """
 models: {{main: priced@mine}}

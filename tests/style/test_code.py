@@ -207,7 +207,6 @@ def bad_crash_points(root: Path) -> list[str]:
     return [f"{where}: {point or 'not a literal'}" for where, point in points if point is None or times[point] > 1]
 
 
-@pytest.mark.timeout(40)
 def test_sql_is_never_put_together(repository: Path) -> None:
     none_of(made_sql(repository / "src" / "moot"))
 

@@ -21,7 +21,7 @@ from moot.testing.script import Reply, ToolCall
 from moot.testing.scripted import ScriptedServer
 from moot.types.message import is_tool, text_of, tool_name
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[2] / "src" / "moot"
@@ -37,8 +37,8 @@ OUTSIDE = ("agent.begun", "agent.closed", "agent.cut", "agent.line", "agent.note
 ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("seal.inserted", "seal.replaced"), "tests/unit/store/test_sealing_killed.py"),
     **dict.fromkeys(OUTSIDE, "tests/e2e/crash/test_kill_outside.py"),
-    **dict.fromkeys(FORGET, "tests/e2e/forgetting/test_kills.py"),
-    **dict.fromkeys(("backup.copied", "backup.written", "restore.exchanged", "restore.unpacked"), "tests/e2e/forgetting/test_backups.py"),
+    **dict.fromkeys(FORGET, "tests/e2e/purge/test_kills.py"),
+    **dict.fromkeys(("backup.copied", "backup.written", "restore.exchanged", "restore.unpacked"), "tests/e2e/purge/test_backups.py"),
 }
 """Points that another test kills at, by its path."""
 

@@ -15,7 +15,7 @@ from outside import settings_of
 
 from moot.store import open_store
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 APPENDS = 8

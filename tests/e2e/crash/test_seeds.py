@@ -12,7 +12,7 @@ from test_kill import judge, points, script, stage, travel
 
 from moot.testing.scripted import ScriptedServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SEEDS = int(os.environ.get("MOOT_CHAOS_SEEDS", "3"))
 KILLS = 4

@@ -18,7 +18,7 @@ from moot.server.routes.documentation import specification
 from moot.server.state import Limits
 from moot.types.token import SCOPES, expand_scopes
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 NO_ID = "018f0000-0000-7000-8000-000000000000"
 

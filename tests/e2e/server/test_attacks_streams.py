@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from e2e.server.conftest import FIXED, LiveServer, ServedHome
 from e2e.server.raw import request, wire
-from e2e.server.streaming import messages, post, say, text
-from e2e.server.test_serving import ask, eventually
+from e2e.server.stream_calls import messages, post, say, text
+from e2e.server.test_serve import ask, eventually
 from moot.testing.script import Reply
 from moot.types.message import text_part
 from moot.types.run import Prompt
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 BEARER = f"authorization: Bearer {FIXED}"
 
@@ -193,7 +193,6 @@ async def test_all_drivers_and_viewers_see_the_same_order_of_events(open_server:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_command_lines_and_http_clients_share_one_conversation(server_process: ServedHome) -> None:
     url = f"{server_process.url}/api/conversations"
     conversation = ask(url, data={})[1]["id"]

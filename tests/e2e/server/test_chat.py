@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from e2e.server.conftest import LiveServer
-from e2e.server.streaming import fold, messages, post, read, resumed, say, text
+from e2e.server.stream_calls import fold, messages, post, read, resumed, say, text
 from moot.testing.script import Reply, ToolCall
 from moot.types.limits import Limits as RunLimits
 

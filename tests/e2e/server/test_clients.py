@@ -82,7 +82,6 @@ def drive(program: str, version: str, home: ServedHome, directory: Path, only: l
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("version", ["7", "6"])
 def test_the_sdks_own_client_ends_with_the_servers_messages(
     version: str, serve_home: Callable[..., ServedHome], tmp_path: Path, capsys: pytest.CaptureFixture[str]

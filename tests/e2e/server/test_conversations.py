@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from conformance.stores import prompt
-from e2e.server.asking import Json, began, ended, got, said, sent
 from e2e.server.conftest import LiveServer
+from e2e.server.http_calls import Json, began, ended, got, said, sent
 from moot.testing.script import Reply
 from moot.types.message import text_of
 

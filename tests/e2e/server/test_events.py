@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from e2e.server.conftest import LiveServer
-from e2e.server.streaming import post, say
+from e2e.server.stream_calls import post, say
 from moot.testing.script import Reply
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from e2e.server.asking import Json, got
 from e2e.server.conftest import LiveServer
-from e2e.server.streaming import messages, read, say, text
+from e2e.server.http_calls import Json, got
+from e2e.server.stream_calls import messages, read, say, text
 from moot.server.state import Limits
 
 pytestmark = pytest.mark.anyio

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from e2e.server.conftest import FIXED, ServedHome
-from e2e.server.test_serving import ask, eventually
+from e2e.server.test_serve import ask, eventually
 from moot.testing.script import Reply
-
-pytestmark = pytest.mark.timeout(90)
 
 WORDS = "word " * 40
 SLOWLY = Reply(when="slowly", text=WORDS, chunk_size=5, delay=0.03, times=0)

@@ -16,8 +16,6 @@ from moot.convert.fold import fold_parts
 from moot.convert.unfold import Version, for_version
 from moot.types.chunk import Chunk
 
-pytestmark = pytest.mark.timeout(60)
-
 RECORDED = Path(__file__).parents[2] / "recorded" / "agents"
 START: Chunk = {"type": "start", "messageId": "m1"}
 FINISH: Chunk = {"type": "finish", "finishReason": "stop"}

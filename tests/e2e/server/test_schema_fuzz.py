@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from schemathesis import checks
 
 from e2e.server.conftest import FIXED, ServedHome
-from e2e.server.test_serving import ask
+from e2e.server.test_serve import ask
 from moot.server.app import routed
 from moot.server.routes.documentation import specification
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 
 STREAMS = ("/stream", "/events")
 """Streams that don't end; other tests cover them."""

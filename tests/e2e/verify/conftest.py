@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.verify.lived import DIALECTS, Store, live_through
+from e2e.verify.homes import DIALECTS, Store, live_through
 
 
 class Homes(dict[str, Path]):

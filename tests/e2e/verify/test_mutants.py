@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from e2e.verify.lived import LARGE, PIECE, Store
+from e2e.verify.homes import LARGE, PIECE, Store
 from moot.store.database.transaction import SEQ_BITS
 from moot.types.verify import SHOWN
-from verified import verify
+from verification import verify
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from e2e.cli_process import MootProcess, make
-from e2e.verify.lived import Store
+from e2e.verify.homes import Store
 from moot.config.settings import Settings
 from moot.store import open_store
 from moot.testing.process import ScriptedProcess
@@ -64,7 +64,6 @@ def shown(moot: MootProcess, *command: str) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_a_sealed_conversation_stays_fully_usable(tmp_path: Path, cache: Path) -> None:
     with ScriptedProcess(SCRIPT, models=("big",)) as model:
         moot = make(tmp_path, cache, CONFIG.format(url=model.openai_url))

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agents.driving import NO, YES, Driven, calls, driven, texts
+from agents.agent_runs import NO, YES, Driven, calls, driven, texts
 from conformance.services import children
 from moot import testing
 from moot.types.agent import Agent, McpServer

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.holding import conversations
+from conformance.format_content import conversations
 from format_samples.apps import MTM as SAMPLE
 from format_samples.apps import MTM_1 as SAMPLE_ONE
 from moot.errors import UsageError

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from machine_of_agents import opencode_database
+from agent_machine import opencode_database
 from moot.errors import UsageError
 from moot.formats.agents.gemini import Gemini
 from moot.formats.agents.gptme import Gptme

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.skipif(connection.NAME != "pysqlite3", reason="wraps th
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("call", "how", "begin", "stride"),
     [
@@ -44,7 +43,6 @@ def test_the_nth_call_may_fail_for_every_n(spawn: Any, tmp_path: Path, call: str
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_a_power_loss_keeps_everything_fsynced(spawn: Any, tmp_path: Path) -> None:
     out, err = spawn("powerloss", tmp_path, 80).communicate(timeout=50)
     assert err == b""

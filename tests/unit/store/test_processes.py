@@ -55,7 +55,6 @@ class Many:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_three_writers_and_two_watchers_share_a_conversation(store: SqliteStore, settings: Settings, spawn: Any) -> None:
     made = await store.conversations.create(Conversation("shared"))
     watchers = [spawn("watcher", settings.home, made.id, 900) for _ in range(2)]
@@ -76,7 +75,6 @@ async def test_three_writers_and_two_watchers_share_a_conversation(store: Sqlite
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_fifty_processes_create_one_database(settings: Settings, spawn: Any, tmp_path: Path) -> None:
     many = Many(spawn("many"))
     for number in range(50):
@@ -86,7 +84,6 @@ def test_fifty_processes_create_one_database(settings: Settings, spawn: Any, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_fifty_processes_upgrade_one_database(settings: Settings, spawn: Any, tmp_path: Path) -> None:
     prepare(settings.database, FileLock(settings.home / "state" / "migrate.lock"), released()[:1])
     many = Many(spawn("many"))
@@ -102,7 +99,6 @@ def test_fifty_processes_upgrade_one_database(settings: Settings, spawn: Any, tm
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_a_light_writer_waits_little_during_a_bulk_import(store: SqliteStore, settings: Settings, spawn: Any) -> None:
     for name in ("bulk", "light"):
         await store.conversations.create(Conversation(name))
@@ -127,7 +123,6 @@ def _event() -> Event:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_nothing_acknowledged_is_lost_when_writers_are_killed(settings: Settings, spawn: Any, tmp_path: Path) -> None:
     store = await open_store(settings)
     made = await store.conversations.create(Conversation("shared"))

@@ -94,7 +94,6 @@ async def test_a_letter_with_a_million_accents_is_searched_fast(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_a_message_of_100_megabytes_is_stored_and_found(spawn: Any, tmp_path: Path) -> None:
     out, err = spawn("large", tmp_path, 100).communicate(timeout=50)
     assert err == b""

@@ -113,7 +113,6 @@ async def garden(deeds: list[tuple[str, int]]) -> None:
         await store.close()
 
 
-@pytest.mark.timeout(60)
 @examples(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 10_000)), max_size=20).map(lambda deeds: [("say", 0), ("say", 1), *deeds]))
 def test_the_tree_can_be_rebuilt_from_the_log(deeds: list[tuple[str, int]]) -> None:
@@ -121,7 +120,6 @@ def test_the_tree_can_be_rebuilt_from_the_log(deeds: list[tuple[str, int]]) -> N
 
 
 @pytest.mark.anyio
-@pytest.mark.timeout(60)
 async def test_two_processes_can_change_one_tree(store: SqliteStore, settings: Settings, spawn: Any) -> None:
     made = await store.conversations.create(Conversation(new_id(), title="t"))
     gardeners = [spawn("gardener", settings.home, made.id, seed, 60) for seed in (1, 2)]
@@ -139,7 +137,6 @@ async def test_two_processes_can_change_one_tree(store: SqliteStore, settings: S
 
 
 @pytest.mark.anyio
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("where", ["store.before-commit:23", "store.after-commit:31"])
 async def test_a_kill_during_a_commit_leaves_changes_atomic(store: SqliteStore, settings: Settings, spawn: Any, where: str) -> None:
     made = await store.conversations.create(Conversation(new_id(), title="t"))

@@ -1,0 +1,143 @@
+"""What the page loses when its network, its server or its own turn to run goes away: nothing. And what an output without end costs it."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.conftest import Visitor
+from browser.moot_server import CONFIG, Served, served
+from browser.test_conversation import field, messages, ready, say
+from browser.tunnel import Tunnel
+
+SLOW = "scripted@told"
+GONE = (
+    "ERR_INTERNET_DISCONNECTED",
+    "ERR_NETWORK",
+    "ERR_CONNECTION",
+    "ERR_INCOMPLETE",
+    "ERR_CONTENT_LENGTH",
+    "Failed to fetch",
+    "ERR_EMPTY_RESPONSE",
+)
+LONG = 100.0
+"""Milliseconds that a delta may keep the page busy; a few of many may take longer on a machine that does other things too."""
+
+
+@pytest.fixture
+def own(server: Served, tmp_path: Path) -> Iterator[Served]:
+    """A server that no other test needs; `server` says what is missing."""
+    with served(tmp_path) as one:
+        yield one
+
+
+def words(page: Page) -> list[str]:
+    return messages(page).locator(".prose").last.inner_text().split()
+
+
+def test_twenty_seconds_without_a_network_lose_nothing(visit: Visitor, server: Served, tmp_path: Path) -> None:
+    with Tunnel() as tunnel, served(tmp_path, f'{CONFIG}server: {{{{allowed_hosts: ["127.0.0.1:{tunnel.port}"]}}}}\n') as own:
+        tunnel.to = int(own.url.rpartition(":")[2])
+        outside = replace(own, url=tunnel.url)
+        tab = visit(at=outside, allowed=GONE)
+        id = own.say("at leisure please", model=SLOW, wait=False)
+        tab.go(f"/c/{id}")
+        expect(messages(tab.page).get_by_text("word word word")).to_be_visible(timeout=15_000)
+        tunnel.cut()
+        tab.context.set_offline(True)
+        expect(tab.page.get_by_text("Can’t reach the server")).to_be_visible(timeout=15_000)
+        seen = len(words(tab.page))
+        tab.page.wait_for_timeout(20_000)
+        assert 0 < len(words(tab.page)) == seen < 400
+        tunnel.mend()
+        tab.context.set_offline(False)
+        expect(tab.page.get_by_text("Can’t reach the server")).to_have_count(0, timeout=20_000)
+        expect(messages(tab.page).locator(".prose").last).to_have_text(("word " * 400).strip(), timeout=30_000)
+        assert messages(tab.page).locator(".prose").count() == 1
+
+
+def test_a_restarted_server_resumes_the_interrupted_answer(visit: Visitor, own: Served) -> None:
+    tab = visit(at=own, allowed=GONE)
+    id = own.say("slowly please", model=SLOW, wait=False)
+    tab.go(f"/c/{id}")
+    expect(messages(tab.page).get_by_text("word word word")).to_be_visible(timeout=15_000)
+    own.kill()
+    expect(tab.page.get_by_text("Can’t reach the server")).to_be_visible(timeout=20_000)
+    field(tab.page).fill("typed meanwhile")
+    own.start()
+    expect(tab.page.get_by_text("Can’t reach the server")).to_have_count(0, timeout=30_000)
+    # the model was asked again: what it had said stays, given up on in sight, and the answer is there once and whole
+    expect(messages(tab.page).locator(".prose").last).to_have_text(("word " * 120).strip(), timeout=30_000)
+    ready(tab.page)
+    expect(field(tab.page)).to_have_value("typed meanwhile")
+    field(tab.page).fill("")
+    say(tab.page, "say We are back")
+    expect(messages(tab.page).get_by_text("Hello from the model")).to_be_visible(timeout=20_000)
+    tab.page.reload()
+    expect(messages(tab.page).get_by_text("Hello from the model")).to_be_visible(timeout=20_000)
+
+
+def test_a_tab_that_was_frozen_catches_up(visit: Visitor, server: Served) -> None:
+    id = server.say("slowly please", model=SLOW, wait=False)
+    tab = visit(f"/c/{id}", allowed=GONE)
+    expect(messages(tab.page).get_by_text("word word word")).to_be_visible(timeout=15_000)
+    devtools = tab.context.new_cdp_session(tab.page)
+    devtools.send("Page.setWebLifecycleState", {"state": "frozen"})
+    time.sleep(6)
+    server.say("say While you slept", conversation=id)
+    devtools.send("Page.setWebLifecycleState", {"state": "active"})
+    expect(messages(tab.page).get_by_text("say While you slept", exact=True)).to_be_visible(timeout=20_000)
+    ready(tab.page)
+    assert [text.split().count("word") for text in messages(tab.page).locator(".prose").all_inner_texts() if "word" in text] == [120]
+
+
+def test_an_output_of_50_megabytes_keeps_the_page_fast_and_downloads_completely(
+    visit: Visitor, server: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id = server.say("say hi")
+    page = visit(f"/c/{id}").page
+    page.evaluate(
+        """() => {
+            window.tasks = []
+            const seen = (list) => window.tasks.push(...list.getEntries().map((one) => one.duration))
+            new PerformanceObserver(seen).observe({ type: 'longtask' })
+        }"""
+    )
+    server.say("count to the end", conversation=id, model=SLOW, mode="auto", directory=str(server.moot.work), wait=False)
+    expect(messages(page).get_by_text("counted counted").first).to_be_visible(timeout=60_000)
+    ready(page)
+    assert words(page)[-300:] == ["counted"] * 300
+    tasks: list[float] = page.evaluate("window.tasks")
+    with capsys.disabled():
+        sys.stdout.write(f"\n  behind 50 MB: 300 deltas, {len(tasks)} tasks over 50 ms, the longest {max(tasks, default=0):.0f} ms\n")
+    assert sum(task > LONG for task in tasks) < 30
+    line = messages(page).get_by_role("button", name="Done Run seq 1 6600000")
+    if line.get_attribute("aria-expanded") != "true":  # it may still be open from when it ran
+        line.click()
+    expect(line).to_have_attribute("aria-expanded", "true")
+    link = messages(page).get_by_role("link", name="Download full output")
+    href = str(link.get_attribute("href"))
+    request = urllib.request.Request(server.url + href, headers={"authorization": f"Bearer {server.token}"})
+    found = hashlib.sha256()
+    size = 0
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        while piece := answer.read(1 << 20):
+            found.update(piece)
+            size += len(piece)
+    assert href.endswith(found.hexdigest()) and found.hexdigest() == counted(6_600_000) and size > 50_000_000
+
+
+def counted(last: int) -> str:
+    """The hash of what `seq 1 LAST` says."""
+    found = hashlib.sha256()
+    for begin in range(1, last + 1, 100_000):
+        found.update("".join(f"{number}\n" for number in range(begin, min(begin + 100_000, last + 1))).encode())
+    return found.hexdigest()

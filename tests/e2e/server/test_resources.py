@@ -1,0 +1,236 @@
+"""Approvals, search, usage, blobs and projects over a real socket."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.server.conftest import LiveServer
+from e2e.server.http_calls import Json, began, ended, got, said, sent
+from moot.testing.script import Reply, ToolCall
+from moot.types.limits import Limits
+
+pytestmark = pytest.mark.anyio
+
+# ── approvals ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def asks(name: str, arguments: Json) -> Callable[[Any], Reply]:
+    def script(recorded: Any) -> Reply:
+        tool = any(message["role"] == "tool" for message in recorded.json["messages"])
+        return Reply(text="done") if tool else Reply(tool_calls=[ToolCall(name, arguments)])
+
+    return script
+
+
+async def waiting(server: LiveServer, **more: Any) -> tuple[Json, Json]:
+    """Start a run that asks for approval. Return the approval and the run."""
+    made = await began(server)
+    submitted = await said(server, made["id"], "do it", **more)
+    assert (await ended(server, submitted))["status"] == "waiting"
+    (asked,) = (await got(server.client, "/api/approvals", conversation=made["id"]))["data"]
+    return asked, submitted
+
+
+async def test_a_pending_call_is_shown_and_approved(open_server: Callable[..., Any], directory: Path) -> None:
+    (directory / "notes.txt").write_text("one\ntwo\n")
+    async with open_server(asks("write_file", {"path": "notes.txt", "content": "one\nthree\n"}), mode="ask") as server:
+        asked, submitted = await waiting(server)
+        assert (asked["tool"], asked["input"]["path"], asked["run"]) == ("write_file", "notes.txt", submitted["run"]["id"])
+        assert asked["parts"][0]["action"] == "ask" and asked["answer"] is None
+        seen = await got(server.client, f"/api/approvals/{quoted(asked['id'])}")
+        assert "-two" in seen["preview"]["diff"] and "+three" in seen["preview"]["diff"] and "2 lines" in seen["preview"]["fact"]
+        answered = await sent(server.client, "POST", f"/api/approvals/{quoted(asked['id'])}", {"approved": True})
+        assert answered["answer"]["approved"] is True
+        assert (await ended(server, submitted))["status"] == "finished"
+        assert (directory / "notes.txt").read_text() == "one\nthree\n"
+        assert (await sent(server.client, "POST", f"/api/approvals/{quoted(asked['id'])}", {"approved": False}, 409))["code"] == "busy"
+        assert (await got(server.client, "/api/approvals"))["data"] == []
+        (kept,) = (await got(server.client, "/api/approvals", open="false", run=submitted["run"]["id"]))["data"]
+        assert kept["used_at"]
+        await got(server.client, "/api/approvals", 400, open="false")
+
+
+async def test_a_denial_has_a_reason_and_an_approval_may_replace_the_arguments(open_server: Callable[..., Any], directory: Path) -> None:
+    async with open_server(asks("shell", {"command": "touch no"}), mode="ask") as server:
+        asked, submitted = await waiting(server)
+        path = f"/api/approvals/{quoted(asked['id'])}"
+        await sent(server.client, "POST", path, {"approved": False, "reason": "not now"})
+        await ended(server, submitted)
+        assert "not now" in str(server.model.requests[-1].json)
+        asked, submitted = await waiting(server)
+        path = f"/api/approvals/{quoted(asked['id'])}"
+        assert (await sent(server.client, "POST", path, {"approved": True, "arguments": {"nonsense": 1}}, 400))["code"] == "usage"
+        await sent(server.client, "POST", path, {"approved": True, "arguments": {"command": "touch yes"}})
+        await ended(server, submitted)
+        assert (directory / "yes").exists() and not (directory / "no").exists()
+
+
+async def test_answering_requires_a_scope_that_depends_on_the_option(open_server: Callable[..., Any]) -> None:
+    async with open_server(asks("shell", {"command": "touch it"}), mode="ask") as server:
+        asked, submitted = await waiting(server)
+        path = f"/api/approvals/{quoted(asked['id'])}"
+        async with server.caller(scopes=["chat"], owner="local") as chat:
+            await sent(chat, "POST", path, {"approved": True}, 403)
+        async with server.caller(scopes=["tools"], owner="local") as tools:
+            refused = await sent(tools, "POST", path, {"approved": True, "option": "always"}, 403)
+            assert "admin" in refused["detail"]
+            await sent(tools, "POST", path, {"approved": True, "option": "conversation"})
+        await ended(server, submitted)
+        found = await got(server.client, f"/api/conversations/{asked['conversation']}")
+        assert found["grants"][0]["tool"] == "shell" and "grants" not in found["settings"]
+        kept = await sent(server.client, "PATCH", f"/api/conversations/{asked['conversation']}", {"settings": {}})
+        assert kept["grants"] == found["grants"]
+
+
+async def test_a_model_explains_a_call_and_the_inbox_is_paginated(open_server: Callable[..., Any]) -> None:
+    def script(recorded: Any) -> Reply:
+        if "Tool: shell" in recorded.user_text:
+            return Reply(text="It makes a file.")
+        return Reply(tool_calls=[ToolCall("shell", {"command": "touch a"})])
+
+    async with open_server(script, mode="ask") as server:
+        asked = [(await waiting(server))[0] for _ in range(3)]
+        said = await sent(server.client, "POST", f"/api/approvals/{quoted(asked[0]['id'])}/explain")
+        assert said["text"] == "It makes a file."
+        first = await got(server.client, "/api/approvals", limit=2)
+        rest = await got(server.client, "/api/approvals", limit=2, cursor=first["next_cursor"])
+        assert [each["id"] for each in (*first["data"], *rest["data"])] == [each["id"] for each in asked]
+
+
+def quoted(id: str) -> str:
+    return id.replace("/", "%2F").replace("#", "%23")
+
+
+# ── search and usage ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_messages_are_searched_and_usage_is_counted(server: LiveServer) -> None:
+    made = await began(server, title="fruit")
+    await ended(server, await said(server, made["id"], "a quince and a medlar"))
+    found = await got(server.client, "/api/search", q="medlar")
+    assert [(hit["conversation"], hit["title"]) for hit in found["data"]] == [(made["id"], "fruit")]
+    assert "\x02medlar\x03" in found["data"][0]["snippet"] and found["index"] == {"done": 2, "total": 2}
+    assert (await got(server.client, "/api/search", q="durian"))["data"] == []
+    best = await got(server.client, "/api/search", q="medlar role:user after:1d", sort="best")
+    assert [(hit["column"], hit["seq"] > 0) for hit in best["data"]] == [("text", True)] and best["ranked"] is None
+    for query, known in (("role:bob", "user, assistant, system"), ("agnet:x", "agent:"), ("project:nowhere", "default")):
+        problem = await got(server.client, "/api/search", 400, q=query)
+        assert known in problem["detail"] and "quotes" in problem["fix"]
+    await got(server.client, "/api/search", 404, q="x", conversation="nowhere")
+    await got(server.client, "/api/search", 400, q="  ")
+    problem = await got(server.client, "/api/search", 400, q="fruit", mode="meaning")
+    assert "not installed" in problem["detail"] and problem["fix"] == "moot models pull e5-small"
+    stats = await got(server.client, "/api/stats")
+    assert (stats["conversations"], stats["messages"], stats["total"]["runs"]) == (1, 2, 1)
+    assert stats["total"]["input"] > 0 and [group["runs"] for group in (*stats["days"], *stats["models"], *stats["agents"])] == [1, 1, 1]
+    assert (await got(server.client, "/api/stats", until=1))["total"]["runs"] == 0
+    sizes = await got(server.client, "/api/store")
+    assert (sizes["rows"]["events"] > 0, sizes["segments"]["events"], len(sizes["largest"])) == (True, 0, 1)
+    assert (await got(server.client, "/api/store", largest=0))["largest"] == []
+
+
+# ── blobs ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("data", [b"<script>alert(1)</script>", bytes(range(256)) * 4096], ids=["packed", "a file"])
+async def test_blobs_are_returned_and_never_executed(server: LiveServer, data: bytes) -> None:
+    async with server.client.post("/api/blobs?name=x.html", data=data, headers={"content-type": "text/html; charset=utf-8"}) as answer:
+        made = await answer.json()
+        assert answer.status == 201
+    assert made["sha256"] == hashlib.sha256(data).hexdigest() and made["url"] == f"/api/blobs/{made['sha256']}"
+    for method in ("GET", "HEAD"):
+        async with server.client.request(method, made["url"]) as answer:
+            assert await answer.read() == (data if method == "GET" else b"")
+            head = answer.headers
+            assert (answer.status, head["content-length"], head["content-disposition"]) == (200, str(len(data)), "attachment")
+            assert head["x-content-type-options"] == "nosniff" and "sandbox" in head["content-security-policy"]
+            assert head["etag"] == f'"{made["sha256"]}"' and head["content-type"].startswith("text/html")
+    async with server.client.get(made["url"], headers={"if-none-match": head["etag"]}) as answer:
+        assert answer.status == 304
+    size = len(data)
+    for span, part in (("bytes=0-4", data[:5]), ("bytes=5-", data[5:]), ("bytes=-3", data[-3:]), (f"bytes=2-{size + 9}", data[2:])):
+        async with server.client.get(made["url"], headers={"range": span}) as answer:
+            assert (answer.status, await answer.read()) == (206, part)
+            assert answer.headers["content-range"].endswith(f"/{size}")
+    for nothing in (f"bytes={size}-", "bytes=5-4", "bytes=-0"):
+        async with server.client.get(made["url"], headers={"range": nothing}) as answer:
+            assert answer.status == 416 and answer.headers["content-range"] == f"bytes */{size}"
+    for nonsense in ("lines=1-2", "bytes=x", "bytes=0-1,4-5"):
+        async with server.client.get(made["url"], headers={"range": nonsense}) as answer:
+            assert (answer.status, await answer.read()) == (200, data)
+
+
+async def test_uploads_are_limited(open_server: Callable[..., Any]) -> None:
+    async with open_server(limits=Limits(uploads=1000)) as server:
+        for data, kind, status in (
+            (b"x" * 900, "a/b", 201),
+            (b"x" * 900, "a/b", 201),
+            (b"y" * 101, "a/b", 429),
+            (b"", "a/b", 400),
+            (b"z", "no type", 400),
+        ):
+            async with server.client.post("/api/blobs", data=data, headers={"content-type": kind}) as answer:
+                assert answer.status == status
+        async with server.client.get("/api/blobs/..%2f..%2fmoot.db") as answer:
+            assert answer.status == 404
+
+
+async def test_an_uploaded_file_is_attached_to_a_prompt(server: LiveServer) -> None:
+    async with server.client.post("/api/blobs", data=b"the plan", headers={"content-type": "text/plain"}) as answer:
+        blob = await answer.json()
+    made = await began(server)
+    part = {"type": "file", "mediaType": "text/plain", "filename": "plan.txt", "url": blob["url"]}
+    submitted = await sent(
+        server.client, "POST", f"/api/conversations/{made['id']}/messages", {"parts": [{"type": "text", "text": "read"}, part]}, 202
+    )
+    assert (await ended(server, submitted))["status"] == "finished"
+    shown = (await got(server.client, f"/api/conversations/{made['id']}/messages"))["data"]
+    assert shown[0]["parts"][1]["url"] == blob["url"]
+
+
+# ── projects ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_projects_are_created_updated_and_browsed(server: LiveServer, directory: Path) -> None:
+    (directory / "source").mkdir()
+    (directory / "source" / "main.py").write_text("")
+    (directory / "README.md").write_text("")
+    (directory / "link").symlink_to("/etc")
+    made = await sent(server.client, "POST", "/api/projects", {"name": "mine", "root_path": str(directory)}, 201)
+    path = f"/api/projects/{made['id']}"
+    assert (await got(server.client, "/api/projects/mine")) == made
+    assert [item["name"] for item in (await got(server.client, "/api/projects"))["data"]] == ["default", "mine"]
+    assert (await sent(server.client, "POST", "/api/projects", {"name": "other", "root_path": str(directory)}, 409))["code"] == "busy"
+    changed = await sent(server.client, "PATCH", path, {"rules": "be brief", "name": "ours"})
+    assert (changed["rules"], changed["name"], changed["root_path"]) == ("be brief", "ours", str(directory))
+    await sent(server.client, "PATCH", path, {"name": "late"}, 412, headers={"if-match": '"old"'})
+    files = await got(server.client, f"{path}/files", q="main")
+    assert files["data"] == [{"path": "source/main.py", "type": "file"}]
+    every = {item["path"]: item["type"] for item in (await got(server.client, f"{path}/files"))["data"]}
+    assert every["source/"] == "folder" and every["README.md"] == "file" and not any(path.startswith("link/") for path in every)
+    assert len((await got(server.client, f"{path}/files", limit=1))["data"]) == 1
+    assert (await got(server.client, "/api/projects/default/files"))["data"] == []
+    made = await sent(server.client, "POST", "/api/conversations", {"project": made["id"]}, 201)
+    assert made["directory"] == str(directory)
+
+
+async def test_a_projects_branch_is_read_without_running_git(server: LiveServer, directory: Path) -> None:
+    made = await sent(server.client, "POST", "/api/projects", {"name": "mine", "root_path": str(directory)}, 201)
+    path = f"/api/projects/{made['id']}/git"
+    assert await got(server.client, path) == {"branch": None, "commit": None}
+    run = ["git", "-c", "user.name=a", "-c", "user.email=a@b.example", "-C", str(directory)]
+    subprocess.run([*run, "init", "-q", "-b", "trunk/one"], check=True)
+    assert await got(server.client, path) == {"branch": "trunk/one", "commit": None}
+    subprocess.run([*run, "commit", "-q", "--allow-empty", "-m", "one"], check=True)
+    commit = subprocess.run([*run, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    assert await got(server.client, path) == {"branch": "trunk/one", "commit": commit}
+    subprocess.run([*run, "pack-refs", "--all"], check=True)
+    assert (await got(server.client, path))["commit"] == commit
+    subprocess.run([*run, "checkout", "-q", "--detach"], check=True)
+    assert await got(server.client, path) == {"branch": None, "commit": commit}
