@@ -1,4 +1,4 @@
-"""Messages of the Agent Client Protocol, short to write."""
+"""Short builders for messages of the Agent Client Protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DONE = {"id": 2, "result": {"stopReason": "end_turn"}}
 
 
 class Ours(dict[str, Any]):
-    """A message of ours."""
+    """A message sent by moot."""
 
 
 def update(said: str, /, session: str = "s", **fields: Any) -> dict[str, Any]:

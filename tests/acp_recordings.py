@@ -1,4 +1,4 @@
-"""Recorded streams of ACP agents and of headless ones, translated; run as a script it writes what they come to beside them anew."""
+"""Recorded ACP and headless streams with their expected translations. Run as a script to regenerate the expected files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SILENT = FOLDER / "acp-silent.json"
 """The kinds of lines that give no chunk in any recording."""
 
 Line = tuple[bool, bytes]
-"""Whether it is ours, and its bytes."""
+"""True if moot sent the line, and its bytes."""
 
 
 def paths() -> list[Path]:
@@ -42,7 +42,7 @@ def translator(path: Path) -> Any:
 
 
 def lines(path: Path) -> list[Line]:
-    """The lines of the pipe; those of a wire capture `{dir, t, msg}` are written anew."""
+    """Return the lines of the pipe; lines of a wire capture `{dir, t, msg}` are restored."""
     if not path.name.endswith(".wire.jsonl"):
         return [(False, line) for line in path.read_bytes().splitlines(keepends=True)]
     wrapped = [orjson.loads(line) for line in path.read_bytes().splitlines()]
@@ -65,7 +65,7 @@ def chunks_of(made: Any, given: list[Line], ended: Ended = "eof") -> tuple[list[
 
 
 def kind(ours: bool, line: bytes) -> str:
-    """What sort of line it is, as the list of silent ones names it."""
+    """Return the kind of line, as used by the list of silent kinds."""
     message = orjson.loads(line)
     if "jsonrpc" not in message:
         role = f" {message['role']}" if "role" in message else ""
@@ -80,7 +80,7 @@ def kind(ours: bool, line: bytes) -> str:
 
 
 def check(chunks: list[Chunk], ending: Ending) -> None:
-    """What every answer is, whatever was said."""
+    """Check what must be true for every answer."""
     assert [found for chunk in chunks for found in problems(chunk, 7)] == []
     for part in fold_parts((), chunks):
         assert part.get("state") not in ("streaming", "input-streaming"), part
@@ -101,7 +101,7 @@ def _is_output(chunk: Chunk) -> bool:
 
 
 def silent() -> dict[str, list[str]]:
-    """By converter, the kinds that never gave a chunk."""
+    """The kinds that never gave a chunk, by converter."""
     heard: dict[str, dict[str, bool]] = {}
     for path in paths():
         made, given = translator(path), lines(path)
@@ -112,7 +112,7 @@ def silent() -> dict[str, list[str]]:
 
 
 def expected(path: Path) -> dict[str, Any]:
-    """What a recording comes to: the chunks of each line that gives some, those of the close, and the ending."""
+    """Return the chunks of each line that gives some, those of the close, and the ending."""
     made = translator(path)
     events, closing, ending, _ = fold(made, lines(path))
     said = {str(number): list(chunks) for number, chunks in enumerate(events, 1) if chunks}

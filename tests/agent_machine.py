@@ -1,8 +1,8 @@
-"""A home in which every program whose conversations can be read has kept some, each where it keeps them.
+"""A home in which every supported program has stored some conversations, each in its usual place.
 
 They are recorded sessions and the formats' samples.
 
-`python tests/agent_machine.py FOLDER` makes one to try things in, and says how to use it.
+`python tests/agent_machine.py FOLDER` creates one to experiment with, and prints how to use it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moot.types.format import Sample
 
 RECORDED = Path(__file__).parent / "recorded" / "formats"
 WEBUI = "srv/open-webui"
-"""Open WebUI's folder, which `DATA_DIR` names, for it has no usual place."""
+"""Open WebUI's folder, set by `DATA_DIR` because it has no usual place."""
 
 COMING = {
     "aichat": 2,
@@ -44,10 +44,10 @@ COMING = {
     "talkcody": 1,
     "vibe": 2,
 }
-"""How many conversations each of them has kept there."""
+"""Number of conversations that each program has stored."""
 
 GIVEN = {"anthropic": 1, "chatgpt": 1, "claude-ai": 1, "md": 2, "openai": 1, "ui": 1}
-"""The same of the files that a person got from somewhere, in the folder `Downloads`."""
+"""The same for files in the folder `Downloads`."""
 
 LANGUAGES = """# Lunch
 
@@ -106,7 +106,7 @@ _EXPORTS = {"chatgpt": "Downloads/chatgpt export.zip", "claude-ai": "Downloads/c
 
 
 def assemble(home: Path) -> dict[str, str]:
-    """Fills the home, and gives the variables that a program started there has beside HOME."""
+    """Fill the home. Return the environment variables that a program started there needs besides HOME."""
     for source, place in _RECORDED.items():
         shutil.copytree(RECORDED / source, home / place, dirs_exist_ok=True)
     for name, place in _SAMPLES.items():
@@ -122,7 +122,7 @@ def assemble(home: Path) -> dict[str, str]:
 
 
 def opencode_database(path: Path) -> Path:
-    """The database of OpenCode, made of its schema and the recorded rows."""
+    """Create OpenCode's database from its schema and the recorded rows."""
     _database(path, (RECORDED / "opencode" / "schema.sql").read_text())
     with closing(sqlite3.connect(path)) as connection:
         for rows in sorted((RECORDED / "opencode").glob("ses_*.json")):

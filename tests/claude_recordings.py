@@ -1,4 +1,4 @@
-"""Recordings of Claude Code, and what they come to; run as a program it writes the expected chunks and the silent kinds anew."""
+"""Recordings of Claude Code with their expected chunks. Run as a script to regenerate the chunks and the silent kinds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRANSLATOR = ClaudeCode()
 
 
 def lines_of(name: str) -> list[bytes]:
-    """What the program wrote, line by line."""
+    """The program's output, line by line."""
     found: list[bytes] = []
     for line in (RECORDED / name).read_bytes().splitlines(keepends=True):
         row = json.loads(line)
@@ -29,7 +29,7 @@ def lines_of(name: str) -> list[bytes]:
 
 
 def translate(lines: list[bytes], ended: Ended = "eof", extra: dict[str, Any] | None = None) -> tuple[list[Chunk], Ending, State]:
-    """The chunks, how it ended, and the state before that."""
+    """The chunks, the ending, and the state before the end."""
     state = TRANSLATOR.open(ExchangeOptions("1.0", 1, (), extra or {}))
     chunks: list[Chunk] = []
     for line in lines:
@@ -41,7 +41,7 @@ def translate(lines: list[bytes], ended: Ended = "eof", extra: dict[str, Any] | 
 
 
 def silent() -> list[str]:
-    """The kinds of lines that give a chunk in no recording."""
+    """The kinds of lines that give no chunk in any recording."""
     quiet, loud = set[str](), set[str]()
     for name in NAMES:
         state = TRANSLATOR.open(ExchangeOptions("1.0", 1))
@@ -54,7 +54,7 @@ def silent() -> list[str]:
 
 
 def expected(name: str) -> dict[str, Any]:
-    """What stands beside a recording."""
+    """The expected file of a recording."""
     chunks, ending, _ = translate(lines_of(name))
     return {"chunks": chunks, "ending": ending.to_json()}
 

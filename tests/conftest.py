@@ -1,4 +1,4 @@
-"""What holds for every test: a home of its own, a closed network, no keys, one event loop."""
+"""Shared by all tests: an empty home, a closed network, no keys, one event loop."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SHOTS = ROOT / "build" / "screenshots"
 _BEGUN = time.time()
 
-# whoever starts the tests in the background has these ignored, and so would every program under test
+# a shell that starts the tests in the background ignores these signals, and every tested program would inherit that
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
-# numpy reads it when it is imported: threads that share two cores with everything else wait for each other
+# numpy reads it at import: on two cores its threads only wait for each other
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -38,10 +38,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
 def _plainly(record: logging.LogRecord) -> bool:
-    """Writes an error of asyncio without the carets of its traceback, for which Python 3.11 parses source lines.
+    """Print an error of asyncio without the carets of its traceback, for which Python 3.11 parses source lines.
 
-    asyncio reports a task that nobody asked for when the collector takes it, which may be inside of another parse; before 3.11.8 that
-    one then fails with `SystemError: AST constructor recursion depth mismatch` (github.com/python/cpython/issues/106905).
+    asyncio reports an abandoned task during garbage collection, which may happen inside another parse; before 3.11.8 that parse
+    fails with `SystemError: AST constructor recursion depth mismatch` (github.com/python/cpython/issues/106905).
     """
     if record.exc_info and (error := record.exc_info[1]) is not None:
         trace, places = error.__traceback__, ""
@@ -117,7 +117,7 @@ def _close_home(home: Path, patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _closed_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]]:
-    """For fixtures wider than a test; yields the homes of the tests, one after the other."""
+    """For fixtures with a wider scope than one test; yield the homes of the tests, one after the other."""
     base = tmp_path_factory.mktemp("homes")
     with pytest.MonkeyPatch.context() as patch:
         _close_home(base / "session", patch)
@@ -126,7 +126,7 @@ def _closed_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterat
 
 @pytest.fixture(autouse=True)
 def _closed_home(_closed_session: Iterator[Path]) -> Iterator[Path]:
-    """An empty home for each test: HOME, MOOT_HOME and XDG_* lie in it, keys and tokens are gone from the environment."""
+    """An empty home for each test: HOME, MOOT_HOME and XDG_* point into it; keys and tokens are removed from the environment."""
     with pytest.MonkeyPatch.context() as patch:
         home = next(_closed_session)
         _close_home(home, patch)
@@ -159,7 +159,7 @@ def _is_number(host: object) -> bool:
 
 
 def _target(event: str, arguments: tuple[object, ...]) -> str | None:
-    """What an audited call wants to reach beyond this machine; None when it stays here."""
+    """Return the outside address that an audited call wants to reach, or None if it stays on this machine."""
     if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
         sock, address = arguments
         if isinstance(sock, socket.socket) and sock.family in (socket.AF_INET, socket.AF_INET6) and isinstance(address, tuple):
@@ -184,7 +184,7 @@ sys.addaudithook(_guard)
 
 @pytest.fixture(autouse=True)
 def _closed_network(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fails the test that reached for anything but this machine, also when the code under test swallowed the refusal."""
+    """Fail a test that tried to reach another machine, even if the code under test caught the refusal."""
     global _open_to_all
     _open_to_all = request.node.get_closest_marker("live") is not None
     _attempts.clear()

@@ -1,4 +1,4 @@
-"""Tests that need a program which is not everywhere: skipped by name without it, failed where the lane is asked for."""
+"""Tests that need a program which may be missing: skipped without it, failed if their lane is required."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NoReturn
 import pytest
 
 REQUIRED = frozenset(os.environ.get("MOOT_REQUIRE", "").split(","))
-"""Lanes whose programs must be there, as `MOOT_REQUIRE=browser,clients` says; read before the tests close the environment.
+"""Lanes whose programs are required, from `MOOT_REQUIRE=browser,clients`; read before the tests clear the environment.
 
 `browser`, `clients`, `agents` (Claude Code and Codex against scripted models) and `slow-agents` (those that take seconds to start).
 """
 
 
 def missing(lane: str, what: str) -> NoReturn:
-    """Ends a test whose lane can't run here; `what` says what is absent and how to get it."""
+    """Skip or fail a test whose lane can't run here; `what` says what is missing and how to get it."""
     words = f"lane {lane!r}: {what}"
     if lane in REQUIRED:
         pytest.fail(words, pytrace=False)

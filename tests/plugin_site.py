@@ -1,4 +1,4 @@
-"""The package of examples/plugin as an installer leaves it on the path, without an installer: quick, and offline."""
+"""The package of examples/plugin, installed offline and without an installer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "plugin"
 
 
 def install(site: Path, project: Path = EXAMPLE) -> Path:
-    """Puts the package's folder and its metadata into `site`; the folder for PYTHONPATH."""
+    """Write the package's folder and metadata to `site`. Return the folder for PYTHONPATH."""
     told = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     name = told["name"].replace("-", "_")
     metadata = site / f"{name}-{told['version']}.dist-info"
@@ -25,5 +25,5 @@ def install(site: Path, project: Path = EXAMPLE) -> Path:
 
 
 def environ(site: Path) -> dict[str, str]:
-    """Our own environment with the site in front."""
+    """The current environment with the site first on the path."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])}

@@ -1,4 +1,4 @@
-"""Writes the expected chunks beside each recording anew, and says which changed: read the diff before you commit it."""
+"""Regenerate the expected chunks of each recording and print which changed: read the diff before you commit it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cutter(dialect: str) -> FrameSplitter:
 
 
 def raws_of(dialect: str, body: bytes) -> list[Raw]:
-    """The frames of a recorded body, its cut tail included."""
+    """Return the frames of a recorded body, including its truncated tail."""
     frames = cutter(dialect)
     whole = list(frames.feed(body))
     rest = frames.rest()
@@ -35,7 +35,7 @@ def raws_of(dialect: str, body: bytes) -> list[Raw]:
 
 
 def expected(dialect: str, raws: list[Raw], ended: Ended = "eof") -> JsonObject:
-    """What a recording's events come to: each with its own chunks, those of the close, and the ending."""
+    """Return a recording's events with their chunks, those of the close, and the ending."""
     translator: Any = DIALECTS.load(dialect)().translator
     state = translator.open(OPTIONS)
     events: list[Any] = []
@@ -47,7 +47,7 @@ def expected(dialect: str, raws: list[Raw], ended: Ended = "eof") -> JsonObject:
 
 
 def recordings() -> list[Path]:
-    """Every recorded body of a dialect."""
+    """Return every recorded body of a dialect."""
     return sorted(path for path in RECORDED.glob("*/*.*") if path.suffix in (".sse", ".ndjson") and path.parent.name in DIALECTS)
 
 

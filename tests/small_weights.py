@@ -1,4 +1,4 @@
-"""Weights in the form of the real ones, small enough to be made in a moment: one layer, numbers by chance, the letters as vocabulary."""
+"""Small weights in the real format, generated quickly: one layer, random numbers, single letters as vocabulary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-# read before the tests' own home is put in place; `.ci/run` fills it with `moot models pull e5-small`
+# read before the tests' own home is set; `.ci/run` fills it with `moot models pull e5-small`
 REAL = Path(os.environ.get("TEST_WEIGHTS") or Path.home() / ".cache" / "moot-test" / "data" / "models") / "e5-small.bin"
 needs_real = pytest.mark.skipif(
     not REAL.is_file(), reason=f"no {REAL}: MOOT_HOME=~/.cache/moot-test moot models pull e5-small --yes-download"
@@ -23,7 +23,7 @@ REPLACED = {ord("A"): "a", ord("ﬁ"): "fi", ord("\n"): " "}
 
 
 def packed(rows: np.ndarray) -> bytes:
-    """Blocks of 32 numbers of four bits."""
+    """Blocks of 32 four-bit numbers."""
     blocks = rows.reshape(-1, 32)
     scales = (np.abs(blocks).max(axis=1) / 7).astype("<f2")
     bits = np.clip(np.rint(blocks / scales[:, None].astype(np.float32)) + 8, 0, 15).astype(np.uint8)
@@ -31,7 +31,7 @@ def packed(rows: np.ndarray) -> bytes:
 
 
 def write(path: Path, *, pieces: Sequence[str] = PIECES, scores: Sequence[float] = SCORES, seed: int = 1) -> Path:
-    """The file."""
+    """Return the file's content."""
     chance = np.random.default_rng(seed)
     tensors: list[tuple[str, int, bytes]] = []
 
@@ -76,7 +76,7 @@ def _file(pieces: Sequence[str], scores: Sequence[float], tensors: Sequence[tupl
 
 
 def put_real(home: Path) -> None:
-    """Makes it a home that has the real weights."""
+    """Make it a home with the real weights."""
     folder = home / "data" / "models"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / REAL.name).symlink_to(REAL)

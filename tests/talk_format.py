@@ -1,4 +1,4 @@
-"""A format for tests of importing: lines of JSON, of which several together are one message, as agents write them."""
+"""A format for import tests: JSON lines, several of which together form one message, as agents write them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from moot.types.message import Part, text_part
 
 
 class Talk:
-    """`{"talk": ID, …}` begins a conversation; `{"id", "parent", "role", "text", …}` says a piece of a message; others are records."""
+    """`{"talk": ID, …}` starts a conversation; `{"id", "parent", "role", "text", …}` is a part of a message; others are records."""
 
     name = "talk"
     version = 1

@@ -1,4 +1,4 @@
-"""The real agents that speak ACP: their command lines, and the environment in which they reach the scripted models and nothing else."""
+"""The real agents that speak ACP: their command lines, and an environment in which they reach only the scripted models."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ MODULES = LANE / "slow" / "node_modules"
 
 @dataclass(frozen=True, slots=True)
 class AcpProgram:
-    """One agent, ready to be driven."""
+    """One agent that can be run."""
 
     name: str
-    """As in `acp:NAME`."""
+    """The name in `acp:NAME`."""
     shell: str
-    """Its tool that runs a command, as its model calls it."""
+    """The name of its tool that runs a command, as its model calls it."""
     argument: str
-    """That tool's argument which holds the command."""
+    """The argument of that tool that contains the command."""
     command: Callable[[], list[str]]
     environment: Callable[[str, Path, Path], dict[str, str]]
-    """By the models' address, the home and the folder that it works in; writes the settings that it wants."""
+    """Write the agent's settings, given the models' URL, the home and the working directory."""
     more: tuple[tuple[str, Any], ...] = ()
     """Further arguments of that tool."""
 
@@ -44,7 +44,7 @@ def _by_node(path: str, *words: str) -> Callable[[], list[str]]:
 
 
 def _opencode() -> list[str]:
-    found = next(iter(sorted(MODULES.glob("opencode-*-*/bin/opencode"))), None)  # the plain one, before those for older processors
+    found = next(iter(sorted(MODULES.glob("opencode-*-*/bin/opencode"))), None)  # the generic build comes before those for older processors
     if found is None:
         missing("slow-agents", "there is no OpenCode; run `npm install --ignore-scripts` in tests/agents/slow")
     return [str(found), "acp"]
@@ -68,12 +68,12 @@ def _opencode_environment(url: str, home: Path, _: Path) -> dict[str, str]:
     _write(home / ".config" / "opencode" / "opencode.json", {**settings, "permission": {"bash": "ask", "edit": "ask"}})
     quiet = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
     places = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share", "XDG_STATE_HOME": ".local/state", "XDG_CACHE_HOME": ".cache"}
-    own = {name: str(home / place) for name, place in places.items()}  # those of the tests lie elsewhere
+    own = {name: str(home / place) for name, place in places.items()}  # the tests use other folders
     return {"HOME": str(home), **own, **{f"OPENCODE_DISABLE_{name}": "1" for name in quiet}, **_without_proxies()}
 
 
 def _without_proxies() -> dict[str, str]:
-    """For programs that send everything to a proxy, loopback too."""
+    """For programs that send everything to a proxy, even for loopback addresses."""
     return {name: value for name, value in closed().items() if "proxy" not in name.lower()}
 
 

@@ -1,4 +1,4 @@
-"""A moot in this process with real agent programs behind it; and what every run of theirs must have left in the log."""
+"""A moot in this process with real agent programs behind it, and checks of the log that every run must leave."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ DEADLINE = 30.0
 
 @dataclass
 class Driven(Stage):
-    """The conformance suite's stage, with prompts for any agent and answers to what is asked."""
+    """The stage of the conformance suite, with prompts for any agent and answers to its questions."""
 
     async def ask(self, text: str, answer: Answers | Answer | None = None, **more: Any) -> tuple[Run, Message]:
-        """Runs a prompt to its end, answering what is asked; its log is whole and its chunks are those of the raw lines."""
+        """Run a prompt to its end and answer all questions. Check that the log is complete and its chunks match the raw lines."""
         run = await self.begin(text, **more)
         with anyio.fail_after(DEADLINE):
             while (now := await self.engine.store.records.run(run.id)).status not in ("finished", "failed", "cancelled"):
@@ -45,12 +45,12 @@ class Driven(Stage):
         return await self.ended(run)
 
     async def begin(self, text: str, *, more: tuple[Part, ...] = (), **settings: Any) -> Run:
-        """Submits a prompt; `more` are parts of it beside the text."""
+        """Submit a prompt; `more` are further parts after the text."""
         given: dict[str, Any] = {"directory": str(self.directory), **settings}
         return (await self.engine.runs.submit(Prompt((text_part(text), *more), **given))).run
 
     async def says(self, run: Run, words: str) -> None:
-        """Returns once these words are in the answer."""
+        """Return when the answer contains this text."""
         async with aclosing(self.engine.tail.watch(run.conversation)) as batches:
             with anyio.fail_after(DEADLINE):
                 async for _ in batches:
@@ -60,18 +60,18 @@ class Driven(Stage):
 
     async def ended(self, run: Run) -> tuple[Run, Message]:
         with anyio.fail_after(DEADLINE):
-            while (run := await self.engine.runs.wait(run.id)).status == "waiting":  # for what the agent may take back
+            while (run := await self.engine.runs.wait(run.id)).status == "waiting":  # the agent may withdraw a request
                 await anyio.sleep(0.02)
         await check_log(self, run)
         await self.check_raw(run)
         return run, await self.engine.store.conversations.message(run.message)
 
     async def raw(self, run: Run, *, sent: bool = False) -> list[bytes]:
-        """The lines of both directions, or of one."""
+        """Return the lines of both directions, or of one."""
         return [event.raw for event in await self.events(run) if event.kind == "raw" and event.raw and (event.body == SENT) is sent]
 
     async def check_raw(self, run: Run) -> None:
-        """What is stored is what its raw lines give once more."""
+        """Check that translating the stored raw lines again gives the stored chunks."""
         events = await self.events(run)
         for id in dict.fromkeys(event.exchange for event in events if event.exchange):
             exchange = await self.engine.store.records.exchange(id)
@@ -105,7 +105,7 @@ def calls(message: Message) -> list[dict[str, Any]]:
 async def driven(
     home: Path, directory: Path, agents: Mapping[str, Agent], *, mode: Mode = "ask", **settings: Any
 ) -> AsyncGenerator[Driven, None]:
-    """An engine with those agents."""
+    """Return an engine with those agents."""
     directory.mkdir(parents=True, exist_ok=True)
     made = Settings(home, permissions=Permissions(mode=mode), agents={"default": Agent(), **agents}, **settings)
     async with open_engine(made, seed=1) as engine:

@@ -1,4 +1,4 @@
-"""What tests of real agent programs share: scripted models, a home, and the real `moot` beside them."""
+"""Fixtures for tests of real agent programs: scripted models, a home, and the real `moot`."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from verification import check_homes
 
 @pytest.fixture(scope="module")
 def serve_models() -> Iterator[Callable[[Script], ScriptedModels]]:
-    """Starts scripted models; they are gone after the file's tests."""
+    """Start scripted models, and stop them after the file's tests."""
     with ExitStack() as stack:
         yield lambda script: stack.enter_context(ScriptedModels(script))
 
 
 @pytest.fixture(autouse=True)
 def _sound(tmp_path: Path) -> Iterator[None]:
-    """What real programs said gives the stored chunks again."""
+    """Check that the raw output of real programs gives the stored chunks again."""
     yield
     asyncio.run(check_homes(tmp_path))
 
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For compiled modules of all the processes."""
+    """Folder for compiled modules of all processes."""
     return tmp_path_factory.mktemp("compiled")
 
 
 @pytest.fixture
 def moot_with(tmp_path: Path, cache: Path) -> Iterator[Callable[..., MootProcess]]:
-    """A `moot` with that configuration and more of an environment; HOME is the test's own folder, the agents' files come to lie there."""
+    """Return a `moot` with that configuration and environment. HOME is the test's own folder, where agents store their files."""
     made: list[MootProcess] = []
 
     def start(config: str, environment: dict[str, str] | None = None) -> MootProcess:

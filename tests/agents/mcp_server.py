@@ -1,4 +1,4 @@
-"""A real MCP server with one tool, which knows its key only by its environment or by a header; run as a script."""
+"""A real MCP server with one tool; it gets its key from its environment or a header. Run as a script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ server = MCPServer("vault")
 
 @server.tool()
 def open_vault(door: str) -> str:
-    """Opens a door, for who has the key."""
+    """Open a door if the caller has the key."""
     return f"{door} is open" if os.environ.get("VAULT_KEY") == KEY else f"{door} stays shut"
 
 

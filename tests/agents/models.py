@@ -1,4 +1,4 @@
-"""A model for real agent programs: a process on loopback that speaks every vendor's API and answers by a script."""
+"""A model for real agent programs: a process on loopback that speaks every vendor's API and answers from a script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agents.programs import LANE, node
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call of the model, by the tool's name in the agent that is driven."""
+    """A tool call of the model, with the agent's name for the tool."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -25,29 +25,29 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the model says in one call of it."""
+    """The reply to one model call."""
 
     text: str = ""
     reasoning: str = ""
     calls: Sequence[Call] = ()
     status: int = 0
-    """Not 0: the call is refused with this status and `error`."""
+    """If not 0, the call is rejected with this status and `error`."""
     error: str = ""
     refusals: int = 0
-    """How often it is refused before it is answered after all; 0 = always."""
+    """Number of rejections before the call is answered; 0 = always reject."""
     delay: int = 0
-    """Milliseconds before each piece."""
+    """Milliseconds before each chunk."""
     piece: int = 24
-    """Characters of a piece."""
+    """Characters per chunk."""
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 Script = Mapping[str, Sequence[Step]]
-"""What the user says (any text that holds it) -> the steps of the answer; the last one is said again when more are wanted."""
+"""Prompt text (matched as a substring) → the steps of the answer; the last step is repeated if more are requested."""
 
 
 class ScriptedModels:
-    """The process; `url` is its address without a version. Used with `with`."""
+    """The process; `url` is its address without a version. Use it with `with`."""
 
     def __init__(self, script: Script) -> None:
         self._script = {said: [asdict(step) for step in steps] for said, steps in script.items()}
@@ -70,13 +70,13 @@ class ScriptedModels:
         self._process.communicate()
 
     def asked(self) -> list[dict[str, Any]]:
-        """What was answered by the script, oldest first, whole and in one shape: `{model, messages, tools}`."""
+        """Return the requests answered from the script, oldest first, in one shape: `{model, messages, tools}`."""
         with urlopen(f"{self.url}/asked") as answer:
             found: list[dict[str, Any]] = json.load(answer)
         return found
 
     def requests(self, path: str = "") -> list[dict[str, Any]]:
-        """Every request whose path holds that text, oldest first: `{method, path, headers, body, response}`, without bodies over 64 KB."""
+        """Return requests whose path contains the text, oldest first: `{method, path, headers, body, response}`; bodies up to 64 KB."""
         with urlopen(f"{self.url}/__aimock/journal") as answer:
             entries: list[dict[str, Any]] = json.load(answer)
         return [entry for entry in entries if path in str(entry.get("path", ""))]

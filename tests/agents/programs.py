@@ -1,4 +1,4 @@
-"""Where the real agent programs are, and the environment that keeps them on this machine and in a home of their own."""
+"""Paths of the real agent programs, and an environment that confines them to this machine and a separate home."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def node() -> str:
 
 
 def claude() -> str:
-    """The `claude` program that the package claude-agent-sdk brings."""
+    """The `claude` program that the package claude-agent-sdk contains."""
     found = find_spec("claude_agent_sdk")
     program = Path(found.origin).parent / "_bundled" / "claude" if found is not None and found.origin is not None else None
     if program is None or not program.is_file():
@@ -40,7 +40,7 @@ def codex() -> str:
 
 
 def claude_environment(url: str) -> dict[str, str]:
-    """For Claude Code: the scripted models in place of its vendor's, and nothing said to anybody else."""
+    """Environment for Claude Code: scripted models instead of its vendor's, and no other connections."""
     return {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "sk-scripted",
@@ -53,7 +53,7 @@ def claude_environment(url: str) -> dict[str, str]:
 
 
 def codex_environment(url: str, home: Path, directory: Path) -> dict[str, str]:
-    """The same for Codex, whose models are named in `config.toml` below the home; that file is written here."""
+    """The same for Codex, whose models are configured in `config.toml` below the home; this writes the file."""
     folder = home / ".codex"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(
@@ -81,7 +81,7 @@ trust_level = "trusted"
 
 
 def closed() -> dict[str, str]:
-    """A way out that leads nowhere: what asks for anything but loopback is refused at once."""
+    """A proxy that rejects everything except loopback at once."""
     nowhere = "http://127.0.0.1:9"
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), nowhere)
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}

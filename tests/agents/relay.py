@@ -1,4 +1,4 @@
-"""A server on loopback that passes requests on to another one and keeps their bodies as they came."""
+"""A server on loopback that forwards requests to another one and records their bodies unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 
 class Relay:
-    """Used with `with`; `url` is its address, `change` what becomes of each answer on its way back."""
+    """Use it with `with`; `url` is its address, `change` may modify each response."""
 
     def __init__(self, target: str, change: Callable[[bytes], bytes] = lambda answer: answer) -> None:
         bodies: list[bytes] = []

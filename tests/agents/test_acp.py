@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(400)]
 PRODUCT = "python3 -c 'print(6*7)'"
 FOREVER = "python3 -c 'import time; time.sleep(99)'"
 ASKS = ("opencode", "gemini", "qwen", "claude-agent-acp")
-"""Those that ask before they run such a command in the mode that moot puts them in."""
+"""Agents that ask before they run such a command in the mode that moot selects."""
 Opens = Callable[..., AbstractAsyncContextManager[AcpStage]]
 
 
@@ -72,7 +72,7 @@ def opens(program: AcpProgram, tmp_path: Path, serve_models: Callable[[Script], 
 
 
 async def answered(on: AcpStage, run: Run, answer: Answer) -> int:
-    """Gives that answer to everything that is asked until the run ends; how often it was asked."""
+    """Give that answer to every question until the run ends. Return the number of questions."""
     asked = 0
     with anyio.fail_after(on.seconds):
         while (await on.engine.store.records.run(run.id)).status in ("queued", "running", "waiting"):
@@ -93,10 +93,10 @@ async def test_answers_stream_with_reasoning_and_an_approved_command(program: Ac
         assert "The product of the two numbers is 42, as computed." in await on.text(run)
         (call,) = await on.calls(run)
         assert call["state"] == "output-available" and PRODUCT in str(call["input"])
-        if program.name != "gemini":  # which shows no output of its shell
+        if program.name != "gemini":  # it shows no shell output
             assert "42" in str(call["output"])
         thought = "".join(str(part["text"]) for part in await on.parts(run) if part["type"] == "reasoning")
-        # gemini writes an empty heading before every piece of a thought that has none
+        # gemini writes an empty heading before every part of an untitled thought
         assert re.sub(r"\*\*\*\*|\n", "", thought) == "I have to compute."
         chunks = [chunk for event in await on.events(run) for chunk in event.chunks]
         assert sum(chunk["type"] == "text-delta" for chunk in chunks) >= 3
@@ -126,7 +126,7 @@ async def test_a_cancel_ends_a_running_command(program: AcpProgram, opens: Opens
             ):
                 assert (await on.engine.store.records.run(run.id)).status in ("queued", "running", "waiting")
                 await anyio.sleep(0.05)
-        await anyio.sleep(1)  # its shell has to start
+        await anyio.sleep(1)  # its shell needs time to start
         began = anyio.current_time()
         await on.engine.runs.cancel(run.id)
         ended = await on.ended(run)
@@ -143,10 +143,10 @@ async def test_a_new_process_resumes_the_session_for_the_next_prompt(program: Ac
         assert second.status == "finished" and (await on.text(second)).endswith("You said hello.")
         sent = [message["method"] for message in await on.wire(second, ours=True) if "method" in message]
         assert "session/resume" in sent or "session/load" in sent
-        if program.name != "gemini":  # which often does not find its session again; then a new one is told of what was said
+        if program.name != "gemini":  # it often does not find its session; then a new one gets the history
             assert second.agent_session_id == first.agent_session_id and "session/new" not in sent
         asked = [str(entry["body"]) for entry in on.requests()]
-        if "__aimock_truncated" not in asked[-1]:  # of long requests the models keep no more than the size
+        if "__aimock_truncated" not in asked[-1]:  # for long requests the models record only the size
             assert any("please say hello" in body and "what did I say" in body for body in asked), "the model was not told what was said"
 
 
@@ -158,6 +158,6 @@ async def test_sessions_created_by_moot_are_not_imported_again(program: AcpProgr
         assert sources, "it keeps no sessions where they are looked for"
         report = Report()
         await import_sources(on.engine.store, sources, ImportOptions(), report)
-        # gemini also begins files in which nobody says a word
+        # gemini also creates files without messages
         assert not report.failed and report.conversations["known"] == 2 and report.conversations.keys() <= {"known", "empty"}
         assert len((await on.engine.store.conversations.list()).items) == 2

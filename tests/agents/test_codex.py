@@ -66,7 +66,7 @@ def stage(models: ScriptedModels, tmp_path: Path) -> Callable[..., Any]:
             **options_of(url or models.url, tmp_path),
             "args": [*args],
             "sandbox": "danger-full-access",
-        }  # a sandbox of its own is not to be had everywhere
+        }  # its own sandbox is not available everywhere
         agents = {"codex": Agent("codex", agent_type="codex", options=options, **agent)}
         async with driven(tmp_path / "moot", tmp_path / "work", agents, mode=mode) as stage:
             yield stage
@@ -165,7 +165,7 @@ async def test_the_current_plan_is_shown(stage: Callable[..., Any]) -> None:
 
 async def test_sub_agent_text_calls_and_usage_are_attributed(stage: Callable[..., Any], models: ScriptedModels) -> None:
     def named(answer: bytes) -> bytes:
-        """The call stands in a space of names, which the scripted model knows nothing of."""
+        """The call is in a namespace, which the scripted model does not know."""
         return answer.replace(b'"name":"spawn_agent"', b'"namespace":"multi_agent_v1","name":"spawn_agent"')
 
     asked: list[str] = []
@@ -191,7 +191,7 @@ async def test_sub_agent_text_calls_and_usage_are_attributed(stage: Callable[...
 
 async def test_a_search_of_its_vendor_s_is_shown_as_a_call(stage: Callable[..., Any], models: ScriptedModels) -> None:
     def searched(answer: bytes) -> bytes:
-        """The scripted model has no tools of its own: the search is put before its words, as the vendor sends it."""
+        """The scripted model has no tools of its own, so the search is added before its text, as the vendor sends it."""
         item = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "tides"}}
         begun = {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}}
         done = {"type": "response.output_item.done", "output_index": 0, "item": item}

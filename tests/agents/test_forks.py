@@ -1,4 +1,4 @@
-"""A session that the real agent began by itself, brought in, and gone on with in a fork of it."""
+"""A session started by the real agent, imported, and continued in a fork."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def models(serve_models: Callable[[Script], ScriptedModels]) -> ScriptedModels:
 
 @dataclass(frozen=True)
 class Program:
-    """One of the agents, as a person runs it in a folder, and as moot does."""
+    """One of the agents, as run by a user in a folder and by moot."""
 
     type: str
     format: str
     command: tuple[str, ...]
     again: tuple[str, ...]
-    """`command` for a further prompt in the session that follows."""
+    """`command` is for a further prompt in the next session."""
     environment: Mapping[str, str]
     work: Path
 
@@ -76,7 +76,7 @@ def program(request: pytest.FixtureRequest, models: ScriptedModels, tmp_path: Pa
 
 
 async def bring_in(on: Driven, program: Program, home: Path) -> list[Conversation]:
-    """All that the agent keeps, brought in; the conversations that came from there, oldest first."""
+    """Import all of the agent's histories. Return the resulting conversations, oldest first."""
     report = Report()
     await import_sources(
         on.engine.store, local_sources(home, program.environment, home / "moot", program.format), ImportOptions(home=home), report
@@ -87,7 +87,7 @@ async def bring_in(on: Driven, program: Program, home: Path) -> list[Conversatio
 
 
 def files(program: Program, home: Path) -> dict[str, Path]:
-    """The agent's sessions, by what their files are called."""
+    """The agent's sessions, by file name."""
     return {source.path.name: source.path for source in local_sources(home, program.environment, home / "moot", program.format)}
 
 
@@ -157,7 +157,7 @@ async def test_a_missing_position_starts_a_new_session_with_the_history(program:
         assert early.origin is not None
         program.says("say it again", str(early.origin["source_id"]))
         (whole,) = await bring_in(on, program, tmp_path)
-        file.write_bytes(before)  # taken back there
+        file.write_bytes(before)  # withdrawn there
         run, answer = await on.ask("go another way", agent="own", conversation=whole.id)
         assert (run.status, texts(answer)) == ("finished", "Another way."), run.error
         asked = heard(models)

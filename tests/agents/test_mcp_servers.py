@@ -38,7 +38,7 @@ def models(serve_models: Callable[[Script], ScriptedModels]) -> ScriptedModels:
 
 
 def said_to_codex(recorded: Recorded) -> Reply:
-    """Its models call the tools of a server in a namespace, which the scripted models of the other tests do not know."""
+    """Models call the tools of a server in a namespace, which the scripted models of the other tests don't know."""
     if "open it" not in recorded.user_text:
         return Reply(text="Hello there.")
     if any(item.get("type") == "function_call_output" for item in recorded.json["input"]):

@@ -30,7 +30,7 @@ def models(serve_models: Callable[[Script], ScriptedModels]) -> ScriptedModels:
 
 
 def conversation(directory: Path) -> ExportedConversation:
-    """With everything that an answer of our own loop may hold."""
+    """A message with everything that an answer of moot's own loop may contain."""
     asked = Message("u1", "user", (text_part("What is in the picture, and here?"), PICTURE), created_at=1_767_600_000_000)
     parts: tuple[Part, ...] = (
         {"type": "step-start"},
@@ -68,7 +68,7 @@ def run(command: list[str], directory: Path, environment: Mapping[str, str]) -> 
 
 
 def heard(models: ScriptedModels) -> str:
-    """What the model was sent last, whole."""
+    """Return the last request to the model."""
     return json.dumps(models.asked()[-1]["messages"])
 
 

@@ -67,14 +67,14 @@ async def test_one_conversation_uses_claude_code_then_codex_then_a_plain_model(m
             branch = await on.engine.store.conversations.branch(first.conversation)
     verified = MootProcess(tmp_path / "moot", work, cache).run("verify", "--all")
     assert verified.returncode == 0, (verified.stdout, verified.stderr)
-    # Codex was told what Claude Code had said and done
+    # Codex got Claude Code's messages and actions
     request = json.dumps(models.asked()[2]["messages"])
     assert "look what is here" in request and "violet.txt" in request and "There is a violet.txt." in request
     # the plain model got both, with their calls and outputs
     sent = json.dumps(asked[0].json["messages"])
     for words in ("look what is here", "There is a violet.txt.", "read it", "It says indigo.", "and now?", "violet.txt"):
         assert words in sent, sent
-    # and who came back to Claude Code was told what its session had not seen
+    # and Claude Code got the messages its session had not seen
     assert "It says indigo." in told and "neighbours" in told and "There is a violet.txt." not in told
     assert [message.metadata.get("agent") for message in branch if message.role == "assistant"] == [
         "claude-code",

@@ -1,1 +1,1 @@
-"""The page in a real browser, over the real server and a scripted model."""
+"""The page in a real browser, with the real server and a scripted model."""

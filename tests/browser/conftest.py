@@ -1,4 +1,4 @@
-"""Chromium of the system, the built page, and a server with a scripted model; a named skip where one of them is absent."""
+"""Chromium of the system, the built page, and a server with a scripted model. Tests are skipped if one is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FLAGS = [
 
 Visitor = Callable[..., Visit]
 
-expect.set_options(timeout=20_000)  # for a busy machine; what is there is seen at once
+expect.set_options(timeout=20_000)  # enough time for a busy machine; usually it is visible at once
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests of a worker; each test has a profile of its own."""
+    """One browser for all tests of a worker; each test has its own profile."""
     program = shutil.which("chromium")
     if program is None:
         missing("browser", "there is no program `chromium`: apt-get install chromium")
@@ -62,7 +62,7 @@ def axe() -> str:
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One server for all tests of a worker; each makes the conversations that it looks at."""
+    """One server for all tests of a worker; each test creates the conversations it needs."""
     if not PAGE.is_file():
         missing("browser", "the page is not built: make web")
     with served(tmp_path_factory.mktemp("served")) as one:
@@ -71,7 +71,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def visit(browser: Browser, server: Served) -> Iterator[Visitor]:
-    """Opens a signed-in tab: `visit("/c/…", viewport=PHONE, theme="dark")`; the test fails for whatever no page of ours may do."""
+    """Open a signed-in tab: `visit("/c/…", viewport=PHONE, theme="dark")`. The test fails if the page does anything forbidden."""
     visits: list[Visit] = []
     with ExitStack() as stack:
 

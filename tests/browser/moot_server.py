@@ -1,4 +1,4 @@
-"""The real `moot serve` with two scripted models behind it, for tests that drive a browser and have no event loop."""
+"""The real `moot serve` with two scripted models, for browser tests, which have no event loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TO_ITSELF = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _SECONDS = 30.0
 
 SLOWLY = "word " * 120
-"""What `slow@told` says to a prompt with "slowly" in it, over some seconds."""
+"""The answer of `slow@told` to a prompt with "slowly" in it, over several seconds."""
 
 SCRIPT: Sequence[Reply] = (
     Reply(when="at leisure", text="word " * 400, chunk_size=5, delay=0.05, times=0),
@@ -46,19 +46,19 @@ permissions: {{mode: ask, rules: [{{tool: shell, match: "git status*", action: a
 
 @dataclass
 class Served:
-    """A server that is up."""
+    """A running server."""
 
     url: str
     token: str
     moot: MootProcess
     model: ScriptedProcess
-    """Does what it is told: `say TEXT`, `call NAME {json}`."""
+    """Obeys the prompt: `say TEXT`, `call NAME {json}`."""
     told: ScriptedProcess
-    """Says what stands in the script."""
+    """Answers from the script."""
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Starts the server, on the same port as before when it has run already."""
+        """Start the server, on the same port as before if it has run already."""
         port = self.url.rpartition(":")[2] if self.url else "0"
         self.process = self.moot.start("serve", "--port", port, "--json")
         assert self.process.stdout is not None
@@ -68,19 +68,19 @@ class Served:
         self.url = str(json.loads(line)["url"])
 
     def kill(self) -> None:
-        """Ends the server as a crash does."""
+        """Kill the server without warning."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(30)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """What the API answers, as JSON."""
+        """Return the API's JSON response."""
         with self._send(method, path, body) as answer:
             content = answer.read()
         return json.loads(content) if content else None
 
     def say(self, text: str, *, conversation: str = "", model: str = "", wait: bool = True, **more: str) -> str:
-        """Sends a prompt and, unless told otherwise, reads the answer's stream to its end; gives back the conversation's id."""
+        """Send a prompt and, unless told otherwise, read the answer's stream to its end. Return the conversation's id."""
         id = conversation or f"test-{uuid4().hex[:12]}"
         message = {"id": uuid4().hex, "role": "user", "parts": [{"type": "text", "text": text}]}
         body = {"id": id, "message": message, "trigger": "submit-message", **({"model": model} if model else {}), **more}
@@ -90,7 +90,7 @@ class Served:
         return str(self.call("GET", f"/api/conversations/{id}")["id"])
 
     def login(self) -> str:
-        """An address that signs a browser in, once."""
+        """Return a one-time address that signs a browser in."""
         shown = self.moot.run("web", "--no-open", "--json")
         return f"{self.url}/#{str(json.loads(shown.stdout)['url']).partition('#')[2]}"
 
@@ -105,7 +105,7 @@ class Served:
 
 @contextmanager
 def served(folder: Path, config: str = CONFIG, script: Sequence[Reply] = SCRIPT) -> Iterator[Served]:
-    """A server with a home of its own in that folder, for the length of a block."""
+    """Run a server with its own home in that folder for the duration of a block."""
     with ScriptedProcess(obey=True, models=("obedient",)) as model, ScriptedProcess(script) as told:
         moot = make(folder, folder / "pycache", config.format(mine=model.openai_url, told=told.openai_url))
         token = f"moot_{secrets.token_urlsafe(32)}"

@@ -31,13 +31,13 @@ def messages(page: Page) -> Locator:
 
 
 def ready(page: Page) -> None:
-    """Nothing goes on any more, and the page has caught up with the store."""
+    """Wait until no run is active and the page has caught up with the store."""
     expect(page.get_by_role("button", name="Stop (Esc)")).to_have_count(0, timeout=20_000)
     expect(messages(page).get_by_role("button", name="Regenerate").last).to_be_attached(timeout=10_000)
 
 
 def spoken(server: Served, text: str) -> str:
-    """A conversation whose only answer is this text, many lines and all."""
+    """Create a conversation whose only answer is this text, line breaks included."""
     id = server.say("say something")
     answer = server.call("GET", f"/api/conversations/{id}/messages")["data"][-1]["id"]
     server.call("PUT", f"/api/conversations/{id}/messages/{answer}", {"parts": [{"type": "text", "text": text}]})
@@ -45,7 +45,7 @@ def spoken(server: Served, text: str) -> str:
 
 
 def until(page: Page, true: Callable[[], bool]) -> None:
-    """Waits for what no locator can say."""
+    """Wait for a condition that no locator can express."""
     for _ in range(150):
         if true():
             return
@@ -69,7 +69,7 @@ def test_an_approved_call_shows_its_approval_on_the_card(visit: Visitor) -> None
     card = page.get_by_role("region", name="Run a command?")
     expect(card.get_by_text("mkdir -p made", exact=True)).to_be_visible(timeout=15_000)
     expect(card.get_by_text("echo it was made", exact=True)).to_be_visible()
-    page.wait_for_timeout(500)  # keys and clicks count once the card can have been seen
+    page.wait_for_timeout(500)  # keys and clicks count only after the card was visible for a moment
     card.get_by_role("button", name="Allow once").click()
     line = messages(page).get_by_role("button", name=re.compile("^Done Run mkdir"))
     expect(line).to_be_visible(timeout=15_000)
@@ -245,7 +245,7 @@ def test_a_draft_is_still_there_after_a_reload(visit: Visitor, server: Served) -
     id = server.say("say Hello")
     page = visit(f"/c/{id}").page
     field(page).fill("half a thought")
-    page.wait_for_timeout(600)  # it is kept a moment after the last key
+    page.wait_for_timeout(600)  # the draft is saved shortly after the last key
     page.reload()
     expect(field(page)).to_have_value("half a thought")
 
@@ -292,7 +292,7 @@ def test_a_button_keeps_its_place_while_content_above_it_opens(visit: Visitor, s
     id = spoken(server, "```html\n<h1 style='height: 600px'>A page</h1>\n```\n\n```mermaid\ngraph LR\n  A[socket] --> B[store]\n```")
     page = visit(f"/c/{id}").page
     page.get_by_role("button", name="Show preview").click()
-    page.get_by_role("button", name="Show diagram").click(delay=700)  # the preview comes, and says its height, in these ms
+    page.get_by_role("button", name="Show diagram").click(delay=700)  # the preview loads and reports its height during these milliseconds
     expect(page.frame_locator("iframe[title=Diagram]").get_by_text("socket")).to_be_visible(timeout=20_000)
     expect(page.frame_locator("iframe[title=Preview]").get_by_role("heading", name="A page")).to_be_visible()
     assert (page.locator("iframe[title=Preview]").bounding_box() or {})["height"] > 600
@@ -305,7 +305,7 @@ def test_a_button_can_be_pressed_while_an_answer_grows_below_it(visit: Visitor, 
     expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
     log = messages(page)
     wrap = log.get_by_role("button", name="Wrap long lines")
-    wrap.click(delay=400)  # a slow finger: lines come, and the end is followed, in these ms
+    wrap.click(delay=400)  # a slow finger: lines arrive and the view follows the end during these milliseconds
     expect(wrap).to_have_attribute("aria-pressed", "true")
     log.evaluate("(box) => box.scrollTo(0, box.scrollHeight)")
     box = log.bounding_box() or {}
@@ -313,7 +313,7 @@ def test_a_button_can_be_pressed_while_an_answer_grows_below_it(visit: Visitor, 
     page.mouse.down()
     at, height = log.evaluate("(box) => [box.scrollTop, box.scrollHeight]")
     until(page, lambda: log.evaluate("(box) => box.scrollHeight") > height + 60)
-    assert log.evaluate("(box) => box.scrollTop") == at  # what is marked stays where it is
+    assert log.evaluate("(box) => box.scrollTop") == at  # selected text stays in place
     page.mouse.up()
     until(page, lambda: log.evaluate("(box) => box.scrollHeight - box.scrollTop - box.clientHeight") < 48)
     page.get_by_role("button", name="Stop (Esc)").click()

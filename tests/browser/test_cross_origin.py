@@ -1,4 +1,4 @@
-"""A page of another port, in the browser of somebody who is signed in: whatever it sends is refused, and nothing changes."""
+"""A page of another port in a signed-in user's browser: everything it sends is rejected, and nothing changes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ window.done = (async () => {
 
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
-    """Another server of this machine, whose page means harm. A port makes an origin, but no site: the browser sends it our cookie along."""
+    """A malicious server on another port of this machine. Browsers send it our cookies, because ports don't separate sites."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -90,12 +90,12 @@ def test_a_page_of_another_port_cannot_use_the_session_cookie(browser: Browser, 
         page = context.new_page()
         page.goto(server.login())
         page.locator("main h1").first.wait_for()
-        page.goto("about:blank")  # or the page's own polling is seen among the rest
+        page.goto("about:blank")  # otherwise the page's own polling would be among the requests
         before = standing()
         sent: dict[str, tuple[str, str]] = {}
         statuses: dict[str, int] = {}
         cookies: list[str] = []
-        devtools = context.new_cdp_session(page)  # which knows of answers that the page itself may not see
+        devtools = context.new_cdp_session(page)  # it sees responses that the page itself may not read
         devtools.on(
             "Network.requestWillBeSent", lambda told: sent.update({told["requestId"]: (told["request"]["method"], told["request"]["url"])})
         )

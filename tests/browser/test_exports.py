@@ -1,4 +1,4 @@
-"""Conversations on their way out: the page's menus by keyboard, exported and shared pages full of attacks."""
+"""Export and sharing: the page's menus by keyboard, and exported and shared pages full of attacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TITLE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
 def open_menu(page: Page, item: str) -> None:
-    """By keyboard alone."""
+    """Use only the keyboard."""
     page.get_by_role("button", name="More").focus()
     page.keyboard.press("Enter")
     entry = page.get_by_role("menuitem", name=item)
@@ -54,7 +54,7 @@ def test_a_hostile_exported_page_runs_and_fetches_nothing(browser: Browser, serv
         page.screenshot(path=SHOTS / f"export-{name}.png", full_page=True)
         page.pdf(path=str(tmp_path / "talk.pdf"))
         assert (tmp_path / "talk.pdf").stat().st_size > 10_000
-        # axe is put in by the debugger, whose words are not the page's
+        # axe is injected by the debugger; its messages are not the page's
         assert inaccessible(page, axe) == []
         context.close()
 
@@ -100,7 +100,7 @@ def test_a_shared_page_is_readable_until_it_is_revoked(visit: Visitor, server: S
     page.get_by_role("button", name="Done").click()
     tab.go("/settings/shares")
     page.get_by_role("button", name="Revoke").first.press("Enter")
-    assert other.goto(link).ok  # it is asked once more
+    assert other.goto(link).ok  # it asks again
     page.get_by_role("button", name="Yes, revoke").press("Enter")
     expect(page.get_by_text("No shared links")).to_be_visible()
     answer = other.goto(link)

@@ -51,7 +51,7 @@ def test_a_hostile_answer_runs_and_fetches_nothing(visit: Visitor, server: Serve
 
 def test_model_written_pages_stay_in_their_frame(visit: Visitor, server: Served) -> None:
     id = server.say("hostile", model="scripted@told")
-    # the frames' own policy says no to what stands in them: that is what these words are about, and all that they may be about
+    # the frame's own policy blocks its content; only such messages are allowed here
     inside = (
         "Content Security Policy",
         "Blocked script execution",

@@ -1,4 +1,4 @@
-"""What leaves the house with attacks in every place that a conversation has, in a real browser: nothing runs, nothing is fetched."""
+"""Exports with attacks in every place of a conversation, in a real browser: nothing runs, nothing is fetched."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ PARTS: list[dict[str, Any]] = [
 
 
 def document() -> str:
-    """A conversation in the format `json` with all of it on the shown branch, on another one and in a sub-agent's conversation."""
+    """A conversation in the format `json` with all of it on the shown branch, on another branch and in a sub-agent's conversation."""
     facts = {"model": EVIL, "provider": EVIL, "steps": [{"step": 0, "model": EVIL, "usage": {"input": 1, "output": 1}}]}
 
     def message(id: str, parent: str | None, role: str) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def conversation(server: Served, tmp_path_factory: pytest.TempPathFactory) -> st
 
 
 def harmless(page: Page, asked: list[str], said: list[str], own: str) -> None:
-    """Opens all of it, presses every link's neighbourhood, and looks at what is there."""
+    """Open all parts, hover over every link, and check the page."""
     expect(page.get_by_text("END-OF-HOSTILE").first).to_be_attached()
     page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
     page.keyboard.press("Tab")
@@ -125,7 +125,7 @@ GETS_IN = """async () => {
   await new Promise((then) => setTimeout(then, 300))
   return [[...new Set(stopped)].sort(), window.acted ?? null, getComputedStyle(document.body).display, document.baseURI]
 }"""
-"""What would get in if something of it ever were not escaped."""
+"""Text that would run if it were not escaped."""
 PICTURE = "document.body.append(Object.assign(new Image(), { src: 'https://evil.invalid/i.png' }))"
 STOPPED = """base-uri connect-src frame-src img-src media-src object-src script-src-attr script-src-elem style-src-attr
 style-src-elem"""

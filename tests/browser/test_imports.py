@@ -1,4 +1,4 @@
-"""Conversations that come in on the page, and one that goes for good."""
+"""Importing conversations on the page, and purging one."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_deleted_conversation_is_purged_by_keyboard_after_a_confirmation(visit
 
     def ask() -> None:
         button = page.get_by_role("button", name=f"Actions for {title}")
-        for _ in range(50):  # the view that opens beside the list takes the focus once
+        for _ in range(50):  # the view that opens next to the list takes the focus once
             link.press("Tab")
             if button.evaluate("one => one === document.activeElement"):
                 break

@@ -21,7 +21,7 @@ def named(server: Served, title: str, text: str = "say Hello") -> str:
 
 
 def act(page: Page, title: str, what: str) -> None:
-    entry(page, title).hover()  # shows the button, once the list has come to rest
+    entry(page, title).hover()  # shows the button after the list has settled
     page.get_by_role("button", name=f"Actions for {title}").click()
     page.get_by_role("menuitem", name=what).click()
 

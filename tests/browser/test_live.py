@@ -77,7 +77,7 @@ def test_an_approval_is_answered_in_the_inbox(visit: Visitor, server: Served) ->
     card = page.get_by_role("region", name=re.compile(re.escape(name)))
     expect(card).to_be_visible(timeout=10_000)
     tab.shot("inbox-waiting-desktop-light")
-    page.wait_for_timeout(450)  # keys and clicks before it could be read are no answers
+    page.wait_for_timeout(450)  # keys and clicks before it was readable are not answers
     card.get_by_role("button", name="Allow once").click()
     expect(card).to_have_count(0, timeout=10_000)
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""What the page loses when its network, its server or its own turn to run goes away: nothing. And what an output without end costs it."""
+"""The page loses nothing when its network, its server or its tab is interrupted; and a very long output stays cheap."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ GONE = (
     "ERR_EMPTY_RESPONSE",
 )
 LONG = 100.0
-"""Milliseconds that a delta may keep the page busy; a few of many may take longer on a machine that does other things too."""
+"""Milliseconds that a chunk may block the page; a few of many may take longer on a busy machine."""
 
 
 @pytest.fixture
 def own(server: Served, tmp_path: Path) -> Iterator[Served]:
-    """A server that no other test needs; `server` says what is missing."""
+    """A server for this test only; `server` says what is missing."""
     with served(tmp_path) as one:
         yield one
 
@@ -74,7 +74,7 @@ def test_a_restarted_server_resumes_the_interrupted_answer(visit: Visitor, own: 
     field(tab.page).fill("typed meanwhile")
     own.start()
     expect(tab.page.get_by_text("Can’t reach the server")).to_have_count(0, timeout=30_000)
-    # the model was asked again: what it had said stays, given up on in sight, and the answer is there once and whole
+    # the model was called again: its first text stays visible as abandoned, and the answer is there once and completely
     expect(messages(tab.page).locator(".prose").last).to_have_text(("word " * 120).strip(), timeout=30_000)
     ready(tab.page)
     expect(field(tab.page)).to_have_value("typed meanwhile")
@@ -120,7 +120,7 @@ def test_an_output_of_50_megabytes_keeps_the_page_fast_and_downloads_completely(
         sys.stdout.write(f"\n  behind 50 MB: 300 deltas, {len(tasks)} tasks over 50 ms, the longest {max(tasks, default=0):.0f} ms\n")
     assert sum(task > LONG for task in tasks) < 30
     line = messages(page).get_by_role("button", name="Done Run seq 1 6600000")
-    if line.get_attribute("aria-expanded") != "true":  # it may still be open from when it ran
+    if line.get_attribute("aria-expanded") != "true":  # it may still be open from the run
         line.click()
     expect(line).to_have_attribute("aria-expanded", "true")
     link = messages(page).get_by_role("link", name="Download full output")
@@ -136,7 +136,7 @@ def test_an_output_of_50_megabytes_keeps_the_page_fast_and_downloads_completely(
 
 
 def counted(last: int) -> str:
-    """The hash of what `seq 1 LAST` says."""
+    """The hash of the output of `seq 1 LAST`."""
     found = hashlib.sha256()
     for begin in range(1, last + 1, 100_000):
         found.update("".join(f"{number}\n" for number in range(begin, min(begin + 100_000, last + 1))).encode())

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(120, func_only=True)
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Served]:
-    """A server of its own: with several projects every list looks different."""
+    """A separate server: several projects change every list."""
     home = tmp_path / "served"
     home.mkdir()
     with served(home) as one:

@@ -17,7 +17,7 @@ def word() -> str:
 
 
 def typed(page: Page, query: str) -> Locator:
-    """The messages that are found for it."""
+    """The messages found for the query."""
     page.keyboard.press("Control+k")
     field = page.get_by_role("combobox", name="Search and commands")
     field.fill("")
@@ -26,7 +26,7 @@ def typed(page: Page, query: str) -> Locator:
 
 
 def brought(server: Served, folder: Path, texts: list[str]) -> None:
-    """A conversation with those messages."""
+    """Create a conversation with those messages."""
     said = [{"role": "assistant" if number % 2 else "user", "content": text} for number, text in enumerate(texts)]
     file = folder / f"{word()}.json"
     file.write_text(json.dumps(said))
@@ -42,20 +42,20 @@ def test_a_hit_a_thousand_messages_back_is_opened_by_keyboard(visit: Visitor, se
     tab = visit()
     page = tab.page
     expect(typed(page, near).first.locator("mark")).to_have_text(near)
-    expect(page.locator('[aria-selected="true"]').first).to_contain_text(near)  # what Enter takes
+    expect(page.locator('[aria-selected="true"]').first).to_contain_text(near)  # the hit that Enter opens
     page.keyboard.press("Enter")
     expect(page.locator("[data-found]")).to_contain_text(near)
     expect(page.locator("[data-found]")).to_be_in_viewport()
-    expect(page.locator("[data-found]")).to_be_focused()  # so that Tab goes on from there
+    expect(page.locator("[data-found]")).to_be_focused()  # so that Tab continues from there
     address = page.url.partition("#")[0]
-    expect(typed(page, far).first).to_be_visible()  # in the conversation that is open already
+    expect(typed(page, far).first).to_be_visible()  # in the open conversation
     expect(page.locator('[aria-selected="true"]').first).to_contain_text(far)
     page.keyboard.press("Enter")
     expect(page.locator("[data-found]")).to_contain_text(far)
     expect(page.locator("[data-found]")).to_be_in_viewport()
     assert page.url.startswith(address)
     tab.shot("search-found-desktop-light")
-    page.goto(page.url)  # the address leads there too
+    page.goto(page.url)  # the address opens it too
     expect(page.locator("[data-found]")).to_contain_text(far)
     expect(page.locator("[data-found]")).to_be_in_viewport()
 
@@ -78,7 +78,7 @@ def test_operators_are_suggested_and_an_incomplete_query_keeps_the_last_hits(vis
     sought = word()
     server.say(f"say {sought}")
     tab = visit()
-    tab.allowed = ("status of 400",)  # of the half-typed value
+    tab.allowed = ("status of 400",)  # of the incomplete value
     page = tab.page
     found = typed(page, f"{sought} ")
     expect(found.nth(1)).to_be_visible()  # the prompt and its answer
@@ -120,7 +120,7 @@ def test_partial_matches_are_shown_as_such(visit: Visitor, server: Served, tmp_p
     some = page.get_by_role("group", name="Partial matches").get_by_role("option")
     expect(some).to_have_count(2)
     expect(page.get_by_text("No message contains all of these words")).to_be_visible()
-    expect(page.get_by_role("option", name="Sort by relevance")).to_have_count(0)  # they are
+    expect(page.get_by_role("option", name="Sort by relevance")).to_have_count(0)  # they are found
 
 
 def test_semantic_search_explains_its_requirements_and_falls_back_to_text(visit: Visitor, server: Served) -> None:
@@ -164,7 +164,7 @@ def test_enter_before_the_results_opens_the_first_hit_of_the_typed_query(visit: 
     page.route("**/api/search?*", lambda route: held.append(route))
     field = page.get_by_role("combobox", name="Search and commands")
     field.fill(meant)
-    page.keyboard.press("Enter")  # while what was found for other words still stands there
+    page.keyboard.press("Enter")  # while the hits of an earlier query are still shown
     expect(page.get_by_role("dialog").get_by_role("status")).to_have_text("Searching…")
     page.wait_for_timeout(300)
     assert field.is_visible() and held
@@ -192,7 +192,7 @@ def test_an_early_enter_is_dropped_if_typing_continues_or_nothing_is_found(visit
 def test_values_of_this_home_are_offered_and_chosen_by_keyboard(visit: Visitor, server: Served) -> None:
     server.say("say hello")
     tab = visit()
-    tab.allowed = ("status of 400",)  # of the half-typed value
+    tab.allowed = ("status of 400",)  # of the incomplete value
     page = tab.page
     typed(page, "agent:")
     offered = page.get_by_role("group", name="Operators").get_by_role("button")
@@ -208,5 +208,5 @@ def test_values_of_this_home_are_offered_and_chosen_by_keyboard(visit: Visitor, 
     expect(offered.first).to_have_text("project:default")
     field.fill("model:")
     expect(offered.first).to_contain_text("model:")
-    page.keyboard.press("ArrowLeft")  # the field's own: no offer stands before the first
+    page.keyboard.press("ArrowLeft")  # the field itself: nothing is selected before the first suggestion
     expect(offered.first).to_have_attribute("aria-current", "true")

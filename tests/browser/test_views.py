@@ -25,7 +25,7 @@ VIEWS = {
 
 
 def settle(page: Page) -> None:
-    """Waits until the view is there with what it fetches."""
+    """Wait until the view has loaded its data."""
     page.locator("main h1, main").first.wait_for()
     expect(page.get_by_role("status", name="Loading")).to_have_count(0, timeout=20_000)
 
@@ -72,7 +72,7 @@ SMALL = """() => [...document.querySelectorAll('button, a, select, input, summar
     const inText = one.tagName === 'A' && one.closest('p, dd')
     return shown && !inText && box.height < 43.5
 }).map(({ one, box }) => `${one.tagName} ${one.getAttribute('aria-label') ?? one.textContent} ${box.height}`)"""
-"""What a thumb would miss: shown, no link in a text, and lower than 44 px."""
+"""Targets too small for a thumb: visible, not a link in text, and lower than 44 px."""
 
 
 def test_high_contrast_is_a_choice_that_stays(visit: Visitor, axe: str) -> None:

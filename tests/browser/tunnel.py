@@ -1,4 +1,4 @@
-"""A line between a browser and a server that can be cut: what is open breaks, and nothing new gets through until it is mended."""
+"""A connection between browser and server that can be cut: open requests break, and no new ones get through until it is restored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 
 class Tunnel:
-    """A context manager; `url` is where the browser goes once `to` is set."""
+    """A context manager; `url` is the browser's address after `to` is set."""
 
     def __init__(self) -> None:
         self.to = 0

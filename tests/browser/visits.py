@@ -1,4 +1,4 @@
-"""A page in the browser that is watched: every request it makes, every error it meets."""
+"""A page in the browser with a record of every request and error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Error, Page, Req
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 360, "height": 740}
 SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
-"""Where pictures of the page go; the end of a test run names it."""
+"""Folder of screenshots; its path is printed after the tests."""
 
 _OWN = ("data:", "blob:", "about:")
 
@@ -26,10 +26,10 @@ class Visit:
     context: BrowserContext
     origin: str
     allowed: tuple[str, ...] = ()
-    """Patterns of errors that belong to the test."""
+    """Patterns of expected errors."""
     requests: list[str] = field(default_factory=list[str])
     stopped: list[str] = field(default_factory=list[str])
-    """What a Content-Security-Policy did not let out."""
+    """Requests blocked by a Content-Security-Policy."""
     errors: list[str] = field(default_factory=list[str])
     dialogs: list[str] = field(default_factory=list[str])
 
@@ -57,7 +57,7 @@ class Visit:
 
     @property
     def foreign(self) -> list[str]:
-        """Requests that left for anywhere but the server."""
+        """Requests to any address other than the server."""
         return [url for url in self.requests if not url.startswith((f"{self.origin}/", *_OWN)) and url not in self.stopped]
 
     def go(self, path: str = "/") -> Page:
@@ -66,12 +66,12 @@ class Visit:
         return self.page
 
     def shot(self, name: str) -> None:
-        """Keeps a picture to be looked at."""
+        """Save a screenshot."""
         SHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SHOTS / f"{name}.png")
 
     def verdict(self) -> list[str]:
-        """What a page must never do and did."""
+        """Forbidden things that the page did."""
         errors = [*self.errors, *(f"a request that the policy stopped: {url}" for url in self.stopped)]
         unexpected = [error for error in errors if not any(re.search(pattern, error) for pattern in self.allowed)]
         return [
@@ -86,9 +86,9 @@ _WEIGHTY = ("serious", "critical")
 
 
 def inaccessible(page: Page, axe: str) -> list[str]:
-    """What axe calls serious or critical on the page as it stands, with the first places."""
+    """Violations that axe rates serious or critical on the current page, with the first elements."""
     if not page.evaluate("typeof axe !== 'undefined'"):
-        page.evaluate(axe)  # through the debugger: the page's own policy would not let a script in
+        page.evaluate(axe)  # through the debugger, because the page's own policy would block a script
     violations: Sequence[dict[str, Any]] = page.evaluate(_AXE)
     return [
         f"{one['id']}: {one['help']}: {[node['target'] for node in one['nodes'][:3]]}" for one in violations if one["impact"] in _WEIGHTY

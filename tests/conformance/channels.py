@@ -1,4 +1,4 @@
-"""What every channel promises, as checks of one channel over a real engine with a scripted model."""
+"""Checks that every channel must pass, over a real engine with a scripted model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE = 8.0
 
 
 def script(recorded: Recorded) -> Reply:
-    """Answers with the words of the person, or wants to run something."""
+    """Repeats the user's text, or asks to run something."""
     said = recorded.json["messages"][-1]["role"] == "tool"
     if "touch" in recorded.user_text:
         return Reply(text="I saw what came of it.") if said else Reply(tool_calls=[ToolCall("shell", {"command": recorded.user_text})])
@@ -48,7 +48,7 @@ class Stage:
         return list((await self.engine.store.conversations.list()).items)
 
     def made(self) -> list[str]:
-        """What commands have left behind."""
+        """The effects of executed commands."""
         return sorted(path.name for path in self.directory.iterdir())
 
 
@@ -58,7 +58,7 @@ def _port(engine: Engine, channel: Channel, directory: Path) -> Port:
 
 @asynccontextmanager
 async def served(channel: Channel, home: Path) -> AsyncGenerator[Stage, None]:
-    """The channel while it is served; it must stop within a second when that is over."""
+    """Run the channel for the duration of a block; it must stop within a second afterwards."""
     assert isinstance(channel, HasTrialClient), f"{channel.name} can't be reached by a test: it has no `trial` and `client`"
     directory, folder = home / "work", home / "channel"
     for path in (directory, folder):
@@ -88,7 +88,7 @@ async def served(channel: Channel, home: Path) -> AsyncGenerator[Stage, None]:
 
 
 async def check_answers(on: Stage) -> None:
-    """What is said is answered, and the same person goes on in the same conversation, also when they come again."""
+    """Messages are answered, and the same user continues in the same conversation, also when they return."""
     async with on.somebody("ann") as ann:
         await ann.say("hello")
         assert "You said hello." in await ann.hear()
@@ -103,7 +103,7 @@ async def check_answers(on: Stage) -> None:
 
 
 async def check_people_are_kept_apart(on: Stage) -> None:
-    """Two people who talk at once have a conversation each."""
+    """Two users who write concurrently have separate conversations."""
     async with on.somebody("ann") as ann, on.somebody("bob") as bob:
         await ann.say("I am ann")
         await bob.say("I am bob")
@@ -112,7 +112,7 @@ async def check_people_are_kept_apart(on: Stage) -> None:
 
 
 async def check_a_yes_is_a_persons(on: Stage) -> None:
-    """Nothing runs before a person says yes, and nothing at all after a no."""
+    """Nothing runs before an approval, and nothing at all after a denial."""
     async with on.somebody("ann") as ann:
         await ann.say("touch first")
         assert "touch first" in await ann.hear(), "the person is not shown what it is about"
@@ -129,7 +129,7 @@ async def check_a_yes_is_a_persons(on: Stage) -> None:
 
 
 async def check_one_who_leaves_takes_nobody_along(on: Stage) -> None:
-    """A person who hangs up in the middle ends neither the channel nor anybody else's talk."""
+    """A user who disconnects stops neither the channel nor anyone else's conversation."""
     async with on.somebody("ann") as ann:
         async with on.somebody("bob") as bob:
             await bob.say("touch third")
@@ -143,7 +143,7 @@ async def check_one_who_leaves_takes_nobody_along(on: Stage) -> None:
 
 
 async def check_it_reaches_its_own_only(on: Stage) -> None:
-    """The port of the channel gives nothing away of conversations that are not its own."""
+    """The channel's port reveals nothing of other conversations."""
     port = _port(on.engine, on.channel, on.directory)
     foreign = await on.engine.store.conversations.create(Conversation("0" * 32, key="other:ann", title="Foreign"))
     for reference in (foreign.id, foreign.title):

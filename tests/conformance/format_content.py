@@ -1,4 +1,4 @@
-"""What a format's table `holds` promises, as one check of one conversation; and conversations to check it with."""
+"""A check that a format keeps what its table `holds` declares, and conversations to check it with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAAD
 
 
 class Told(NamedTuple):
-    """A message, whichever side it comes from."""
+    """A message of either role."""
 
     id: str
     role: str
@@ -30,7 +30,7 @@ class Told(NamedTuple):
 
 
 def check_holds(format: Format, folder: Path, conversation: ExportedConversation) -> None:
-    """Reading what was written gives back what the table promises; each thing is told in the report as the table says."""
+    """Check that reading a written file gives back what the table declares, and that the report agrees."""
     if not isinstance(format, DeclaresFidelity) or isinstance(format, WriteOnly) or not format.holds:
         return
     made = format.write(conversation)
@@ -45,7 +45,7 @@ def check_holds(format: Format, folder: Path, conversation: ExportedConversation
 
 
 def _beside(thing: str, exported: ExportedConversation, read: list[WholeConversation], holds: Any) -> tuple[object, object]:
-    """A thing as it was and as it was read; where there are branches, without their order, which is the format's own."""
+    """Return content before and after; branches are compared without order, which formats choose freely."""
     before, after = wanted(thing, exported, holds), found(thing, read)
     if "branches" in holds and isinstance(before, list) and isinstance(after, list):
         return sorted(before, key=repr), sorted(after, key=repr)
@@ -117,7 +117,7 @@ def _steps(one: Told) -> list[Any]:
 
 
 def _paths(messages: Sequence[Told]) -> list[tuple[str, ...]]:
-    """Each message by the words on the way to it."""
+    """Return each message by the texts on the path to it."""
     paths: dict[str | None, tuple[str, ...]] = {None: ()}
     for one in messages:
         paths[one.id] = (*paths[one.parent], text_of(tuple(one.parts)))
@@ -135,7 +135,7 @@ VALUES = st.recursive(
 
 @st.composite
 def conversations(draw: st.DrawFn) -> ExportedConversation:
-    """People and an agent taking turns, the agent with everything that a run may leave."""
+    """A user and an agent taking turns, the agent with everything that a run may leave."""
     messages: list[Message] = []
     for turn in range(draw(st.integers(1, 3))):
         messages.append(Message(f"u{turn}", "user", tuple(draw(_asked())), created_at=1_700_000_000_000 + turn * 61_001))
@@ -191,7 +191,7 @@ def _call(draw: st.DrawFn, id: str) -> Part:
 
 
 def check_chain(one: Format, other: Format, folder: Path, conversation: ExportedConversation) -> None:
-    """From one format to another and back: what both keep is still there."""
+    """Check that content which both formats support survives a conversion there and back."""
     assert isinstance(one, DeclaresFidelity) and isinstance(other, DeclaresFidelity)
     carried = conversation
     for format in (one, other, one):
@@ -205,7 +205,7 @@ def check_chain(one: Format, other: Format, folder: Path, conversation: Exported
 
 
 def again(read: list[WholeConversation]) -> ExportedConversation:
-    """What was read as it would be written again."""
+    """Return an imported conversation as it would be written again."""
     return _exported(read, read[0])
 
 
@@ -227,6 +227,6 @@ def _exported(read: list[WholeConversation], one: WholeConversation) -> Exported
 
 
 def chained(names: Sequence[str]) -> list[Format]:
-    """The formats that are written and read by a table of what they hold."""
+    """The formats that are read and written by a content table."""
     formats: list[Format] = [FORMATS.make(name) for name in names]
     return [one for one in formats if isinstance(one, DeclaresFidelity) and one.holds and not isinstance(one, WriteOnly)]

@@ -40,7 +40,7 @@ THINGS = {
     "sub-agents",
     "records",
 }
-"""The words of `Counts`."""
+"""The names of counted content."""
 
 FOREIGN = (
     b"",
@@ -56,11 +56,11 @@ FOREIGN = (
 
 
 PACKED = (b"SQLite format 3\x00", b"PK\x03\x04", b"\x1f\x8b")
-"""How sources begin whose records are no bytes of theirs: a row's raw is made of its values, a packed file's was unpacked."""
+"""How sources start whose records are not bytes of theirs: a row's raw is built from its values, a packed file's was unpacked."""
 
 
 def exported(texts: Sequence[str], extra: Sequence[Part] = ()) -> ExportedConversation:
-    """People and the agent taking turns with these texts; the last message has the extra parts too."""
+    """User and agent taking turns with these texts; the last message has the extra parts too."""
     roles = ["user", "assistant"]
     messages = [Message(f"m{at}", roles[at % 2], (text_part(text),), created_at=1_700_000_000_000 + at) for at, text in enumerate(texts)]  # type: ignore[arg-type]
     if extra:
@@ -69,7 +69,7 @@ def exported(texts: Sequence[str], extra: Sequence[Part] = ()) -> ExportedConver
 
 
 def written(format: Format, conversation: ExportedConversation) -> tuple[bytes, Fidelity] | None:
-    """None for a format that can only be read, which then has to have samples."""
+    """None for a format that can only be read; it must have samples then."""
     try:
         made = format.write(conversation)
     except UsageError:
@@ -92,7 +92,7 @@ def source(format: Format, folder: Path, data: Sample) -> Path:
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a file, or of all in a folder."""
+    """Return the bytes of a file, or of all files in a folder."""
     return path.read_bytes() if path.is_file() else b"".join(one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file())
 
 
@@ -102,7 +102,7 @@ def is_claimed(format: Format, path: Path) -> bool:
 
 
 def spoiled(sample: Sample, at: int, junk: bytes) -> Sample:
-    """The sample with junk at one place of it."""
+    """Return the sample with junk inserted at one position."""
     if isinstance(sample, bytes):
         return sample[:at] + junk + sample[at:]
     files = dict(sample)
@@ -146,7 +146,7 @@ def check_there_and_back(format: Format, folder: Path, texts: Sequence[str]) -> 
 
 
 def check_outward(format: Format, path: Path, fidelity: Fidelity, messages: int) -> None:
-    """A write-only format claims nothing, refuses to read, and counts the contents."""
+    """A write-only format claims nothing, refuses to read, and counts what it drops."""
     assert not format.sniff(path, path.read_bytes()[: 1 << 16]), "it claims what it can't read"
     try:
         read_whole(format, path)
@@ -158,7 +158,7 @@ def check_outward(format: Format, path: Path, fidelity: Fidelity, messages: int)
 
 
 def check_what_is_lost_is_said(format: Format) -> None:
-    """Everything that does not go along is counted."""
+    """Everything that is not written is counted."""
     extra: list[Part] = [
         {"type": "reasoning", "text": "because", "state": "done"},
         {"type": "tool-read_file", "toolCallId": "t1", "state": "output-available", "input": {"path": "a"}, "output": "x"},
@@ -179,7 +179,7 @@ def read_whole(format: Format, path: Path) -> list[WholeConversation]:
 
 
 def check_read(format: Format, path: Path) -> list[WholeConversation]:
-    """Its conversations, which are whole: ids, parents, raw; read twice they are the same, and the source is as it was."""
+    """Check its conversations: complete ids, parents and raw; reading twice gives the same, and the source is unchanged."""
     before = (content(path), sorted(path.parent.rglob("*")))
     read = read_whole(format, path)
     assert [(one.entries, one.facts) for one in read_whole(format, path)] == [(one.entries, one.facts) for one in read], (
@@ -208,7 +208,7 @@ def check_conversation(conversation: WholeConversation, data: bytes) -> None:
 
 
 def is_made_of(raw: bytes, data: bytes) -> bool:
-    """Whether raw is stretches of the source, joined: few and long ones, unlike values that were written anew."""
+    """Return True if raw consists of a few long slices of the source, unlike re-encoded values."""
     at = stretches = 0
     while at < len(raw):
         length = bisect(range(1, len(raw) - at + 1), False, key=lambda size: raw[at : at + size] not in data)
@@ -234,7 +234,7 @@ def check_foreign(format: Format, folder: Path, data: bytes) -> None:
 
 
 def check_a_broken_record(format: Format, folder: Path, sample: Sample, at: int, junk: bytes) -> None:
-    """Junk inside a file costs at most what it hits: reading never raises but in words, and what it can't read it counts."""
+    """Junk inside a file costs at most what it hits: reading raises nothing but moot's own errors and counts unreadable content."""
     path = source(format, folder, spoiled(sample, at, junk))
     try:
         read = read_whole(format, path)
@@ -251,7 +251,7 @@ def check_claims(formats: Sequence[Format], owner: Format, path: Path) -> None:
 
 
 def check_a_broken_line(format: Format, folder: Path, texts: Sequence[str]) -> None:
-    """In a format of lines, a line that is junk takes no other along, is kept, and is counted as lost."""
+    """In a line-based format, an invalid line affects no other line, is kept, and is counted as lost."""
     made = written(format, exported(texts))
     if made is None or made[0].count(b"\n") <= len(texts) or isinstance(format, WriteOnly | TerminalReadable) or _is_no_lines(made[0]):
         return

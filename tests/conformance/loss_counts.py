@@ -1,4 +1,4 @@
-"""Whether a format's report counts what is really lost: whatever came back otherwise than it went is not said to be kept."""
+"""Check that a format's report is honest: content that comes back changed is not counted as kept."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from moot.types.format import ExportedConversation, Format
 from moot.types.message import Message, Part, is_tool, text_of, text_part, tool_name
 
 Things = dict[str, Counter[str]]
-"""Word of `Counts` → what there is of it, each as a text that says all of it."""
+"""Kind of content → its instances, each as a complete text."""
 
 
 def check_counted(format: Format, folder: Path, conversation: ExportedConversation) -> None:
-    """Each thing is counted once, and as kept only when reading what was written gives the very same thing."""
+    """Each instance is counted once, and as kept only if reading the written file gives it back unchanged."""
     made = format.write(conversation)
     before = things(conversation)
     after = things(again(read_whole(format, source(format, folder, made.data))))
@@ -58,7 +58,7 @@ def _all(exported: ExportedConversation) -> Iterator[ExportedConversation]:
 
 
 def _ends(one: ExportedConversation) -> Iterator[str]:
-    """Each branch that is not shown, by the words on the way to its end."""
+    """Return each hidden branch by the texts on the path to its end."""
     shown: tuple[str, ...] = ()
     ways: dict[str | None, tuple[str, ...]] = {None: ()}
     for message in one.messages:
@@ -103,7 +103,7 @@ def _in_part(part: Part) -> Iterator[tuple[str, str]]:
 
 @st.composite
 def everything(draw: st.DrawFn) -> ExportedConversation:
-    """A conversation with something of everything that one of ours can have."""
+    """A conversation with everything that a conversation of moot can contain."""
     plain = draw(conversations())
     messages = [
         message if message.role == "user" else replace(message, parts=(*message.parts, *draw(_more()))) for message in plain.messages
@@ -122,7 +122,7 @@ def everything(draw: st.DrawFn) -> ExportedConversation:
 
 @st.composite
 def _child(draw: st.DrawFn, child: ExportedConversation) -> ExportedConversation:
-    """With an answer, and perhaps a sub-agent of its own."""
+    """A conversation with an answer and possibly a sub-agent."""
     answer = Message("inner-answer", "assistant", (text_part(draw(LINES)), *draw(_more())), created_at=1_700_000_110_000)
     deeper: tuple[ExportedConversation, ...] = ()
     if draw(st.booleans()):
@@ -133,7 +133,7 @@ def _child(draw: st.DrawFn, child: ExportedConversation) -> ExportedConversation
 
 @st.composite
 def _more(draw: st.DrawFn) -> Sequence[Part]:
-    """What an answer has more seldom."""
+    """Rare contents of an answer."""
     call: Part = {"type": "dynamic-tool", "toolName": "shell", "input": draw(st.dictionaries(WORDS, VALUES, max_size=2))}
     denied: Part = {"state": "output-denied", "approval": {"id": "a", "approved": False, "reason": draw(WORDS)}}
     values: Json = draw(VALUES)

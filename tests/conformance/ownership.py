@@ -1,4 +1,4 @@
-"""Something of everything that somebody can own, and every way to reach it by its name."""
+"""One resource of every kind that a user can own, and every method that reaches it by id."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ORIGIN: JsonObject = {"format": "recording", "source_id": "from-elsewhere"}
 
 
 class Lengths:
-    """An `Embedder` to which texts of the same length mean the same."""
+    """An `Embedder` that gives texts of equal length the same vector."""
 
     model = "lengths@1"
 
@@ -45,7 +45,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Theirs:
-    """Something of everything, all of one owner, and what it is called."""
+    """Create one resource of every kind for one owner. Return their ids."""
 
     conversation: str
     message: str
@@ -85,7 +85,7 @@ async def belongings(store: Store, owner: str) -> Theirs:
 
 
 def nothing(of: Theirs) -> Theirs:
-    """Names of the same shape that stand for nothing."""
+    """Ids of the same shape that don't exist."""
     run = new_id()
     return Theirs(
         new_id(), new_id(), run, f"{run}/tool:0.0", f"{run}:0.0", new_id(), hashlib.sha256(b"nobody's").hexdigest(), "untold", new_id()
@@ -130,7 +130,7 @@ REFUSED: Calls = {
     "shares.add": lambda own, it: own.shares.add(NewShare(Share(new_id(), it.conversation, "t", LATER), PAGE, os.urandom(8))),
     "shares.revoke": lambda own, it: own.shares.revoke(it.share),
 }
-"""What another's name does not reach."""
+"""Check that another user can't reach it."""
 
 EMPTY: Calls = {
     "log.last_seqs": lambda own, it: own.log.last_seqs([it.conversation]),
@@ -159,7 +159,7 @@ EMPTY: Calls = {
     "meaning.search": lambda own, it: own.meaning.search(SemanticQuery(WORD), embedder=Lengths(), wait=5),
     "meaning.search in it": lambda own, it: own.meaning.search(SemanticQuery(WORD, conversation=it.conversation), embedder=Lengths()),
 }
-"""What looks and finds nothing."""
+"""Calls that must find nothing."""
 
 UNNAMED = {
     "stats.usage",
@@ -178,4 +178,4 @@ UNNAMED = {
     "blobs.put_from",
     "imports.add",
 }
-"""What takes no name of a thing; their tests are below."""
+"""Calls that take no id; they have separate tests."""

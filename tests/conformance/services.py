@@ -1,4 +1,4 @@
-"""What every agent service promises, as checks of one service; whoever breaks the seam's promise fails one of them."""
+"""Checks that every agent service must pass; a service that breaks the contract fails at least one of them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from moot.types.run import Prompt, Run, RunOutcome, RunRequest
 from moot.types.store import Submission
 
 SECOND = 1.0
-"""Within which a cancel takes hold; the machine of a test may be slow, so a check allows some more."""
+"""Maximum seconds until a cancel takes effect. Checks allow more, because a test machine may be slow."""
 ALLOWANCE = 4.0
 BORDERS = frozenset({"start", "finish", "abort"})
 OUTPUTS = frozenset({"tool-output-available", "tool-output-error", "tool-output-denied", "tool-input-error"})
 
 
 def script(recorded: Recorded) -> Reply:
-    """The model for services that want one: a tool call and an answer, or an answer that never ends."""
+    """Script for services with a model: a tool call and an answer, or an answer that never ends."""
     if recorded.user_text == "slow":
         return Reply(text="working on it", hang_at=3)
     if "'role': 'tool'" in str(recorded.json["messages"]):
@@ -49,7 +49,7 @@ def script(recorded: Recorded) -> Reply:
 
 @dataclass
 class Stage:
-    """A moot with one agent, of the agent_type that is tried."""
+    """Return a moot with one agent of the tested agent_type."""
 
     engine: Engine
     directory: Path
@@ -67,7 +67,7 @@ class Stage:
         return found
 
     async def words(self, run: Run) -> None:
-        """Returns once the run has said something."""
+        """Return when the run has produced text."""
         with anyio.fail_after(8):
             while not any(chunk["type"] not in BORDERS | {"start-step"} for event in await self.events(run) for chunk in event.chunks):
                 assert (await self.engine.store.records.run(run.id)).status in ("queued", "running"), "it ended before it said anything"
@@ -76,7 +76,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged(agent_type: str, service: AgentService, home: Path, trial: str) -> AsyncGenerator[Stage, None]:
-    """The stage for one trial; an outside service says by `trials` what options it is to be tried with."""
+    """The stage for one trial; an outside service lists the options to try in `trials`."""
     if agent_type != "moot":
         assert isinstance(service, HasTrials), f"{agent_type} has no `trials`, so nobody can say that it works"
         assert {"answer", "slow"} <= set(service.trials)
@@ -99,7 +99,7 @@ async def staged(agent_type: str, service: AgentService, home: Path, trial: str)
 
 
 async def check_answer(on: Stage) -> None:
-    """It finishes in one terminal state with an answer, and its log is whole."""
+    """A run finishes in one terminal state with an answer and a complete log."""
     run = await on.submit("answer")
     with anyio.fail_after(8):
         ended = await on.engine.runs.wait(run.id)
@@ -110,7 +110,7 @@ async def check_answer(on: Stage) -> None:
 
 
 async def check_cancel(on: Stage) -> None:
-    """It stops within a second, leaves no process, and its log is whole."""
+    """A run stops within a second, leaves no process, and has a complete log."""
     before = children()
     run = await on.submit("slow")
     await on.words(run)
@@ -125,7 +125,7 @@ async def check_cancel(on: Stage) -> None:
 
 
 async def check_log(on: Stage, run: Run) -> None:
-    """What the log of an ended run must be, whichever service wrote it."""
+    """Check the log of a finished run of any service."""
     log = await on.log(run)
     assert [event.seq for event in log] == list(range(1, len(log) + 1)), "seqs are not dense"
     events = [event for event in log if event.run == run.id]
@@ -147,7 +147,7 @@ async def check_log(on: Stage, run: Run) -> None:
 
 
 def check_borders(events: Sequence[Event]) -> None:
-    """start and finish are the runtime's, once each; steps are balanced."""
+    """Check that the runtime writes start and finish once each, and that steps are balanced."""
     kinds = [(str(chunk["type"]), event.key) for event in events for chunk in event.chunks]
     borders = [(kind, key) for kind, key in kinds if kind in BORDERS]
     assert [key for _, key in borders] == ["run", "run"], f"start and finish are the runtime's to write: {borders}"
@@ -161,7 +161,7 @@ def check_borders(events: Sequence[Event]) -> None:
 
 
 def check_calls(events: Sequence[Event]) -> None:
-    """Every tool call has exactly one output."""
+    """Check that every tool call has exactly one output."""
     chunks = [chunk for event in events for chunk in event.chunks]
     made = {str(chunk["toolCallId"]) for chunk in chunks if chunk["type"] in ("tool-input-available", "tool-input-error")}
     outputs = Counter(str(chunk["toolCallId"]) for chunk in chunks if chunk["type"] in OUTPUTS and not chunk.get("preliminary"))
@@ -171,7 +171,7 @@ def check_calls(events: Sequence[Event]) -> None:
 
 
 def check_exchanges(events: Sequence[Event]) -> None:
-    """Raw belongs to an exchange, which begins once and ends once, and nothing of it stands outside."""
+    """Check that all raw belongs to an exchange, and that each exchange is opened and closed once."""
     for event in events:
         assert event.raw is None or event.exchange is not None, f"event {event.seq} has raw and no exchange"
     for id in {event.exchange for event in events if event.exchange}:
@@ -184,7 +184,7 @@ def check_exchanges(events: Sequence[Event]) -> None:
 
 
 def children() -> set[int]:
-    """The processes that this one has started and that still live."""
+    """Return the live child processes of this process."""
     found: set[int] = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -197,11 +197,11 @@ def children() -> set[int]:
     return found
 
 
-# ── one leg alone, without the runtime around it ────────────────────────────────────────────────────────────────────────────────────
+# ── one leg, without the runtime around it ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def leg_of(on: Stage, text: str) -> Leg:
-    """A run that was claimed and whose border is written, ready for its service."""
+    """Return a claimed run with its first event written, ready for its service."""
     engine = on.engine
     agent = engine.settings.agents["tried"]
     conversation = Conversation(new_id(), agent="tried", agent_type=agent.agent_type, directory=str(on.directory))
@@ -220,7 +220,7 @@ async def reopened(on: Stage, request: RunRequest, fence: Any) -> Leg:
 
 
 async def check_resumed_behind_its_last_word(on: Stage, service: AgentService) -> None:
-    """A leg that is taken up when all was done repeats nothing and comes to the same."""
+    """A leg resumed after its end repeats nothing and gives the same result."""
     leg = await leg_of(on, "answer")
     with anyio.fail_after(8):
         first = await service.run(leg.request, leg)
@@ -234,7 +234,7 @@ async def check_resumed_behind_its_last_word(on: Stage, service: AgentService) -
 
 
 async def check_resumed_in_the_middle(on: Stage, service: AgentService) -> None:
-    """A leg that was cut off in the middle is taken up, ends, and no work of the first is done under the same name once more."""
+    """A leg cut off midway is resumed and ends without repeating work under the same key."""
     leg = await leg_of(on, "slow")
     with anyio.fail_after(8):
         async with anyio.create_task_group() as group:
@@ -263,7 +263,7 @@ async def check_resumed_in_the_middle(on: Stage, service: AgentService) -> None:
 
 
 class Intruder:
-    """A context in which one method, at its n-th call, raises what it may raise."""
+    """A context in which one method raises one of its documented errors at its n-th call."""
 
     def __init__(self, leg: Leg, method: str, error: BaseException, at: int = 0) -> None:
         self._leg = leg
@@ -288,7 +288,7 @@ class Intruder:
 
 
 async def check_passes_through(on: Stage, service: AgentService, method: str, error: BaseException) -> None:
-    """What must reach the border of the run reaches it; alone, or in the group of a task that was open."""
+    """Errors that must reach the runtime do so, alone or in the exception group of an open task."""
     leg = await leg_of(on, "answer")
     context: Any = Intruder(leg, method, error)
     try:

@@ -1,4 +1,4 @@
-"""The stores there are, and what the suites put into them. A new one is a line in `STORES`."""
+"""All stores, and the data that the suites put into them. A new store is one more line in `STORES`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every agent service, moot's own loop and those of installed packages."""
+"""Rules for every agent service: moot's own loop and those of installed packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def _sound(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a service leaves in the store follows from the raw bytes that it recorded."""
+    """Check that the stored chunks of a service follow from its recorded raw bytes."""
     yield
     if request.node.get_closest_marker("damaged") is None:
         asyncio.run(check_homes(tmp_path))

@@ -1,4 +1,4 @@
-"""What holds for every channel, built in or of an installed package."""
+"""Rules for every channel, built-in or from an installed package."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ NAMES = DIALECTS.names()
 ENDED: st.SearchStrategy[Ended] = st.sampled_from(["eof", "cut", "cancelled"])
 
 IDLESS = ("google", "ollama")
-"""Dialects whose calls may go without ids."""
+"""Dialects that allow calls without ids."""
 
 dialects = pytest.mark.parametrize("name", NAMES)
 
@@ -51,7 +51,7 @@ def translate(name: str, raws: Sequence[bytes], ended: Ended = "eof") -> tuple[l
 
 
 def thaw(like: Any, data: Any) -> Any:
-    """A state made anew from its JSON, `like` giving nothing but the types."""
+    """Restore a state from its JSON; `like` provides only the types."""
     if hasattr(like, "_fields"):
         return type(like)(*(thaw(old, new) for old, new in zip(like, data, strict=True)))
     if isinstance(like, tuple):
@@ -62,7 +62,7 @@ def thaw(like: Any, data: Any) -> Any:
 
 
 def complaints(chunks: Sequence[Chunk]) -> Iterator[str]:
-    """What the AI SDK's strictest client would throw at, and what the contract of a translator forbids."""
+    """Check that chunks are valid for the AI SDK's strictest client and obey the contract of translators."""
     spoken: set[tuple[str, Any]] = set()
     calls: dict[Any, str] = {}
     for chunk in chunks:
@@ -163,7 +163,7 @@ def test_any_split_of_the_bytes_gives_the_same_events(data: st.DataObject) -> No
 
 @st.composite
 def mutated(draw: st.DrawFn) -> list[bytes]:
-    """A recording with some of its events lost, doubled, swapped, cut, spoilt, or joined by hostile ones."""
+    """A recording with some events dropped, duplicated, swapped, truncated, corrupted, or mixed with hostile ones."""
     raws = list(FRAMES[draw(st.sampled_from(RECORDINGS))])
     for _ in range(draw(st.integers(0, 6))):
         at = draw(st.integers(0, len(raws) - 1)) if raws else 0
@@ -323,7 +323,7 @@ def test_model_output_is_part_of_the_next_request(path: Path) -> None:
 
 
 def signatures(metadata: Any) -> Iterator[str]:
-    """What vendors sign or seal, in any dialect."""
+    """Signed or encrypted content, in any dialect."""
     for inner in (metadata or {}).values():
         yield from (inner[key] for key in ("signature", "redactedData", "thoughtSignature", "encryptedContent") if inner.get(key))
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 def computes_here(name: str) -> bool:
-    """Whether it calls no server that a test could bring: by its facts it has no address and takes none."""
+    """Return True if the provider has no address and takes none, so that no test server can replace it."""
     facts = getattr(PROVIDERS.load(name), "facts", Facts(name, open_ended=True))
     return not facts.base_url and not facts.open_ended and facts.free
 
@@ -117,7 +117,7 @@ async def test_the_model_list_of_an_endpoint_is_parsed(name: str) -> None:
         await provider.close()
 
 
-@pytest.mark.parametrize("name", sorted(EMBEDDED - {"local"}))  # whose weights no test has
+@pytest.mark.parametrize("name", sorted(EMBEDDED - {"local"}))  # the tests don't have its weights
 async def test_answer_of_a_provider_that_computes_here_is_frames_that_its_dialect_reads(name: str) -> None:
     provider = made(name)
     translator = DIALECTS.make(provider.dialect).translator

@@ -1,4 +1,4 @@
-"""What every store does with events, prompts and runs."""
+"""Rules for every store about events, prompts and runs."""
 
 from __future__ import annotations
 

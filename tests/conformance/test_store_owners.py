@@ -1,4 +1,4 @@
-"""What is whose: through the view of one owner there is nothing of another's, and nothing of it can be changed."""
+"""Ownership: the view of one owner neither shows nor changes anything of another owner."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def test_a_blob_hash_alone_grants_no_access(store: Store) -> None:
         blob = await ann.blobs.upload(data, "image/png")
         with pytest.raises(NotFound):
             await bob.blobs.get(blob.sha256)
-        # the same bytes of another: nothing tells that they were here, or as what
+        # the same bytes of another owner: nothing reveals that they were already stored
         again = await bob.blobs.upload(data, "text/plain")
         assert (again.sha256, again.media_type) == (blob.sha256, "text/plain")
         assert (await bob.blobs.about(blob.sha256)).media_type == "text/plain"
@@ -187,7 +187,7 @@ async def test_blobs_of_runs_are_readable_by_their_owner_only(store: Store) -> N
 
 async def test_uploads_have_a_quota_for_each_owner(store: Store) -> None:
     ann = store.of("ann")
-    await ann.blobs.put(b"x" * 500)  # not given by a person
+    await ann.blobs.put(b"x" * 500)  # not given by a user
     first = await ann.blobs.upload(b"a" * 60, "text/plain", quota=100)
     assert await ann.blobs.upload(b"a" * 60, "text/plain", quota=100) == first
     before = await contents(store)

@@ -1,4 +1,4 @@
-"""What every store does with approvals, conversations, search and blobs."""
+"""Rules for every store about approvals, conversations, search and blobs."""
 
 from __future__ import annotations
 

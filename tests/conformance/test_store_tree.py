@@ -1,4 +1,4 @@
-"""What every store promises of the tree of messages."""
+"""Rules for every store about the tree of messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def said(store: Store, *texts: str, **fields: Any) -> Accepted:
-    """A conversation of prompts, each with a finished answer; the last one's record."""
+    """Create a conversation of prompts, each with a finished answer. Return the last answer's record."""
     accepted = await store.records.submit(prompt(Conversation(new_id(), directory="/work", **fields), texts[0]))
     await answer(store, accepted)
     for text in texts[1:]:

@@ -1,4 +1,4 @@
-"""What the tests of dialects share: frames that no vendor should send, and requests of any wire read in one way."""
+"""Shared by the tests of dialects: invalid frames, and one view of requests in every wire format."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ HOSTILE = [
 
 
 def turns(body: dict[str, Any]) -> list[tuple[str, list[str], list[str]]]:
-    """Each message of a request in any wire's shape: role, the ids of its calls, and the ids of the outputs in it.
+    """Return each message of a request in any wire format: role, the ids of its calls, and the ids of its outputs.
 
-    Where calls may go without ids, their names stand for them.
+    Where calls may have no ids, their names are used instead.
     """
     found: list[tuple[str, list[str], list[str]]] = []
     for message in body.get("messages", []):
@@ -73,7 +73,7 @@ def turns(body: dict[str, Any]) -> list[tuple[str, list[str], list[str]]]:
 
 
 def wire_calls(body: dict[str, Any]) -> Iterator[tuple[list[str], list[str]]]:
-    """Each assistant message's own call ids, and the ids of the outputs right behind it."""
+    """Return each assistant message's call ids, and the ids of the outputs directly after it."""
     said = turns(body)
     for index, (role, calls, _) in enumerate(said):
         outputs: list[str] = []

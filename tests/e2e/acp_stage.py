@@ -1,4 +1,4 @@
-"""A moot with one ACP agent that does what a script says."""
+"""A moot with one ACP agent that follows a script."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ DOUBLE = [sys.executable, "-S", "-E", _spec.origin]
 
 @dataclass
 class AcpStage(Stage):
-    """`directory` is where the agent works."""
+    """`directory` is the agent's working directory."""
 
     seconds: float = 9
-    """That a run may take."""
+    """Maximum seconds of a run."""
     requests: Callable[[], list[dict[str, Any]]] = list
-    """What its model was asked, where that is a scripted one."""
+    """The requests to its model, if that is a scripted one."""
 
     async def run(self, text: str = "go", **prompt: Any) -> Run:
-        """A prompt to its end; the log is whole and no process is left, however it ended."""
+        """Run a prompt to its end. Check that the log is complete and no process is left."""
         return await self.ended(await self.begin(text, **prompt))
 
     async def begin(self, text: str = "go", *, files: tuple[Part, ...] = (), **prompt: Any) -> Run:
@@ -48,7 +48,7 @@ class AcpStage(Stage):
 
     async def ended(self, run: Run) -> Run:
         with anyio.fail_after(self.seconds):
-            # one that waits for a person is waited for too: its process does
+            # a waiting run is awaited too, because its process waits
             while (ended := await self.engine.runs.wait(run.id)).status not in TERMINAL:
                 await anyio.sleep(0.01)
         await check_log(self, ended)
@@ -65,7 +65,7 @@ class AcpStage(Stage):
         return [part for part in await self.parts(run) if is_tool(part)]
 
     async def asked(self, run: Run, count: int = 1) -> list[Approval]:
-        """The open questions of the run, once there are so many."""
+        """Return the open questions of the run, when there are `count`."""
         with anyio.fail_after(8):
             while len(found := await self.engine.store.records.approvals(run=run.id)) < count:
                 assert (await self.engine.store.records.run(run.id)).status in ("queued", "running", "waiting"), "it ended before it asked"
@@ -78,7 +78,7 @@ class AcpStage(Stage):
         return approval
 
     async def wire(self, run: Run, *, ours: bool) -> list[dict[str, Any]]:
-        """The messages of one direction, as they are in the log."""
+        """Return the logged messages of one direction."""
         events = [event for event in await self.events(run) if event.raw is not None and (event.body == SENT) is ours]
         return [json.loads(event.raw) for event in events if event.raw and event.raw.startswith(b"{")]
 
@@ -95,7 +95,7 @@ async def acp_stage(
     servers: tuple[McpServer, ...] = (),
     **options: Any,
 ) -> AsyncGenerator[AcpStage]:
-    """The stage. A script of text is one of the double's own; `own` is the agent's mode, `options` are laid over the others."""
+    """Open the stage. A text script is one of the double's own; `own` is the agent's mode, `options` override the others."""
     directory = home / "work"
     directory.mkdir(exist_ok=True, parents=True)
     words = script

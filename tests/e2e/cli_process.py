@@ -1,4 +1,4 @@
-"""The real `moot` process, for tests of what a person or a script sees."""
+"""The real `moot` process, for tests of what users and scripts see."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class MootProcess:
     @property
     def environ(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        if sys.dont_write_bytecode:  # otherwise the usual place has it
-            # read by all, written by the fixture `cache` alone: a process with a limit on file sizes would leave a truncated file
+        if sys.dont_write_bytecode:  # otherwise the default place has it
+            # read by all, written only by the fixture `cache`: a process with a limit on file sizes would leave a truncated file
             kept |= {"PYTHONPYCACHEPREFIX": str(self.cache), "PYTHONDONTWRITEBYTECODE": "1"}
         return {**kept, "MOOT_HOME": str(self.home), "HOME": str(self.home.parent), **self.more}
 
@@ -72,7 +72,7 @@ class MootProcess:
         return process
 
     def close(self) -> None:
-        """Leave no process behind, even if a test failed half-way."""
+        """Leave no process running, even if a test failed midway."""
         for process in self.started:
             process.kill()
             process.communicate()

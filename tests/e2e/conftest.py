@@ -1,4 +1,4 @@
-"""A whole moot in this process, with a scripted model behind real HTTP."""
+"""A complete moot in this process, with a scripted model over real HTTP."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Answers = Callable[[dict[str, Any]], Answer]
 
 @dataclass
 class Stage:
-    """One engine, one scripted model; `ask` runs a prompt to its end and keeps what a watcher saw."""
+    """One engine and one scripted model; `ask` runs a prompt to its end and records what a watcher received."""
 
     engine: Engine
     server: ScriptedServer
@@ -40,7 +40,7 @@ class Stage:
         return await self.engine.runs.submit(Prompt((text_part(text),), directory=str(self.directory), **more))
 
     async def follow(self, submitted: Submitted, answer: Answers | None = None) -> Run:
-        """Watches to the run's end, answering what it asks; without `answer` it stops when the run waits."""
+        """Watch until the run ends and answer its questions; without `answer`, stop when the run waits."""
         async with aclosing(self.engine.tail.watch(submitted.conversation.id, after=submitted.seq)) as batches:
             async for events in batches:
                 self.seen += events
@@ -62,13 +62,13 @@ class Stage:
         return run, await self.engine.store.conversations.message(run.message)
 
     def kinds(self) -> list[str]:
-        """The chunk types that the watcher saw, in order, deltas left out."""
+        """Return the chunk types that the watcher received, in order, without deltas."""
         return [str(chunk["type"]) for event in self.seen for chunk in event.chunks if not str(chunk["type"]).endswith("-delta")]
 
 
 @pytest.fixture(autouse=True)
 def _sound(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever a test does to a store, all that is stored must follow from its raw bytes."""
+    """Check that everything stored follows from its raw bytes, whatever the test did to the store."""
     yield
     if request.node.get_closest_marker("damaged") is None:
         asyncio.run(check_homes(tmp_path))
@@ -117,14 +117,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def obedient() -> Iterator[ScriptedProcess]:
-    """A model that does what the prompt says, in a process of its own."""
+    """A model that obeys the prompt, in a separate process."""
     with ScriptedProcess(obey=True) as server:
         yield server
 
 
 @pytest.fixture
 def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootProcess]:
-    """The command line with the module's `model` behind it."""
+    """The command line with the module's `model`."""
     process = make(tmp_path, cache, model.config())
     yield process
     process.close()
@@ -132,7 +132,7 @@ def moot(tmp_path: Path, cache: Path, model: ScriptedProcess) -> Iterator[MootPr
 
 @pytest.fixture
 def open_screen(moot: MootProcess) -> Iterator[Callable[..., PtyScreen]]:
-    """Starts `moot` on a terminal, with the arguments that it gets."""
+    """Start `moot` on a terminal with these arguments."""
     screens: list[PtyScreen] = []
 
     def opened(*arguments: str, **more: object) -> PtyScreen:

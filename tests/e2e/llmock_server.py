@@ -1,4 +1,4 @@
-"""The public mock `llmock` as a process of its own: it breaks streams and requests on demand, and judges the client that it served.
+"""The public mock server `llmock` in a separate process: it breaks streams and requests on demand, and judges the client.
 
     async with llmock() as mock:
         await mock.queue({"type": "fail", "status": 429, "retry_after": 0.2}, {"type": "stream_fault", "kind": "truncate"})
@@ -38,17 +38,17 @@ class Llmock:
     client: aiohttp.ClientSession
 
     def provider(self, name: str = "mock", dialect: str = "openai-chat", **more: Any) -> ProviderSettings:
-        """The settings of a custom provider that calls it, with one model named `MODEL`."""
+        """Return the settings of a custom provider that calls it, with one model named `MODEL`."""
         base_url = self.url + {"anthropic": "/anthropic", "google": "/gemini"}.get(dialect, "/v1")
         return ProviderSettings(name, dialect=dialect, base_url=base_url, api_key="mock-key-0123", models={MODEL: {}}, **more)
 
     async def queue(self, *behaviors: dict[str, Any]) -> None:
-        """What the next requests meet, each used up once unless it says `times`."""
+        """Queue scenarios for the next requests; each is used once unless it has `times`."""
         async with self.client.post(f"{self.url}/_llmock/scenario", json={"behaviors": behaviors}) as answer:
             assert answer.status == 201, await answer.text()
 
     async def requests(self) -> list[dict[str, Any]]:
-        """Every request it served: status, fault, retry_after, completed, started_at, ended_at, body."""
+        """Return every request it served: status, fault, retry_after, completed, started_at, ended_at, body."""
         rows: list[dict[str, Any]] = (await self._get("requests"))["requests"]
         return rows
 
@@ -57,7 +57,7 @@ class Llmock:
         return await self._get("verdict")
 
     async def reset(self) -> None:
-        """Forgets requests and what was queued."""
+        """Forget requests and queued scenarios."""
         async with self.client.post(f"{self.url}/_llmock/reset") as answer:
             assert answer.status == 200
 
@@ -70,7 +70,7 @@ class Llmock:
 
 @asynccontextmanager
 async def llmock(*arguments: str) -> AsyncGenerator[Llmock, None]:
-    """A mock on a free port for as long as the block lasts; `arguments` are those of `llmock serve`."""
+    """Run a mock on a free port for the duration of a block; `arguments` are those of `llmock serve`."""
     command = [sys.executable, "-c", "from llmock.cli import app; app()", "serve", "--port", "0", "--response-style", "hello", *arguments]
     process = await asyncio.create_subprocess_exec(
         *command,

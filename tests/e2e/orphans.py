@@ -1,4 +1,4 @@
-"""Runs whose process has died, and waiting for what becomes of a run."""
+"""Runs whose process has died, and waiting for their outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def reach(on: Any, run: str, status: RunStatus) -> Run:
 
 
 async def orphan(on: Any, on_crash: Any = "ask") -> Accepted:
-    """A running run whose owner is dead, as `kill -9` leaves it."""
+    """Create a running run whose owner is dead, as `kill -9` leaves it."""
     run = Run(new_id(), "", new_id(), on_crash=on_crash)
     conversation = Conversation(new_id(), directory=str(on.directory))
     user = Message(new_id(), "user", (text_part("hello"),))

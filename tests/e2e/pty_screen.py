@@ -1,4 +1,4 @@
-"""The real `moot` on a real terminal: what was sent to it byte for byte, and the screen that an emulator makes of it."""
+"""The real `moot` on a real terminal: its output byte for byte, and the screen of a terminal emulator."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from e2e.cli_process import MootProcess
 
 CLEARS = re.compile(rb"\x1b\[[23]J|\x1b\[\?1049h|\x1b\[\?47h|\x1bc")
-"""What empties a whole screen or its scrollback, or leaves it for another one."""
+"""Sequences that clear a whole screen or its scrollback, or switch to another screen."""
 
 
 class _Screen(pyte.Screen):
-    """A screen with a scrollback that renders each line once, when it scrolls away: a flood has too many to render them at every look."""
+    """A screen with a scrollback. It renders each line once, when it scrolls away, because a flood has too many lines."""
 
     scrollback: list[str]
 
@@ -38,7 +38,7 @@ class _Screen(pyte.Screen):
 
 
 class PtyScreen:
-    """A process on a pseudo-terminal. `raw` has every byte it wrote, `screen` what is to be seen, `history` what has scrolled away."""
+    """A process on a pseudo-terminal. `raw` has every byte it wrote, `lines` the visible screen, `history` the scrollback."""
 
     def __init__(self, moot: MootProcess, *arguments: str, rows: int = 24, columns: int = 80, term: str = "xterm-256color") -> None:
         self.child = moot.terminal(*arguments, term=term)
@@ -52,7 +52,7 @@ class PtyScreen:
         self.child.setwinsize(rows, columns)
 
     def read(self, seconds: float = 0.05) -> bytes:
-        """Takes what comes within that time."""
+        """Read output for that time."""
         taken = b""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
@@ -69,13 +69,13 @@ class PtyScreen:
         return taken
 
     def _answer(self, piece: bytes) -> None:
-        """As a terminal answers when it is asked where the cursor is; prompt-toolkit asks."""
+        """Answer cursor position requests as a terminal does; prompt-toolkit sends them."""
         for _ in range(piece.count(b"\x1b[6n")):
             self.child.send(b"\x1b[%d;%dR" % (self._screen.cursor.y + 1, self._screen.cursor.x + 1))
 
     @property
     def lines(self) -> list[str]:
-        """What is to be seen now, without blanks at the ends."""
+        """The visible lines without trailing blanks."""
         return [line.rstrip() for line in self._screen.display]
 
     @property
@@ -89,7 +89,7 @@ class PtyScreen:
         return "\n".join([*self.history, *self.lines])
 
     def wait_for(self, wanted: str, seconds: float = 8.0) -> str:
-        """The whole text, as soon as the words are to be seen. Fails with the screen when they are not in time."""
+        """Return the whole text as soon as it contains the wanted text. Fail with the screen after the time limit."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if wanted in self.text:
@@ -104,7 +104,7 @@ class PtyScreen:
         self.child.send(keys)
 
     def wait_exit(self, seconds: float = 8.0) -> int:
-        """The exit code; minus the signal when one ended it."""
+        """Return the exit code, or minus the signal that ended the process."""
         end = time.monotonic() + seconds
         while self.child.isalive() and time.monotonic() < end:
             self.read(0.05)

@@ -1,4 +1,4 @@
-"""What a run of an ACP agent is when the agent behaves: permissions, files, terminals, sessions, prompts, modes."""
+"""Runs of a well-behaved ACP agent: permissions, files, terminals, sessions, prompts, modes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wants(method: str, **params: Any) -> dict[str, Any]:
 
 
 async def last_answer(on: AcpStage, run: Run) -> Any:
-    """What moot answered to the agent's last request: scripts say it."""
+    """moot's answer to the agent's last request, repeated by scripts."""
     return json.loads(await on.text(run))
 
 
@@ -230,7 +230,7 @@ async def test_a_long_output_keeps_its_end_and_a_command_can_be_killed(tmp_path:
 
 async def test_commands_left_running_end_with_the_run(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"prompt": [wants("terminal/create", command="sleep", args=["600"])]}) as on:
-        assert (await on.run()).status == "finished"  # the stage looks for processes
+        assert (await on.run()).status == "finished"  # the stage checks for leftover processes
 
 
 async def test_a_terminal_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ async def test_a_loaded_session_does_not_show_its_replay_as_an_answer(tmp_path: 
     script = {
         "sessions": str(tmp_path / "sessions.json"),
         "initialize": {"agentCapabilities": {"loadSession": True}},
-        "loading": [{"sleep": 0.1}, *replay],  # behind its answer, as gemini does
+        "loading": [{"sleep": 0.1}, *replay],  # after its answer, as gemini does
         "prompt": [{"say": "heard $TEXT"}],
     }
     async with acp_stage(tmp_path, script) as on:

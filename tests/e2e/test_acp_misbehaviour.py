@@ -1,4 +1,4 @@
-"""What is wrong with an agent ends its run in words, with everything that it said before."""
+"""A misbehaving agent ends its run with a clear message, and everything it sent before is kept."""
 
 from __future__ import annotations
 

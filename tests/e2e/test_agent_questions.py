@@ -1,4 +1,4 @@
-"""What an outside agent asks: policy, a person, nobody, too late; the run waits meanwhile and its owner stays at it."""
+"""Questions of an outside agent: policy, an answer, no answer, a late answer; meanwhile the run waits and keeps its owner."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALL = OutsideCall("call_1", "Bash", "ls -1", b'{"command":"ls -1"}', frozenset(
 
 
 async def leg_of(on: Any, settings: dict[str, Any] | None = None) -> Leg:
-    """A run that this process holds, in the middle of a call."""
+    """A run of this process, in the middle of a call."""
     store = on.engine.store
     conversation = Conversation(new_id(), agent_type="outside", directory=str(on.directory))
     run = Run(new_id(), conversation.id, new_id(), agent_type="outside", settings=settings or {})
@@ -61,7 +61,7 @@ async def status(on: Any, leg: Leg) -> str:
 
 
 async def asked(on: Any, leg: Leg, answer: Answer, call: OutsideCall = CALL) -> OutsideAnswer:
-    """Has the call decided by a person who says this."""
+    """Decide the call with this answer of a user."""
     found: list[OutsideAnswer] = []
 
     async def ask() -> None:
@@ -210,13 +210,13 @@ async def test_questions_of_a_dead_process_are_denied_and_its_run_is_interrupted
         leg = await leg_of(on)
 
         async def decide_without_owner() -> None:
-            with suppress(FenceLost):  # the decision may be waited for a moment longer than its run exists
+            with suppress(FenceLost):  # it may still wait for the decision when its run is interrupted
                 await leg.decide(CALL)
 
         async with anyio.create_task_group() as group:
             group.start_soon(decide_without_owner)
             (approval,) = await opened(on, leg)
-            # its owner holds no lock, as after a kill
+            # its owner has no lock, as after a kill
             assert (await on.engine.runs.current(leg.fence.run)).status == "interrupted"
             stored = await on.engine.store.records.approval(approval.id)
             assert (stored.answer.approved, stored.answer.reason) == (False, "The agent that asked is gone.")

@@ -1,4 +1,4 @@
-"""All that the programs of a machine have kept, brought in at once."""
+"""Histories of all programs of a machine, imported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person's answer brings about beyond the call it was given to."""
+"""Effects of an answer on other pending calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call put to a person on a real terminal: each kind of answer, and what must never be one."""
+"""Approvals on a real terminal: every kind of answer, and input that must never count as one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moot.testing.script import Reply, ToolCall
 
 READY = "expires"
 QUIET = 0.45
-"""Longer than keys are ignored."""
+"""Longer than the time in which keys are ignored."""
 
 
 def shell(command: str) -> ToolCall:
@@ -29,7 +29,7 @@ def shell(command: str) -> ToolCall:
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:
-    """Answers by what the prompt says."""
+    """Answer according to the prompt."""
     questions = [
         {"question": "Which language?", "header": "Language", "options": [{"label": "Python"}, {"label": "Go"}]},
         {"question": "What else?", "options": [{"label": "tests"}, {"label": "docs"}], "multiple": True},
@@ -67,7 +67,7 @@ def asked(screen: PtyScreen) -> PtyScreen:
 
 
 def said(moot: MootProcess) -> str:
-    """The last conversation as the model was told it, in JSON."""
+    """The last conversation as sent to the model, in JSON."""
     return moot.run("chat", "show", "1", "--json").stdout.decode()
 
 
@@ -180,7 +180,7 @@ def test_a_grant_for_the_conversation_is_not_requested_again(moot: MootProcess, 
     assert screen.text.count("allowed in this conversation") == 1
     grants = json.loads(said(moot))["conversation"]["grants"]
     assert [(grant["tool"], grant["match"]) for grant in grants] == [("shell", "git init *")]
-    ended = moot.run("chat", "continue", "1", "and thrice")  # nobody is there to ask
+    ended = moot.run("chat", "continue", "1", "and thrice")  # there is no approver
     assert (ended.returncode, ended.stdout) == (0, b"All done.\n"), ended.stderr
 
 

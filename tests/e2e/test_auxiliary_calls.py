@@ -1,4 +1,4 @@
-"""One model call beside the runs: what the log keeps of it, and that nothing else notices."""
+"""Auxiliary model calls outside of runs: what the log records, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_an_auxiliary_call_during_a_run_does_not_affect_it(stage: Any) -> 
 
 
 async def test_data_received_during_a_cancel_is_logged(stage: Any) -> None:
-    async with stage(ANSWERS) as on:  # the store is verified when the test is over
+    async with stage(ANSWERS) as on:  # the store is verified after the test
         run, _ = await on.ask("Hi")
         choice = await on.engine.providers.choice("main")
         scope = anyio.CancelScope()

@@ -1,4 +1,4 @@
-"""Bad input to the real process: a clear word, the right exit code, and nothing written."""
+"""Bad input to the real process: a clear message, the right exit code, and nothing written."""
 
 from __future__ import annotations
 

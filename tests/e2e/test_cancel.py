@@ -1,4 +1,4 @@
-"""Stop, in every phase of a run, once and twice: within a second, recorded once, and the conversation goes on."""
+"""Stop in every phase of a run, once and twice: within a second, recorded once, and the conversation continues."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_a_run_can_be_stopped_in_every_phase(stage: Any, directory: Path, 
                 for _ in range(times):
                     group.start_soon(on.engine.runs.cancel, submitted.run.id)
             run = await on.engine.runs.wait(submitted.run.id)
-            while run.status == "waiting":  # a parked run is taken up only to be ended
+            while run.status == "waiting":  # a parked run is resumed only to end it
                 await anyio.sleep(0.01)
                 run = await on.engine.runs.wait(submitted.run.id)
         assert time.monotonic() - begun < 2

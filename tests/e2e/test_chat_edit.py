@@ -50,7 +50,7 @@ def nodes(moot: MootProcess) -> list[dict[str, Any]]:
 
 
 def editor(moot: MootProcess, program: str) -> str:
-    """A command that does this to the file at `path`."""
+    """A command that applies this to the file at `path`."""
     script = moot.work / "editor.py"
     script.write_text(f"import os, signal, sys, time\nfrom pathlib import Path\npath = Path(sys.argv[1])\n{program}\n")
     return f"{shlex.quote(sys.executable)} {shlex.quote(str(script))}"
@@ -74,7 +74,7 @@ def test_an_edited_answer_is_stored_without_a_run(moot: MootProcess) -> None:
 
 
 def test_a_whole_conversation_is_edited_from_a_script(moot: MootProcess) -> None:
-    moot.more["EDITOR"] = "sed -i s/a/b/"  # which meets the marks too
+    moot.more["EDITOR"] = "sed -i s/a/b/"  # it also changes the markers
     ended = moot.run("chat", "edit", "1", "--all")
     assert ended.returncode == 0, ended.stderr
     assert shown(moot) == ["bbout apples", "Hello **you**.", "bbout pears", "Hello **you**."]
@@ -128,7 +128,7 @@ def test_on_a_terminal_the_message_is_picked_and_the_editor_has_the_keyboard(moo
     screen.wait_for("about pears")
     screen.send("pears\r")
     screen.wait_for("in the editor")
-    screen.send("typed\x03 here\n")  # Ctrl+C is the editor's: Python gives up, and what it had not written is not there
+    screen.send("typed\x03 here\n")  # Ctrl+C goes to the editor: Python exits without writing
     screen.wait_for("Nothing was changed", 10)
     assert screen.wait_exit() == 1
     assert not CLEARS.search(screen.raw)

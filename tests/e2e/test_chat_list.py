@@ -31,7 +31,7 @@ def model() -> Iterator[ScriptedProcess]:
 
 @pytest.fixture(scope="module")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """300 conversations elsewhere, the newest of them three with words of their own."""
+    """300 conversations in another folder, the newest three with distinctive titles."""
     home = tmp_path_factory.mktemp("seeded") / "home"
 
     async def seed() -> None:

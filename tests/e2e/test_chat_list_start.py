@@ -39,7 +39,7 @@ SHOWN = "kiwi"
 
 
 class Shelled(MootProcess):
-    """In a shell with job control, so that it can be stopped; the shell says how the terminal is after each stop and end."""
+    """A shell with job control, so that moot can be suspended; the shell prints the terminal's settings after each stop and end."""
 
     def terminal(self, *arguments: str, term: str = "xterm-256color") -> pexpect.spawn[bytes]:
         environ: Any = {**self.environ, "TERM": term}
@@ -55,7 +55,7 @@ def gate(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def moot(tmp_path: Path, cache: Path, gate: Path) -> Iterator[MootProcess]:
-    """With a few conversations, and with nothing heavy imported before the gate is open."""
+    """A few conversations; heavy imports wait until the gate is open."""
     made = make(tmp_path, cache)
     process = Shelled(made.home, made.work, made.cache)
     anyio.run(seed, process.home)
@@ -73,7 +73,7 @@ async def seed(home: Path) -> None:
 
 
 def modes(screen: PtyScreen) -> list[str]:
-    """What the shell said of the terminal, each time."""
+    """The terminal settings that the shell printed."""
     return [line for line in screen.text.split("\n") if "icanon" in line]
 
 
@@ -84,9 +84,9 @@ def test_the_list_appears_before_heavy_imports_and_is_taken_over_unchanged(moot:
     screen.read(0.2)
     before, written = screen.lines, len(screen.raw)
     gate.touch()
-    screen.send("\x1b[C")  # the menu, once somebody reads keys
+    screen.send("\x1b[C")  # the menu, once keys are read
     screen.wait_for("p use for --reply")
-    assert b"apples" not in screen.raw[written:]  # only what changed was drawn
+    assert b"apples" not in screen.raw[written:]  # only changed lines were drawn
     screen.send("\x1b[D")
     screen.wait_for("Esc close")
     assert screen.lines == before
@@ -185,7 +185,7 @@ def test_a_run_of_a_dead_process_is_not_shown_as_running(moot: MootProcess, gate
 
 
 async def leave_running(home: Path) -> None:
-    """A run whose process is gone, as `kill -9` leaves it."""
+    """A run whose process has died, as `kill -9` leaves it."""
     async with open_engine(Settings(home)) as engine:
         conversation, user = Conversation(new_id(), title="lost"), Message(new_id(), "user", (text_part("hello"),))
         run = Run(new_id(), conversation.id, new_id(), on_crash="ask")

@@ -13,7 +13,7 @@ from e2e.pty_screen import PtyScreen
 from moot import testing
 
 QUIET = 0.6
-"""Longer than keys are ignored."""
+"""Longer than the time in which keys are ignored."""
 DOUBLE = [sys.executable, "-S", "-E", str(Path(testing.__file__).with_name("claude_program.py"))]
 
 

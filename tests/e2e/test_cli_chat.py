@@ -1,4 +1,4 @@
-"""Several real processes at one conversation: who runs, who watches, who speaks while another answer is written."""
+"""Several real processes with one conversation: one runs, others watch or send prompts during the answer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ps(moot: MootProcess) -> list[dict[str, Any]]:
 
 
 def begun(moot: MootProcess, prompt: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
-    """A run in a process of its own that has said its first word, and what `ps` says of it."""
+    """A run in its own process that has produced text, and its entry in `ps`."""
     process = moot.start("run", "--no-tools", prompt)
     assert process.stdout is not None
     assert process.stdout.read(4)

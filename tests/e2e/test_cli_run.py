@@ -19,13 +19,13 @@ from moot.testing.script import Reply, ToolCall
 HOSTILE = "a\x1b[2Jb\x1b]0;evil\x07c\x1b]52;c;ZXZpbA==\x1b\\d\x9b31me\x1bPq\x1b\\f\rg\x08h\u202ei [bold]j[/bold] {k}"
 SHOWN = "abcde"
 STYLES = re.compile(rb"\x1b\[(?:[0-9;]*m|[KJ]|[1-9]A)")
-"""What we write ourselves: colours, and the way within the few lines that are redrawn."""
+"""Sequences that moot writes itself: colours, and cursor movement within the live region."""
 CANARY = "sk-canary-0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedProcess]:
-    """Answers by what the prompt says."""
+    """Answer according to the prompt."""
     script = [
         Reply(when="hostile", text=HOSTILE, chunk_size=1, times=0),
         Reply(when="very slowly", text="word " * 200, chunk_size=5, delay=0.2, times=0),
@@ -223,7 +223,7 @@ def test_a_call_is_approved_at_the_terminal(
     terminal.expect(rb"write_file wants to run")
     terminal.expect(rb"Allow\?")
     assert terminal.before is not None
-    assert rb"\x1b[2J" in terminal.before  # spelled out, not acted on
+    assert rb"\x1b[2J" in terminal.before  # escaped, not executed
     assert b"\x1b[2J" not in terminal.before
     assert not (moot.work / "made.txt").exists()
     terminal.sendline(typed[0])

@@ -1,4 +1,4 @@
-"""Codex's service before a double of its program: what it asks, and every way in which the program can fail."""
+"""Codex's service with a double of its program: its questions, and every way in which it can fail."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_a_lost_session_is_recreated_with_the_whole_history(stage: Any) ->
         assert run.status == "finished" and "User: one" in said(message)
 
 
-# ── what it asks ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── its questions ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ async def test_a_steering_message_starts_its_own_turn(stage: Any) -> None:
         await check(on, run)
 
 
-# ── how it fails ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── its failures ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_crash_keeps_the_partial_answer_and_shows_stderr(stage: Any) -> None:
@@ -304,7 +304,7 @@ async def test_a_turn_cut_off_by_moots_crash_is_closed_and_not_repeated(stage: A
         words = {"method": "item/agentMessage/delta", "params": {"itemId": "i", "delta": "Half"}}
         await turn.record_received(dumps(words) + b"\n", dumps(begun) + b"\n")
         again = await services.reopened(services.Stage(on.engine, on.directory), leg.request, leg.fence)
-        outcome = await Codex().run(leg.request, again)  # the store is verified when the test is over
+        outcome = await Codex().run(leg.request, again)  # the store is verified after the test
         assert outcome.status == "failed" and outcome.error is not None and outcome.error.kind == "cut"
         kinds = [str(chunk["type"]) for event in await events_of(on.engine.store, leg.fence) for chunk in event.chunks]
         assert kinds[-3:] == ["text-end", "tool-output-error", "finish-step"] and again.step_open is False

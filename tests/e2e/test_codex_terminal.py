@@ -1,4 +1,4 @@
-"""A person at a terminal decides for Codex, by a double of its program."""
+"""Approving a call of Codex at a terminal, with a double of its program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from e2e.pty_screen import PtyScreen
 from moot import testing
 
 QUIET = 0.6
-"""Longer than keys are ignored."""
+"""Longer than the time in which keys are ignored."""
 DOUBLE = [sys.executable, "-S", "-E", str(Path(testing.__file__).with_name("codex_program.py"))]
 
 

@@ -58,7 +58,7 @@ def test_errors_made_in_an_editor_are_reported_and_can_be_fixed_or_kept(moot: Mo
     screen.wait_for("Edit it again?", 20)
     assert "config.yaml:3" in screen.text
     screen.send("y\r")
-    screen.wait_for("nothing was changed", 20)  # it is broken already
+    screen.wait_for("nothing was changed", 20)  # it is already broken
     screen.wait_for("got 'steps 20'\nEdit it again? [y/n]:\n", 20)
     screen.send("n\r")
     screen.wait_for("was not changed", 20)

@@ -1,4 +1,4 @@
-"""What every command promises a script: data on stdout, words on stderr, JSON that is JSON, exit code 2 for a mistake, no question."""
+"""Rules for scripts that every command obeys: data on stdout, messages on stderr, valid JSON, exit code 2 for usage errors, no prompts."""
 
 from __future__ import annotations
 

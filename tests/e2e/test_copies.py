@@ -1,4 +1,4 @@
-"""Going on with what another program writes: in a linked copy, so that the source and we never write the same branch."""
+"""Continuing an imported conversation: in a linked copy, so that the source and moot never write to the same branch."""
 
 from __future__ import annotations
 
@@ -180,11 +180,11 @@ async def test_moots_own_conversation_continues_in_place_and_deleted_messages_re
             await tree.continuation(whole.id, message=whole.head)
 
 
-# ── with the agent that it came from ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── with its original agent ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def params(on: Any, run: Run, method: str) -> list[Any]:
-    """What Codex was asked for by that name."""
+    """The requests of this name that Codex received."""
     events = await on.engine.store.log.read(run.conversation, limit=4096)
     told = [loads_object(event.raw) for event in events if event.run == run.id and event.raw and event.body == SENT]
     return [line["params"] for line in told if line.get("method") == method]
@@ -227,7 +227,7 @@ async def test_sessions_created_by_moot_are_imported_only_if_named(stage: Any, t
             await import_sources(on.engine.store, [placed], ImportOptions(str(on.directory), dry_run=dry_run), report)
             (one,) = report.brought
             assert (one.outcome, one.conversation and one.conversation.id, await count(on)) == ("known", run.conversation, 1)
-        # whichever service drove the program; and ids that are of no sessions are nobody's
+        # whichever service ran the program; ids without a session belong to no one
         talk = tmp_path / "a.talk"
         talk.write_bytes(HEAD.replace(b"t1", THREAD.encode()) + USER + ONE)
 

@@ -1,4 +1,4 @@
-"""Who may run what, and when: several engines on one file, owners that died, cancels and answers at awkward moments."""
+"""Running concurrently: several engines on one file, owners that died, cancels and answers at awkward moments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.anyio
 
 
 def calling(command: str, then: str = "done") -> Any:
-    """A model that runs one command and then says something."""
+    """A model that runs one command and then answers."""
 
     def script(recorded: Recorded) -> Reply:
         said = "'role': 'tool'" in str(recorded.json["messages"])
@@ -97,7 +97,7 @@ async def test_a_model_call_interrupted_by_a_crash_is_closed_by_the_next_prompt(
 
 
 class _CancelledAtItsEnd:
-    """A provider whose last word comes at the moment of a cancel."""
+    """A provider whose last chunk arrives at the moment of a cancel."""
 
     name = "mine"
 
@@ -139,7 +139,7 @@ async def test_a_cancelled_queued_run_ends_at_once_and_the_live_run_continues(st
         await on.engine.runs.cancel(first.run.id)
         assert (await on.engine.runs.wait(first.run.id)).status == "cancelled"
         assert len(await on.engine.store.records.runs()) == 2
-        assert (await on.engine.store.conversations.get(first.conversation.id)).unpriced_runs == 1  # the other one asked nobody
+        assert (await on.engine.store.conversations.get(first.conversation.id)).unpriced_runs == 1  # the other one asked no questions
 
 
 async def test_waiting_for_a_run_ends_if_its_owner_dies(stage: Any) -> None:
@@ -222,7 +222,7 @@ async def test_a_steering_message_to_a_stopped_run_is_stored_and_starts_no_run(s
 
 
 class LateWord:
-    """The store, in which somebody says one more thing just after the run has looked for the last time."""
+    """A store in which another message arrives just after the run has checked for the last time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -271,7 +271,7 @@ async def test_an_approval_that_expired_unused_is_requested_again(stage: Any, di
     async with stage(calling("touch made"), permissions=timed) as on:
         run = await on.follow(await on.submit("go"))
         [asked] = await on.engine.store.records.approvals(run=run.id)
-        await on.engine.store.records.answer(asked.id, Answer(True))  # and the process dies before it goes on
+        await on.engine.store.records.answer(asked.id, Answer(True))  # and the process dies before it continues
     await anyio.sleep(0.6)
     async with stage(calling("touch made"), permissions=timed) as on:
         await on.engine.runs.resume(run.id)

@@ -1,4 +1,4 @@
-"""Conversations as files: one, all of them, for others."""
+"""Conversations as files: one, all of them, for sharing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def model() -> Iterator[ScriptedProcess]:
 
 @pytest.fixture(scope="module")
 def moot(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> Iterator[MootProcess]:
-    """A home with two conversations: 1 is full of what is nobody's business, 2 has a tool call."""
+    """A home with two conversations: 1 is full of private data, 2 has a tool call."""
     one = make(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("cache"), model.config())
     (one.work / "seen.txt").write_text("x")
     assert one.run("run", "--tools", "list_files", "look around").returncode == 0

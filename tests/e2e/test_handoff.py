@@ -1,4 +1,4 @@
-"""One conversation, several agents: what was said goes along, and nothing of it is changed."""
+"""One conversation, several agents: the history is passed on, and nothing of it changes."""
 
 from __future__ import annotations
 

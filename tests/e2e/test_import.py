@@ -1,4 +1,4 @@
-"""`moot import` as a person types it: all that the agents of a machine keep, again and again, killed, broken, watched."""
+"""`moot import` as users run it: all histories of a machine, repeatedly, killed, broken, watched."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def moot(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
 
 
 def session(moot: MootProcess) -> Path:
-    """The file of a session of Claude Code, in its place below the HOME of the process."""
+    """The file of a Claude Code session, in its place below HOME."""
     file = Path(moot.environ["HOME"]) / ".claude" / "projects" / "-home-user-project" / f"{SESSION}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     return file

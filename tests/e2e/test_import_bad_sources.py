@@ -1,4 +1,4 @@
-"""`moot import` of a folder in which nearly everything is broken or hostile: one process, one report, and nothing else is lost."""
+"""`moot import` of a folder in which almost everything is broken or hostile: one process, one report, and nothing else is lost."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def said(name: str, *numbers: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Case:
-    """A session of Claude Code in which something is wrong."""
+    """A Claude Code session with a defect."""
 
     data: bytes
     texts: list[str]
     """Texts that are imported anyway."""
     notes: tuple[str, ...] = ()
-    """Prefixes of the notes about it."""
+    """Prefixes of the notes about them."""
 
 
 CASES: dict[str, Case] = {
@@ -105,14 +105,14 @@ def sessions(folder: Path) -> None:
 
 
 def no_files(folder: Path) -> None:
-    """What looks like a session by its name and must not be opened."""
+    """Files that have the name of a session and must not be opened."""
     os.mkfifo(folder / f"{session(100)}.jsonl")
     (folder / f"{session(101)}.jsonl").symlink_to("/dev/zero")
     (folder / f"{session(102)}.jsonl").symlink_to(folder / f"{session(0)}.jsonl")
     (folder / "loop").symlink_to(folder.parent)
     with socket.socket(socket.AF_UNIX) as listening:
         here = Path.cwd()
-        os.chdir(folder)  # a socket's name is short
+        os.chdir(folder)  # a socket's path must be short
         try:
             listening.bind(f"{session(103)}.jsonl")
         finally:
@@ -135,7 +135,7 @@ def archives(folder: Path) -> None:
 
 
 def databases(folder: Path) -> sqlite3.Connection:
-    """One that its owner keeps locked, one of a newer version of SQLite, one cut in half, each where OpenCode keeps its own."""
+    """One database that its owner keeps locked, one of a newer version of SQLite, one truncated, each in OpenCode's place."""
     locked = folder / "one" / ".local/share/opencode/opencode.db"
     locked.parent.mkdir(parents=True)
     opencode_database(locked)
@@ -237,7 +237,7 @@ def test_a_second_import_adds_nothing_and_the_store_verifies(stage: Stage) -> No
     assert json.loads(stage.moot.run("verify", "--json").stdout)["damages"] == []
 
 
-# ── what takes a stage of its own ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── tests with their own stage ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ def moot(tmp_path: Path) -> Iterator[MootProcess]:
 
 
 def without_rights() -> list[str]:
-    """What a command is put behind, so that it has no more rights to files than their owner."""
+    """A command prefix that drops root's extra rights to files."""
     if os.geteuid() != 0:
         return []
     program = shutil.which("setpriv")

@@ -1,4 +1,4 @@
-"""A process that died between a call and its output: what the resumed run sends is well-formed in every dialect."""
+"""A process that died between a call and its output: the resumed run sends a well-formed request in every dialect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from e2e.cli_process import MootProcess, make
 from moot.testing.process import ScriptedProcess
 
 PROMPT = 'call read_file {"path": "notes.txt"}\ncall shell {"command": "echo done >> effects"}\ncall list_files {"path": "."}'
-"""Calls that may be repeated stand before and behind one that may not."""
+"""Repeatable calls before and after one that is not repeatable."""
 
 
 BOTH, LATER = ("openai-chat", "anthropic"), ("google", "ollama", "openai-responses")
@@ -31,7 +31,7 @@ def moot(dialect: str, tmp_path: Path, obedient: ScriptedProcess) -> MootProcess
 
 
 def said(body: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """What a request holds, whatever the wire: (call | output | user, id, output); where there is no id, the order stands for it."""
+    """The content of a request in any wire format: (call | output | user, id, output); without ids, the order decides."""
     order = {"call": itertools.count(), "output": itertools.count()}
 
     def one(kind: str, id: str | None, output: Any = None) -> tuple[str, str, Any]:
@@ -61,7 +61,7 @@ def said(body: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def pairs(body: dict[str, Any]) -> list[tuple[str, str]]:
-    """Each call of a request with its output, which must stand where the dialect wants it; fails when one is missing or too many."""
+    """Return each call of a request with its output, which must be where the dialect requires it. Fail if one is missing or too many."""
     calls: list[str] = []
     outputs: dict[str, str] = {}
     before = ""

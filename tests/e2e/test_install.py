@@ -1,4 +1,4 @@
-"""A conversation put where another agent goes on with it."""
+"""Installing a conversation as another agent's session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moot.types.message import text_of, text_part
 
 @pytest.fixture(scope="module")
 def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
-    """A home with one conversation, whose files of agents lie in folders of the test's own."""
+    """A home with one conversation; agents' files are in folders of the test."""
     home = tmp_path_factory.mktemp("home")
     one = make(home, tmp_path_factory.mktemp("cache"), "")
     one.more |= {"CLAUDE_CONFIG_DIR": str(home / "of-claude"), "CODEX_HOME": str(home / "of-codex")}
@@ -37,7 +37,7 @@ def files(moot: MootProcess, format: ClaudeFormat | CodexFormat) -> list[Path]:
 
 
 def bring(moot: MootProcess, *said: str) -> None:
-    """A conversation of the same id each time, with those messages."""
+    """A conversation with a fixed id and those messages."""
     messages = [
         {"id": f"m{at}", "role": "assistant" if at % 2 else "user", "parent": f"m{at - 1}" if at else None, "parts": [text_part(text)]}
         for at, text in enumerate(said)

@@ -1,4 +1,4 @@
-"""One leg of a run: what its fold holds, how long it may work, what it cost, and what outlives it."""
+"""One leg of a run: the content of its fold, its time limit, its cost, and processes that outlive it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_the_time_limit_covers_all_legs_without_the_waits(stage: Any) -> N
         assert len(on.server.requests) == 1
 
 
-@pytest.mark.damaged  # its log is written by hand, without the exchange's row
+@pytest.mark.damaged  # its log is written directly, without the exchange's row
 async def test_a_model_call_lost_in_a_crash_makes_the_cost_unknown(stage: Any) -> None:
     async with stage([Reply(text="again"), Reply(text="more")], priced=PRICED) as on:
         dead = await orphan(on)
@@ -70,7 +70,7 @@ async def test_a_failed_connection_keeps_the_cost_known(stage: Any) -> None:
 
 
 async def queued_orphan(on: Any, before: Accepted, on_crash: Any = "ask") -> Accepted:
-    """A run behind another one, whose process has died."""
+    """A queued run whose process has died."""
     run = Run(new_id(), before.conversation.id, new_id(), on_crash=on_crash)
     user = Message(new_id(), "user", (text_part("and then"),))
     return await on.engine.store.records.submit(Submission(run, before.conversation, user, "queue", owner="gone too"))

@@ -1,4 +1,4 @@
-"""What the public mock says of us: no storm of retries, Retry-After honoured, no half of a stream taken for a whole."""
+"""The public mock's judgement of moot: no retry storms, Retry-After respected, truncated streams never accepted as complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 DIALECTS = ["openai-chat", "anthropic"]
 LATER = ["openai-responses", "google"]
-"""Whose refusals are read by what the others have tried; their streams are their own."""
+"""Errors like those of the other dialects; streams of its own format."""
 
 FAULTS: list[dict[str, Any]] = [
     {"type": "fail", "status": 429, "retry_after": 0.4},
@@ -34,7 +34,7 @@ FAULTS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 async def mock() -> AsyncGenerator[Llmock, None]:
-    # a pause between frames: in one burst a client that stops reading looks like one that read to the end
+    # pause between frames: in one burst, a client that stops reading looks like one that read everything
     async with llmock("--stream-chunk-delay-ms", "5") as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""What a log may hold that nobody expected: kinds and fields of a later moot, bytes that were damaged, a journal with holes."""
+"""Unexpected log content: kinds and fields of a newer moot, damaged bytes, a journal with gaps."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_kinds_and_fields_of_a_newer_moot_are_kept_and_ignored(stage: Any)
 
 
 def damage(home: Path, what: str) -> int:
-    """Spoils rows of the log behind the store's back; how many."""
+    """Damage rows of the log directly in the database. Return their number."""
     connection = connect(home / "data" / "moot.db", writing=True)
     try:
         return connection.execute(f"UPDATE event SET chunks = x'5b7b', body = x'7b7b' WHERE {what}").rowcount

@@ -1,4 +1,4 @@
-"""The loop over real HTTP: what a model says, what tools do, what the log keeps."""
+"""The loop over real HTTP: model output, tool execution, and the log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def yes(_: Any) -> Answer:
 
 
 def outputs(recorded: Recorded) -> int:
-    """How many tool outputs a request carries, in any dialect."""
+    """Return the number of tool outputs in a request of any dialect."""
     text = str(recorded.messages)
     return text.count("'role': 'tool'") + text.count("'type': 'tool_result'")
 

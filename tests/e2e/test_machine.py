@@ -1,4 +1,4 @@
-"""What a machine may do to moot: full and forbidden disks, broken databases, too few files, signals, no network, odd screens."""
+"""Faults of the machine: full and read-only disks, broken databases, too few file descriptors, signals, no network, unusual terminals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def model() -> Iterator[ScriptedProcess]:
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory: pytest.TempPathFactory, cache: Path, model: ScriptedProcess) -> Path:
-    """The data folder of a home in which one prompt was answered."""
+    """The data folder of a home with one answered prompt."""
     moot = make(tmp_path_factory.mktemp("lived"), cache, model.config())
     assert moot.run("run", "--no-tools", "before").stdout == b"Hello.\n"
     return moot.home / "data"
@@ -65,14 +65,14 @@ def moot(fresh: MootProcess, lived: Path) -> MootProcess:
 def run(
     moot: MootProcess, *arguments: str, before: Callable[[], None] | None = None, behind: tuple[str, ...] = (), **options: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """As `MootProcess.run`, in a process that `before` has changed first, or as the end of another command line."""
+    """Like `MootProcess.run`, in a process that `before` has modified, or as the last part of another command line."""
     command = [*behind, *COMMAND, *arguments]
     options = {"stdin": subprocess.DEVNULL, **options}
     return subprocess.run(command, cwd=moot.work, env=moot.environ, capture_output=True, timeout=25, preexec_fn=before, **options)
 
 
 def kept(moot: MootProcess) -> list[tuple[str, str, str]]:
-    """What the store holds once nobody works on it: title, status and answer of each run, newest first."""
+    """Return title, status and answer of each stored run, newest first, after all work has ended."""
 
     async def read() -> list[tuple[str, str, str]]:
         async with open_engine(Settings(moot.home)) as engine:
@@ -103,7 +103,7 @@ def test_a_full_disk_is_reported_and_the_shown_text_is_kept(moot: MootProcess, p
     shown = ended.stdout.decode().rstrip("\n")
     title, status, text = kept(moot)[0]
     assert title in (prompt, "before")
-    if prompt == "dripping":  # not even the end of the run found room
+    if prompt == "dripping":  # there was no room even for the end of the run
         assert (title, status) == (prompt, "interrupted")
     if title == "before":
         assert shown == ""
@@ -141,7 +141,7 @@ def test_a_disk_without_room_works_again_once_there_is_some(moot: MootProcess, l
 
 
 def without_rights_of_root() -> None:
-    """root may write everywhere; what is dropped from the bounding set is not got back by starting a program."""
+    """Root may write everywhere, so drop that capability; a started program can't get it back."""
     drop, override, read_search, owner = 24, 1, 2, 3
     for capability in (override, read_search, owner):
         ctypes.CDLL(None).prctl(drop, capability, 0, 0, 0)
@@ -203,7 +203,7 @@ def test_a_removed_working_folder_prints_no_traceback(moot: MootProcess) -> None
     shutil.rmtree(moot.home / "data")
     out, errors = process.communicate(timeout=15)
     assert (process.returncode, b"was removed while it was open" in errors, b"Traceback" in errors) == (1, True, False)
-    assert not out.endswith(b"six\n")  # nothing is shown that is not kept
+    assert not out.endswith(b"six\n")  # nothing is shown that is not stored
     assert not (moot.home / "data").exists()
     assert moot.run("run", "--no-tools", "hi").stdout == b"Hello.\n"
 
@@ -239,7 +239,7 @@ def test_running_out_of_file_descriptors_is_reported_without_loss(moot: MootProc
 
 
 def alive(group: int) -> bool:
-    """Whether a process of that group still runs; a zombie that nobody has buried does not."""
+    """True if a process of that group is running; zombies don't count."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, _, found = stat.read_text().rpartition(")")[2].split()[:3]
@@ -277,7 +277,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored(moot: MootProcess) -> None:
         env=moot.environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),  # what nohup does
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),  # like nohup
     )
     assert process.stdout is not None
     process.stdout.read(4)
@@ -303,10 +303,10 @@ def test_a_suspended_run_continues_where_it_stopped(moot: MootProcess) -> None:
     process = moot.start("run", "--no-tools", "slowly")
     assert process.stdout is not None
     process.stdout.read(4)
-    process.send_signal(signal.SIGSTOP)  # Ctrl+Z sends SIGTSTP, which a group without a terminal, as in CI, never hears
+    process.send_signal(signal.SIGSTOP)  # Ctrl+Z sends SIGTSTP, which is ignored by a process group without a terminal, as in CI
     while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
         time.sleep(0.02)
-    assert kept(moot)[0][1] == "running"  # stopped, not dead: nobody takes its run
+    assert kept(moot)[0][1] == "running"  # stopped, not dead: no process takes over its run
     process.send_signal(signal.SIGCONT)
     out, errors = process.communicate(timeout=15)
     assert (process.returncode, out, errors) == (0, b"two three four five six\n", b"")

@@ -1,4 +1,4 @@
-"""generate_image and transcribe_audio over real HTTP: who is offered them, what goes out, what is kept."""
+"""generate_image and transcribe_audio over real HTTP: when they are offered, what they send, and what is stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDPOINTS = ("pictures", "sounds")
 
 
 def calling(call: ToolCall, media: Reply | None = None) -> Any:
-    """A model that makes one call and then says what it was told; `media` is what its other endpoints answer."""
+    """A model that makes one call and then repeats its output; `media` has the responses of its other endpoints."""
 
     def script(recorded: Recorded) -> Reply:
         if recorded.dialect in ENDPOINTS:
@@ -67,7 +67,7 @@ async def test_an_image_is_generated_stored_shown_and_saved(stage: Any, director
 
 
 async def recorded(on: Any, conversation: str, purpose: str) -> tuple[Any, bytes, bytes, Any]:
-    """The one exchange of that purpose: its row, what was sent, what came, the body of its end."""
+    """The only exchange with that purpose: its row, its request, its response, and its end event."""
     store = on.engine.store
     events = await store.log.read(conversation)
     (id,) = {event.exchange for event in events if event.exchange and f":{purpose}:" in event.exchange}

@@ -1,4 +1,4 @@
-"""What grows: nothing with the length of a log or a list, and what must grow does so in step with what is read."""
+"""Memory: independent of the length of a log or list, otherwise proportional to what is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def peak(work: Callable[[], Awaitable[object]]) -> int:
-    """Bytes that Python held at most while the work was done, beyond what it held before."""
+    """Peak memory that Python allocated during the work, in bytes above the start."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -65,7 +65,7 @@ async def test_watchers_and_lists_hold_one_page_in_memory(tmp_path: Path) -> Non
 async def test_a_slow_watcher_costs_little_memory_and_misses_nothing(tmp_path: Path) -> None:
     async with open_engine(Settings(tmp_path)) as engine:
         await engine.store.conversations.create(Conversation("a"))
-        hub = Hub(engine.store)  # nobody polls for other processes here: what they commit empties the mailboxes too
+        hub = Hub(engine.store)  # without polling for other processes, whose commits would also empty the mailboxes
 
         async def append(number: int) -> None:
             events = (Event("meta", body=f"{number} " + "x" * 2000),)

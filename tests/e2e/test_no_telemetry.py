@@ -1,4 +1,4 @@
-"""Nobody is called but the provider that the person configured: no telemetry, no look for updates."""
+"""Connections go only to the configured provider: no telemetry, no update checks."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def test_a_run_connects_only_to_its_provider(moot: MootProcess, model: ScriptedP
     port = re.search(r"127\.0\.0\.1:(\d+)", model.config())
     assert port is not None
     said = called(moot)
-    assert any(line.startswith("socket.connect") and port[1] in line for line in said)  # the watch works
+    assert any(line.startswith("socket.connect") and port[1] in line for line in said)  # the check works
     assert [line for line in said if port[1] not in line] == []
 
 
 def test_other_commands_make_no_connections(moot: MootProcess) -> None:
     assert moot.run("run", "-m", "demo@demo", "--no-tools", "hello").returncode == 0
-    assert all("'127.0.0.1'" in line for line in called(moot))  # which local servers are there, when a model is looked up
+    assert all("'127.0.0.1'" in line for line in called(moot))  # looks for local servers when resolving a model
     Path(moot.more["CALLED"]).unlink(missing_ok=True)
     for words in QUIET:
         ended = moot.run(*words)

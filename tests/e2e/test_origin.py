@@ -1,4 +1,4 @@
-"""Conversations that were brought in say from where, in every list and above what was said in them."""
+"""Imported conversations show their origin in every list and above their messages."""
 
 from __future__ import annotations
 

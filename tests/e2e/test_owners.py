@@ -1,4 +1,4 @@
-"""Prompts of several people on one moot: each reaches their own conversations, limits and bytes."""
+"""Prompts of several users on one moot: each uses their own conversations, limits and blobs."""
 
 from __future__ import annotations
 

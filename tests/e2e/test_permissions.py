@@ -1,4 +1,4 @@
-"""`moot permissions`: what stands, what would happen, and taking it back."""
+"""`moot permissions`: list rules, test them, and remove them."""
 
 from __future__ import annotations
 

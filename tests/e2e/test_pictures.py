@@ -1,4 +1,4 @@
-"""Pictures on their way to a model, over real HTTP in both dialects."""
+"""Images in requests to a model, over real HTTP in both dialects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def part(data: bytes, media_type: str = "image/png", name: str = "photo") -> Par
 
 
 def sent(body: Json) -> list[tuple[str, bytes]]:
-    """The pictures of a request: the media type that it names, and the bytes."""
+    """Return the images of a request: media type and bytes."""
     if isinstance(body, list):
         return [found for each in body for found in sent(each)]
     if not isinstance(body, dict):

@@ -1,4 +1,4 @@
-"""The example package, installed as any other: its things are used by the real process, and every suite runs over them."""
+"""The example plugin package, installed like any other: the real process uses its plugins, and every suite covers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a vendor sent, as people and scripts get it back."""
+"""The vendor's raw bytes for users and scripts."""
 
 from __future__ import annotations
 

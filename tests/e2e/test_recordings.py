@@ -1,4 +1,4 @@
-"""Conversations as recordings: written by one home, made again in another."""
+"""Conversations as recordings: exported by one home, imported by another."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def model() -> Iterator[ScriptedProcess]:
 
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory: pytest.TempPathFactory, model: ScriptedProcess) -> Iterator[tuple[MootProcess, MootProcess, Path]]:
-    """One home with a conversation, an empty one, and the recording of the conversation."""
+    """A home with a conversation, an empty one, and the recording of the conversation."""
     folders = [tmp_path_factory.mktemp(name) for name in ("one", "two", "cache")]
     one, two = (make(folder, folders[2], model.config()) for folder in folders[:2])
     (one.work / "seen.txt").write_text("x")
@@ -70,7 +70,7 @@ def test_a_recording_makes_the_same_conversation_again_with_every_byte(homes: tu
 
 
 def lines(text: str) -> list[str]:
-    """All but what an import says differently on purpose: who began the run, and where it goes on."""
+    """Return everything except for intended differences of an import: who started the run, and where it continues."""
     found = [re.sub(r'"(trigger|settings|directory|status)":("[^"]*"|\{[^}]*\}+|\{\})', "", line) for line in text.splitlines()]
     return [line for line in found if not line.startswith(('{"recording"', '{"run"'))]
 

@@ -20,11 +20,11 @@ from moot.testing.script import Reply, ToolCall
 ESCAPE, UP, DELETE, ENTER, TAB, SHIFT_TAB, CTRL_X = "\x1b", "\x1b[A", "\x1b[3~", "\r", "\t", "\x1b[Z", "\x18"
 READY = "scripted@mine · ask"
 START = 30
-"""Seconds that a start may take on a busy machine."""
+"""Maximum seconds for a start on a busy machine."""
 
 
 class UnderShell(MootProcess):
-    """A shell with job control that goes on with moot a second after it was suspended."""
+    """A shell with job control that resumes moot a second after it was suspended."""
 
     def terminal(self, *arguments: str, term: str = "xterm-256color") -> pexpect.spawn[bytes]:
         environ: Any = {**self.environ, "TERM": term}
@@ -65,7 +65,7 @@ def kept(folder: Path, text: bytes) -> bool:
 
 
 def last_prompt(model: ScriptedProcess) -> str:
-    """The last user message that the model got."""
+    """Return the last user message that the model received."""
     messages = json.loads(model.requests()[-1]["body"])["messages"]
     content = [message["content"] for message in messages if message["role"] == "user"][-1]
     return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
@@ -79,7 +79,7 @@ def test_a_prompt_is_echoed_at_once_and_answered_without_clearing_the_screen(scr
     screen.send("hi" + ENTER)
     screen.wait_for("Hello you and code.")
     assert screen.text.count("› hi") == 1
-    screen.send("\x0c")  # Ctrl+L, which clears elsewhere
+    screen.send("\x0c")  # Ctrl+L, which clears the screen in other programs
     screen.read(0.5)
     assert "Hello you and code." in screen.text
     screen.send("q" + ENTER)
@@ -162,7 +162,7 @@ def test_a_call_is_approved_and_a_steering_message_reaches_the_live_answer(
 ) -> None:
     screen.send("write it" + ENTER)
     screen.wait_for("[y] yes, once")
-    screen.send("a thought, yes" + ENTER)  # typing is no answer
+    screen.send("a thought, yes" + ENTER)  # typing is not an answer
     screen.wait_for("not an answer, kept")
     screen.read(1.5)
     assert not (moot.work / "made.txt").exists()

@@ -1,4 +1,4 @@
-"""Bare `moot` on a real terminal: keys that call something up, and telling somebody who looks elsewhere."""
+"""`moot` on a real terminal: keys that open something, and notifications while the terminal is not focused."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_blocked_terminal_delays_no_answer_and_gets_all_of_it_later(screen: Pt
 
 
 def _all_answered(moot: MootProcess) -> bool:
-    """Whether there is a conversation, its answer is stored and nothing runs any more."""
+    """True if a conversation exists, its answer is stored, and no run is active."""
     conversations = json.loads(moot.run("chat", "list", "--json").stdout)["data"]
     answered = any(conversation["message_count"] >= 2 for conversation in conversations)
     return answered and not json.loads(moot.run("ps", "--json").stdout)["data"]

@@ -1,4 +1,4 @@
-"""Conversations shown again as they came."""
+"""Replaying conversations."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_on_a_terminal_a_replay_is_drawn_like_the_live_run(moot: MootProcess) ->
     screen = PtyScreen(moot, "replay", "1", "--instant", columns=100)
     screen.wait_for("one two three")
     assert "› look around" in screen.text and "✓ List ." in screen.text
-    assert "There is a file." in screen.text  # Markdown is drawn
+    assert "There is a file." in screen.text  # Markdown is rendered
 
 
 def test_a_replay_keeps_the_original_timing_and_ctrl_c_stops_it(moot: MootProcess) -> None:

@@ -1,4 +1,4 @@
-"""Runs made again: offline against their own recording, and with another model."""
+"""Rerunning: offline against the recording, and with another model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCRIPT = [
 
 @pytest.fixture(scope="module")
 def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MootProcess]:
-    """A home with a conversation of three runs; the model behind it is gone when the tests begin."""
+    """A home with a conversation of three runs, whose model is not available any more."""
     with ScriptedProcess(SCRIPT) as model:
         process = make(tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("cache"), model.config())
         (process.work / "seen.txt").write_text("x")

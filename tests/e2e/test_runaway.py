@@ -1,4 +1,4 @@
-"""Endpoints that cost, overflow, stall and lie: every run stops, says why, and keeps what was there before."""
+"""Endpoints that cost money, overflow, stall and lie: every run stops with a reason and keeps what it had before."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DOLLAR = 1_000_000_000
 
 
 def endless() -> Any:
-    """A model that calls a tool for ever, each time in another way."""
+    """A model that calls a tool forever, each time with other arguments."""
     count = iter(range(1, 1000))
     return lambda _: Reply(
         tool_calls=[ToolCall("list_files", {"path": ".", "limit": next(count)})], usage={"input": 100_000, "output": 50_000}

@@ -93,7 +93,7 @@ def test_every_terminal_gets_output_it_can_display(moot: MootProcess, more: dict
 def test_a_suspended_run_continues_below_the_shell_prompt(moot: MootProcess) -> None:
     screen = PtyScreen(moot, "run", "--no-tools", "slowly", rows=12, columns=44)
     screen.wait_for("word2 ")
-    screen.child.kill(signal.SIGTSTP)  # the key itself makes the pty throw away what was not read yet
+    screen.child.kill(signal.SIGTSTP)  # the key itself makes the pty discard unread input
     end = time.monotonic() + 8
     while Path(f"/proc/{screen.child.pid}/stat").read_text().split()[2] != "T" and time.monotonic() < end:
         screen.read(0.05)

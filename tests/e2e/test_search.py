@@ -21,12 +21,12 @@ from moot.types.message import Message, text_part
 from small_weights import needs_real, put_real
 
 UNMET = "import sys\n\nfor name in ('moot.engine', 'moot.runtime', 'asyncio'):\n    sys.modules[name] = None\n"
-"""As a `sitecustomize`: whoever imports one of these fails."""
+"""A `sitecustomize` that fails if one of these is imported."""
 
 
 @pytest.fixture(scope="module")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A conversation of 30 messages with a branch that is not shown, and one of a hostile text; all of it indexed."""
+    """A conversation of 30 messages with a hidden branch, and one with hostile text; all of it indexed."""
     home = tmp_path_factory.mktemp("seeded") / "home"
 
     async def seed() -> None:
@@ -108,7 +108,7 @@ def test_an_invalid_query_is_a_usage_error(moot: MootProcess) -> None:
 
 def test_a_complete_index_is_read_without_the_engine_and_an_incomplete_one_is_completed(moot: MootProcess, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(UNMET)
-    found(moot, "walrus")  # from here on the configuration is remembered
+    found(moot, "walrus")  # the configuration is cached from here on
     moot.more["PYTHONPATH"] = str(tmp_path)
     assert len(found(moot, "walrus")["data"]) == 2
     database = moot.home / "data" / "moot.db"

@@ -1,4 +1,4 @@
-"""Keys in every place that has one, echoed by a hostile endpoint: they are found where they were put, and nowhere else."""
+"""Keys in every place that can have one, echoed by a hostile endpoint: they are in their places and nowhere else."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def config(url: str, dialect: str = "openai-chat") -> str:
 
 
 def echo(recorded: Recorded) -> str:
-    """Everything that came in its headers, in one text."""
+    """Everything in the received headers, as one text."""
     return "; ".join(f"{name}: {value}" for name, value in recorded.headers.items())
 
 
 def leaks(moot: MootProcess, *outputs: bytes) -> Iterator[str]:
-    """Secrets that stand in an output or in any file of the home but its configuration."""
+    """Secrets in an output or in any file of the home except its configuration."""
     files = [path for path in moot.home.rglob("*") if path.is_file() and path.name != "config.yaml"]
     assert any(path.suffix == ".db" for path in files)
     places = {**{str(path): path.read_bytes() for path in files}, **{f"output {number}": data for number, data in enumerate(outputs)}}

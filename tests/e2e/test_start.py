@@ -14,11 +14,11 @@ from moot.testing.script import Reply, ToolCall
 TOLD = "import atexit, sys\natexit.register(lambda: sys.stderr.write('\\nIMPORTED ' + ' '.join(sorted(sys.modules)) + '\\n'))\n"
 SHIPPED = frozenset(sys.stdlib_module_names) | {"sitecustomize", "moot"}
 VENV = {"_virtualenv", "_distutils_hack"}
-"""What an environment of its own brings along."""
+"""Modules that the environment imports by itself."""
 
 CONNECTING = {"aiohappyeyeballs", "aiohttp", "aiosignal", "attr", "frozenlist", "idna", "multidict", "propcache", "yarl"}
-"""aiohttp, and what it imports."""
-LOOP = {"anyio", "sniffio", "typing_extensions", "uvloop"}  # anyio takes sniffio where something else has brought it
+"""aiohttp and its imports."""
+LOOP = {"anyio", "sniffio", "typing_extensions", "uvloop"}  # anyio uses sniffio if something else has imported it
 ABOVE_PLUGINS = {"agents", "config", "convert", "engine", "features", "providers", "runtime", "store", "tools"}
 NEVER = {
     "importlib.metadata",
@@ -36,7 +36,7 @@ NEVER = {
 }
 
 COMMANDS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
-    # packages of others that a command may import, and rooms of ours
+    # packages of others and of moot that a command may import
     "version": (("version",), {"orjson"}, {"cli", "errors", "guard", "plugins", "types"}),
     "completion": (
         ("completion", "words", "bash", "moot chat show "),
@@ -63,13 +63,13 @@ def rooms(names: set[str]) -> set[str]:
 
 def foreign(names: set[str]) -> set[str]:
     tops = {name.partition(".")[0] for name in names} - SHIPPED - VENV - {"__main__", "__mp_main__"}
-    # what compiled packages share, and what the standard library has under a name of the machine's own
+    # shared by compiled packages, and platform-specific modules of the standard library
     return {name for name in tops if "cython" not in name and not name.startswith("_sysconfigdata")}
 
 
 @pytest.fixture
 def used(tmp_path: Path, cache: Path) -> Iterator[MootProcess]:
-    """A home in which something was said."""
+    """A home with one answered prompt."""
     process = make(tmp_path, cache, "limits: {steps: 20}\n")
     for words in ("first", "second"):
         assert process.run("run", "-m", "demo", "--no-tools", words).returncode == 0
@@ -90,13 +90,13 @@ def test_a_short_command_imports_only_what_it_needs(used: MootProcess, tmp_path:
 def test_managing_tokens_does_not_import_the_server(used: MootProcess, tmp_path: Path) -> None:
     names = imported(used, tmp_path, "tokens", "list")
     assert rooms(names) - {"cli", "config", "convert", "errors", "guard", "plugins", "store", "types"} == set()
-    assert names & (NEVER - {"importlib.metadata"}) == set()  # pydantic looks for plugins of its own
+    assert names & (NEVER - {"importlib.metadata"}) == set()  # pydantic looks for its own plugins
 
 
 def test_a_run_in_a_pipe_imports_only_the_path_to_a_provider(tmp_path: Path, cache: Path) -> None:
     with ScriptedProcess([Reply(text="hi", times=0)]) as server:
         moot = make(tmp_path, cache, server.config())
-        for words in ("first", "second"):  # a home is made, and the configuration is remembered
+        for words in ("first", "second"):  # this creates the home and caches the configuration
             assert moot.run("run", words).returncode == 0
         names = imported(moot, tmp_path, "run", "hi")
         told = [tool["function"]["name"] for tool in json.loads(server.requests()[-1]["body"])["tools"]]

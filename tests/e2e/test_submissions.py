@@ -1,4 +1,4 @@
-"""What a prompt decides, and what the conversation that it is for keeps."""
+"""The settings of a prompt, and which of them its conversation keeps."""
 
 from __future__ import annotations
 

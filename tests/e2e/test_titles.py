@@ -1,4 +1,4 @@
-"""Titles by the small model: after the first answer, once, and never over what a person said."""
+"""Titles by the small model: after the first answer, once, and never over a user's title."""
 
 from __future__ import annotations
 

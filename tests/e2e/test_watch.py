@@ -22,7 +22,7 @@ TEXT = " ".join(f"word{number}" for number in range(60))
 
 
 class Lagging:
-    """Shows slowly, as a reader that is slow makes it."""
+    """Display slowly, like a slow reader."""
 
     def __init__(self) -> None:
         self.said = ""
@@ -36,7 +36,7 @@ class Lagging:
 
 
 class Delayed:
-    """A part of the store one of whose answers takes its time."""
+    """A part of the store with one slow method."""
 
     def __init__(self, part: Any) -> None:
         self._part = part

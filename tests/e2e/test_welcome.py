@@ -22,7 +22,7 @@ providers:
   llama-cpp: {{base_url: "{SILENT}"}}
   local: {{enabled: false}}
 """
-"""No server answers, whatever runs on the machine of the test."""
+"""No local server answers, whatever runs on the test machine."""
 
 Start = Callable[..., PtyScreen]
 

@@ -21,5 +21,5 @@ _SAMPLES: dict[str, Mapping[str, Sample]] = {
 
 
 def samples_of(format: Format) -> Mapping[str, Sample]:
-    """Return the samples of a built-in format, or those that a plugin's format has itself."""
+    """Return the samples of a built-in format, or those that a plugin's format provides."""
     return format.samples if isinstance(format, HasSamples) else _SAMPLES.get(format.name, {})

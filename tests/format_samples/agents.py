@@ -59,7 +59,7 @@ OPENCODE_EXPORT = b"""{"info": {"id": "ses_2", "directory": "/home/user/project"
 
 
 def _opencode_database() -> bytes:
-    """A small one, to try reading with."""
+    """A small one for testing a reader."""
     told = [
         ("msg_1", '{"role":"user","time":{"created":1795293173351}}', "prt_1", '{"type":"text","text":"What is here?"}'),
         ("msg_2", '{"role":"assistant","modelID":"mock-1","providerID":"mock"}', "prt_2", '{"type":"text","text":"One file."}'),
@@ -102,7 +102,7 @@ AICHAT_LOG = b"# CHAT: What is here? [2025-11-21T20:31:32+00:00]\nWhat is here?\
 
 
 def _llm_database() -> bytes:
-    """A small one, to try reading with."""
+    """A small one for testing a reader."""
     schema = """
         CREATE TABLE conversations (id TEXT PRIMARY KEY, name TEXT, model TEXT);
         CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, response TEXT, conversation_id TEXT,

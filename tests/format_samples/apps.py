@@ -37,7 +37,7 @@ OPEN_WEBUI_CHAT = b"""{"title": "Lists", "history": {"currentId": "m2", "message
 
 
 def _open_webui_database(chat: tuple[str | int, ...]) -> bytes:
-    """A small one, to try reading with."""
+    """A small one for testing a reader."""
     schema = "CREATE TABLE chat (id TEXT PRIMARY KEY, user_id TEXT, title TEXT, chat JSON, created_at BIGINT, updated_at BIGINT)"
     return create_database(schema, [("INSERT INTO chat VALUES (?, ?, ?, ?, ?, ?)", [chat])])
 
@@ -55,7 +55,7 @@ LMSTUDIO = b"""{"name": "Lists", "createdAt": 1700000000000, "lastUsedModel": {"
 
 
 def _ollama_database() -> bytes:
-    """A small one, to try reading with."""
+    """A small one for testing a reader."""
     schema = """
         CREATE TABLE chats (id TEXT PRIMARY KEY, title TEXT, created_at TIMESTAMP);
         CREATE TABLE messages (id INTEGER PRIMARY KEY, chat_id TEXT, role TEXT, content TEXT, thinking TEXT, model_name TEXT,

@@ -1,4 +1,4 @@
-"""Databases as Cherry Studio makes them, small."""
+"""Small databases in Cherry Studio's format."""
 
 from __future__ import annotations
 

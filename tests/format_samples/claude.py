@@ -1,4 +1,4 @@
-"""A session in little, with what sessions have: a call, a sub-agent, an edited prompt, a summary, lines of no message."""
+"""A small session with typical content: a call, a sub-agent, an edited prompt, a summary, lines without a message."""
 
 from __future__ import annotations
 

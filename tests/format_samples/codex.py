@@ -1,4 +1,4 @@
-"""Sessions in little, of this version and of the first ones."""
+"""Small sessions, of the current version and of the first ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database as TalkCody makes it, small."""
+"""A small database in TalkCody's format."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _AT = 1_779_726_691_000
 
 @lru_cache
 def sample() -> bytes:
-    """A task with a tool call, usage, an attachment whose file is gone, and an answer that a crash cut off."""
+    """A task with a tool call, usage, an attachment whose file is missing, and an answer interrupted by a crash."""
     call: JsonObject = {"type": "tool-call", "toolCallId": "call_1", "toolName": "readFile", "input": {"file_path": "notes.md"}}
     result: JsonObject = {**call, "type": "tool-result", "output": {"success": True, "content": "milk"}, "status": "success"}
     messages = [

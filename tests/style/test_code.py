@@ -1,4 +1,4 @@
-"""What no file of ours may say: a shell string, SQL made of pieces, a database opened behind the store's back."""
+"""Forbidden code: shell strings, SQL built from text, access to the database outside the store."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SQL = re.compile(
 
 
 Scope = dict[str, list[ast.expr | None]]
-"""Names of a function (and of those around it) → what is bound to them; None = something that we cannot see."""
+"""Names of a function (and of enclosing ones) → the values bound to them; None = a value that can't be determined."""
 
 
 def _first_text(node: ast.expr) -> str:
-    """How a string made of pieces begins."""
+    """Yield the constant beginnings of a composed string."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr) and node.values:
@@ -42,7 +42,7 @@ def _bind(scope: Scope, target: ast.expr, value: ast.expr | None) -> None:
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """A module's own statements without its functions; all of a function."""
+    """Yield a module's own statements without its functions, or all of a function."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Function) and not isinstance(node, Function):
             continue
@@ -51,13 +51,13 @@ def _own(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _rows(source: ast.expr, scope: Scope) -> list[ast.expr | None]:
-    """What a loop over an expression may bind."""
+    """Return the values that a loop over an expression may bind."""
     lists = scope.get(source.id, [None]) if isinstance(source, ast.Name) else [source]
     return [row for value in lists for row in (value.elts if isinstance(value, ast.List | ast.Tuple) else [None])]
 
 
 def _scope(function: ast.AST, outer: Scope) -> Scope:
-    """What the names of a function are bound to, wherever in it that happens."""
+    """Return the values bound to a function's names, anywhere in it."""
     scope = {name: list(values) for name, values in outer.items()}
     if isinstance(function, Function):
         arguments = function.args
@@ -83,7 +83,7 @@ def _scope(function: ast.AST, outer: Scope) -> Scope:
 
 
 def _inside(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, outer: Scope) -> Scope:
-    """What names are bound to inside a comprehension, which keeps its own to itself."""
+    """Return the values bound to names inside a comprehension, which has its own scope."""
     scope: Scope = {}
     for generator in node.generators:
         for row in _rows(generator.iter, outer):
@@ -92,7 +92,7 @@ def _inside(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, 
 
 
 def _is_fixed(node: ast.expr | None, scope: Scope, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether an expression can only come to text that stands in the source, or to a number."""
+    """Return True if an expression can only be text from the source, or a number."""
     match node:
         case ast.Constant():
             return True
@@ -118,7 +118,7 @@ def _is_fixed(node: ast.expr | None, scope: Scope, seen: frozenset[str] = frozen
 
 
 def _is_made(node: ast.AST, scope: Scope) -> bool:
-    """Whether a string is SQL that somebody's text may have got into."""
+    """Return True if a string is SQL that may contain foreign text."""
     match node:
         case ast.JoinedStr() | ast.BinOp(op=ast.Mod() | ast.Add()):
             return bool(_SQL.match(_first_text(node))) and not _is_fixed(node, scope)
@@ -148,7 +148,7 @@ def made_sql(root: Path) -> list[str]:
 
 
 def shells(root: Path) -> list[str]:
-    """Commands that go through a shell by themselves; the shell tool starts its shell as a program, the command one argument."""
+    """Return commands that run through a shell implicitly; the shell tool starts its shell as a program with the command as an argument."""
     found: list[str] = []
     for name, tree in modules(root):
         for node in ast.walk(tree):
@@ -166,15 +166,15 @@ def shells(root: Path) -> list[str]:
 
 
 KNOW_THE_NAME = ("config/settings.py", "guard/roots.py")
-"""Files that say where the database lies, and that it must not be touched; neither opens it."""
+"""Files that contain the database's path or warn about it; neither opens it."""
 
 
 THEIR_DATABASES = "formats/kit/database.py"
-"""Opens private copies of other programs' files, never ours."""
+"""Opens private copies of other programs' files, never moot's."""
 
 
 def databases(root: Path) -> list[str]:
-    """Files outside the store's room that reach for SQLite or for the database's files by name."""
+    """Return files outside the store that access SQLite or the database's files by name."""
     found: list[str] = []
     for name, tree in modules(root):
         if room_of(name) == "store" or name == THEIR_DATABASES:
@@ -193,7 +193,7 @@ def databases(root: Path) -> list[str]:
 
 
 def crash_points(root: Path) -> Iterator[tuple[str, str | None]]:
-    """Where the process can be told to die: file and line, and the point's name (None when it is no literal)."""
+    """Return the crash points: file and line, and the point's name (None if it is not a literal)."""
     for name, tree in modules(root):
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("crash.point", "point", "crash_point"):

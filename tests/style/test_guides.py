@@ -1,4 +1,4 @@
-"""Guides stay true: paths that they name exist, examples parse, and everything that can be configured or called is told of."""
+"""Guides stay correct: their paths exist, examples parse, and everything that can be configured or called is documented."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REGISTRIES = {name: value for name, value in vars(plugins).items() if isinstance
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 THEIRS = ("config.yaml", "data/", "state/", ".moot/", "agents/", "skills/", "commands/", "memory/", ".venv/")
-"""What lies in a person's own folders, not in ours."""
+"""Files in a user's folders, not in the repository."""
 
 
 def guides(root: Path) -> Iterator[Path]:
@@ -34,7 +34,7 @@ def guides(root: Path) -> Iterator[Path]:
 
 
 def named_paths(text: str) -> Iterator[str]:
-    """Paths in backticks (in code blocks they are a person's own), and targets of links."""
+    """Return paths in backticks (those in code blocks belong to the user) and targets of links."""
     prose = FENCE.sub("", text)
     for quoted in re.findall(r"`([^`\n]+)`", prose):
         if re.fullmatch(r"[\w./-]+\.(py|md|toml|sql|sh|lock)|(?:[\w.-]+/)+[\w.-]*", quoted) and not quoted.startswith("/"):
@@ -53,7 +53,7 @@ def missing_paths(root: Path, page: Path) -> list[str]:
 
 
 def missing_in_code(root: Path) -> list[str]:
-    """Files that a docstring or comment of the source names, as `room/file.py`, and that are not there."""
+    """Return missing files that a docstring or comment of the source names as `room/file.py`."""
     found: list[str] = []
     for name, _ in modules(root / "src" / "moot"):
         text = (root / "src" / "moot" / name).read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def untold(names: list[str], *pages: Path) -> list[str]:
-    """Names that stand in backticks on none of the pages."""
+    """Return names that are in backticks on none of the pages."""
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     return [name for name in names if not re.search(rf"`(?:[\w.]*\.)?{re.escape(name)}(?:[:=][^`]*)?`", text)]
 
@@ -84,12 +84,12 @@ def explained(page: Path) -> set[str]:
 
 
 def command_line(readme: Path, name: str) -> str:
-    """The one line that stands under `<!-- command: NAME -->`, as .ci/run takes it."""
+    """Return the only line below `<!-- command: NAME -->`, as .ci/run reads it."""
     match = re.search(rf"^<!-- command: {name} -->\n```sh\n(.+)\n```$", readme.read_text(encoding="utf-8"), re.MULTILINE)
     return match[1] if match else ""
 
 
-# ── the guides as they are ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the real guides ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_paths_that_guides_name_exist(repository: Path) -> None:

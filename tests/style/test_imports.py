@@ -18,7 +18,7 @@ LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imp
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
-    """What import-linter says of the package `moot` in that folder."""
+    """Return import-linter's output for the package `moot` in that folder."""
     return subprocess.run([sys.executable, "-c", LINT], cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -36,11 +36,11 @@ def layers(pyproject: Path) -> list[list[str]]:
 
 
 def import_faults(package: Path) -> list[str]:
-    """Imports that the contracts cannot see: below the top of a file, relative, or of a file's own room."""
+    """Return imports that the contracts cannot see: below the top of a file, relative, or from the same file."""
     found: list[str] = []
     for name, tree in modules(package):
         room = "moot." + ".".join(Path(name).parts[:-1])
-        # a choice between two packages may stand in `try`, and in `if TYPE_CHECKING` when the checker knows only one of them
+        # a choice between two packages may be in `try`, and in `if TYPE_CHECKING` if the type checker knows only one of them
         top = [item for node in tree.body for item in (ast.walk(node) if isinstance(node, ast.Try | ast.If) else [node])]
         for node in ast.walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom) and node not in top:

@@ -16,23 +16,23 @@ def _parsed(path: Path, _changed: int) -> ast.Module:
 
 
 def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:
-    """Every Python file below the folder, but for what npm has installed there: its path there, and what it says."""
+    """Return every Python file below the folder, except for npm packages: relative path and content."""
     for path in sorted(path for path in root.rglob("*.py") if "node_modules" not in path.parts):
         yield path.relative_to(root).as_posix(), _parsed(path, path.stat().st_mtime_ns)
 
 
 def room_of(name: str) -> str:
-    """The room that a path below `src/moot` lies in; a file of its own is its own room."""
+    """Return the room of a path below `src/moot`; a loose file is its own room."""
     return name.partition("/")[0].removesuffix(".py")
 
 
 def none_of(found: Sequence[object]) -> None:
-    """Fails with one line for each finding."""
+    """Fail with one line per finding."""
     assert not found, "\n" + "\n".join(map(str, found))
 
 
 def plant(root: Path, files: dict[str, str]) -> Path:
-    """A small tree below `root`: paths there, and what to write."""
+    """Write a small tree below `root`, given paths and contents."""
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The conformance suites can fail: each check meets a double that breaks the promise it is about, and a sound one that keeps it."""
+"""The conformance suites can fail: each check meets a double that breaks its rule, and a sound one that obeys it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_log_that_breaks_the_contract_is_reported(check: Callable[[list[Event]
 
 
 class Sound:
-    """Says one thing, once."""
+    """Answers one thing, once."""
 
     async def run(self, request: Any, context: Any) -> RunOutcome:
         async def work() -> Result:
@@ -86,7 +86,7 @@ class Sound:
 
 
 class Repeats:
-    """Looks at no journal."""
+    """Ignores the journal."""
 
     async def run(self, request: Any, context: Any) -> RunOutcome:
         await context.append(said(chunk.data("said", "hi")))
@@ -94,7 +94,7 @@ class Repeats:
 
 
 class Swallows(Sound):
-    """Takes whatever happens for an answer."""
+    """Treats everything as an answer."""
 
     async def run(self, request: Any, context: Any) -> RunOutcome:
         try:
@@ -132,7 +132,7 @@ async def test_a_service_without_a_trial_is_reported(tmp_path: Path) -> None:
 
 
 class Plain:
-    """A sound format: a line of JSON for each message."""
+    """A sound format: one JSON line per message."""
 
     name, version, suffix = "plain", 1, ".plain"
 
@@ -185,7 +185,7 @@ class Shouting(Plain):
 
 
 class Careless(Plain):
-    """Throws broken lines away."""
+    """Drops broken lines."""
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for one in super().read(path):
@@ -194,7 +194,7 @@ class Careless(Plain):
 
 
 class Rewriting(Plain):
-    """Keeps raw that the source never had."""
+    """Stores raw that the source never had."""
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for one in super().read(path):
@@ -225,7 +225,7 @@ def test_a_format_that_breaks_the_contract_is_reported(tmp_path: Path) -> None:
 
 
 class Wire:
-    """Two ends in memory."""
+    """A channel with both sides in memory."""
 
     def __init__(self) -> None:
         self.inward: Any = anyio.create_memory_object_stream[str](16)
@@ -243,7 +243,7 @@ class Wire:
 
 
 class Whisper:
-    """A sound channel in memory, and the ways in which one may not be."""
+    """A sound channel in memory, and ways in which one can be wrong."""
 
     name = "whisper"
 

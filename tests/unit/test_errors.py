@@ -1,4 +1,4 @@
-"""The error tree: what callers rely on."""
+"""The error tree: the properties that callers rely on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be true of a store after any number of kills: the promises P1 to P5, checked against what watchers were shown."""
+"""Rules that a store must obey after any number of kills: the promises P1 to P5, checked against what watchers received."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def everything(store: Store, conversation: str) -> list[Event]:
 
 
 def check_shown(events: list[Event], acks: Path) -> None:
-    """P1 and P3: all that was shown is stored as it was shown, and offsets are dense from 1."""
+    """P1 and P3: everything that was shown is stored unchanged, and offsets have no gaps from 1."""
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     stored = {event.seq: digest(event) for event in events}
     for line in acks.read_text().splitlines():
@@ -31,7 +31,7 @@ def check_shown(events: list[Event], acks: Path) -> None:
 
 
 def check_run(run: Run, message: Message, events: list[Event]) -> None:
-    """P4 and P5: one terminal state, one output for each call, journal keys used once, the message is the fold of its events."""
+    """P4 and P5: one terminal state, one output for each call, unique journal keys, and the message equals the fold of its events."""
     assert run.status in TERMINAL, run.status
     own = [event for event in events if event.run == run.id]
     assert [event.key for event in own if event.key == "run"] == ["run", "run"]
@@ -52,7 +52,7 @@ def check_run(run: Run, message: Message, events: list[Event]) -> None:
 
 
 def check_attempts(own: list[Event], message: Message) -> None:
-    """An attempt without an end that showed something is marked as abandoned; each step is answered once."""
+    """Attempts without an end that showed something are marked as abandoned; each step is answered once."""
     ended = {event.key for event in own if event.kind == "exchange" and event.phase == "end"}
     dropped = abandoned(message.parts)
     marks = {str(part.get("id")) for index, part in enumerate(message.parts) if part.get("type") == "data-attempt" and index in dropped}

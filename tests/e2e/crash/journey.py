@@ -1,8 +1,8 @@
-"""A real process with a real run in it, that a test kills: starts or takes up one run, answers what it asks, and notes what it was shown.
+"""A real process with a real run, which a test kills: it starts or resumes one run, answers its questions, and records what it received.
 
     python journey.py HOME URL DIRECTORY ACKS
 
-Every event that the watcher is shown goes into ACKS (one line, O_APPEND) before the next one is looked at. Exit code 0 = the run ended.
+Every event that the watcher receives is appended to ACKS (one line, O_APPEND) before the next one is read. Exit code 0 = the run ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from moot.types.message import Part, text_part
 from moot.types.run import TERMINAL, Prompt, Run
 
 PICTURE: Part = {"type": "file", "filename": "pie.png", "mediaType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo="}
-"""The model takes none, so a note says that it was not sent."""
+"""The model accepts none, so a note says that it was not sent."""
 
 
 PROMPTS = (Prompt((text_part("Do the journey."), PICTURE)), Prompt((text_part("And be brief."),)))
@@ -50,7 +50,7 @@ def settings_for(home: Path, url: str) -> Settings:
 
 
 async def take_up(engine: Engine, directory: str, prompts: Sequence[Prompt]) -> Run:
-    """The one run of this home: made when there is none, resumed when it stands still. The first prompt begins it, the others steer."""
+    """Return the only run of this home: created if there is none, resumed if interrupted. The first prompt starts it, the others steer."""
     runs = await engine.store.records.runs()
     if not runs:
         first, *others = [replace(prompt, directory=directory) for prompt in prompts]

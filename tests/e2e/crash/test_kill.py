@@ -1,4 +1,4 @@
-"""kill -9 at every commit point of the source: a real process, a real signal, and what watchers saw compared with what is stored."""
+"""kill -9 at every commit point of the source: a real process, a real signal, and the watchers' events compared with the stored ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BEFORE: dict[str, tuple[str, ...]] = {
     "attempt.abandoned": ("exchange.read:6",),
     "call.unknown": ("tool.worked:3",),
 }
-"""Points that only a resumed run passes: where the run was killed first."""
+"""Points that only a resumed run passes → where the run was killed first."""
 
 FORGET = ("forget.begun", "forget.one", "forget.reached", "forget.rows", "forget.scrubbed", "forget.swept", "forget.unnamed")
 OUTSIDE = ("agent.begun", "agent.closed", "agent.cut", "agent.line", "agent.noted")
@@ -40,7 +40,7 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(FORGET, "tests/e2e/purge/test_kills.py"),
     **dict.fromkeys(("backup.copied", "backup.written", "restore.exchanged", "restore.unpacked"), "tests/e2e/purge/test_backups.py"),
 }
-"""Points that another test kills at, by its path."""
+"""Points that another test covers, with its path."""
 
 
 def points() -> list[str]:
@@ -55,7 +55,7 @@ def points() -> list[str]:
 
 
 def script(recorded: Recorded) -> Reply:
-    """What the model says follows from the history it is sent, so that a repeated request gets the same answer."""
+    """The model's answer depends only on the history, so that a repeated request gets the same answer."""
     outputs = sum(message.get("role") == "tool" for message in recorded.messages)
     if outputs == 0:
         reads = [ToolCall("read_file", {"path": name}, id=f"read-{name}") for name in ("a.txt", "b.txt")]

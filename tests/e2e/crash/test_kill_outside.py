@@ -1,4 +1,4 @@
-"""kill -9 while an outside agent works: at the points of its turn, and with the agent's own process left behind."""
+"""kill -9 while an outside agent works: at the points of its turn, and with the agent's own process left running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 APPENDS = 8
-"""Of an answer, at least: four lines of moot's, and what comes before and after each."""
+"""Minimum per answer: four lines of moot, and points before and after each."""
 
 
 async def travel(home: Path, work: Path, acks: Path, crash_at: str = "") -> int:
@@ -32,7 +32,7 @@ async def travel(home: Path, work: Path, acks: Path, crash_at: str = "") -> int:
 
 
 def at_work(work: Path) -> list[str]:
-    """Processes that stand in the folder: the agents."""
+    """Processes whose working directory is the folder: the agents."""
     found: list[str] = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
@@ -42,7 +42,7 @@ def at_work(work: Path) -> list[str]:
 
 
 async def judge(home: Path, acks: Path) -> str:
-    """The run's status; everything that was shown is there, and nothing is open."""
+    """Check the run's status, that all shown events are stored, and that nothing is open."""
     store = await open_store(settings_of(home))
     try:
         (run,) = await store.records.runs()

@@ -1,4 +1,4 @@
-"""Kills in a row, at instants that a seed chooses: a few in every run of the suite, a thousand by `make chaos`."""
+"""Consecutive kills at instants chosen by a seed: a few in every run of the suite, a thousand with `make chaos`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SEEDS = int(os.environ.get("MOOT_CHAOS_SEEDS", "3"))
 KILLS = 4
-"""At most, in one run's life."""
+"""Maximum number of kills of one run."""
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -27,6 +27,6 @@ async def test_kills_in_a_row_lose_and_repeat_nothing(seed: int, tmp_path: Path)
             for _ in range(chance.randint(1, KILLS)):
                 crash_at = f"{chance.choice(points())}:{chance.randint(1, 3)}"
                 if await travel(home, server.openai_url, work, acks, crash_at) != -signal.SIGKILL:
-                    break  # the run had ended, or does not pass there so often
+                    break  # the run had ended, or does not pass this point often enough
             assert await travel(home, server.openai_url, work, acks) == 0
             await judge(home, work, acks)

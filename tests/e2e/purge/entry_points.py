@@ -1,4 +1,4 @@
-"""A conversation with a word in it that came in through every door there is, and a look for that word in every byte of a home."""
+"""A conversation with a secret that entered in every possible way, and a search for that secret in every byte of a home."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from moot.types.token import StoredResponse
 
 WORD = "zebrafinch"
 SPELLED = [WORD.encode(), *(base64.b64encode(b"\0" * shift + WORD.encode())[4 if shift else 0 : 12] for shift in range(3))]
-"""The word, and the letters of base64 that it is certain to give."""
+"""The secret, and the base64 characters that it always produces."""
 LARGE = 300_000
-"""Bytes of an output that lies in a file of its own."""
+"""Size of an output that is stored in its own file."""
 
 
 def word(door: str) -> str:
@@ -33,7 +33,7 @@ def word(door: str) -> str:
 
 
 def script(recorded: Recorded) -> Reply:
-    """One frame a token: no frame holds the whole word."""
+    """One frame per token: no frame contains the whole secret."""
     if recorded.user_text.startswith("work") and "effect" not in str(recorded.json["messages"]):
         large = f"head -c {LARGE} /dev/zero | tr '\\0' 'x'; echo effect {word('output')}"
         calls = [
@@ -45,7 +45,7 @@ def script(recorded: Recorded) -> Reply:
 
 
 async def lived(on: Stage, state: Path) -> Conversation:
-    """The conversation; its words lie in the log, in requests, blobs, files, the index and beside the database."""
+    """Create the conversation; its secrets are in the log, requests, blobs, files, the index and next to the database."""
     store: Any = on.engine.store
     attached: Part = {"type": "file", "mediaType": "text/plain", "filename": "a.txt", "url": _data_url(f"see {word('attached')} here")}
     first = await on.engine.runs.submit(_prompt(on, text_part(f"work {word('prompt')}"), attached))
@@ -81,7 +81,7 @@ def _data_url(text: str) -> str:
 
 
 async def sealed(store: Any, conversation: Conversation, through: int) -> None:
-    """Puts the first events into a segment."""
+    """Move the first events into a segment."""
 
     def work(transaction: Transaction) -> None:
         base = conversation.no << SEQ_BITS
@@ -95,9 +95,9 @@ async def sealed(store: Any, conversation: Conversation, through: int) -> None:
 
 
 def found_in(home: Path) -> list[str]:
-    """Every file of the home in which the word stands in any spelling, or in whose name it does.
+    """Return every file of the home that contains the secret in any encoding, or has it in its name.
 
-    A program of its own looks: whoever reads the database by its path loses this process's locks on it.
+    A separate program does this: opening the database by its path would lose this process's locks on it.
     """
     words = [argument for spelling in SPELLED for argument in ("-e", spelling.decode())]
     found = subprocess.run(["grep", "-rlaF", *words, str(home)], capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
 """A process that purges or redacts, to be killed at a named instant.
 
-python killed.py HOME purge ID | redact WORD
+python purge_process.py HOME purge ID | redact WORD
 """
 
 from __future__ import annotations

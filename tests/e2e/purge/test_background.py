@@ -1,4 +1,4 @@
-"""What happens behind everybody's back: rules are acted on by servers, and what was cut off is gone on with by any engine."""
+"""Background work: servers apply retention rules, and any engine completes an interrupted purge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backups of a home in use, homes made of them, and what a purge or redaction does to them."""
+"""Backups of a home in use, homes restored from them, and the effects of a purge or redaction on them."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ async def test_a_purge_reaches_a_backup_of_a_killed_writer(moot_at: Callable[...
 async def test_imported_conversations_are_purged_from_every_backup(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path / "home"))
     origin = {"format": "x", "source_id": "y"}
-    await store.conversations.create(Conversation("later", created_at=1 << 45, origin=origin))  # by the clock of where it comes from
+    await store.conversations.create(Conversation("later", created_at=1 << 45, origin=origin))  # by the clock of its origin
     made = await store.forgetting.backups.back_up(tmp_path / "a.backup")
     receipt = await store.forgetting.purge(["later"])
     await store.close()
@@ -272,7 +272,7 @@ def moot_at(tmp_path: Path, cache: Path) -> Any:
         process.close()
 
 
-@pytest.mark.parametrize("table", ["conversation", "message", "event"])  # an index is made again in the copy
+@pytest.mark.parametrize("table", ["conversation", "message", "event"])  # an index is rebuilt in the copy
 async def test_a_broken_database_is_not_backed_up(with_words: Any, home: Path, disk: Path, table: str) -> None:
     async with with_words():
         pass

@@ -1,4 +1,4 @@
-"""`moot purge` and `moot redact` as people and scripts use them."""
+"""`moot purge` and `moot redact` for users and scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a purge or redaction: at the next start it is finished or has not begun, and the receipt says what is true."""
+"""kill -9 during a purge or redaction: at the next start it is complete or not started, and the receipt is correct."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def made(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[
 
 
 def copied(home: Path, folder: Path) -> Path:
-    """The home with its backup, of which it knows where it lies."""
+    """The home with its backup, whose location it knows."""
     shutil.copytree(home, folder / "home")
     shutil.copy(home.parent / "a.backup", folder)
     database = connect(folder / "home" / "data" / "moot.db", writing=True)
@@ -59,7 +59,7 @@ def copied(home: Path, folder: Path) -> Path:
 
 
 def killed(home: Path, *arguments: str, crash_at: str) -> None:
-    """A process that dies there."""
+    """A process that dies at this point."""
     environment = {"PATH": "/usr/bin:/bin", "MOOT_TESTING": "1", "MOOT_CRASH_AT": crash_at}
     done = subprocess.run(
         [sys.executable, str(HERE / "killed.py"), str(home), *arguments], capture_output=True, env=environment, timeout=50

@@ -1,4 +1,4 @@
-"""What is purged or redacted is in no byte of the home any more; everything else is as it was."""
+"""Purged or redacted text is in no byte of the home any more; everything else is unchanged."""
 
 from __future__ import annotations
 

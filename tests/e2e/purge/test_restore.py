@@ -1,4 +1,4 @@
-"""Backups that a stranger made or a newer moot, and places where nothing may be put: an error in words, nothing half-written."""
+"""Backups of strangers or of a newer moot, and unwritable places: a clear error, and nothing half-written."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def as_nobody() -> Generator[None]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """One that everybody gets into and root alone writes to."""
+    """A folder that everyone may enter and only root may write to."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     yield folder

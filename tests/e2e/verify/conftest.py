@@ -1,4 +1,4 @@
-"""Homes in which real runs were made, once for all tests here; each test gets a copy."""
+"""Homes with real runs, created once for all tests here; each test gets a copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from e2e.verify.homes import DIALECTS, Store, live_through
 
 
 class Homes(dict[str, Path]):
-    """Made when they are asked for first."""
+    """Created on first use."""
 
     def __init__(self, base: Path) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Homes(dict[str, Path]):
     def __missing__(self, dialect: str) -> Path:
         work = self._base / f"work-{dialect}"
         work.mkdir()
-        with ThreadPoolExecutor(1) as thread:  # a test may have a loop of its own at work
+        with ThreadPoolExecutor(1) as thread:  # a test may already have an event loop
             thread.submit(asyncio.run, live_through(self._base / dialect, work, dialect)).result()
         self[dialect] = self._base / dialect
         return self[dialect]

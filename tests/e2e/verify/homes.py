@@ -1,4 +1,4 @@
-"""Homes that real runs made, to be changed behind moot's back; and a converter with another rule."""
+"""Homes with real runs, to be modified behind moot's back; and a converter with another rule."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from verification import verify
 
 DIALECTS = ("openai-chat", "anthropic")
 PIECE = b"its pla"
-"""What only one frame says."""
+"""Text that only one frame has."""
 LARGE = b"\x89PNG" + bytes(range(256)) * 1200
-"""Of a blob that lies in a file."""
+"""Size of a blob that is stored in a file."""
 
 
 def script(recorded: Recorded) -> Reply:
@@ -45,7 +45,7 @@ def script(recorded: Recorded) -> Reply:
 
 
 async def live_through(home: Path, work: Path, dialect: str) -> None:
-    """A conversation with calls, approvals, an answer that broke, a refusal, a cancelled run, and a call beside the runs."""
+    """A conversation with calls, approvals, an interrupted answer, a refusal, a cancelled run, and an auxiliary call."""
     async with ScriptedServer(script) as server:
         mine = server.provider("mine", dialect)
         chosen = Settings(home, models=Models(main="scripted@mine"), providers={"mine": mine}, permissions=Permissions(mode="ask"))
@@ -72,7 +72,7 @@ async def live_through(home: Path, work: Path, dialect: str) -> None:
 
 
 class Store:
-    """A copy of such a home, to be changed behind moot's back."""
+    """Return a copy of such a home, to be modified behind moot's back."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -84,11 +84,11 @@ class Store:
         return [dict(zip(names, row, strict=True)) for row in found]
 
     def streamed(self) -> dict[str, Any]:
-        """An event with a piece of the text of an answer that ended well."""
+        """Return an event with a part of the text of a complete answer."""
         return next(row for row in self.events("kind = 'raw'") if PIECE in row["raw"])
 
     def change(self, row: dict[str, Any], *, fixed: bool, **values: Any) -> None:
-        """Writes the columns; `fixed` makes the check fit them."""
+        """Write the columns; `fixed` also corrects the checksum."""
         now = {**row, **values}
         for name, value in values.items():
             self.database.execute(f"UPDATE event SET {name} = ? WHERE id = ?", (value, row["id"]))
@@ -114,7 +114,7 @@ class Store:
 
 
 class Altered:
-    """A converter with one rule changed: what the model says is said louder, or whatever `change` makes of it."""
+    """A converter with one rule changed: text becomes upper case, or whatever `change` returns."""
 
     def __init__(
         self, inner: Any, version: int = 1, *, raises: bool = False, change: Callable[[str], str] = str.upper, calls: str = ""

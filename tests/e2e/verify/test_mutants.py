@@ -1,4 +1,4 @@
-"""Stores that real runs made are found sound, and every mutant of their log and of what is made from it is found."""
+"""Stores with real runs verify as sound, and every mutation of their log and derived data is found."""
 
 from __future__ import annotations
 

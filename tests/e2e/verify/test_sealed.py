@@ -1,4 +1,4 @@
-"""What was really run, sealed: nothing that reads it sees a difference."""
+"""Sealed stores with real runs: readers see no difference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def read_all(home: Path, *, seal: bool) -> dict[str, Any]:
-    """Everything that a reader gets, sealed before on request."""
+    """Return everything that a reader can get, sealed first on request."""
     store = await open_store(Settings(home))
     if seal:
         done = [done async for done in store.upkeep.seal()][-1]

@@ -1,4 +1,4 @@
-"""Old runs translated by a newer converter: beside the log, shown to readers, and the first kept."""
+"""Old runs translated by a newer converter: stored next to the log, shown to readers, and the first translation kept."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Loud(OpenAIStream):
 """
 
 
-@pytest.mark.damaged  # its converter is renamed behind the log's back
+@pytest.mark.damaged  # its converter is renamed directly in the database
 @pytest.mark.slow
 def test_the_command_shows_differences(homes: dict[str, Path], tmp_path: Path, cache: Path) -> None:
     moot = make(tmp_path, cache)

@@ -1,4 +1,4 @@
-"""Verifying while others work, with other converters and over broken files; and the command."""
+"""Verification during other work, with other converters and of broken files; and the command."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_verification_continues_after_a_broken_page(
     page = data.draw(st.integers(8, pages - 1)) * 4096
     content[page : page + 4096] = bytes(4096) if data.draw(st.booleans()) else data.draw(st.binary(min_size=4096, max_size=4096))
     file.write_bytes(content)
-    with suppress(StoreCorrupt):  # named as such where it can't even be opened
+    with suppress(StoreCorrupt):  # reported as such if it can't even be opened
         asyncio.run(verify(home))
 
 

@@ -1,4 +1,4 @@
-"""The bytes of a request and the pieces that its manifest names."""
+"""The bytes of a request and the pieces named in its manifest."""
 
 from __future__ import annotations
 

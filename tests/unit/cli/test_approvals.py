@@ -99,7 +99,7 @@ def test_arguments_that_are_not_an_object_change_nothing(text: str) -> None:
     assert "Nothing was changed." in request.message
 
 
-# ── what is seen ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── visible content ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def plain(lines: list[list[tuple[str, str]]]) -> list[str]:

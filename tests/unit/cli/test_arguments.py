@@ -1,4 +1,4 @@
-"""Command lines and the calls that they stand for."""
+"""Command lines and the calls they result in."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def shown(value: Any) -> str:
 
 
 def described(call: Call) -> str:
-    """The command's function and the arguments that differ from their defaults."""
+    """Return the command's function and the arguments that differ from their defaults."""
     if call.command.__name__ == "show_help":
         return "help"
     signature = inspect.signature(call.command)

@@ -1,4 +1,4 @@
-"""`moot chat` as a person types it: what things are called, what sticks, what a number means."""
+"""`moot chat` as users run it: references, settings that persist, and numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEMO = ("-m", "demo", "--no-tools")
 
 
 def begin(moot: Moot, *texts: str) -> list[str]:
-    """The conversations' ids, in that order."""
+    """Return the conversations' ids, in that order."""
     return [moot("chat", "new", *DEMO, "--json", text).json["conversation"] for text in texts]
 
 
@@ -36,7 +36,7 @@ def tree(moot: Moot, id: str, *flags: str) -> list[tuple[int, str, bool]]:
     return [(node["no"], node["role"], node["shown"]) for node in moot("chat", "tree", id, "--json", *flags).json["data"]]
 
 
-# ── what things are called ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── references ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_number_refers_to_the_list_printed_last(moot: Moot) -> None:
@@ -148,7 +148,7 @@ def test_reply_continues_the_conversation_used_last(moot: Moot, tmp_path: Path, 
     elsewhere.mkdir()
     with monkeypatch.context() as patch:
         patch.chdir(elsewhere)
-        # the fixture goes by the process's own folder
+        # the fixture uses the process's own folder
         (there,) = begin(moot, "there")
     assert moot("run", "--reply", "--no-tools", "--json", "more").json["conversation"] == there
     assert moot("run", "--reply", "-c", "--no-tools", "--json", "more").json["conversation"] == here
@@ -275,11 +275,11 @@ def test_errors_are_json_documents_for_scripts(moot: Moot, command: str) -> None
     assert json.loads(ended.out)["error"]["code"] == "not_found"
 
 
-# ── the drawing ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── rendering ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def grown(parents: list[int], **fields: Any) -> list[Node]:
-    """Nodes 1 … n, each behind an earlier one (0 = a root)."""
+    """Create nodes 1 … n, each after an earlier one (0 = a root)."""
     deleted = fields.get("deleted", ())
     return [
         Node(no, f"m{no}", f"m{parent}" if parent else None, "user", "finished", f"line {no}", 0, None, shown=False, deleted=no in deleted)

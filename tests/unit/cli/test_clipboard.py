@@ -15,7 +15,7 @@ MUCH = "a pipe holds less than this\n" * 10_000
 
 @pytest.fixture
 def environ(tmp_path: Path) -> Mapping[str, str]:
-    """Environment of a desktop whose only program for the clipboard is one that the test writes."""
+    """Environment of a desktop whose only clipboard program is written by the test."""
     return {"PATH": f"{tmp_path}:{os.environ['PATH']}", "WAYLAND_DISPLAY": "wayland-0"}
 
 

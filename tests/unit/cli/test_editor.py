@@ -26,7 +26,7 @@ def drafts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def edit_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, drafts: Path, capfd: pytest.CaptureFixture[str]):
-    """Edits a text with a small Python program, which finds the file's path in `path`."""
+    """Edit a text with a small Python program, which gets the file's path in `path`."""
 
     async def edit(program: str, text: str = "one\ntwo") -> str | None:
         script = tmp_path / "an editor.py"

@@ -124,7 +124,7 @@ async def test_large_pastes_are_placeholders_that_are_sent_in_full() -> None:
     assert again.full_text() == composer.full_text()
     composer.replace("a\udcffb")
     assert composer.full_text() == "a\ufffdb"
-    await anyio.sleep(0.05)  # what it began to complete ends
+    await anyio.sleep(0.05)  # the completion it started ends
 
 
 @given(st.text(max_size=300))

@@ -1,4 +1,4 @@
-"""Rules written into a configuration file and taken out of it."""
+"""Rules added to a configuration file and removed from it."""
 
 from __future__ import annotations
 

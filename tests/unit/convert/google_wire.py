@@ -55,6 +55,6 @@ def request(*messages: Message, model: Model = MODEL, system: str = "", tools: t
 
 
 def sent_back(*raws: bytes, model: Model = MODEL, output: Any = "42") -> list[Any]:
-    """The parts of an answer as they are sent with the next prompt."""
+    """The parts of an answer as sent with the next prompt."""
     contents = request(GO, answered(parts(*raws), output), model=model)["contents"]
     return contents[1]["parts"] if len(contents) > 1 else []

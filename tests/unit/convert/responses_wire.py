@@ -83,5 +83,5 @@ def request(*messages: Message, model: Model = MODEL, system: str = "", tools: t
 
 
 def sent_back(*raws: bytes, model: Model = MODEL, output: Any = "42") -> list[Any]:
-    """What of an answer is sent with the next prompt."""
+    """The items of an answer that are sent with the next prompt."""
     return request(GO, answered(parts(*raws), output), model=model)["input"][1:]

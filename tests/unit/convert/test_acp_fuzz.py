@@ -29,7 +29,7 @@ JSON = st.recursive(
 
 
 def broken(line: bytes, at: int, by: object) -> bytes:
-    """The line with one of its values replaced."""
+    """Return the line with one of its values replaced."""
     value = orjson.loads(line)
     places: list[tuple[Any, Any]] = []
 

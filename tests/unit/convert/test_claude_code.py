@@ -20,7 +20,7 @@ OUTPUTS = {"tool-output-available", "tool-output-error", "tool-output-denied", "
 
 
 def check(chunks: list[Chunk]) -> list[Part]:
-    """A whole message: known chunks only, steps balanced, everything closed, one output to a call; its parts."""
+    """Check a message: known chunks only, balanced steps, everything closed, one output per call. Return its parts."""
     for chunk in chunks:
         assert not (found := problems(chunk, 7)), found
     depth, open_parts, outputs, called = 0, set[str](), Counter[str](), set[str]()
@@ -54,7 +54,7 @@ def said(parts: list[Part]) -> str:
     return text_of([part for part in parts if part.get("type") == "text"])
 
 
-# ── what real programs said ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── output of real programs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -212,7 +212,7 @@ def test_arbitrary_bytes_never_raise(lines: list[bytes], ended: Ended) -> None:
 
 @st.composite
 def mangled(draw: st.DrawFn) -> list[bytes]:
-    """A recording with lines dropped, doubled and swapped."""
+    """A recording with lines dropped, duplicated and swapped."""
     lines = list(lines_of(draw(st.sampled_from(NAMES))))
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, len(lines) - 1))

@@ -1,4 +1,4 @@
-"""Codex's app-server and its headless stream, by recordings of the real program and by lines lost, doubled, swapped and made up."""
+"""Codex's app-server and its headless stream: recordings of the real program, and lines lost, duplicated, swapped and invented."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def translator_of(name: str) -> CodexAppServer | CodexExec:
 
 
 def lines_of(name: str) -> list[bytes]:
-    """What the program wrote, line by line."""
+    """The program's output, line by line."""
     found: list[bytes] = []
     for line in (RECORDED / name).read_bytes().splitlines(keepends=True):
         row = json.loads(line)
@@ -54,7 +54,7 @@ def translate(lines: list[bytes], name: str = "", ended: Ended = "eof", **option
 
 
 def check(chunks: list[Chunk]) -> list[Part]:
-    """A whole message: known chunks only, steps balanced, everything closed, one output to a call; its parts."""
+    """Check a message: known chunks only, balanced steps, everything closed, one output per call. Return its parts."""
     for chunk in chunks:
         assert not (found := problems(chunk, 7)), found
     depth, open_parts, outputs, called = 0, set[str](), Counter[str](), set[str]()
@@ -103,7 +103,7 @@ def item(kind: str, id: str = "i", *, done: bool = True, thread: str = "t", **fi
     return notify("item/completed" if done else "item/started", item={"type": kind, "id": id, **fields}, threadId=thread)
 
 
-# ── what the real program said ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── output of the real program ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -187,7 +187,7 @@ def test_both_streams_give_the_same_answer() -> None:
     assert words("app-server-accept.wire.jsonl").endswith(words("exec-json-hello.jsonl"))
 
 
-# ── made up ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── invented ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_failures_have_a_kind_and_retries_are_reported() -> None:
@@ -295,7 +295,7 @@ def test_only_the_shell_wrapper_of_a_command_is_removed(command: str, line: str)
     assert unwrap_shell(command) == line
 
 
-# ── whatever comes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── arbitrary input ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 LINES = [line for name in NAMES if name != "app-server-accept.wire.jsonl" for line in lines_of(name)]
 ENDS = st.sampled_from(["eof", "cut", "cancelled"])

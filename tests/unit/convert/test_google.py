@@ -16,7 +16,7 @@ WHOLE = ("code-execution", "server-tools", "parallel-calls", "calls-with-ids", "
 
 
 def merged(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Parts of a stream as one that is not streamed has them: texts of one kind joined, up to a signature."""
+    """Return a stream's parts as in a response without streaming: texts of one kind joined, up to a signature."""
     whole: list[dict[str, Any]] = []
     for part in found:
         last = whole[-1] if whole else {}
@@ -201,7 +201,7 @@ PARTS = st.lists(
 @given(PARTS, st.lists(st.integers(1, 3), max_size=8))
 def test_a_request_reproduces_the_history_for_any_event_layout(found: list[dict[str, Any]], sizes: list[int]) -> None:
     came: list[dict[str, Any]] = []
-    for part in found:  # every run of code has a result
+    for part in found:  # every code execution has a result
         came += [part, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}] if "executableCode" in part else [part]
     raws, rest = list[bytes](), came
     for size in sizes:

@@ -269,7 +269,7 @@ ITEMS = st.lists(
 
 
 def streamed(items: list[dict[str, Any]], order: list[int]) -> list[bytes]:
-    """The items begun in order, their pieces mixed with one another's; what says nothing ends at once."""
+    """Items started in order, their deltas interleaved; empty ones end at once."""
     lanes: list[list[bytes]] = []
     raws: list[bytes] = []
     for at, item in enumerate(items):
@@ -296,6 +296,6 @@ def test_a_request_reproduces_the_history_for_any_interleaving(items: list[dict[
     raws = streamed(items, order)
     sent = {item.get("id", item.get("call_id")): item for item in sent_back(*raws) if item["type"] != "function_call_output"}
     for item in items:
-        # reasoning that ended behind all that it led to is left out: nothing follows it
+        # reasoning that ended after the items it led to is omitted, because nothing follows it
         assert sent.get(item["id"], item if item["type"] == "reasoning" else None) == item
     assert [item["type"] for item in sent.values()][-1:] != ["reasoning"]

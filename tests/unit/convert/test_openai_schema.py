@@ -77,7 +77,7 @@ def assistant(*parts: JsonObject) -> Message:
     return Message("a", "assistant", parts)
 
 
-# what comes back
+# responses
 
 
 def test_a_reply_streams_as_text_piece_by_piece():
@@ -193,7 +193,7 @@ def test_a_held_escape_at_the_end_is_a_replacement_character():
     assert rest(scan) == "\ufffd"
 
 
-# what goes out
+# requests
 
 
 def test_tools_are_offered_as_alternatives_and_never_as_tools():
@@ -339,7 +339,7 @@ def test_an_estimate_of_nonempty_text_is_at_least_one_token(text: str):
     assert (tokens(text) > 0) == bool(text.strip())
 
 
-# wishes
+# request intents
 
 WRITE = ToolDefinition("write_file", "Write a file.", {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})
 EDIT = ToolDefinition("edit_file", "Edit a file.", {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})

@@ -1,4 +1,4 @@
-"""Pictures for a model: what their first bytes say, and how they are made to fit."""
+"""Images for a model: their header, and reducing them to the limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading for meanings behind whatever else is done."""
+"""Computing embeddings in the background."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_a_server_embeds_when_the_weights_are_installed_and_loads_them_onc
     with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: embed_periodically(store, meanings, first=0.0, again=0.01))
-            await anyio.sleep(0.1)  # it looks, and there is nothing yet
+            await anyio.sleep(0.1)  # it checks, and there is nothing yet
             with pytest.raises(UsageError, match="which is not installed"):
                 await meanings.embedder()
             put_real(tmp_path)

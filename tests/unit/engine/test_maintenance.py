@@ -1,4 +1,4 @@
-"""Sealing and indexing behind whatever else is done."""
+"""Sealing and indexing in the background."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG_AGO = 1_500_000_000_000_000
 
 
 async def filled(home: Path) -> SqliteStore:
-    """One conversation that is quiet since long ago, and one in which something was just said."""
+    """One conversation that has been quiet for long, and one with a new message."""
     store = await open_store(Settings(home))
     for id, at in (("quiet", LONG_AGO), ("busy", 0)):
         await store.conversations.create(Conversation(id))

@@ -33,7 +33,7 @@ CANARIES = (
     "https://me:pw12345@host.example/x",
 )
 LEFT = (CONFIGURED, "Vb2Qk9Xw3m", "b3BlbnNza", "horse battery", "wJalrXU", "quentin", "Quentin", "Tarn", "pw12345")
-"""What of a canary must be nowhere; a piece of each that says enough."""
+"""Distinctive parts of each canary that must not appear anywhere."""
 
 
 def finder(**more: Any) -> Finder:
@@ -46,14 +46,14 @@ def shared(*parts: Any, title: str = "", metadata: Any = None, **more: Any) -> R
 
 
 def every_form(one: RedactedConversation) -> bytes:
-    """All that a format could write of it, with what base64 holds."""
+    """Return everything that a format could write of it, with decoded base64."""
     written = [FORMATS.make(name).write(one.exported).data for name in ("html", "ipynb", "json", "jsonl")]
     files = [str(part.get("url", "")).partition(",")[2] for message in one.exported.messages for part in message.parts]
     return b"".join([*written, *(base64.b64decode(file) for file in files), repr(one).encode()])
 
 
 def picture(format: str) -> str:
-    """A picture with canaries wherever its file has room for words."""
+    """An image with canaries in every place of its file that can have text."""
     made, output = Image.new("RGB", (9, 7), "red"), io.BytesIO()
     exif = Image.Exif()
     exif[0x010E], exif[0x013B] = f"taken at /home/quentin/{KEY}", "quentin"
@@ -68,7 +68,7 @@ def picture(format: str) -> str:
 
 @st.composite
 def places(draw: st.DrawFn, canary: str) -> tuple[list[Any], str, dict[str, Any]]:
-    """Parts, title and metadata with a canary in one of the places where text can be."""
+    """Parts, title and metadata with a canary in one of the places that can have text."""
     around = draw(st.sampled_from(["", " ", "see: ", "\n"]))
     text = f"{around}{canary} and more"
     cut = draw(st.integers(1, len(text) - 1))

@@ -1,4 +1,4 @@
-"""Lines of sessions, made in a test."""
+"""Lines of sessions, built by tests."""
 
 from __future__ import annotations
 

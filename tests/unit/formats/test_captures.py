@@ -1,4 +1,4 @@
-"""Streams that real agents left, as the format reads them."""
+"""Streams of real agents, read by the format."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def messages(path: Path) -> Iterator[tuple[str, ImportedMessage]]:
 
 
 def check_growth(path: Path, data: bytes, cuts: list[int]) -> None:
-    """Whatever was there is there afterwards, in the same place, with more behind it."""
+    """Check that everything read before is read again in the same place, with more after it."""
     before: dict[str, ImportedMessage] = {}
     for cut in (*sorted(cuts), len(data)):
         path.write_bytes(data[:cut])

@@ -84,7 +84,7 @@ def test_a_session_becomes_the_parts_of_its_stream() -> None:
 
 
 def without_seals(part: Part) -> Part:
-    """The protocol does not say how thoughts are sealed."""
+    """The protocol does not specify how reasoning is encrypted."""
     return {name: value for name, value in part.items() if name != "providerMetadata"}
 
 
@@ -275,7 +275,7 @@ def test_a_file_without_session_lines_is_rejected(tmp_path: Path) -> None:
         list(FORMAT.read(path))
 
 
-# ── growth, and anything at all ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── growth and arbitrary input ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def check_growth(path: Path, data: bytes, cuts: list[int]) -> None:

@@ -151,7 +151,7 @@ def test_vibe_reads_its_newest_generation(tmp_path: Path) -> None:
     assert prompts(conversation) == ASKED
     assert tools(conversation) == ["file_system.bash", "file_system.write_file", "file_system.bash", "file_system.read_file"]
     assert conversation.facts.title == "List project files"
-    assert conversation.fidelity.kept["usage"] == 2  # a journal holds no more
+    assert conversation.fidelity.kept["usage"] == 2  # a journal stores no more
 
 
 def test_vibe_continues_an_older_generation_with_its_journal(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def grown(format: Any, path: Path, lines: list[bytes]) -> dict[str, bytes]:
     try:
         [conversation] = read(format, path)
     except UsageError:
-        return {}  # nothing was said yet
+        return {}  # there were no messages yet
     return {message.source_id: message.raw for message in conversation.messages}
 
 
@@ -274,7 +274,7 @@ def test_rewound_messages_of_gemini_are_a_branch(tmp_path: Path) -> None:
     ],
 )
 def test_an_agents_reported_session_is_the_one_in_its_files(tmp_path: Path, format: Any, path: str, wire: str) -> None:
-    """Recorded at once: what it said by ACP, and what it kept."""
+    """Recorded in one run: its ACP output and its stored session."""
     lines = (RECORDED.parent / "agents" / "acp" / f"{wire}.wire.jsonl").read_text().splitlines()
     results = [json.loads(line)["msg"].get("result") or {} for line in lines]
     (named,) = {result["sessionId"] for result in results if "sessionId" in result}

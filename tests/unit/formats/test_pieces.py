@@ -46,7 +46,7 @@ def test_a_truncated_array_gives_its_complete_elements(values: list[Any], sizes:
     found = list(array_items(cut(written[: data.draw(st.integers(0, len(written)))], sizes)))
     whole = [one.value for one in found if not one.problem]
     assert len(whole) <= len(values)
-    assert whole[:-1] == values[: len(whole)][:-1]  # the last may be a number that lost its end
+    assert whole[:-1] == values[: len(whole)][:-1]  # the last may be a truncated number
     assert all(one.problem for one in found[len(whole) :])
 
 

@@ -84,7 +84,7 @@ def test_public_addresses_pass_also_wrapped(address: str):
         assert not any(blocked_reason(wrapped(pattern, address)) for pattern in WRAPS)
 
 
-# what the standard library's own word is worth: the reason for the table
+# shows why the standard library's own classification is not enough
 @pytest.mark.parametrize("address", ["64:ff9b::7f00:1", "2002:7f00:1::", "192.0.0.8", "224.0.0.1"])
 def test_the_table_knows_more_than_is_global(address: str):
     assert blocked_reason(ip_address(address))

@@ -304,7 +304,7 @@ while True:
 
 @contextmanager
 def swapping(one: Path, other: Path) -> Generator[None]:
-    """Meanwhile two names change places, atomically, as fast as another process can do it."""
+    """Meanwhile another process swaps two names atomically as fast as it can."""
     with subprocess.Popen([sys.executable, "-c", SWAPPER, one, other], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

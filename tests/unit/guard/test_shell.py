@@ -1,4 +1,4 @@
-"""A shell line taken apart."""
+"""Splitting a shell command line."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ OPEN = Policy(allow=(ip_network("127.0.0.1/32"),), anywhere=False)
 
 
 class Names(AbstractResolver):
-    """Answers from a list for each name, one answer after the other, the last one for ever."""
+    """Answer from a list for each name, one after the other; the last one is repeated."""
 
     def __init__(self, **names: list[list[str]]) -> None:
         self.names = {name.replace("_", "."): answers for name, answers in names.items()}
@@ -42,7 +42,7 @@ class Names(AbstractResolver):
 
 @asynccontextmanager
 async def server(handler: Handler) -> AsyncIterator[tuple[int, list[str]]]:
-    """A real server on 127.0.0.1; its port, and the requests that it got."""
+    """A real server on 127.0.0.1; its port, and the requests it received."""
     requests: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

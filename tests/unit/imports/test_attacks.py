@@ -90,7 +90,7 @@ def soon(*pipes: Path, seconds: int = 3) -> Generator[None]:
 
     def late(*_: object) -> None:
         for pipe in pipes:
-            with suppress(OSError):  # nobody has opened it
+            with suppress(OSError):  # no process has opened it
                 os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
                 waited.append(pipe)
 
@@ -104,7 +104,7 @@ def soon(*pipes: Path, seconds: int = 3) -> Generator[None]:
     assert waited == []
 
 
-# ── what a file may hold ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── content of a file ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 BROKEN: dict[str, tuple[bytes, int, list[str], str]] = {
@@ -186,7 +186,7 @@ def test_a_line_of_256_megabytes_is_skipped_without_using_memory(tmp_path: Path)
     assert int(grown) < 100, f"{grown} MiB more"
 
 
-# ── what a folder may hold ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── content of a folder ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.anyio
@@ -201,7 +201,7 @@ async def test_links_pipes_sockets_and_devices_among_sources_are_never_opened(tm
     (folder / f"{session(5)}.jsonl").symlink_to(f"{session(5)}.jsonl")
     with socket.socket(socket.AF_UNIX) as listening:
         here = Path.cwd()
-        os.chdir(folder)  # a socket's name is short
+        os.chdir(folder)  # a socket's path must be short
         try:
             listening.bind(f"{session(6)}.jsonl")
         finally:
@@ -250,7 +250,7 @@ async def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path, format: 
         assert (report.sources, report.taken.added, report.failed) == (1, 1, [])
 
 
-# ── what happens while it is read ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── changes during reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def deleted(path: Path) -> None:
@@ -275,7 +275,7 @@ def grown(path: Path) -> None:
 @pytest.mark.parametrize("change", [deleted, emptied, rotated, grown])
 async def test_a_source_that_changes_during_reading_is_read_again(tmp_path: Path, change: Any) -> None:
     class Changing(ClaudeFormat):
-        """The same, with another program at work in the file after ten messages."""
+        """The same, with another program writing to the file after ten messages."""
 
         def read(self, path: Path) -> Iterator[ImportedConversation]:
             for conversation in super().read(path):
@@ -306,7 +306,7 @@ WRITTEN = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 
 @contextmanager
 def told(root: Path) -> Generator[list[str]]:
-    """What the system tells was written below a folder, known when the block has ended."""
+    """Return the write events that the system reported below a folder during the block."""
     libc, names, heard = ctypes.CDLL(None, use_errno=True), dict[int, Path](), list[str]()
     descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     assert descriptor >= 0
@@ -345,7 +345,7 @@ async def test_nothing_is_ever_written_into_a_source(tmp_path: Path) -> None:
             place_sample(format, root / f"sample-{name}-{number}", sample)
     owner = sqlite3.connect(root / "logs.db")
     owner.execute("PRAGMA journal_mode = WAL")
-    owner.executescript("CREATE TABLE other (id); INSERT INTO other VALUES (1)")  # its log lies beside it, and it is in use
+    owner.executescript("CREATE TABLE other (id); INSERT INTO other VALUES (1)")  # its log is next to it, and it is in use
     before = standing(root)
     with told(root) as heard:
         async with stored(tmp_path / "home") as store:

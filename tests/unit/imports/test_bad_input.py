@@ -1,4 +1,4 @@
-"""Sources that are broken, hostile or ours: one costs no other, and nothing is opened that is no file of somebody else's."""
+"""Sources that are broken, hostile or moot's own: one does not affect others, and only foreign regular files are opened."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_bad_source_does_not_affect_others(tmp_path: Path) -> None:
     good.write_bytes(HEAD + USER)
 
     class Mistake(Exception):
-        """Of a kind that only the format knows."""
+        """A kind that only the format knows."""
 
     class Broken(Talk):
         def read(self, path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""A folder with what several programs have kept: each finds its own, and what is nobody's is told of."""
+"""A folder with data of several programs: each format finds its own, and the rest is reported."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_a_database_behind_a_link_is_read_only_if_the_user_named_the_link(
     folder.mkdir()
     shutil.copyfile(machine / ".local/share/opencode/opencode.db", away)
     owner = sqlite3.connect(away)
-    if log:  # what was written last lies beside it, and it is in use
+    if log:  # the latest writes are next to it, and it is in use
         owner.execute("PRAGMA journal_mode = WAL")
         owner.execute("UPDATE session SET title = title")
         owner.commit()

@@ -1,4 +1,4 @@
-"""Sources that grow, are cut, are told anew: what is brought in from them is the same as if they had been read once, whole."""
+"""Sources that grow, are truncated, or are rewritten: the imported result equals one import of the final source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def told(store: Store) -> JsonObject:
-    """All that a conversation comes to, without ids: messages by their way through the tree, raw, records."""
+    """Return everything of a conversation without ids: messages by their path in the tree, raw, records."""
     conversation = await only(store)
     nodes = await store.tree.nodes(conversation.id)
     messages = {node.id: await store.conversations.message(node.id) for node in nodes}
@@ -40,7 +40,7 @@ async def told(store: Store) -> JsonObject:
         "/".join(_way(messages, message)): [list(message.parts), message.metadata, raws[message.id].decode(), message.created_at]
         for message in messages.values()
     }
-    # one that was read before its line's end was written stays as it was read
+    # a record read before its newline was written stays as read
     records = sorted((event.raw or b"").rstrip(b"\n").decode() for event in events if event.kind == "meta")
     head = messages[conversation.head or ""]
     return {"said": said, "records": records, "head": _way(messages, head), "title": conversation.title}  # type: ignore[dict-item]
@@ -53,7 +53,7 @@ def _way(messages: dict[str, Message], message: Message) -> list[str]:
 
 @st.composite
 def sources(draw: st.DrawFn) -> bytes:
-    """A tree of messages, some in several lines, records and broken lines between them."""
+    """A tree of messages, some in several lines, with records and broken lines between them."""
     data = HEAD
     ids: list[str] = []
     for number in range(draw(st.integers(1, 8))):
@@ -332,7 +332,7 @@ async def test_an_empty_session_is_imported_after_its_first_prompt(tmp_path: Pat
         await import_sources(store, [replace(source(file), placed=True)], ImportOptions(), reports[1])
         assert reports[1].conversations == {"added": 1}
         assert [message.role for message in await store.conversations.branch((await only(store)).id)] == ["system", "user"]
-    async with stored(tmp_path / "other") as store:  # what a person names is wanted as it is
+    async with stored(tmp_path / "other") as store:  # files named by the user are imported without these rules
         file.write_bytes(HEAD + context)
         await import_sources(store, [source(file)], ImportOptions(), reports[2])
         assert reports[2].conversations == {"added": 1}

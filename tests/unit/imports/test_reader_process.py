@@ -1,4 +1,4 @@
-"""Sources read by a process of its own."""
+"""Reading sources in a separate process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def session(path: Path, *texts: str) -> Path:
 
 
 def children() -> set[int]:
-    """Processes that read for this one."""
+    """The reader processes of this process."""
     found = set[int]()
     for task in Path("/proc/self/task").iterdir():
         for child in map(int, (task / "children").read_text().split()):
@@ -143,7 +143,7 @@ async def test_a_format_that_cannot_be_pickled_is_read_in_this_process(tmp_path:
 
     path = tmp_path / "a.talk"
     path.write_bytes(HEAD + USER + ONE)
-    for format in (Own(), Talk()):  # one that can't be named, and one whose file the other process does not find
+    for format in (Own(), Talk()):  # one that can't be pickled, and one whose file the other process does not find
         here = source(path, format)
         async with reader_for([here], worth=0) as apart:
             told, problem = await read(apart, here)
@@ -170,4 +170,4 @@ async def test_imports_through_the_reader_process_are_stored_and_updated(tmp_pat
             more.write(file.read_bytes().splitlines(keepends=True)[-1].replace(b"000002", b"000003").replace(b"the end", b"one more"))
         report = await brought(store)
         assert (report.taken.added, report.taken.known, len(seen)) == (1, 3, 2)
-        assert ((await brought(store)).unchanged, len(seen)) == (1, 2)  # nothing is started to read nothing
+        assert ((await brought(store)).unchanged, len(seen)) == (1, 2)  # no process is started without sources

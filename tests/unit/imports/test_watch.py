@@ -1,4 +1,4 @@
-"""What a program writes comes in while it writes it, whatever happens to its files and folders."""
+"""Messages are imported while a program writes them, whatever happens to its files and folders."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def watched(store: Store, place: Path) -> AsyncGenerator[list[Report], Non
 
 
 async def until(store: Store, holds: Callable[[dict[str, str]], bool]) -> None:
-    """Waits until the conversations, by title, read so."""
+    """Wait until the conversations, by title, have these texts."""
     while True:
         listed = (await store.conversations.list()).items
         said = {one.title: " ".join([text_of(part.parts) for part in await store.conversations.branch(one.id)]) for one in listed}

@@ -1,4 +1,4 @@
-"""Names to code: built-in ones, and those of installed packages."""
+"""Names and code: built-in ones, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ blank = outside:nothing
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Iterator[None]:
-    """An installed package, as pip leaves one on the path."""
+    """An installed package, as pip leaves it on the path."""
     metadata = tmp_path / "outside-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""What the tests of the HTTP client share: one exchange heard to its end, and a server below HTTP."""
+"""Shared by the tests of the HTTP client: one complete exchange, and a server below HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = "sk-very-secret-0123456789"
 
 
 async def heard(provider: HttpProvider, request: ModelRequest = REQUEST) -> tuple[list[bytes], ProviderError | None]:
-    """All raws of one exchange and the error that ended it; the provider is closed after it."""
+    """Return all raws of one exchange and the error that ended it. Close the provider afterwards."""
     raws: list[bytes] = []
     try:
         async with aclosing(provider.stream(request)) as reads:
@@ -40,7 +40,7 @@ async def answered(reply: Reply, **settings: object) -> tuple[list[bytes], Provi
 
 @asynccontextmanager
 async def raw_server(answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[ProviderSettings]:
-    """A server below HTTP, for what no HTTP server would do."""
+    """A server below HTTP, for behaviour that no HTTP server has."""
 
     tasks: list[asyncio.Task[object]] = []
 

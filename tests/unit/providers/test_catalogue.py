@@ -130,7 +130,7 @@ def test_spelling_is_the_same_for_the_same_model() -> None:
     assert normalized_name("anthropic/claude-sonnet-4.5") == normalized_name("Claude-Sonnet-4-5") == "claude-sonnet-4-5"
 
 
-# ── the configuration's word ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the configuration ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_configuration_overrides_the_catalogue() -> None:

@@ -1,4 +1,4 @@
-"""Texts as vectors: the vocabulary, the file of the weights, the model, and what is said when something is missing."""
+"""Texts as vectors: the vocabulary, the file of the weights, the model, and messages about missing parts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def likelihood(numbers: list[int]) -> float:
 
 
 def ways(text: str) -> list[list[int]]:
-    """Every way to put a text together."""
+    """Return every way to split a text into pieces."""
     if not text:
         return [[]]
     found = [[UNKNOWN, *rest] for rest in ways(text[1:])]
@@ -147,7 +147,7 @@ def test_without_the_extra_its_name_is_shown(tmp_path: Path) -> None:
         "try: load_embedder(Path('.'))\n"
         "except Exception as error: print(error.fix)"
     )
-    # without the folder of packages: what `having` itself imports is all it gets
+    # without the package folder: it gets only what `having` itself imports
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30)
     assert ended.stdout == "pip install 'moot[semantic]'\n", ended.stderr
 

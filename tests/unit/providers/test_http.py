@@ -188,7 +188,7 @@ async def test_a_refused_connection_is_a_transport_error() -> None:
 
 
 async def test_an_unknown_host_is_a_transport_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    # `.localhost` is this machine to the network guard, and no resolver here knows the name
+    # the network guard treats `.localhost` as this machine, and no resolver here knows the name
     _, error = await heard(Custom(ProviderSettings("mine", base_url="http://no-such-name.localhost:1/v1")))
     assert error is not None
     assert (error.kind, error.retryable) == ("transport", True)

@@ -29,7 +29,7 @@ from moot.types.provider import ModelPrompt, ModelRequest, ToolDefinition
 pytestmark = pytest.mark.anyio
 
 NAME = "smollm2-135m"
-# read before the tests' own home is put in place; `.ci/run` fills it with `moot models pull smollm2-135m`
+# read before the tests' own home is set; `.ci/run` fills it with `moot models pull smollm2-135m`
 FOLDER = Path(os.environ.get("TEST_WEIGHTS") or Path.home() / ".cache" / "moot-test" / "data" / "models")
 WEIGHTS = FOLDER / f"{NAME}.gguf"
 needs_weights = pytest.mark.skipif(
@@ -111,7 +111,7 @@ async def test_a_real_model_answers_with_the_requested_schema(home: Path) -> Non
     assert [problem for chunk in chunks for problem in problems(chunk)] == []
     assert ending.error is None
     assert re.match(r'\{\s*"(reply|tool)"\s*:\s*"', said)
-    if ending.finish_reason != "length":  # so small a model may talk until it is cut, and in which words differs from machine to machine
+    if ending.finish_reason != "length":  # such a small model may talk up to its limit, and its text differs between machines
         answered = json.loads(said)
         assert set(answered) in ({"reply"}, {"tool", "arguments"})
         assert ending.finish_reason == ("stop" if "reply" in answered else "tool-calls")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 REQUEST = ModelRequest(b'{"messages": [{"role": "user", "content": "hi"}]}', "scripted")
 
 OFF = {name: ProviderSettings(name, enabled=False) for name in ("ollama", "llama-cpp", "lm-studio", "local")}
-"""Nothing on this machine may decide a test."""
+"""Nothing on this machine may influence a test."""
 
 
 def settings(*entries: ProviderSettings, models: Models | None = None, off: bool = True) -> Settings:

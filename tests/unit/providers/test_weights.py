@@ -25,7 +25,7 @@ DEAD = HubFile("Nobody", "http://127.0.0.1:1/file.gguf", official=True)
 
 
 class Person:
-    """Who is asked, and what they saw."""
+    """The sources that were asked, and what they received."""
 
     def __init__(self, answer: bool = True) -> None:
         self.answer = answer
@@ -46,7 +46,7 @@ def weights(*sources: HubFile | Wheels, data: bytes = DATA, name: str = "tiny") 
 
 @asynccontextmanager
 async def hub(data: bytes = DATA, *, stop_after: int | None = None) -> AsyncIterator[tuple[HubFile, list[str]]]:
-    """A hub with one file; `stop_after` bytes it hangs up."""
+    """A hub with one file; it disconnects after `stop_after` bytes."""
     ranges: list[str] = []
 
     async def serve(request: web.Request) -> web.StreamResponse:
@@ -78,7 +78,7 @@ async def hub(data: bytes = DATA, *, stop_after: int | None = None) -> AsyncIter
 
 
 def wheels_of(folder: Path, pieces: list[bytes]) -> Wheels:
-    """Real wheels in a folder that the package client is told to look into."""
+    """Real wheels in a folder that the package client searches."""
     made = []
     for number, piece in enumerate(pieces, 1):
         package, member = f"moot-test-piece{number}", f"moot_test_piece{number}/part.bin"
@@ -96,7 +96,7 @@ def wheels_of(folder: Path, pieces: list[bytes]) -> Wheels:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is the only place where the package client looks."""
+    """The only folder that the package client searches."""
     folder = tmp_path / "index"
     folder.mkdir()
     for client in ("PIP", "UV"):

@@ -1,4 +1,4 @@
-"""Which calls may run, which ask, which are denied."""
+"""Which calls may run, ask for approval, or are denied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What wakes a reader: its own conversation's commits, whoever made them, and nothing else."""
+"""Readers wake up for commits to their own conversation, by any process, and for nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def stores(tmp_path: Path) -> AsyncIterator[tuple[SqliteStore, SqliteStore]]:
-    """Two views of one file: to each the other's commits are another process's."""
+    """Two views of one file: each sees the other's commits as those of another process."""
     settings = Settings(home=tmp_path / "home")
     own, other = await open_store(settings), await open_store(settings)
     yield own, other

@@ -1,4 +1,4 @@
-"""What a run's journal says of its time."""
+"""The times in a run's journal."""
 
 from __future__ import annotations
 

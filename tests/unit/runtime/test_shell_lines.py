@@ -1,4 +1,4 @@
-"""A table of shell lines, each with what becomes of it under the rules that stand at its head."""
+"""A table of shell lines, each with its verdict under the rules at the top of the table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPELLED = {"⏎": "\n", "␍": "\r", "⇥": "\t"}
 
 
 def line_of(text: str) -> str:
-    """What stands for a character that a table can't hold becomes that character."""
+    """Replace placeholders by characters that a table can't contain."""
     text = re.sub(r"<U\+([0-9A-F]{4})>", lambda found: chr(int(found[1], 16)), text)
     return "".join(SPELLED.get(letter, letter) for letter in text)
 

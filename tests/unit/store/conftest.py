@@ -1,4 +1,4 @@
-"""A store in a home of its own, and the few things that every test of the room puts into it."""
+"""A store in its own home, and data that many tests put into it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def make() -> Making:
 
 @pytest.fixture
 def spawn() -> Any:
-    """Starts a script of `processes/` in a process of its own, with the arguments as text."""
+    """Start a script of `processes/` as a process, with text arguments."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, *arguments: object, **options: Any) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""Every call into the system may fail, one after the other: nothing acknowledged is lost, and the next start is sound."""
+"""Every system call may fail, one after the other: nothing acknowledged is lost, and the next start is sound."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_a_deleted_log_loses_only_its_contents(settings: Settings, store: 
     await store.log.append("a", [Event("meta", body=number) for number in range(30)])
     copy = Settings(home=tmp_path / "copy")
     copy.database.parent.mkdir(parents=True)
-    copy.database.write_bytes(settings.database.read_bytes())  # without its -wal, as a careless copy is
+    copy.database.write_bytes(settings.database.read_bytes())  # without its -wal, like a careless copy
     other = await open_store(copy)
     try:
         found = [event.body for event in await other.log.read("a")]

@@ -1,4 +1,4 @@
-"""Bytes by content."""
+"""Blobs, addressed by content."""
 
 from __future__ import annotations
 

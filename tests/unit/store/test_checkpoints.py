@@ -1,4 +1,4 @@
-"""The write-ahead log is folded into the file beside the writer, and stays short."""
+"""The write-ahead log is checkpointed next to the writer and stays short."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def written(store: SqliteStore, size: int) -> None:
 
 
 async def shrunk(store: SqliteStore, home: Path, limit: int) -> None:
-    """Commits go on until the log is no longer than that."""
+    """Commit until the log is no longer than that."""
     with anyio.fail_after(30):
         while length(home) > limit:
             await store.log.append("c", [SMALL])
@@ -103,4 +103,4 @@ async def test_the_log_stays_short_under_continuous_writes(store: SqliteStore, t
         async with anyio.create_task_group() as group:
             for _ in range(4):
                 group.start_soon(looked, 8_000_000)
-    assert longest < 200_000_000  # of 256; where the disk keeps up, some 50
+    assert longest < 200_000_000  # of 256; about 50 if the disk is fast enough

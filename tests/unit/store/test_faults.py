@@ -1,4 +1,4 @@
-"""Disks that are full, forbidden or broken: an error that says what to do, nothing lost, and service again when they are well."""
+"""Full, read-only or broken disks: a clear error, nothing lost, and service again after they recover."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def test_random_flips_never_give_wrong_events(settings: Settings) -> None:
     await store.conversations.create(Conversation("a"))
     await store.conversations.add_message(Message("m", "user", (text_part("needle"),), conversation="a"))
     await store.log.append("a", [Event("chunks", ({"type": "data-x", "data": number},), b"r" * 50) for number in range(50)])
-    # the event's check covers what was said, not when
+    # the event's checksum covers its content, not its time
     right = [event._replace(at=0) for event in await store.log.read("a")]
     await store.close()
     whole = settings.database.read_bytes()

@@ -1,4 +1,4 @@
-"""Events in, the same events out: the columns of a frame."""
+"""Events survive a round trip through the columns of a frame."""
 
 from __future__ import annotations
 

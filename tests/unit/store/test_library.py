@@ -1,4 +1,4 @@
-"""One SQLite library for a process, nobody beside it at the files, and what happens with a library that has the WAL-reset bug."""
+"""One SQLite library per process, no other access to its files, and the handling of a library with the WAL-reset bug."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 def touching_the_database(tree: ast.AST) -> Iterator[str]:
-    """Calls that open a file whose expression speaks of the database."""
+    """Return calls that open a file whose expression mentions the database."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue

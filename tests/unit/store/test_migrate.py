@@ -1,4 +1,4 @@
-"""The schema's steps: under a lock, backed up, all or nothing."""
+"""Schema migrations: under a lock, with a backup, all or nothing."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_kill_at_any_statement_leaves_the_old_or_new_schema(path: Path, lock: 
 
 
 def _migrate_and_die_at(path: Path, lock: FileLock, statement: int) -> None:
-    """In a child: dies before the n-th call into SQLite or the file system."""
+    """In a child process that dies before the n-th call to SQLite or the file system."""
     seen = 0
 
     def profile(frame: Any, event: str, argument: Any) -> None:

@@ -1,4 +1,4 @@
-"""What is asked often is found by an index: how long it takes must not grow with what the store holds."""
+"""Frequent queries use an index, so that their time does not grow with the store."""
 
 from __future__ import annotations
 

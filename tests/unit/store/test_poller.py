@@ -1,4 +1,4 @@
-"""Noticing what other processes commit."""
+"""Detecting commits of other processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def settle() -> None:
-    """Long enough for the poller to have looked."""
+    """Long enough for one poll."""
     await asyncio.sleep(0.1)
 
 
@@ -47,7 +47,7 @@ async def test_commits_of_other_processes_are_noticed_but_not_our_own(store: Sql
     await store.log.append("a", [Event("meta")])
     await until(lambda: store._poller._own != -1)
     await settle()
-    seen = 0  # the first of our own commits can't be told apart
+    seen = 0  # the first of our own commits can't be distinguished
     for _ in range(5):
         await store.log.append("a", [Event("meta")])
         await asyncio.sleep(0.03)
@@ -56,14 +56,14 @@ async def test_commits_of_other_processes_are_noticed_but_not_our_own(store: Sql
     await other.log.append("a", [Event("meta")])
     await until(lambda: seen > 0)
     await settle()
-    assert seen in (1, 2)  # one commit may show as two changes: the log's own header moves too where the log begins anew
+    assert seen in (1, 2)  # one commit may look like two changes, because the log's header also changes when the log restarts
     before = seen
     await asyncio.gather(other.log.append("a", [Event("meta")]), *(store.log.append("a", [Event("meta")]) for _ in range(5)))
     await until(lambda: seen > before)
     await settle()
     await store.log.append("a", [Event("meta")])
     await settle()
-    assert seen - before in (1, 2)  # where a commit of ours was under way at the first look, the next one of ours has it told once more
+    assert seen - before in (1, 2)  # if our own commit was in progress at the first poll, our next one reports it again
     rung = seen
     for _ in range(5):
         await store.log.append("a", [Event("meta")])

@@ -1,4 +1,4 @@
-"""Many processes on one file."""
+"""Many processes with one file."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def numbers(process: subprocess.Popen[bytes]) -> list[list[int]]:
 
 
 def lines(file: Path) -> list[str]:
-    """The whole lines of a file that somebody may still write."""
+    """The complete lines of a file that may still be written to."""
     text = file.read_text() if file.exists() else ""
     return text[: text.rfind("\n") + 1].splitlines()
 
 
 class Many:
-    """The process that starts others quickly."""
+    """The process that quickly starts others."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process

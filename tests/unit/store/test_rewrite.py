@@ -1,4 +1,4 @@
-"""Writing the whole file anew."""
+"""Rewriting the whole database file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases that earlier schemas left behind, made by the programs of their time: what was in them stays."""
+"""Databases of earlier schemas, created by the programs of their time: their data is kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BROKEN = Migration("9999_broken", "DELETE FROM event;\nDROP TABLE approval;\nINS
 DANGLING = Migration("9999_dangling", "DELETE FROM project;")
 
 DERIVED = ("search", "tally")
-"""Tables, by the beginning of their names, that are made again from the others."""
+"""Prefixes of tables that are rebuilt from the others."""
 ABOUT_THEM = "is_indexed"
 
 Rows: TypeAlias = dict[str, tuple[list[str], list[tuple[object, ...]]]]
@@ -39,7 +39,7 @@ def put(old: int, path: Path) -> Path:
 
 
 def rows_of(connection: Connection, columns: Rows | None = None) -> Rows:
-    """Each table's columns and rows, without what is derived; with `columns`, only those that are in it."""
+    """Return each table's columns and rows, without derived ones; with `columns`, only those."""
     found: Rows = {}
     named = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
     tables = [str(row[0]) for row in named if not str(row[0]).startswith(DERIVED)]
@@ -60,7 +60,7 @@ def read(path: Path, columns: Rows | None = None) -> tuple[int, Rows]:
 
 
 def test_each_earlier_schema_has_a_golden_database() -> None:
-    # `recorded/schemas/N.db.gz` is made by the last program of schema N: conversations, runs with tools, an answered approval, one deleted
+    # `recorded/schemas/N.db.gz` was created by the last moot with schema N: conversations, runs with tools, an approval, a deletion
     missing = set(range(1, NEWEST)) - set(KEPT)
     assert not missing, f"make a database with the program of schema {missing} and put it into {GOLDEN}"
 

@@ -1,4 +1,4 @@
-"""Sealing in processes that are killed, and in two at once: what was said is there, once."""
+"""Sealing in processes that are killed, and in two at once: every event exists once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found, how a query is read, and who fills the index."""
+"""Search results, query parsing, and the indexer."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ async def test_matches_with_and_without_accents_are_marked(store: SqliteStore) -
 @pytest.mark.anyio
 async def test_partial_words_are_searched_if_few_whole_words_match(store: SqliteStore) -> None:
     await fill(store, "unbelievable", *("believe" for _ in range(49)), "exit codes follow", "believers")
-    assert len((await store.search.search("believe", limit=60)).hits) == 50  # `unbelievable` holds believa
+    assert len((await store.search.search("believe", limit=60)).hits) == 50  # `unbelievable` contains believa
     assert await found(store, "nbelieva") == ["m0"]
     assert await found(store, '"xit code"') == ["m50"]
     await store.conversations.add_message(Message("more", "user", (text_part("believe"),), conversation="a", created_at=9000))

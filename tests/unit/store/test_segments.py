@@ -1,4 +1,4 @@
-"""The one reader over sealed segments and rows, and what seals them."""
+"""One reader over sealed segments and rows, and sealing."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SCHEMAS = Path(__file__).parents[2] / "recorded" / "schemas"
 
 
 async def seal(store: SqliteStore, **how: Any) -> Sealed:
-    """Seals all that may be; how far it came."""
+    """Seal everything possible. Return the last sealed seq."""
     return [Sealed(), *[done async for done in store.upkeep.seal(**how)]][-1]
 
 
 async def ended(store: SqliteStore, make: Any, events: int, accepted: Any = None) -> Any:
-    """A run with so many frames, and others between them, that has ended."""
+    """A finished run with so many frames and others between them."""
     accepted = accepted or await store.records.submit(make.submission())
     id, run = accepted.conversation.id, accepted.run.id
     for number in range(events):
@@ -47,7 +47,7 @@ async def ended(store: SqliteStore, make: Any, events: int, accepted: Any = None
 
 
 async def tables(store: SqliteStore) -> tuple[int, int, int]:
-    """Rows of the log, segments, and how far the first conversation is sealed."""
+    """Rows of the log, segments, and the last sealed seq of the first conversation."""
 
     def look(connection: Connection) -> tuple[int, int, int]:
         asked = ("count(*) FROM event", "count(*) FROM segment", "max(sealed_through) FROM log_head")
@@ -86,12 +86,12 @@ async def test_a_conversation_continues_after_sealed_events(store: SqliteStore, 
     assert [event.seq for event in whole] == list(range(1, sealed + 4))
     for after in range(sealed - 2, sealed + 2):
         assert await store.log.read(first.conversation.id, after=after, limit=2) == whole[after : after + 2]
-    assert (await seal(store)).events == 2  # the prompt: the run behind it goes on
+    assert (await seal(store)).events == 2  # the prompt: its run continues
     assert await seal(store) == Sealed()
     await ended(store, make, 6, second)
     whole = await store.log.read(first.conversation.id, limit=9999)
     await seal(store)
-    assert await tables(store) == (0, 1, len(whole))  # small segments become one
+    assert await tables(store) == (0, 1, len(whole))  # small segments are merged
     assert await store.log.read(first.conversation.id, limit=9999) == whole
     fork = await store.tree.fork(first.conversation.id)
     assert len(await store.conversations.branch(fork.id)) == len(await store.conversations.branch(first.conversation.id))
@@ -207,7 +207,7 @@ async def test_a_broken_segment_leaves_the_conversation_readable(store: SqliteSt
     assert [event.seq for event in events] == list(range(1, last + 1))
     assert events[-1].body == "behind"
     assert ("changed", f"events 1 to {last - 1}") in await found_by_verify(store)
-    await seal(store)  # what is broken is not packed again
+    await seal(store)  # broken segments are not packed again
     assert await tables(store) == (0, 2, last)
 
 

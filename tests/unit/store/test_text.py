@@ -1,4 +1,4 @@
-"""Any text goes through the store byte for byte, or is refused in words; what SQL, JSON or FTS would make of it does not matter."""
+"""Any text survives the store byte for byte, or is rejected with a message, whatever it means in SQL, JSON or FTS."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TORTURE = [
     "nul\0nul",
     "\U0001f600\U0010ffff\uffff",
     "\u202eRTL \u05d0\u05d1 \u0627\u0644",
-    "e\u0301 \u00e9 \u212b \u00c5",  # the same letters composed and not: other texts
+    "e\u0301 \u00e9 \u212b \u00c5",  # the same characters, composed and decomposed: different texts
     "a" + "\u0301" * 100_000,
     "'; DROP TABLE message; --",
     '"] } \\" \\u0000',
@@ -32,7 +32,7 @@ TORTURE = [
     "",
 ]
 ANY = some.one_of(some.sampled_from(TORTURE), some.text(some.characters(), max_size=40))
-"""Surrogates too."""
+"""Surrogates included."""
 
 
 def is_text(text: str) -> bool:

@@ -1,5 +1,5 @@
-"""Sums of what answers took are those of a fresh count, whatever becomes of conversations: said, brought in, grown, forked, moved,
-sealed, deleted, restored, redacted, purged, backed up and made a home of again."""
+"""Usage totals equal a fresh count after any operation: answered, imported, grown, forked, moved, sealed, deleted, restored, redacted,
+purged, backed up and restored to a home."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TABLES = ("answer", "answer_tool", "answer_day", "tool_day")
 
 
 class Life:
-    """A home, and what happens in it."""
+    """A home and the operations on it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -153,7 +153,7 @@ class Life:
         return {name: sorted(await read(lambda c, name=name: c.execute(f"SELECT * FROM {name}").fetchall()), key=repr) for name in TABLES}
 
     async def judge(self) -> None:
-        """Rows taken away leave no sums behind, and counted anew they are what they were."""
+        """Deleted rows leave no totals, and a recount gives the same ones."""
         before = await self.tables()
 
         def anew(transaction: Any) -> tuple[int, int]:
@@ -165,7 +165,7 @@ class Life:
 
         assert await self.store._writer.write(anew) == (0, 0)
         assert await self.tables() == before
-        whole, rows = await self.store.stats.usage(), await self.store.stats.usage(since=1)  # sums of days, and of the answers themselves
+        whole, rows = await self.store.stats.usage(), await self.store.stats.usage(since=1)  # totals of days, and of the answers themselves
         assert (whole.total, whole.days, whole.models, whole.agents, whole.projects, whole.tools) == (
             *(rows.total, rows.days, rows.models, rows.agents, rows.projects, rows.tools),
         )

@@ -1,4 +1,4 @@
-"""Whatever people do to a conversation's past: the log alone gives the same tree again, and nothing of it is ever lost."""
+"""Edits of a conversation's tree: the log alone gives the same tree again, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from unit.store.processes.gardener import DEEDS, Gardener
 
 @dataclass
 class Refolded:
-    """A conversation's tree as its log tells it."""
+    """A conversation's tree according to its log."""
 
     head: str | None = None
     parents: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
@@ -69,7 +69,7 @@ async def everything(store: SqliteStore, conversation: str) -> list[Event]:
 
 
 async def check(store: SqliteStore, conversation: str) -> None:
-    """The rows say what the log says, and the shown branch is a path from a root."""
+    """Check that the rows match the log, and that the shown branch is a path from a root."""
     nodes = await store.tree.nodes(conversation)
     branch = await store.conversations.branch(conversation)
     stored = await store.conversations.get(conversation)
@@ -143,7 +143,7 @@ async def test_a_kill_during_a_commit_leaves_changes_atomic(store: SqliteStore, 
     gardener = spawn("gardener", settings.home, made.id, where, 200, env={**os.environ, "MOOT_TESTING": "1", "MOOT_CRASH_AT": where})
     await asyncio.to_thread(gardener.communicate, timeout=50)
     assert gardener.returncode == -signal.SIGKILL
-    # the answer under way is the only thing that may be half: its run is found as interrupted
+    # only the answer in progress may be incomplete: its run is found as interrupted
     for run in await store.records.runs(statuses=frozenset({"running"})):
         assert await store.records.interrupt(run.id, owner="me", fence=run.fence)
     for item in (await store.conversations.list(limit=200)).items:

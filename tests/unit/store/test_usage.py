@@ -1,4 +1,4 @@
-"""What answers usage, out of a message. Sums are judged in `test_totals.py`."""
+"""The usage recorded in a message. Totals are tested in `test_totals.py`."""
 
 from __future__ import annotations
 

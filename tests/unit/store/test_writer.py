@@ -1,4 +1,4 @@
-"""The one writing thread: what it puts together, whom a failure hits, and that nobody is left without an outcome."""
+"""The single writing thread: grouping, failures, and that every caller gets an outcome."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def meta(number: int) -> Event:
 
 
 def statements(writer: Writer) -> list[str]:
-    """All that the writing connection executes from now on."""
+    """Return everything that the writing connection executes from now on."""
     said: list[str] = []
     writer._connection.set_trace_callback(said.append)  # type: ignore[union-attr]
     return said
@@ -72,7 +72,7 @@ async def test_concurrent_appends_of_many_runs_need_few_statements(store: Sqlite
         )
     )
     assert [list(seqs) for seqs in added] == [[one.seq + 1, one.seq + 2] for one in accepted]
-    assert sum(statement.startswith(("SELECT", "UPDATE")) for statement in said) == 1 + len(accepted)  # an UPDATE for each conversation
+    assert sum(statement.startswith(("SELECT", "UPDATE")) for statement in said) == 1 + len(accepted)  # one UPDATE per conversation
     for number, one in enumerate(accepted):
         stored = await store.log.read(one.conversation.id, after=one.seq)
         assert [event.chunks[0]["delta"] for event in stored] == [str(number), "hi"]
@@ -213,7 +213,7 @@ async def test_the_writer_waits_for_transactions_of_other_processes(store: Sqlit
 
 
 async def test_the_writer_waits_for_an_exclusively_locked_file(store: SqliteStore, settings: Settings) -> None:
-    alone = connect(settings.database, writing=True)  # as one is that recovers the log of a killed process
+    alone = connect(settings.database, writing=True)  # like one that recovers the log of a killed process
     alone.execute("PRAGMA locking_mode = EXCLUSIVE")
     alone.execute("INSERT INTO setting VALUES ('a', x'00')")
     asyncio.get_running_loop().call_later(0.2, alone.close)

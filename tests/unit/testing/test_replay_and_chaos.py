@@ -23,7 +23,7 @@ BODY = b"data: a\n\ndata: b\r\n\r\ndata: [DONE]\n\n"
 
 
 async def heard(server: Server, times: int = 1, **settings: object) -> list[bytes | str]:
-    """The body of each exchange, or the kind of error that it ended in."""
+    """The body of each exchange, or the kind of error that ended it."""
     provider = Custom(server.provider(**settings))
     found: list[bytes | str] = []
     for _ in range(times):

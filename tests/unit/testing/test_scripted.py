@@ -34,7 +34,7 @@ def asking(*said: Message | str, dialect: str = "openai-chat") -> ModelRequest:
 
 
 async def told(server: ScriptedServer, request: ModelRequest, dialect: str = "openai-chat") -> tuple[list[Chunk], Ending]:
-    """What our own translator makes of an answer."""
+    """Translate an answer with moot's own translator."""
     provider = Custom(server.provider(dialect=dialect))
     translator = DIALECTS.load(dialect)().translator
     state, chunks = translator.open(ExchangeOptions()), []

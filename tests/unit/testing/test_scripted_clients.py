@@ -1,4 +1,4 @@
-"""The vendor's own client reads what the doubles say."""
+"""The vendors' own clients understand the doubles."""
 
 from __future__ import annotations
 

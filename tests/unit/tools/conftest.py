@@ -1,4 +1,4 @@
-"""A tool's surroundings: a real folder, and stand-ins for what the runtime keeps."""
+"""A tool's environment: a real folder, and doubles of what the runtime provides."""
 
 from __future__ import annotations
 

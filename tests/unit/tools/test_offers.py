@@ -16,7 +16,7 @@ def names(agent: Agent, **settings: object) -> list[str]:
 
 
 NEEDY = ("generate_image", "transcribe_audio", "web_search")
-"""Tools that are absent until something is configured for them."""
+"""Tools that are absent until they are configured."""
 
 HIDDEN = ("search_history",)
 """Tools that an agent has to name."""

@@ -25,7 +25,7 @@ def test_a_placeholder_has_the_definition_of_its_tool(name: str) -> None:
     assert isinstance(told, Placeholder)
     assert {one: getattr(told, one) for one in TOLD} == {one: getattr(real, one) for one in TOLD}
     assert definition(told) == definition(real)
-    assert definition_digest(told) == definition_digest(real)  # an approval outlives the version that asked for it
+    assert definition_digest(told) == definition_digest(real)  # an approval outlives the version that requested it
 
 
 def test_a_placeholder_loads_its_tool_when_called() -> None:

@@ -24,7 +24,7 @@ async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore, None]:
 
 
 class Surroundings:
-    """A ToolContext as far as this tool asks for it."""
+    """A ToolContext with the parts that this tool needs."""
 
     def __init__(self, store: SqliteStore, owner: str, conversation: str) -> None:
         self.past = OwnSearch(store.of(owner).search, conversation)

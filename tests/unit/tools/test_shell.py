@@ -198,7 +198,7 @@ async def test_fifty_megabytes_are_kept_whole_and_never_in_memory(context: Any):
 
 
 class _Hashing:
-    """Takes a blob and keeps its hash."""
+    """Accept a blob and record its hash."""
 
     def __init__(self) -> None:
         self.sha256, self.size = hashlib.sha256(), 0

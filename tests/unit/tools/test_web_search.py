@@ -14,7 +14,7 @@ FOUND = [{"title": "A <b>title</b> &amp; more", "url": "https://a.example/", "de
 
 
 class Engine:
-    """A search engine on a socket: says what it is told to, keeps what it was asked."""
+    """A search engine on a socket with scripted responses, which records its requests."""
 
     def __init__(self) -> None:
         self.answer: Any = {}

@@ -1,4 +1,4 @@
-"""A decision is bound to exactly what it was made about."""
+"""An approval is bound to exactly what it was given for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent's process: lines, complaints, floods, noise, and its end."""
+"""An agent's process: lines, stderr, floods, noise, and its end."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_a_cancel_while_waiting_for_the_exit_leaves_no_process(tmp_path: P
     with anyio.CancelScope() as scope:
         async with program:
             await anext(program.reads())
-            scope.deadline = anyio.current_time() + 0.05  # it is waited for by then: closing its stdin does not end it
+            scope.deadline = anyio.current_time() + 0.05  # it is awaited by then: closing its stdin does not end it
     assert scope.cancelled_caught and not _lives(program.child.group)
 
 

@@ -1,4 +1,4 @@
-"""JSON-RPC on lines, with another end in memory."""
+"""JSON-RPC on lines, with the other side in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Wire:
-    """What was sent."""
+    """The sent messages."""
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""A corpus of answers as models write them, streamed in random chunks and compared with a parse of the whole text."""
+"""A corpus of model answers, streamed in random chunks and compared with a parse of the whole text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ANSWERS = sorted((Path(__file__).parents[3] / "recorded" / "answers").glob("*.md
 EXTENDED = {"math", "math-unclosed", "html", "table-after-list", "table-breaks"}
 """Answers in which we read more than GFM: formulas, `<br>`, and a table that directly follows a list."""
 DEFINED_LATER = {"definition-with-long-title", "links", "footnotes"}
-"""Answers that use a definition before it comes. A stream shows such a link as it is written."""
+"""Answers that use a link definition before it appears. A stream shows such a link as plain text."""
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 Shape = tuple[object, ...]

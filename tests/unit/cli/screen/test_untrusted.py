@@ -85,7 +85,7 @@ def test_untrusted_text_never_contains_control_sequences(look: Look) -> None:
     left = OURS.sub("", shown) if look.colour else shown
     acting = {character for character in left if unicodedata.category(character) in ("Cc", "Cs") and character != "\n"}
     assert acting | {c for c in left if unicodedata.bidirectional(c) in ("RLO", "LRO", "LRI", "RLI", "FSI")} == set()
-    assert "2J" not in left.replace("\\u001b[2J", "")  # an unknown tool's arguments are JSON, which spells it out
+    assert "2J" not in left.replace("\\u001b[2J", "")  # an unknown tool's arguments are JSON, which escapes it
     assert look.unicode or left.isascii()
 
 

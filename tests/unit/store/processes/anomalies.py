@@ -1,11 +1,11 @@
-"""Makes SQLite's n-th call of one kind into the system fail, for n = 1, 2, 3 … until the whole life of a store passes without one.
+"""Make SQLite's n-th system call of one kind fail, for n = 1, 2, 3 … until a complete store session needs no more calls.
 
     python anomalies.py FOLDER CALL once|ever new|made STRIDE
 
-`ever` fails all calls from the n-th on; `made` begins with a store that is there already; STRIDE goes through every so many n.
+`ever` fails all calls from the n-th on; `made` starts with an existing store; STRIDE is the step of n.
 
-SQLite lets a test replace its system calls (`xSetSystemCall`); for fsync, which it does not, the file methods of its own VFS are wrapped.
-Prints how many calls there were, and how many of the lives met an error.
+SQLite lets a test replace its system calls (`xSetSystemCall`); for fsync, which is excluded, the file methods of its VFS are wrapped.
+Print how many calls there were, and how many sessions met an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pysqlite3 import _sqlite3  # the very library that the store has loaded
+from pysqlite3 import _sqlite3  # the same library that the store has loaded
 
 from moot.config.settings import Settings
 from moot.errors import MootError
@@ -76,11 +76,11 @@ CALLS: dict[str, tuple[int, Any, list[Any]]] = {
 }
 IOERR_FSYNC = 1034
 kept: list[Any] = []
-"""What C holds pointers to."""
+"""Objects that C has pointers to."""
 
 
 class Fault:
-    """Counts calls and fails the n-th, or all from it on."""
+    """Count calls and fail the n-th, or all from it on."""
 
     at = 0
     seen = 0
@@ -99,7 +99,7 @@ def wrap(name: str, fault: Fault) -> None:
     real = kind(getter(vfs, name.encode()))
 
     def call(*given: Any) -> Any:
-        # an unlock that fails is no fault of a disk, and SQLite then waits for itself
+        # a failed unlock is not a disk fault, and SQLite would wait for itself
         unlocks = name == "fcntl" and (given[1] != fcntl.F_SETLK or ctypes.c_short.from_address(given[2]).value == fcntl.F_UNLCK)
         if not unlocks and fault.strikes():
             ctypes.set_errno(number)
@@ -131,7 +131,7 @@ def wrap_sync(fault: Fault) -> None:
 
 
 async def live(settings: Settings, acknowledged: list[int]) -> None:
-    """A short life of a store: made, written with and without fsync, read, closed."""
+    """A short store session: create, write with and without fsync, read, close."""
     store = await open_store(settings)
     try:
         if not (await store.conversations.list()).items:
@@ -145,7 +145,7 @@ async def live(settings: Settings, acknowledged: list[int]) -> None:
 
 
 async def judge(settings: Settings, acknowledged: list[int]) -> None:
-    """Once the machine is well again: sound, everything acknowledged there, nothing twice, and it takes more."""
+    """After the fault is gone: the store is sound, has everything acknowledged once, and accepts more."""
     store = await open_store(settings)
     try:
         assert (await store.health())["integrity"] == "ok"

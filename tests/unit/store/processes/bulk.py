@@ -1,4 +1,4 @@
-"""Imports messages as fast as it is let, for some seconds; prints how many."""
+"""Import messages as fast as possible for some seconds. Print their number."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Appends and ends without closing the store."""
+"""Append, and exit without closing the store."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Appends until no file may grow any more; prints the error, how much was acknowledged, and how much is once there is room again."""
+"""Append until no file may grow. Print the error, the number acknowledged, and the number after there is room again."""
 
 import asyncio
 import contextlib

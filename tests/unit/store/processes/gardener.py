@@ -1,4 +1,4 @@
-"""Does things to the tree of one conversation, chosen by a list of numbers; a line on stdout says how many it did."""
+"""Change the tree of one conversation as given by a list of numbers. Print the number of changes to stdout."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ DEEDS = ("say", "edit", "again", "rewrite", "graft", "delete", "restore", "switc
 
 
 class Gardener:
-    """Its deeds, on whatever message the numbers mean."""
+    """The operations, on the message selected by the numbers."""
 
     def __init__(self, store: SqliteStore, conversation: Conversation) -> None:
         self.store = store
@@ -28,7 +28,7 @@ class Gardener:
         self.forks: list[Conversation] = []
 
     async def do(self, deed: str, number: int) -> None:
-        """Does it; what the tree as it stands does not allow is left undone."""
+        """Do it; operations that the current tree does not allow are skipped."""
         nodes = await self.store.tree.nodes(self.conversation.id)
         if not nodes and deed != "say":
             return

@@ -1,4 +1,4 @@
-"""Stores one message of so many megabytes, reads it back, searches it; prints how many times its size the process grew at most."""
+"""Store one message of so many megabytes, read and search it. Print the peak memory growth as a multiple of its size."""
 
 import asyncio
 import resource

@@ -1,6 +1,6 @@
-"""Starts processes faster than an interpreter starts: everything is imported, nothing is open, and each line of stdin forks one.
+"""Start processes faster than an interpreter starts: everything is imported, nothing is open, and each line of stdin forks one.
 
-A line is `out-file name argument…` and is answered by the child's pid; `wait` is answered by the exit statuses of all children so far.
+A line is `out-file name argument…` and is answered with the child's pid; `wait` is answered with the exit statuses of all children so far.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Writes under a wrapped file system that notes every write, cut and fsync; then loses the power at many instants, and looks.
+"""Write through a wrapped file system that records every write, truncation and fsync; then simulate power losses at many instants.
 
     python powerloss.py FOLDER LOSSES
 
-At a loss, what a file was given since its last fsync is kept, lost or torn at a sector, each write for itself, so in any order. The
-writes are those of the VFS of SQLite; what is acknowledged as fsynced must be there afterwards, and what is there must be sound.
+At a loss, each write since a file's last fsync is kept, lost or torn at a sector independently, so in any order. The writes are those
+of SQLite's VFS; everything acknowledged as fsynced must exist afterwards, and the store must be sound.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from moot.types.event import Event
 
 SECTOR = 512
 Note = tuple[str, str, int, bytes]
-"""What happened (write, cut, sync, acknowledged), to which file, where, and the bytes."""
+"""The operation (write, truncate, sync, acknowledged), its file, its position, and the bytes."""
 
 _int, _long, _pointer = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
 _WRITE = ctypes.CFUNCTYPE(_int, _pointer, _pointer, _int, _long)
@@ -36,7 +36,7 @@ _OPEN = ctypes.CFUNCTYPE(_int, _pointer, _pointer, ctypes.POINTER(File), _int, _
 
 
 def watch(notes: list[Note]) -> None:
-    """From here on every write of SQLite is noted."""
+    """Record every write of SQLite from here on."""
     real_open = _OPEN(vfs.contents.xOpen)
 
     def open_file(of: Any, path: int | None, file: Any, flags: int, out: Any) -> int:
@@ -77,7 +77,7 @@ def change(image: bytearray, what: str, at: int, data: bytes) -> None:
 
 
 def lose(before: dict[str, bytes], notes: list[Note], chance: random.Random) -> dict[str, bytes]:
-    """The files as they may lie on the disk when the power goes behind these notes."""
+    """Return possible files on the disk after a power loss following these operations."""
     images = {name: bytearray(data) for name, data in before.items()}
     loose: dict[str, list[Note]] = {}
     for note in notes:

@@ -1,4 +1,4 @@
-"""Seals all that may be, again and again until there is nothing left; a line on stdout for each segment."""
+"""Seal everything possible until nothing is left. Print a line for each segment."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Opens the store, appends one event, and closes."""
+"""Open the store, append one event, and close it."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Watches a conversation through `others` until it has seen `count` events; prints every seq it saw."""
+"""Watch a conversation through `others` until `count` events have arrived. Print every seq."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Appends numbered events to a conversation until it is killed or has written `count`; a line on stdout acknowledges each append."""
+"""Append numbered events to a conversation until killed or `count` are written. Print a line for each acknowledged append."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""What a shared page shows without what is redacted, wherever the page puts its elements."""
+"""A shared page without redacted text, wherever the page puts its elements."""
 
 from __future__ import annotations
 

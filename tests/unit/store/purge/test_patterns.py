@@ -1,4 +1,4 @@
-"""What is looked for is found in every spelling, and nothing else is touched."""
+"""Secrets are found in every encoding, and nothing else changes."""
 
 from __future__ import annotations
 

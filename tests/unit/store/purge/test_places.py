@@ -1,4 +1,4 @@
-"""Every column of the schema is known to what forgets: a new one fails here until it is said what lies in it."""
+"""Purge and redaction cover every column of the schema: a new column fails here until its content is declared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHADOW = ("_data", "_idx", "_docsize", "_config", "_content")
 
 
 def tables(connection: Connection) -> dict[str, dict[str, str]]:
-    """Table → column → type, without those that full-text indexes keep for themselves."""
+    """Table → column → type, without internal tables of full-text indexes."""
     names = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")]
     own = [name for name in names if not any(name == f"{index}{ending}" for index in INDEXES for ending in _SHADOW)]
     return {name: {row[1]: row[2] for row in connection.execute(f'PRAGMA table_info("{name}")')} for name in own}

@@ -1,4 +1,4 @@
-"""However a string is split over events, frames and reads: no event keeps a piece of it, and the message shows the mark in its place."""
+"""A secret split over events, frames and reads: no event keeps a part of it, and the message shows the mark instead."""
 
 from __future__ import annotations
 

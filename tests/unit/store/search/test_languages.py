@@ -1,4 +1,4 @@
-"""Languages that put no spaces between words."""
+"""Languages without spaces between words."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_ten_words_of_two_characters_are_found_among_a_hundred_thousand_me
 
 
 async def chinese(store: SqliteStore, count: int) -> None:
-    """Each of ten words stands in just the messages that a look at every text says, at their head and in their middle."""
+    """Each of ten words is found in exactly the messages that a full scan finds, at their start and in their middle."""
     words = ["检索", "会话", "模型", "日志", "重放", "导出", "备份", "费用", "图片", "代码"]
     signs = [*(chr(code) for code in range(0x4E00, 0x4E00 + 600)), *"".join(words)]
     chance = random.Random(7)

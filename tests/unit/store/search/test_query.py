@@ -1,4 +1,4 @@
-"""The query language: what is typed, what is meant, and that nothing typed is more than text."""
+"""The query language: its operators, and that any input is only text."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_typed_text_is_never_fts_syntax(text: str) -> None:
         return
     match = expression(query, [[phrase(term)] for term in query.terms], owner="somebody else")
     found: list[Any] = INDEX.execute("SELECT rowid FROM t WHERE t MATCH ?", (match,)).fetchall()
-    assert found == []  # and so whoever owns it can't be typed away
+    assert found == []  # and so the owner can't be overridden by input
 
 
 def test_a_snippet_shows_the_match_in_context() -> None:

@@ -1,4 +1,4 @@
-"""Finding by meaning: what is read, what is near, and that nothing of it outlives what was said. The model is a small one of chance."""
+"""Semantic search: what is embedded, what is similar, and that no vector outlives its text. The model is small and random."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_unembedded_answers_are_counted_and_the_newest_come_first(store: S
     assert (page.done, page.total, page.hits) == (0, 3, ())
 
     class Slow:
-        """The same model, one text and then a long while."""
+        """The same model, slow after one text."""
 
         model = E5.model
 
@@ -184,7 +184,7 @@ async def test_a_vector_of_changed_text_is_not_stored(store: SqliteStore, settin
     reading, redacted = threading.Event(), threading.Event()
 
     class Waiting:
-        """The same model, which reads on when something has been redacted."""
+        """The same model, which continues after a redaction."""
 
         model = E5.model
 
@@ -226,7 +226,7 @@ async def test_embedding_uses_only_its_share_of_the_time(settings: Settings, mod
     store = await open_store(settings)
 
     class Timed:
-        """The same model, and how long it computed."""
+        """The same model, with its computing time."""
 
         model = E5.model
         spent = 0.0
