@@ -1,6 +1,6 @@
-"""Answers as endpoints and agents stream them: the frames of a recording of `tests/recorded`, one of its pieces given again and again.
+"""Model answers as endpoints and agents stream them: the frames of a recording in `tests/recorded`, with one delta repeated.
 
-The words are those of the documentation that is installed here, no sentence twice; what tools say are files that lie here.
+The text is that of documentation installed on this machine, no sentence twice; tool outputs are files of this machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONG_ID = re.compile(rb'"(?:id|item_id|responseId|session_id|sessionId|api_messa
 
 
 class Shape(NamedTuple):
-    """A recording, and the name of the string in its frames that holds what is said piece by piece."""
+    """A recording, and the name of the string in its frames that contains the streamed text."""
 
     converter: str
     path: str
@@ -50,7 +50,7 @@ SHAPES = (
 
 
 def sentences() -> Iterator[str]:
-    """Of the installed documentation, each once."""
+    """Paragraphs of the installed documentation, each once."""
     seen: set[int] = set()
     paths = [path for folder in DOCUMENTATION for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
     random.Random(1).shuffle(paths)
@@ -69,7 +69,7 @@ def sentences() -> Iterator[str]:
 
 
 def files(limit: int) -> Iterator[str]:
-    """What a tool that reads or searches files says: stretches of text files."""
+    """Output of a tool that reads or searches files: excerpts of text files."""
     paths = [path for folder in FILES for path in sorted(folder.rglob("*")) if path.suffix in (".py", ".h", ".conf", ".txt", ".rst", "")]
     chance = random.Random(2)
     chance.shuffle(paths)
@@ -84,7 +84,7 @@ def files(limit: int) -> Iterator[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """About four letters each, as models give them."""
+    """About four characters each, as models stream them."""
     return TOKEN.findall(text)
 
 
@@ -94,7 +94,7 @@ def recorded_frames(path: Path) -> list[bytes]:
 
 
 def answer(shape: Shape, words: list[str], chance: random.Random) -> list[bytes]:
-    """The frames of one answer that says these words."""
+    """Return the frames of one answer with this text."""
     given = recorded_frames(RECORDED / shape.path)
     piece = re.compile(rb'("%s": ?)"(?:[^"\\]|\\.)+"' % shape.key.encode())
     typed = re.compile(rb"_delta|\.delta|\.chunk|candidates|\"done\":")
@@ -107,7 +107,7 @@ def answer(shape: Shape, words: list[str], chance: random.Random) -> list[bytes]
 
 
 def varied(frames: list[bytes], chance: random.Random) -> list[bytes]:
-    """With ids of their own, and with what each frame has for itself: counters, times, padding, ids."""
+    """The same with separate ids, counters, times and padding in each frame."""
     ids = {found[1] for frame in frames for found in LONG_ID.finditer(frame)}
     others = {id: id[:9] + re.sub(rb"[0-9a-z]", lambda _: b"%x" % chance.randrange(16), id[9:]) for id in ids}
     micros, made = 1_795_302_511_000_000, []
@@ -129,7 +129,7 @@ def padding(chance: random.Random) -> bytes:
 
 
 def answers(size: int, seed: int = 3) -> Iterator[tuple[Shape, list[bytes]]]:
-    """Answers until their frames come to so many bytes, of 150 to 1500 pieces each."""
+    """Return answers until their frames add up to so many bytes, of 150 to 1500 chunks each."""
     chance, given = random.Random(seed), 0
     weights = [shape.weight for shape in SHAPES]
     words: list[str] = []
@@ -148,5 +148,5 @@ def answers(size: int, seed: int = 3) -> Iterator[tuple[Shape, list[bytes]]]:
 
 
 def compact(lines: list[bytes]) -> list[bytes]:
-    """Lines of JSON as programs write them, without a space behind a colon; a cut one as it is."""
+    """Lines of JSON as programs write them, without a space after a colon; a truncated one is unchanged."""
     return [orjson.dumps(json.loads(line)) + b"\n" if line.endswith(b"}\n") else line for line in lines]

@@ -1,4 +1,4 @@
-"""The tool of the benchmarks: it adds two numbers, so that a round costs what moot does and nothing else."""
+"""The tool of the benchmarks: it adds two numbers, so that a round costs only moot's own work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Arguments(BaseModel):
 
 
 class BenchAdd:
-    """`bench_add`; permitted by a rule of the benchmark's configuration, since its effects would ask."""
+    """`bench_add`; permitted by a rule of the benchmark's configuration, because its effects would need approval."""
 
     name = "bench_add"
     description = "Add two numbers."

@@ -1,8 +1,8 @@
-"""Trains the dictionary that sealed events are compressed with: `python benchmarks/dictionary.py NAME [--size BYTES]`.
+"""Train the dictionary that compresses sealed events: `python benchmarks/dictionary.py NAME [--size BYTES]`.
 
-It learns from the recordings of `tests/recorded`, as an endpoint would have sent them with the words of our own guides, and from the events
-that moot itself makes around them. The same files give the same bytes. A dictionary that was released is never made anew: a later one gets
-another name, in `moot.store.log.frames`.
+It learns from the recordings of `tests/recorded`, as an endpoint would have sent them with the text of our guides, and from the events
+that moot adds around them. The same files give the same bytes. A released dictionary is never replaced: a later one gets another
+name, in `moot.store.log.frames`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PIECES = 500
 
 
 class Log:
-    """Events as a run leaves them."""
+    """Return events as a run writes them."""
 
     def __init__(self, chance: random.Random) -> None:
         self.rows: list[Row] = []

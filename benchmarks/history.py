@@ -1,9 +1,9 @@
-"""What long conversations and many of them cost, beside a bare `sqlite3` script that does the same in the same run.
+"""Long conversations and many of them, compared with a bare `sqlite3` script in the same run.
 
 A conversation of 10,000 messages (and one of 100, to show what grows): the last 50 of its branch, an append, the newest 50 of a list of
 1,000 conversations, a filter on 10,000, and a search over 100,000 messages, newest first. The script has the same columns, decodes the
-same JSON and makes the same rows of a message, a commit each, but has no thread to ask, no classes, no tree, no seqs, no checks and no
-substrings. Each figure is the median of many calls.
+same JSON and writes the same rows per message, one commit each, but has no thread, classes, tree, seqs, checks or substring search.
+Each figure is the median of many calls.
 
     python benchmarks/history.py [--messages 10000] [--indexed 100000]
 """
@@ -49,7 +49,7 @@ def text(number: int) -> str:
 
 
 class Bare:
-    """The same rows in the plainest of databases, in this thread."""
+    """The same rows in a plain database, in this thread."""
 
     def __init__(self, path: Path) -> None:
         self.db = sqlite.connect(str(path), isolation_level=None)
@@ -102,7 +102,7 @@ class Bare:
 
 
 async def begin(store: SqliteStore, bare: Bare, numbers: range) -> None:
-    """Empty conversations, in both."""
+    """Empty conversations, in both databases."""
     wanted = [Conversation(new_id(), title=f"Conversation {number}", directory="/work") for number in numbers]
     for start in range(0, len(wanted), 500):
         for made in await asyncio.gather(*(store.conversations.create(one) for one in wanted[start : start + 500])):

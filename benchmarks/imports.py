@@ -1,6 +1,6 @@
-"""How fast Claude Code's JSONL comes in, with how much memory, at 0.1 and 1 GB side by side; and what watching costs while nothing happens.
+"""Speed and memory of importing Claude Code's JSONL, for 0.1 and 1 GB; and the cost of watching while nothing changes.
 
-Run it with `nice -n 10 python benchmarks/imports.py [MB …]`; its files lie under /tmp and are gone at the end.
+Run it with `nice -n 10 python benchmarks/imports.py [MB …]`; its files are under /tmp and are deleted at the end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def phrase() -> str:
 
 
 PHRASES = [phrase() for _ in range(50_000)]
-"""Every fifth word has a number of its own; no text is there twice, and made of these it is there soon."""
+"""Every fifth word has its own number, so that no text occurs twice and all are generated quickly."""
 
 
 def text(random_: random.Random, length: int) -> str:
@@ -40,7 +40,7 @@ def text(random_: random.Random, length: int) -> str:
 
 
 def session(path: Path, size: int, random_: random.Random) -> int:
-    """Writes a session of about that many bytes; how many messages it comes to."""
+    """Write a session of about that many bytes. Return its number of messages."""
     id, parent, written, messages, clock = str(uuid.uuid4()), None, 0, 0, 1_760_000_000
 
     def put(file: object, **fields: object) -> None:
@@ -80,7 +80,7 @@ def session(path: Path, size: int, random_: random.Random) -> int:
 
 
 def generated(folder: Path, megabytes: int) -> int:
-    """A folder of projects as Claude Code keeps them; how many messages are in it."""
+    """Create a folder of projects as Claude Code stores them. Return the number of messages in it."""
     random_, messages = random.Random(megabytes), 0
     sizes = [megabytes // 2] + [max(1, megabytes // 40)] * 20
     for number, size in enumerate(sizes):
@@ -91,7 +91,7 @@ def generated(folder: Path, megabytes: int) -> int:
 
 
 def bare(home: Path) -> tuple[float, float]:
-    """Seconds, and seconds of CPU, of a loop that parses each line and inserts it into a table of SQLite, a transaction for each file."""
+    """Return wall and CPU seconds of a loop that parses each line and inserts it into a SQLite table, one transaction per file."""
     database = sqlite3.connect(home / "bare.db", isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
@@ -113,15 +113,15 @@ def bare(home: Path) -> tuple[float, float]:
 
 @dataclass
 class Imported:
-    """What `moot import` took."""
+    """The cost of one `moot import`."""
 
     seconds: float
     cpu: float
-    """Seconds, of all its processes."""
+    """CPU seconds of all its processes."""
     storing: tuple[float, float]
-    """Seconds of CPU until all was stored: of the program itself, and of the process that reads for it."""
+    """CPU seconds until everything was stored: of the program itself, and of its reader process."""
     peak: float
-    """MB resident in all its processes together; what they share counts for each."""
+    """MB resident in all its processes together; shared pages count for each."""
     said: dict[str, Any]
 
 
@@ -151,7 +151,7 @@ def imported(home: Path) -> Imported:
 
 
 def watched(home: Path, seconds: float = 20.0) -> float:
-    """The share of a core that watching takes while nothing is written, in hundredths."""
+    """Share of a core that watching costs while nothing is written, in hundredths."""
     environment = {**os.environ, "HOME": str(home), "MOOT_HOME": str(home / "moot")}
     program = [sys.executable, "-m", "moot", "import", "--all", "--watch"]
     process = subprocess.Popen(program, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -159,12 +159,12 @@ def watched(home: Path, seconds: float = 20.0) -> float:
     try:
         if not any("watching" in line for line in process.stderr):
             raise SystemExit("watching ended before it began")
-        time.sleep(3)  # what it has begun is done
+        time.sleep(3)  # finish the work in progress
         before = spent.cpu(process.pid)
         time.sleep(seconds)
         return (spent.cpu(process.pid) - before) / seconds * 100
     finally:
-        process.terminate()  # a shell's background has the other signal ignored
+        process.terminate()  # a background process of a shell ignores the other signal
         process.communicate()
 
 

@@ -1,7 +1,7 @@
-"""Many answers at once, asked of one address: what came and when, looked at only after the last byte.
+"""Many concurrent answers from one address: bytes and times are recorded, and evaluated after the last byte.
 
-While the streams run, a read costs this client an append to a list and a search for the first word, so that it takes little of the CPU it
-shares with what is measured.
+While the streams run, a read costs this client an append to a list and a search for the first word, so that it uses little of the CPU it
+shares with the measured server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ END = b"0\r\n\r\n"
 
 
 def request(port: int, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-    """A POST as bytes, or a GET where there is no body."""
+    """A POST as bytes, or a GET without a body."""
     lines = [f"{'POST' if body else 'GET'} {path} HTTP/1.1", f"host: 127.0.0.1:{port}", "accept: */*"]
     if body:
         lines += ["content-type: application/json", f"content-length: {len(body)}"]
@@ -30,18 +30,18 @@ def request(port: int, path: str, body: bytes, headers: Mapping[str, str]) -> by
 
 
 def chat(prompt: str) -> bytes:
-    """What the AI SDK's client posts for a first message."""
+    """The AI SDK client's POST for a first message."""
     message = {"id": uuid.uuid4().hex, "role": "user", "parts": [{"type": "text", "text": prompt}]}
     return json.dumps({"id": uuid.uuid4().hex, "trigger": "submit-message", "messages": [message]}).encode()
 
 
 def completion(prompt: str) -> bytes:
-    """The same asked of the provider itself, or of a relay in front of it."""
+    """The same request to the provider itself, or to a relay in front of it."""
     return json.dumps({"model": "bench", "stream": True, "messages": [{"role": "user", "content": prompt}]}).encode()
 
 
 class Stream(asyncio.Protocol):
-    """One request and all of its answer."""
+    """One request and its complete answer."""
 
     def __init__(self, request: bytes) -> None:
         self.request = request
@@ -77,7 +77,7 @@ class Stream(asyncio.Protocol):
 
 
 async def send(port: int, data: bytes, seconds: float) -> Stream:
-    """One whole answer; what has not ended in time is cut and says so by missing text."""
+    """One complete answer; one that does not end in time is cut off, which shows as missing text."""
     begun = time.perf_counter()
     _, stream = await asyncio.get_running_loop().create_connection(lambda: Stream(data), "127.0.0.1", port)
     stream.begun = begun
@@ -91,7 +91,7 @@ async def send(port: int, data: bytes, seconds: float) -> Stream:
 
 @dataclass(frozen=True)
 class Load:
-    """How many streams at once, of how many chunks, how far apart, after how many tool calls."""
+    """Number of concurrent streams, of chunks, their interval, and the number of tool calls before them."""
 
     streams: int
     chunks: int
@@ -106,18 +106,18 @@ class Load:
 
 @dataclass
 class Outcome:
-    """Of all streams of one load; times in ms."""
+    """Times of all streams of one load, in ms."""
 
     wall: float = 0.0
     first: list[float] = field(default_factory=list[float])
     lag: list[float] = field(default_factory=list[float])
-    """The time of a stream less that of its chunks at their pace."""
+    """Time of a stream minus the time of its chunks at their pace."""
     wrong: list[str] = field(default_factory=list[str])
-    """One line for each answer that was not the whole text, once, with every tool output."""
+    """One line for each answer that does not have the whole text once and every tool output."""
 
 
 def body_of(pieces: Sequence[bytes]) -> tuple[str, str]:
-    """Status line and body of an answer, its HTTP chunks joined."""
+    """Status line and body of a response, with its HTTP chunks joined."""
     head, _, rest = b"".join(pieces).partition(b"\r\n\r\n")
     if b"chunked" in head.lower():
         parts, at = [], 0
@@ -130,7 +130,7 @@ def body_of(pieces: Sequence[bytes]) -> tuple[str, str]:
 
 
 def said(body: str) -> tuple[str, int]:
-    """The text of an answer in either dialect, and how many tool outputs it had."""
+    """The text of an answer in either dialect, and its number of tool outputs."""
     text: list[str] = []
     outputs = 0
     for data in re.findall(r"^data: (\{.*\})$", body, re.MULTILINE):
@@ -156,7 +156,7 @@ def judged(streams: Sequence[Stream], load: Load, ui: bool) -> Outcome:
 
 
 async def run(port: int, path: str, load: Load, *, ui: bool, headers: Mapping[str, str], seconds: float = 120.0) -> Outcome:
-    """All streams of a load at once, and what became of them."""
+    """Run all streams of a load concurrently and return the results."""
     make = chat if ui else completion
     requests = [request(port, path, make(load.prompt), headers) for _ in range(load.streams)]
     begun = time.perf_counter()

@@ -1,7 +1,7 @@
-"""What an append to the log costs: single events from many tasks, and batches as a socket read makes them.
+"""The cost of an append to the log: single events from many tasks, and batches as a socket read produces them.
 
-Each figure stands beside a bare `sqlite3` script of the same run that inserts the same rows, one commit for each append, in the thread
-that has them. CPU is the process's own, all threads included.
+Each figure is next to that of a bare `sqlite3` script of the same run that inserts the same rows, one commit per append, in its own
+thread. CPU is that of the whole process.
 
     python benchmarks/log.py [--seconds 2] [--reps 3]
 """
@@ -36,13 +36,13 @@ RAW = (
 CHUNKS = ({"type": "text-delta", "id": "0.0:1", "delta": " hello"},)
 
 Figures = tuple[float, float, float, float]
-"""Rows a second, median and p99 of the wait in ms, CPU in µs a row."""
+"""Rows per second, median and p99 of the wait in ms, CPU in µs per row."""
 
 
 async def begin(store: SqliteStore) -> Fence:
     conversation = Conversation(new_id(), directory="/")
     run = Run(new_id(), conversation.id, new_id())
-    prompt = Message(new_id(), "user", (text_part("go on"),))
+    prompt = Message(new_id(), "user", (text_part("continue"),))
     accepted = await store.records.submit(Submission(run, conversation, prompt, owner="bench"))
     assert accepted.fence is not None
     return accepted.fence

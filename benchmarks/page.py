@@ -1,12 +1,12 @@
-"""What the page costs a browser: what it fetches, how long it is busy at a stretch, and how soon a long conversation is there.
+"""The cost of the page in a browser: fetched bytes, blocked time, and the time until a long conversation is visible.
 
-Debian's Chromium, headless, at a real `moot serve` with a scripted model, on the machine that both share.
+Debian's Chromium, headless, with a real `moot serve` and a scripted model, all on one machine.
 
-    first view     what the browser fetches for a new conversation, each file by gzip: when it stands, and what it brings behind that
-    an answer      2,000 deltas of Markdown, typed for on the page and streamed into it: tasks over 50 ms, the longest, and CPU
-    a long one     a conversation of 10,000 messages, from the click on its address to the first paint with its last message
+    first view     fetched bytes for a new conversation, each file by gzip: when the view is complete, and afterwards
+    an answer      2,000 deltas of Markdown, streamed into the page: tasks over 50 ms, the longest one, and CPU
+    a long one     a conversation of 10,000 messages, from the click on its address to the first paint of its last message
 
-The page has to be built (`make web`); the browser's pieces are those of `tests/browser`.
+The page must be built (`make web`); the browser's fixtures are those of `tests/browser`.
 
     PYTHONPATH=tests python benchmarks/page.py [--reps 3] [--messages 10000]
 """
@@ -27,7 +27,7 @@ from statistics import median
 from playwright.sync_api import Browser, CDPSession, Page, Response, expect, sync_playwright
 
 from browser.conftest import FLAGS, PAGE
-from browser.served import Served, served
+from browser.moot_server import Served, served
 from browser.test_conversation import messages, say
 from moot.config.settings import Settings
 from moot.store import open_store
@@ -37,7 +37,7 @@ from moot.types.ids import new_id
 from moot.types.message import Message, text_part
 
 DELTAS, PIECE = 2_000, 8
-"""Pieces of an answer, and the characters in each."""
+"""Deltas of an answer, and characters per delta."""
 LONG = 50.0
 """ms"""
 PARAGRAPH = (
@@ -49,7 +49,7 @@ SCRIPT = (
     Reply(when="", text="Hello from the model.", times=0),
 )
 SETTLED = 3_000
-"""ms after which a view has fetched what it wants; its stream of events stays open, so the network is never idle."""
+"""ms after which a view has fetched everything; its stream of events stays open, so the network is never idle."""
 LAST = "The last message of many."
 _STANDS = """{
     const look = () => document.querySelector('main h1')
@@ -57,7 +57,7 @@ _STANDS = """{
         : requestAnimationFrame(look)
     requestAnimationFrame(look)
 }"""
-"""Keeps the addresses of what had been fetched when the view stood."""
+"""Record the addresses fetched until the view was complete."""
 _TASKS = """() => {
     window.tasks = []
     new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((one) => one.duration))).observe({ type: 'longtask' })
@@ -68,11 +68,11 @@ _PAINTED = """(last) => new Promise((resolve) => {
         : requestAnimationFrame(look)
     look()
 })"""
-"""Milliseconds since the navigation began at which the frame was painted that first showed the text."""
+"""Return the milliseconds from the start of the navigation to the paint of the first frame with the text."""
 
 
 async def long_conversation(home: Path, count: int) -> str:
-    """The id of a conversation that has so many messages, half of them with Markdown."""
+    """Return the id of a conversation of so many messages, half of them with Markdown."""
     store = await open_store(Settings(home=home))
     made = await store.conversations.create(replace(Conversation(new_id()), title="A long one", directory="/"))
     parent = None
@@ -94,7 +94,7 @@ def signed_in(browser: Browser, server: Served) -> Page:
 
 
 def first_view(browser: Browser, server: Served) -> tuple[float, float]:
-    """kB by gzip that a browser which has nothing yet has fetched when the view stands, and some seconds later."""
+    """Return the kB by gzip that a browser with an empty cache has fetched when the view is complete, and some seconds later."""
     seen = signed_in(browser, server).context
     page = browser.new_context(storage_state=seen.storage_state()).new_page()
     fetched: list[Response] = []
@@ -110,7 +110,7 @@ def first_view(browser: Browser, server: Served) -> tuple[float, float]:
 
 
 def streamed(browser: Browser, server: Served) -> tuple[list[float], float]:
-    """The long tasks of a whole answer, and the CPU that the page's thread took for all of it; ms."""
+    """Return the long tasks during a whole answer, and the CPU of the page's thread for it, in ms."""
     conversation = server.say("hello", model="scripted@told")
     page = signed_in(browser, server)
     page.goto(f"{server.url}/c/{conversation}")
@@ -135,7 +135,7 @@ def busy(devtools: CDPSession) -> float:
 
 
 def opened(browser: Browser, server: Served, conversation: str) -> float:
-    """Seconds from the navigation to the paint of its last message, in a browser that knows the page's files."""
+    """Return the seconds from the navigation to the paint of the last message, in a browser that has the page's files."""
     page = signed_in(browser, server)
     page.goto(f"{server.url}/c/{conversation}", wait_until="commit")
     took: float = page.evaluate(_PAINTED, LAST)

@@ -1,9 +1,9 @@
-"""The list of conversations with 10,000 of them: how soon it is seen, and how soon a key acts.
+"""The list of 10,000 conversations: the time until it is visible, and until a key takes effect.
 
-* Time and CPU to the first screen, beside all of `moot version`, taking turns in the same run; medians of 9. The CPU is read by the process
-  itself when it imports asyncio, which comes right behind the first screen.
+* Time and CPU until the first screen, next to all of `moot version`, alternating in the same run; medians of 9. The process itself reads
+  the CPU time when it imports asyncio, which happens directly after the first screen.
 * The time from a key to the first byte that it changes on the terminal, in the real process.
-* Filtering and drawing for one key, beside a bare substring filter over the same titles.
+* Filtering and drawing for one key, next to a bare substring filter over the same titles.
 
 python benchmarks/picker.py [CONVERSATIONS] [REPETITIONS]
 """
@@ -88,7 +88,7 @@ async def seed(home: Path, titles: list[str]) -> None:
 
 
 class Terminal:
-    """`moot` with those words on a pseudo-terminal of 120 by 40."""
+    """Run `moot` with these arguments on a pseudo-terminal of 120 by 40."""
 
     def __init__(self, environ: dict[str, str], *words: str) -> None:
         self.begun = time.perf_counter()
@@ -98,14 +98,14 @@ class Terminal:
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
 
     def until(self, wanted: bytes) -> float:
-        """Milliseconds from the start until those bytes came."""
+        """Return the milliseconds from the start until these bytes arrived."""
         seen = b""
         while wanted not in seen:
             seen += os.read(self.terminal, 65536)
         return (time.perf_counter() - self.begun) * 1000
 
     def key(self, key: str) -> float:
-        """Milliseconds from a key to the first byte that answers it, when all is quiet before."""
+        """Return the milliseconds from a key to the first byte of the reaction, after the terminal was quiet."""
         while select.select([self.terminal], [], [], 0.3)[0]:
             os.read(self.terminal, 65536)
         begun = time.perf_counter()
@@ -114,11 +114,11 @@ class Terminal:
         return (time.perf_counter() - begun) * 1000
 
     def end(self) -> float:
-        """Its CPU in milliseconds, as soon as it has ended."""
+        """Return its CPU in milliseconds when it has ended."""
         try:
             while os.read(self.terminal, 65536):
                 pass
-        except OSError:  # how a pseudo-terminal says that nobody is left
+        except OSError:  # a pseudo-terminal reports its closed end like this
             pass
         _, _, usage = os.wait4(self.pid, 0)
         os.close(self.terminal)
@@ -134,7 +134,7 @@ def starts(environ: dict[str, str], repetitions: int) -> None:
         rows["moot version"].append((seen, version.end()))
         listed = Terminal(environ, "chat", "list")
         seen = listed.until(b"close")
-        os.write(listed.terminal, b"\x04")  # early: it waits for who reads keys
+        os.write(listed.terminal, b"\x04")  # early: the key waits until keys are read
         acted = listed.until(b"\x1b[J")
         cpu = listed.end()
         rows["the first screen"].append((seen, float(told.read_text()) * 1000))

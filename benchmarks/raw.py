@@ -1,10 +1,10 @@
-"""What the vendor's own bytes cost: translating them, keeping them, and verifying everything against them.
+"""The cost of the vendor's raw bytes: translating them, storing them, and verifying everything against them.
 
     python benchmarks/raw.py [--rows 20000] [--reps 5]
 
-Three tables. Converters: CPU for a chunk and for a kB of raw, over the recordings of `tests/recorded`, each given again and again until it
-has run for a while. Keeping: CPU and bytes on disk of a stored event with its raw bytes, beside the same event with none; the two take
-turns. Verifying: MB of raw that `moot verify` judges in a second of CPU, over a log that the store itself wrote.
+Three tables. Converters: CPU per chunk and per kB of raw, over the recordings of `tests/recorded`, each repeated until it has run for a
+while. Storing: CPU and bytes on disk of an event with its raw bytes, next to the same event without, alternating. Verifying: MB of raw
+that `moot verify` checks per second of CPU, in a log written by the store itself.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from moot.types.store import CloseExchange, End, Fence, Fold, OpenExchange, Subm
 RECORDED = Path(__file__).parents[1] / "tests" / "recorded"
 OPTIONS = ExchangeOptions("1.0", 1, (), {"provider": "recorded"})
 THEIRS = {"claude-code": ("claude-stream-json", "claude-code"), "codex": ("codex-exec", "codex-app-server")}
-"""By folder, where a recording does not say itself: the converter of the headless stream, and that of the wire."""
+"""For recordings that don't name their converter, by folder: the converter of the headless stream, and that of the wire."""
 SOME_TIME = 0.15
-"""Seconds of CPU that a recording is given again."""
+"""CPU seconds for which a recording is repeated."""
 BATCH = 32
-"""Events in an append, as a socket read brings them."""
+"""Events per append, as in a typical socket read."""
 
 Line = tuple[bytes, bool]
-"""A frame, and whether it is ours."""
+"""A frame, and True if moot sent it."""
 
 
 # ── converters ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -84,7 +84,7 @@ def line_of(line: bytes) -> Line:
 
 
 def translated(converter: str, lines: list[Line]) -> int:
-    """How many chunks the frames gave."""
+    """Return the number of chunks that the frames gave."""
     translator = translator_of(converter)
     assert translator is not None
     again = Retranslation(translator, OPTIONS)
@@ -109,22 +109,22 @@ def converters() -> None:
         print(f"{converter:26} {chunks:7,.0f} {size / 1e3:7,.1f} {micro / frames:9.2f} {micro / chunks:9.2f} {micro / size * 1e3:7.2f}")
 
 
-# ── keeping ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── storing ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def frame(words: str, extra: int) -> bytes:
-    """A frame as an endpoint sends it; `extra` pads it to what more talkative ones send."""
+    """A frame as an endpoint sends it; `extra` pads it to the size of more verbose ones."""
     padding = f',"pad":"{"x" * extra}"' if extra else ""
     choice = f'"choices":[{{"index":0,"delta":{{"content":{json.dumps(words)}}},"finish_reason":null}}]'
     return f'data: {{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1795302511,"model":"m"{padding},{choice}}}\n\n'.encode()
 
 
 async def lived(home: Path, rows: int, *, raw: bool, extra: int = 0) -> tuple[float, float]:
-    """A run of so many streamed pieces; CPU in µs for each of its events, and bytes on disk for each."""
+    """Store a run of so many streamed chunks. Return CPU in µs per event, and bytes on disk per event."""
     store = await open_store(Settings(home))
     conversation = Conversation(new_id(), directory="/")
     run = Run(new_id(), conversation.id, new_id())
-    accepted = await store.records.submit(Submission(run, conversation, Message(new_id(), "user", (text_part("go on"),)), owner="bench"))
+    accepted = await store.records.submit(Submission(run, conversation, Message(new_id(), "user", (text_part("continue"),)), owner="bench"))
     fence = accepted.fence
     assert fence is not None
     translator, id = OpenAIStream(), exchange_id(run.id, 1, 0)
@@ -137,7 +137,7 @@ async def lived(home: Path, rows: int, *, raw: bool, extra: int = 0) -> tuple[fl
     head = Event("exchange", (START_STEP,), None, run.id, id, "start", llm_key(1, 0), {"model": "m@p"})
     await store.log.append(fence.conversation, [head], fence=fence, changes=[OpenExchange(exchange)])
     frames = [frame(f" word{number % 977}", extra) for number in range(rows)]
-    # translated before the clock runs: what is measured is storing, and the same chunks are stored both times
+    # translate before the clock starts: only storing is measured, with the same chunks both times
     events = [Event("raw", again.feed(one), one if raw else b"", run.id, id, at=1_795_302_511_000_000) for one in frames]
     cpu = time.process_time()
     for begin in range(0, rows, BATCH):
@@ -150,7 +150,7 @@ async def lived(home: Path, rows: int, *, raw: bool, extra: int = 0) -> tuple[fl
 
 
 async def finished(store: SqliteStore, fence: Fence, run: Run, said: list[Chunk], again: Retranslation) -> None:
-    """Ends the run as the loop does, so that all of it can be judged."""
+    """End the run as the loop does, so that all of it can be verified."""
     closing, ending = again.close("eof")
     id, last = exchange_id(run.id, 1, 0), (FINISH_STEP, finish("stop"))
     end = Event("exchange", closing, None, run.id, id, "end", llm_key(1, 0), end_body(ending, "eof", None, None))
@@ -183,7 +183,7 @@ def keeping(rows: int, reps: int) -> None:
 
 
 async def verified(home: Path) -> tuple[float, Any]:
-    """CPU seconds of one look at all of it, and the receipt."""
+    """Return the CPU seconds of one verification, and its receipt."""
     store = await open_store(Settings(home))
     cpu = time.process_time()
     receipts = [receipt async for receipt in store.verifier.verify(translator_of)]

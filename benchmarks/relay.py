@@ -1,6 +1,6 @@
-"""The floor: an ASGI program that hands a provider's stream on as it comes, looking at nothing but the HTTP chunks it came in.
+"""The lower bound: an ASGI program that forwards a provider's stream and parses nothing except its HTTP chunks.
 
-GET answers with the CPU nanoseconds that this process has taken so far.
+GET returns the CPU nanoseconds that this process has used.
 
     python benchmarks/relay.py PORT UPSTREAM_PORT
 """
@@ -23,7 +23,7 @@ UPSTREAM = int(sys.argv[2]) if len(sys.argv) > 2 else 0
 
 
 class Source(asyncio.Protocol):
-    """One request to the provider; the body's bytes wait in `ready` until somebody takes them."""
+    """One request to the provider; the body's bytes wait in `ready` until they are fetched."""
 
     def __init__(self, request: bytes) -> None:
         self.request = request
@@ -52,7 +52,7 @@ class Source(asyncio.Protocol):
 
 
 class Unchunk:
-    """Takes the lengths out of a chunked body."""
+    """Remove the lengths from a chunked body."""
 
     def __init__(self) -> None:
         self.rest = b""

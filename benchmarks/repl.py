@@ -1,8 +1,7 @@
-"""What 5,000 chunks of Markdown cost, in CPU, on a terminal, beside the same run into a pipe.
+"""CPU cost of 5,000 chunks of Markdown on a terminal, next to the same run into a pipe.
 
-In one run, one after the other and again: `moot run` into a pipe, and `moot` on a pseudo-terminal of 100 by 30, each a whole process,
-start included, and the same with a short answer, so that what the stream alone costs can be seen too. The slowest frame is the REPL's own
-measure.
+Alternating in one run: `moot run` into a pipe, and `moot` on a pseudo-terminal of 100 by 30, each a whole process including its start,
+and the same with a short answer, so that the cost of the stream alone is visible. The slowest frame is the REPL's own measurement.
 
     python benchmarks/repl.py [--chunks 5000] [--reps 3] [--delay 0.004]
 """
@@ -27,7 +26,7 @@ from moot.testing.process import ScriptedProcess
 from moot.testing.script import Reply
 
 PARAGRAPH = (
-    "## Part {n}\n\nSome **bold** words, `code` and a [link](https://example.org/{n}) in a sentence of usual length that goes on.\n\n"
+    "## Part {n}\n\nSome **bold** words, `code` and a [link](https://example.org/{n}) in a sentence of usual length that continues.\n\n"
     "* one thing\n* another *thing*\n\n```python\ndef f(x: int) -> int:\n    return x + {n}\n```\n\n"
 )
 MOOT = [sys.executable, "-m", "moot"]
@@ -42,7 +41,7 @@ def text(chunks: int, size: int = 6) -> str:
 
 
 def spent(pid: int) -> float:
-    """CPU seconds of a child that is waited for here."""
+    """Return the CPU seconds of a child, waiting for its end."""
     _, status, usage = os.wait4(pid, 0)
     assert status == 0, f"it ended with {status}"
     return usage.ru_utime + usage.ru_stime
@@ -59,7 +58,7 @@ def piped(prompt: str, environ: dict[str, str], folder: Path) -> float:
 
 
 def shown(prompt: str, environ: dict[str, str], folder: Path) -> tuple[float, float, int]:
-    """CPU seconds; the slowest frame in ms; bytes that the terminal got."""
+    """CPU seconds; the slowest frame in ms; bytes written to the terminal."""
     reader, writer = os.pipe()
     pid, terminal = pty.fork()
     if pid == 0:

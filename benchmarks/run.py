@@ -1,4 +1,4 @@
-"""Every benchmark of this folder, one after the other, in processes of their own.
+"""Run every benchmark of this folder, one after the other, each in its own process.
 
 python benchmarks/run.py
 """
@@ -20,7 +20,7 @@ def main() -> int:
     failed = []
     for name in ORDER:
         print(f"\n════ {name}", flush=True)
-        # the page is driven by the browser's pieces of the tests
+        # the page is driven by fixtures of the browser tests
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(folder.parent / "tests"), os.environ.get("PYTHONPATH"))))}
         if subprocess.run([sys.executable, str(folder / name)], env=environ, check=False).returncode:
             failed.append(name)

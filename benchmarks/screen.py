@@ -1,7 +1,8 @@
-"""What drawing a streamed answer costs, beside the same run into a pipe.
+"""The cost of drawing a streamed answer, next to the same run into a pipe.
 
-One process feeds 5,000 chunks of Markdown to a Transcript and draws it at the frame rate of a terminal (30 a second of the stream's own
-time); then the real `moot run` answers the same into a pipe and on a pseudo-terminal, against a scripted provider, and their CPU is told.
+One process feeds 5,000 chunks of Markdown to a Transcript and draws it at the frame rate of a terminal (30 per second of the stream's
+time); then the real `moot run` prints the same answer into a pipe and on a pseudo-terminal, with a scripted provider, and their CPU is
+printed.
 
     python benchmarks/screen.py [--chunks 5000] [--reps 3]
 """
@@ -28,16 +29,16 @@ from moot.types.event import Event
 
 FRAME = 1 / 30
 SECONDS = 50.0
-"""How long the stream is said to take: 100 chunks a second, as a fast model has."""
+"""Assumed duration of the stream: 100 chunks per second, like a fast model."""
 _PARAGRAPH = (
-    "## Heading {n}\n\nSome **bold words** and `code` in a paragraph that goes on for a while, with a [link](https://example.com/{n}).\n\n"
+    "## Heading {n}\n\nSome **bold words** and `code` in a paragraph of some length, with a [link](https://example.com/{n}).\n\n"
     "- an item with *emphasis*\n- another one\n\n```python\ndef function_{n}(value: int) -> str:\n    return str(value)  # comment\n```\n\n"
     "| name | value |\n|---|---:|\n| one | {n} |\n| two | 2 |\n\n"
 )
 
 
 def text_of(chunks: int) -> str:
-    """Markdown that makes so many deltas of eight characters."""
+    """Markdown that gives so many deltas of eight characters."""
     text = ""
     number = 0
     while len(text) < chunks * 8:
@@ -47,7 +48,7 @@ def text_of(chunks: int) -> str:
 
 
 def drawn(text: str) -> tuple[float, float, int]:
-    """CPU seconds of the whole, the slowest frame in ms, and how many frames there were."""
+    """CPU seconds in total, the slowest frame in ms, and the number of frames."""
     transcript = Transcript(Look(100, colour=True))
     deltas = [text[at : at + 8] for at in range(0, len(text), 8)]
     step = SECONDS / len(deltas)
@@ -93,7 +94,7 @@ def _drain(descriptor: int) -> None:
     try:
         while os.read(descriptor, 65536):
             pass
-    except OSError:  # Linux says so when the other end is closed
+    except OSError:  # Linux reports a closed other end like this
         os.close(descriptor)
 
 
@@ -109,7 +110,7 @@ def main() -> None:
     print(f"  slowest frame   {slowest:8.1f} ms   (at most 50)")
     with ScriptedProcess([Reply(when="", text=text, chunk_size=8, times=0)]) as server, tempfile.TemporaryDirectory() as home:
         (Path(home) / "config.yaml").write_text(server.config())
-        run(home, terminal=False)  # compiles, and makes the database
+        run(home, terminal=False)  # compiles, and creates the database
         pairs = [(run(home, terminal=False), run(home, terminal=True)) for _ in range(options.reps)]
     pipe, screen = median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
     print(f"moot run, CPU: pipe {pipe * 1000:.0f} ms, terminal {screen * 1000:.0f} ms: {screen / pipe:.2f} times   (at most 3)")

@@ -1,15 +1,14 @@
-"""What a search costs beside a bare FTS5 query over the same texts in the same run, and how fast the index fills.
+"""The cost of a search next to a bare FTS5 query over the same texts in the same run, and the speed of indexing.
 
-A store of so many messages is made by the store's own code: messages in conversations, then `Search.index`. Texts are stretches of
-Debian's installed documentation and of Python's library, of the length that messages have; a few hold a word that is nowhere else, some
-a line of Chinese. Beside it stands a database with nothing but one FTS5 table over the same texts, asked twice: `bare` fetches the row's
-number and a snippet, `shown` also what else a hit shows (conversation, id, title, role, time) from a table beside it, and asks for the
-same words (for a piece of a word: those that hold it, which a bare index of words finds nothing for). Figures are CPU, all threads of
-the process.
+The store's own code creates a store of so many messages: messages in conversations, then `Search.index`. Texts are excerpts of Debian's
+installed documentation and of Python's library, as long as typical messages; a few have a unique word, some a line of Chinese. Next to
+it is a database with only one FTS5 table over the same texts, queried twice: `bare` fetches the row's number and a snippet, `shown`
+also everything else that a hit shows (conversation, id, title, role, time) from another table, and searches for the same words (for a part
+of a word: the words that contain it, which a bare word index does not find). Figures are CPU of the whole process.
 
     python benchmarks/search.py [--messages 100000] [--folder FOLDER]
 
-With `--folder` the store is kept, and used again by the next call.
+With `--folder` the store is kept and used again by the next call.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ MEAN = 450
 
 
 def corpus() -> str:
-    """Text as it lies about on this machine."""
+    """Text files found on this machine."""
     found: list[str] = []
     size = 0
     for source in SOURCES:
@@ -83,7 +82,7 @@ def corpus() -> str:
 
 
 def texts(count: int) -> Iterator[str]:
-    """The same ones for the same count."""
+    """The same texts for the same count."""
     chance, whole = random.Random(1), corpus()
     for number in range(count):
         start = chance.randrange(len(whole) - 5000)
@@ -94,7 +93,7 @@ def texts(count: int) -> Iterator[str]:
 
 
 def parts_of(number: int, text: str) -> tuple[Part, ...]:
-    """Every fifth message is a call's output, every seventh has thought first."""
+    """Every fifth message is a tool output, every seventh starts with reasoning."""
     if number % 5 == 0:
         asked: JsonObject = {"command": "cat notes"}
         return ({"type": "tool-shell", "toolCallId": "1", "state": "output-available", "input": asked, "output": text},)
@@ -102,7 +101,7 @@ def parts_of(number: int, text: str) -> tuple[Part, ...]:
 
 
 async def fill(store: SqliteStore, count: int) -> None:
-    """A message a minute, the last one now."""
+    """One message per minute, the last one now."""
     began = int(time.time() * 1000) - count * 60_000
     said = texts(count)
     for number in range(PROJECTS):
@@ -140,7 +139,7 @@ def title_of(head: int) -> str:
 
 
 def fill_bare(path: Path, count: int) -> float:
-    """Seconds of CPU for an FTS5 table and its texts."""
+    """CPU seconds for an FTS5 table and its texts."""
     db = sqlite.connect(str(path), isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
@@ -160,7 +159,7 @@ def fill_bare(path: Path, count: int) -> float:
 
 
 class Bare:
-    """The plainest search there is: 50 rows and their snippets, in a thread as every program with an event loop needs one."""
+    """The simplest possible search: 50 rows and their snippets, in a thread, which every program with an event loop needs."""
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite.connect(str(path), isolation_level=None, check_same_thread=False)
@@ -174,7 +173,7 @@ class Bare:
         return self._db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (query,)).fetchone()[0]
 
     def shown(self, query: str, order: str) -> list[tuple[object, ...]]:
-        """The same with all that a hit shows."""
+        """The same with everything that a hit shows."""
         sql = (
             "SELECT words.rowid, m.conversation, m.id, m.title, m.role, m.at, snippet(words, 0, '', '', '…', 20)"
             f" FROM words JOIN message AS m ON m.no = words.rowid WHERE words MATCH ? ORDER BY {order} LIMIT 50"
@@ -183,7 +182,7 @@ class Bare:
 
 
 def meant(home: Path, bare: Bare, query: str) -> str:
-    """The query in the language of FTS5; where moot looks inside of words, with those that hold a piece."""
+    """The query in FTS5's language; where moot searches inside of words, with the words that contain the part."""
     terms = parse(query, now=0).terms
     found = [[phrase(term)] for term in terms]
     if bare.count(joined(found)) < ENOUGH:
@@ -198,7 +197,7 @@ def joined(found: list[list[str]]) -> str:
 
 
 async def middle(call: Callable[[], Awaitable[object]]) -> float:
-    """ms of CPU, all threads, of as many calls as fit into a second or so: what others use the machine for does not count."""
+    """ms of CPU of the whole process, over as many calls as fit into about a second; other programs don't count."""
     spent: list[float] = []
     until = time.perf_counter() + 1.5
     while len(spent) < 3 or (time.perf_counter() < until and len(spent) < 100):
@@ -237,7 +236,7 @@ def spent_by_children() -> float:
 
 
 def command(home: Path) -> None:
-    """`moot search` as a command, its start included."""
+    """`moot search` as a command, including its start."""
     for query in ("license", RARE):
         waits: list[float] = []
         spent = [spent_by_children()]

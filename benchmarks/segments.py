@@ -1,10 +1,10 @@
-"""What sealing saves and what it costs.
+"""The savings and the cost of sealing.
 
     python benchmarks/segments.py [--mb 200] [--rest 20] [--keep FOLDER]
 
-Writes so many MB of streams (`answers.py`: shapes of recordings, words of the documentation that is installed here) through the store as
-runs, and conversations whose runs are mostly tool outputs: stretches of files that lie here. Then seals all of it and reads it back. Sizes
-count chunks, everything else that an event holds, and the index of segments.
+Write so many MB of streams (`answers.py`: shapes of recordings, text of installed documentation) through the store as runs, and
+conversations whose runs are mostly tool outputs: excerpts of files of this machine. Then seal all of it and read it back. Sizes include
+chunks, everything else in an event, and the index of segments.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from moot.types.usage import Usage
 OPTIONS = ExchangeOptions("1.0", 1, (), {"provider": "recorded"})
 BATCH = 64
 RUNS = 6
-"""In a conversation."""
+"""Number of runs in a conversation."""
 
 
 class Writing:
-    """Runs as the loop leaves them."""
+    """A writer of runs like those of the loop."""
 
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
@@ -161,7 +161,7 @@ LAST = 1 << 30
 
 
 def plainly(connection: Any, first: int, last: int) -> int:
-    """Bytes of the same events row by row in frames of 512, zstd alone."""
+    """Bytes of the same events row by row in frames of 512, with zstd alone."""
     size, compressor = 0, zstandard.ZstdCompressor(level=12)
     rows = connection.execute("SELECT * FROM event WHERE id >> 32 >= ? AND id >> 32 < ? ORDER BY id", (first, last))
     while some := rows.fetchmany(512):
@@ -171,7 +171,7 @@ def plainly(connection: Any, first: int, last: int) -> int:
 
 
 def decoded(connection: Any, first: int, last: int) -> tuple[float, int]:
-    """CPU seconds to have all rows of segments, and what they say in bytes."""
+    """CPU seconds to read all rows of segments, and their size in bytes."""
     size = connection.execute(SAID, (first, last)).fetchone()[0]
     heads = connection.execute(
         "SELECT conversation, sealed_through FROM log_head WHERE conversation >= ? AND conversation < ?", (first, last)
@@ -186,7 +186,7 @@ def decoded(connection: Any, first: int, last: int) -> tuple[float, int]:
 
 
 def paged(connection: Any, first: int, last: int) -> tuple[float, int]:
-    """CPU seconds to have all events, chunks read, and how many."""
+    """CPU seconds to read all events with their chunks, and their number."""
     events, count, cpu = Events(), 0, time.process_time()
     for (conversation,) in connection.execute("SELECT no FROM conversation WHERE no >= ? AND no < ?", (first, last)).fetchall():
         after = 0
@@ -197,7 +197,7 @@ def paged(connection: Any, first: int, last: int) -> tuple[float, int]:
 
 
 def looked(connection: Any, times: int) -> list[float]:
-    """ms for one event somewhere, by a reader that has unpacked nothing yet."""
+    """ms for one random event, by a reader without any unpacked segment."""
     chance, took = random.Random(6), []
     heads = connection.execute("SELECT conversation, next_seq - 1 FROM log_head WHERE next_seq > 1").fetchall()
     for _ in range(times):
@@ -210,7 +210,7 @@ def looked(connection: Any, times: int) -> list[float]:
 
 
 async def appended(store: SqliteStore, stop: asyncio.Event) -> list[float]:
-    """ms that each append waits, 200 a second, until then."""
+    """ms that each append waits, at 200 per second, until then."""
     id = (await store.conversations.create(Conversation(new_id()))).id
     took: list[float] = []
     while not stop.is_set():
@@ -222,7 +222,7 @@ async def appended(store: SqliteStore, stop: asyncio.Event) -> list[float]:
 
 
 async def sealed(store: SqliteStore, share: float) -> tuple[float, float, int, list[float]]:
-    """CPU and wall seconds, bytes of events, and what appends waited meanwhile."""
+    """CPU and wall seconds, bytes of events, and waits of concurrent appends."""
     stop = asyncio.Event()
     appending = asyncio.create_task(appended(store, stop))
     cpu, wall, before = time.process_time(), time.perf_counter(), 0
@@ -271,7 +271,7 @@ async def measured(home: Path, first: int) -> None:
     print(f"{'events with their chunks read':44} {count / took:10,.0f}/s sealed   {rows_count / rows_cpu:10,.0f}/s from rows")
     sealed_looked = await ask(lambda c: looked(c, 300))
     print(f"{'one event somewhere':44} {median(sealed_looked):6.2f} ms sealed   {median(rows_looked):6.2f} ms from rows")
-    waits("an append, nobody seals", alone)
+    waits("an append without sealing", alone)
     waits("an append while a tenth of the time is sealed", slow)
     waits("an append while `moot store compact` seals", fast)
     async for _ in store.upkeep.give_back():

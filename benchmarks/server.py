@@ -1,13 +1,13 @@
-"""What `moot serve` costs beside a relay that only hands bytes on, over HTTP and in one run.
+"""The cost of `moot serve` next to a relay that only forwards bytes, over HTTP and in one run.
 
-The provider, this client and what is measured share the machine's cores. moot streams the AI SDK's dialect, with its log, the raw bytes and
-its loop on; `limits: {runs_per_user: 0}`, since all streams are one user's. The relay is measured first and last in each repetition: when
-the two disagree, something else used the machine and the run is thrown away. Every answer is checked for its whole text.
+The provider, this client and the measured server share the machine's cores. moot streams the AI SDK's dialect, with its log, the raw bytes
+and its loop; `limits: {runs_per_user: 0}`, because all streams belong to one user. The relay is measured first and last in each
+repetition: if the two differ, another program used the machine and the run is discarded. Every answer is checked for its whole text.
 
     W1      one stream of 5,000 chunks, flat out
     W2      100 streams of 500 chunks, 10 ms apart
-    W3      50 runs of 5 tool rounds and 100 chunks; a round is what they cost more than without tools, divided by 250
-    idle    1,000 watchers on 100 conversations in which nothing runs
+    W3      50 runs of 5 tool rounds and 100 chunks; a round is the extra cost compared with no tools, divided by 250
+    idle    1,000 watchers on 100 conversations without activity
 
     python benchmarks/server.py [--reps 3] [--only W1,W2,W3,idle]
 """
@@ -47,9 +47,9 @@ LOADS = {
     "W3 without": Load(50, 100),
 }
 REPEATS = {"W1": 3}
-"""Times a short load is run in one repetition; the median of them counts."""
+"""Number of times a short load runs in one repetition; their median counts."""
 AGREED = 1.25
-"""How far the two measures of the relay may lie apart."""
+"""Maximum difference between the two measurements of the relay."""
 CONVERSATIONS, WATCHERS, WATCHED = 100, 10, 10.0
 CONFIG = """
 models: {{main: bench@bench}}
@@ -63,10 +63,10 @@ limits: {{runs_per_user: 0}}
 
 @dataclass
 class Figures:
-    """Of one load on one server."""
+    """Results of one load on one server."""
 
     cpu: float
-    """Milliseconds for 1,000 chunks; for W3 of the whole load."""
+    """Milliseconds per 1,000 chunks; for W3 of the whole load."""
     wall: float
     first: list[float]
     lag: list[float]
@@ -77,7 +77,7 @@ class Figures:
 
 @dataclass
 class Target:
-    """A server that is up."""
+    """A running server."""
 
     name: str
     port: int
@@ -86,11 +86,11 @@ class Target:
     ui: bool = False
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     begun: float = 0.0
-    """MiB resident before anything was asked of it."""
+    """MiB resident before the first request."""
     figures: dict[str, list[Figures]] = field(default_factory=dict[str, list[Figures]])
 
 
-# ── what is raced ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is compared ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def answers(port: int, path: str) -> bool:
@@ -105,7 +105,7 @@ def answers(port: int, path: str) -> bool:
 
 @contextmanager
 def program(command: list[str], port: int, ready: str, environ: Mapping[str, str] | None = None) -> Iterator[int]:
-    """The id of a process that answers on its port."""
+    """The id of a process that responds on its port."""
     process = subprocess.Popen(command, env={**os.environ, **(environ or {})})
     try:
         until = time.monotonic() + 30
@@ -138,7 +138,7 @@ def moot(folder: Path, upstream: int) -> Iterator[Target]:
 
 
 def site(folder: Path) -> Path:
-    """A folder for PYTHONPATH with the tool `bench_add` as an installed package brings it."""
+    """A folder for PYTHONPATH with the tool `bench_add` as an installed package."""
     metadata = folder / "moot_bench-1.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: moot-bench\nVersion: 1\n")
@@ -147,7 +147,7 @@ def site(folder: Path) -> Path:
     return folder
 
 
-# ── the race ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the comparison ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def measured(target: Target, what: Load) -> Figures:
@@ -178,7 +178,7 @@ def race(targets: list[Target], names: list[str], reps: int) -> None:
 
 
 async def watched(target: Target) -> tuple[int, float, float]:
-    """Watchers that still listen at the end, the share of a core that they took, and MiB resident."""
+    """Watchers still connected at the end, their share of a core, and MiB resident."""
     shared = {"port": target.port, "headers": target.headers}
     made = [load.chat(Load(1, 1).prompt) for _ in range(CONVERSATIONS)]
     streams = [await load.send(target.port, load.request(target.port, target.path, one, target.headers), 60) for one in made]
@@ -199,7 +199,7 @@ async def watched(target: Target) -> tuple[int, float, float]:
     return listening, share, resident
 
 
-# ── what came of it ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the results ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def at(values: list[float], part: float) -> float:
@@ -220,7 +220,7 @@ def line(label: str, value: str, reach: str = "") -> None:
 
 
 def agreed(name: str, first: Target, last: Target) -> bool:
-    """Whether the machine did nothing else, as far as the relay shows it."""
+    """Return True if no other program used the machine, as far as the relay shows."""
     one, other = (middle(target, name, lambda figures: figures.cpu) for target in (first, last))
     line(f"{name}: relay first and last, CPU ms per 1,000 chunks", f"{one:.2f}  {other:.2f}")
     return max(one, other) / min(one, other) <= AGREED
@@ -234,7 +234,7 @@ def streams_told(name: str, first: Target, ours: Target, last: Target) -> None:
     mine = middle(ours, name, cpu)
     spread = [figures.cpu for figures in ours.figures[name]]
     line(f"{name}: moot, CPU ms per 1,000 chunks", f"{mine:.2f}", f"({min(spread):.2f} to {max(spread):.2f})")
-    line(f"{name}: moot beside the relay", f"{mine / both:.2f} times", f"(to reach: {6 if name == 'W1' else 2})")
+    line(f"{name}: moot compared with the relay", f"{mine / both:.2f} times", f"(to reach: {6 if name == 'W1' else 2})")
     lost = [text for figures in ours.figures[name] for text in figures.lost]
     line(f"{name}: answers lost", str(len(lost)), "(to reach: 0)")
     if name != "W2":
@@ -273,7 +273,7 @@ def main() -> int:
         ours = stack.enter_context(moot(Path(folder), source))
         race([first, ours, last], names, options.reps)
         idle = uvloop.run(watched(ours)) if "idle" in wanted else None
-    print(f"\nmoot serve beside an ASGI relay, {options.reps} reps: medians\n")
+    print(f"\nmoot serve compared with an ASGI relay, {options.reps} reps: medians\n")
     quiet = True
     for name in (name for name in names if not name.startswith("W3")):
         quiet = agreed(name, first, last) and quiet

@@ -1,4 +1,4 @@
-"""What a process and all below it have cost: CPU by thread, and memory."""
+"""The cost of a process and its descendants: CPU by thread, and memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def tree(pid: int) -> list[int]:
-    """A process and its descendants, as far as they live."""
+    """A process and its live descendants."""
     found = [pid]
     for one in found:
         with suppress(OSError):
@@ -22,7 +22,7 @@ def tree(pid: int) -> list[int]:
 
 
 def one(pid: int) -> float:
-    """Seconds on a CPU. The scheduler counts nanoseconds for each thread that lives; the ticks of the process know ended ones too."""
+    """CPU seconds. The scheduler counts nanoseconds for each live thread; the ticks of the process include ended ones."""
     folder = PROC / str(pid)
     exact = sum(int((thread / "schedstat").read_text().split()[0]) for thread in (folder / "task").iterdir()) / 1e9
     user, system = (folder / "stat").read_text().rpartition(")")[2].split()[11:13]
@@ -31,7 +31,7 @@ def one(pid: int) -> float:
 
 
 def cpu(pid: int) -> float:
-    """Seconds on a CPU of the whole tree so far."""
+    """CPU seconds of the whole tree so far."""
     total = 0.0
     for each in tree(pid):
         with suppress(OSError):
@@ -40,7 +40,7 @@ def cpu(pid: int) -> float:
 
 
 def memory(pid: int, what: str = "VmHWM") -> float:
-    """MiB resident in the whole tree: the peak since `forget`, or with `VmRSS` what is there now."""
+    """MiB resident in the whole tree: the peak since `forget`, or with `VmRSS` the current size."""
     total = 0
     for one in tree(pid):
         with suppress(OSError):
@@ -50,7 +50,7 @@ def memory(pid: int, what: str = "VmHWM") -> float:
 
 
 def forget(pid: int) -> None:
-    """Starts a new peak."""
+    """Reset the peak."""
     for one in tree(pid):
         with suppress(OSError):
             (PROC / str(one) / "clear_refs").write_text("5")

@@ -1,9 +1,9 @@
-"""What starting costs: processor time (user and system) of short commands against a bare interpreter, medians of nine, bytecode compiled.
+"""Processor time (user and system) of short commands relative to a bare interpreter: medians of nine, with compiled bytecode.
 
 python benchmarks/start.py
 
-The floors come first: the same packages of others imported by an empty script, below which no command can go. Of a run two numbers
-count: what it has spent when its request arrives at the provider, which is what a person waits for, and what it has spent at its end.
+The lower bounds come first: an empty script that imports the same third-party packages. A run has two figures: the time until its request
+arrives at the provider, which is what a user waits for, and the time until its end.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ FLOORS = {
     "run": "asyncio, anyio, uvloop, orjson, pysqlite3, aiohttp",
 }
 BUDGETS = {"version": 8, "completion words": 8, "chat list": 14, "run": 45, "prompt": 25}
-"""Of a run: until it reaches the provider."""
+"""Time of a run until it reaches the provider."""
 PEERS = ("llm", "gptme", "codex", "claude", "gemini", "opencode")
 
 
 def cost(command: Sequence[str], environ: Mapping[str, str]) -> float:
-    """Seconds of processor time, the median."""
+    """Return the median processor time in seconds."""
     taken: list[float] = []
     for _ in range(TIMES):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -51,7 +51,7 @@ def cost(command: Sequence[str], environ: Mapping[str, str]) -> float:
 
 
 async def cost_of_reaching(command: Sequence[str], environ: Mapping[str, str], home: Path) -> float:
-    """Seconds of processor time that a run has spent when its first request arrives at the provider, the median."""
+    """Return the median processor time in seconds that a run has used when its first request arrives at the provider."""
     spent: list[float] = []
     pid = 0
 
@@ -71,7 +71,7 @@ async def cost_of_reaching(command: Sequence[str], environ: Mapping[str, str], h
             if await process.wait() or not spent[-1]:
                 raise SystemExit(f"{' '.join(command)} did not reach the provider")
             if not number:
-                spent.clear()  # it remembers the configuration for those after it
+                spent.clear()  # caches the configuration for the next ones
     return statistics.median(spent)
 
 
@@ -96,7 +96,7 @@ def cost_of_prompt(command: Sequence[str], environ: Mapping[str, str], status: b
 
 
 def _clock_of(pid: int) -> int:
-    """The clock of a process's processor time, all its threads together; what clock_getcpuclockid(3) gives on Linux."""
+    """The clock of a process's processor time, all its threads together; the value of clock_getcpuclockid(3) on Linux."""
     return (~pid << 3) | 2
 
 
@@ -126,7 +126,7 @@ def main() -> None:
         for name, packages in FLOORS.items():
             line(f"floor of {name}: {packages}"[:44], [sys.executable, "-c", f"import {packages}"])
         program = [sys.executable, "-m", "moot"]
-        for words in (["run", "--no-tools", "one"], ["chat", "list"]):  # a home that has been used
+        for words in (["run", "--no-tools", "one"], ["chat", "list"]):  # a home that was used before
             subprocess.run([*program, *words], env=environ, stdout=subprocess.DEVNULL, check=True)
         for name, words in {
             "version": ["version"],

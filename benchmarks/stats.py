@@ -1,4 +1,4 @@
-"""Sums over 100,000 answers, beside a bare scan of the same rows: `python benchmarks/stats.py [ANSWERS]`."""
+"""Usage totals over 100,000 answers, next to a bare scan of the same rows: `python benchmarks/stats.py [ANSWERS]`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a streamed chunk and a tool round cost, in CPU, beside a relay that only hands bytes on.
+"""CPU cost of a streamed chunk and of a tool round, next to a relay that only forwards bytes.
 
-In one run, one after the other and again: a relay process passing on a stream of 5,000 chunks, and moot in a process of its own taking
-the same stream through provider, log (with the raw bytes) and watcher. Every answer is checked for its whole text.
+Alternating in one run: a relay process forwarding a stream of 5,000 chunks, and moot in its own process taking the same stream through
+provider, log (with the raw bytes) and watcher. Every answer is checked for its whole text.
 
     python benchmarks/stream.py [--chunks 5000] [--reps 7]
 """
@@ -37,7 +37,7 @@ limits: {{runs_per_user: 0}}
 """
 ROUNDS = 5
 BATCH = 20
-"""Runs that a tool figure is the mean of."""
+"""Number of runs whose mean is a tool figure."""
 
 
 def free_port() -> int:
@@ -47,7 +47,7 @@ def free_port() -> int:
 
 @contextmanager
 def program(*arguments: object) -> Iterator[int]:
-    """A server of this folder on a port of its own, up and listening."""
+    """A server of this folder on its own port, ready for requests."""
     port = free_port()
     name, *rest = [str(argument) for argument in arguments]
     process = subprocess.Popen([sys.executable, str(HERE / name), str(port), *rest])
@@ -69,7 +69,7 @@ def program(*arguments: object) -> Iterator[int]:
 
 
 async def ask(port: int, method: str, path: str, body: bytes = b"") -> bytes:
-    """One HTTP exchange on a connection of its own, as the raw bytes of the answer."""
+    """One HTTP exchange on its own connection. Return the raw bytes of the response."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(
         b"%b %b HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (method.encode(), path.encode(), len(body))
@@ -98,7 +98,7 @@ def prompt(chunks: int, rounds: int = 0) -> str:
     return f"bench chunks={chunks} rounds={rounds}"
 
 
-# ── moot, in a process of its own ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── moot, in its own process ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ async def moot(port: int, home: Path) -> AsyncIterator[object]:
 
 
 async def moot_cpu(engine, directory: Path, chunks: int, rounds: int = 0) -> tuple[float, float, float]:
-    """Milliseconds of one prompt, from handing it in until its run has ended and a watcher has seen the end: CPU, that of the loop's own
+    """Milliseconds of one prompt, from its submission until its run has ended and a watcher has seen the end: CPU, CPU of the loop's
     thread alone, and wall."""
     from moot.types.message import text_part
     from moot.types.run import Prompt
@@ -136,7 +136,7 @@ async def moot_cpu(engine, directory: Path, chunks: int, rounds: int = 0) -> tup
 
 
 def what_was_seen(batches: list[tuple[Event, ...]]) -> tuple[str, int, int]:
-    """The text, the tool outputs and the raw frames that a watcher was shown; looked through when the clock has stopped."""
+    """The text, the tool outputs and the raw frames that a watcher received; evaluated after the clock has stopped."""
     events = [event for batch in batches for event in batch]
     chunks = [chunk for event in events for chunk in event.chunks]
     for chunk in chunks:
@@ -147,10 +147,10 @@ def what_was_seen(batches: list[tuple[Event, ...]]) -> tuple[str, int, int]:
 
 
 async def moot_worker(port: int, home: Path) -> None:
-    """Answers each line `chunks rounds times` on stdin with the mean figures of a run."""
+    """Print the mean figures of a run for each line `chunks rounds times` on stdin."""
     from moot.__main__ import relax_garbage_collector
 
-    relax_garbage_collector()  # as the product's own process does
+    relax_garbage_collector()  # as in the real process
     directory = home.with_name("work")
     directory.mkdir()
     async with moot(port, home) as engine:
@@ -160,7 +160,7 @@ async def moot_worker(port: int, home: Path) -> None:
             print(*(sum(column) / times for column in zip(*spent, strict=True)), flush=True)
 
 
-# ── the race ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the comparison ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def main() -> None:
@@ -188,7 +188,7 @@ def race(options: argparse.Namespace, relay: int, worker: subprocess.Popen[str])
         print(chunks, rounds, times, file=worker.stdin, flush=True)
         answer = worker.stdout.readline().split()
         if not answer:
-            raise SystemExit("the measured process is gone; what it said stands above")
+            raise SystemExit("the measured process is gone; its output is above")
         return [float(figure) for figure in answer]
 
     per, thousand = options.chunks, 1000 / options.chunks
@@ -210,7 +210,7 @@ def race(options: argparse.Namespace, relay: int, worker: subprocess.Popen[str])
     row("moot, provider to log to watcher, CPU ms per 1,000", ours)
     row("    of it on the event loop, the rest in the writer", own)
     row("moot, chunks a second", speed, "8,.0f")
-    print(f"{'moot beside the relay':<54}{median(ours) / median(floor):8.1f} times   (to reach: 6)\n")
+    print(f"{'moot compared with the relay':<54}{median(ours) / median(floor):8.1f} times   (to reach: 6)\n")
     row("a run without tools, CPU ms", plain)
     row(f"a tool round, CPU ms ({ROUNDS} in a run, less a run without)", rounds)
     print(f"{'':<54}{'':8}         (to reach: 3, aim: 2)")

@@ -1,8 +1,8 @@
-"""A provider that says what the prompt asks for, in the openai-chat shape, as fast as the socket takes it or at a steady pace.
+"""A provider that answers as the prompt requests, in the openai-chat shape, as fast as the socket accepts it or at a steady pace.
 
-`bench chunks=5000 rounds=2` in the last user message: two calls of the tool `todo`, one a step, then 5,000 chunks of text. Every frame is
-encoded once, and each travels in an HTTP chunk of its own, as vendors send them; 32 frames go into one write. With `delay=10` behind it
-each chunk of text is a write, 10 ms after the one before it. A request that offers the tool `bench_add` gets calls of that one.
+`bench chunks=5000 rounds=2` in the last user message: two calls of the tool `todo`, one per step, then 5,000 chunks of text. Every frame
+is encoded once, and each is an HTTP chunk of its own, as vendors send them; 32 frames go into one write. With `delay=10` after it, each
+chunk of text is a separate write, 10 ms after the previous one. A request that offers the tool `bench_add` gets calls of that tool.
 
     python benchmarks/upstream.py PORT
 """
@@ -20,7 +20,7 @@ import uvloop
 
 SCRIPT = re.compile(rb"bench chunks=(\d+) rounds=(\d+)(?: delay=(\d+))?")
 WRITE = 32
-"""Frames in one write."""
+"""Frames per write."""
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -29,7 +29,7 @@ def word(number: int) -> str:
 
 
 def text(chunks: int) -> str:
-    """The whole answer of a stream, for checking."""
+    """The whole answer of a stream, for comparison."""
     return "".join(word(number) for number in range(chunks))
 
 
@@ -50,7 +50,7 @@ def tail(finish: str, output: int) -> list[bytes]:
 
 @cache
 def frames_of(chunks: int) -> list[bytes]:
-    """A stream of text: the opening, a frame for each chunk, the end."""
+    """A text stream: the start, a frame for each chunk, the end."""
     opening = wire(frame({"role": "assistant", "content": ""}))
     return [opening, *(wire(frame({"content": word(number)})) for number in range(chunks)), b"".join(tail("stop", chunks))]
 
@@ -64,7 +64,7 @@ def answer(chunks: int) -> list[bytes]:
 
 @cache
 def call(number: int, tool: str) -> list[bytes]:
-    """One call of a tool; each has other arguments, so that no repetition limit stops the run."""
+    """One tool call; each has other arguments, so that no repetition limit stops the run."""
     added = tool == "bench_add"
     arguments = json.dumps({"a": number, "b": 2} if added else {"todos": [{"content": f"item {number}", "status": "pending"}]})
     opening = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": tool, "arguments": ""}}
@@ -74,8 +74,8 @@ def call(number: int, tool: str) -> list[bytes]:
 
 
 def script(body: bytes) -> tuple[list[bytes], float]:
-    """What to say to a request, as writes, and the seconds between them: a call while fewer outputs than rounds came after the prompt,
-    else the text."""
+    """Return the response as writes, and the seconds between them: a call if there were fewer outputs than rounds after the prompt,
+    otherwise the text."""
     prompts = list(SCRIPT.finditer(body))
     if not prompts:
         return answer(1), 0.0
@@ -87,7 +87,7 @@ def script(body: bytes) -> tuple[list[bytes], float]:
 
 
 class Paced:
-    """Writes of one stream, each at its own time: no task is woken for them."""
+    """The writes of one stream, each at its own time; they wake up no task."""
 
     def __init__(self, writer: asyncio.StreamWriter, frames: list[bytes], delay: float) -> None:
         self.loop = asyncio.get_running_loop()

@@ -106,7 +106,7 @@ _EXPORTS = {"chatgpt": "Downloads/chatgpt export.zip", "claude-ai": "Downloads/c
 
 
 def assemble(home: Path) -> dict[str, str]:
-    """Fill the home. Return the environment variables that a program started there needs besides HOME."""
+    """Fill the home. Return the environment variables that a program started there needs in addition to HOME."""
     for source, place in _RECORDED.items():
         shutil.copytree(RECORDED / source, home / place, dirs_exist_ok=True)
     for name, place in _SAMPLES.items():

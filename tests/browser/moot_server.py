@@ -80,7 +80,7 @@ class Served:
         return json.loads(content) if content else None
 
     def say(self, text: str, *, conversation: str = "", model: str = "", wait: bool = True, **more: str) -> str:
-        """Send a prompt and, unless told otherwise, read the answer's stream to its end. Return the conversation's id."""
+        """Send a prompt and, by default, read the answer's stream to its end. Return the conversation's id."""
         id = conversation or f"test-{uuid4().hex[:12]}"
         message = {"id": uuid4().hex, "role": "user", "parts": [{"type": "text", "text": text}]}
         body = {"id": id, "message": message, "trigger": "submit-message", **({"model": model} if model else {}), **more}

@@ -120,7 +120,7 @@ def test_a_token_is_shown_once_and_can_be_revoked(visit: Visitor, server: Served
     row.wait_for(state="detached")
 
 
-def test_a_signed_out_visitor_is_told_how_to_sign_in_and_can_use_a_token(visit: Visitor, server: Served) -> None:
+def test_a_signed_out_visitor_learns_how_to_sign_in_and_can_use_a_token(visit: Visitor, server: Served) -> None:
     tab = visit(signed_in=False, allowed=("401",))
     page = tab.page
     page.get_by_role("heading", name="Sign in to moot").wait_for()

@@ -24,7 +24,7 @@ PATIENCE = 8.0
 
 
 def script(recorded: Recorded) -> Reply:
-    """Repeats the user's text, or asks to run something."""
+    """A model that repeats the text or asks to run something."""
     said = recorded.json["messages"][-1]["role"] == "tool"
     if "touch" in recorded.user_text:
         return Reply(text="I saw what came of it.") if said else Reply(tool_calls=[ToolCall("shell", {"command": recorded.user_text})])

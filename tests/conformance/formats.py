@@ -56,7 +56,7 @@ FOREIGN = (
 
 
 PACKED = (b"SQLite format 3\x00", b"PK\x03\x04", b"\x1f\x8b")
-"""How sources start whose records are not bytes of theirs: a row's raw is built from its values, a packed file's was unpacked."""
+"""Prefixes of sources whose records are not their bytes: a row's raw is built from its values, a packed file's was unpacked."""
 
 
 def exported(texts: Sequence[str], extra: Sequence[Part] = ()) -> ExportedConversation:

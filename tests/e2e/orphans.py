@@ -1,4 +1,4 @@
-"""Runs whose process has died, and waiting for their outcome."""
+"""Orphaned runs, whose process has died, and waiting for their outcome."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_a_broken_line_is_reported_and_others_are_kept(
         ("packed.jsonl.gz", gzip.compress(bytes(64 << 20)), b"Unpack it first: gzip -dk "),
     ],
 )
-def test_a_file_that_is_no_recording_is_rejected_with_a_message(moot: MootProcess, name: str, content: bytes, words: bytes) -> None:
+def test_a_file_without_a_recording_is_rejected_with_a_message(moot: MootProcess, name: str, content: bytes, words: bytes) -> None:
     (moot.work / name).write_bytes(content)
     ended = moot.run("import", name)
     assert (ended.returncode, ended.stdout) == (2, b"") and words in ended.stderr

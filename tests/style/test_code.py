@@ -170,7 +170,7 @@ KNOW_THE_NAME = ("config/settings.py", "guard/roots.py")
 
 
 THEIR_DATABASES = "formats/kit/database.py"
-"""Opens private copies of other programs' files, never moot's."""
+"""It opens private copies of other programs' files, never moot's."""
 
 
 def databases(root: Path) -> list[str]:

@@ -16,7 +16,18 @@ import pytest
 
 from style.tree import none_of, plant
 
-TEXTS = ("src/moot/**/*.py", "examples/**/*.py", "web/src/**/*.ts*", "docs/*.md", "*.md", "examples/**/*.md", "benchmarks/*.md", "web/*.md")
+TEXTS = (
+    "src/moot/**/*.py",
+    "examples/**/*.py",
+    "benchmarks/*.py",
+    "tests/**/*.py",
+    "web/src/**/*.ts*",
+    "docs/*.md",
+    "*.md",
+    "examples/**/*.md",
+    "benchmarks/*.md",
+    "web/*.md",
+)
 
 ODD = {
     # a pattern → what to write instead
@@ -188,12 +199,16 @@ def _strings(tree: ast.Module, docstrings: set[int]) -> Iterator[tuple[int, str]
             yield node.lineno, node.value
 
 
-def _python(text: str) -> Iterator[tuple[int, str]]:
+def _python(text: str, *, test: bool = False) -> Iterator[tuple[int, str]]:
+    """Read a module. The strings of tests are data, but the names of tests are sentences."""
     tree = ast.parse(text)
+    if test:
+        names = ((node.lineno, node.name) for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        yield from ((line, form) for line, name in names if name.startswith("test_") for form in odd_forms(name[5:].replace("_", " ")))
     docstrings = list(_docstrings(tree))
     for node in docstrings:
         yield from ((node.lineno, form) for form in odd_forms(str(node.value), docstring=True))
-    for line, string in _strings(tree, {id(node) for node in docstrings}):
+    for line, string in () if test else _strings(tree, {id(node) for node in docstrings}):
         if " " in string.strip() and string not in STORED and not _SQL.match(string.strip()):
             yield from ((line, form) for form in odd_forms(string))
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -229,7 +244,8 @@ def odd_texts(root: Path, patterns: tuple[str, ...] = TEXTS) -> list[str]:
         {path for pattern in patterns for path in root.glob(pattern) if "node_modules" not in path.parts and path.name != "schema.d.ts"}
     ):
         if path.suffix in _READERS:
-            forms = _READERS[path.suffix](path.read_text(encoding="utf-8"))
+            text, test = path.read_text(encoding="utf-8"), path.is_relative_to(root / "tests")
+            forms = _python(text, test=True) if test and path.suffix == ".py" else _READERS[path.suffix](text)
             found += [f"{path.relative_to(root)}:{line}: {form}" for line, form in forms]
     return found
 
@@ -282,6 +298,7 @@ def test_every_kind_of_file_is_read(tmp_path: Path) -> None:
         tmp_path,
         {
             "src/moot/a.py": '"""Whether it is."""\n# nobody\nx = f"{x} is told"\ny = "SELECT said"\n',
+            "tests/test_a.py": 'def test_it_stands_anew(): """Stand.""" and "is told"\n',
             "docs/a.md": "It stands.\n\n```sh\nit stands\n```\n",
             "web/src/a.tsx": 'const a = "said"; // anew\n<p>is told here</p>\n',
         },
@@ -291,6 +308,8 @@ def test_every_kind_of_file_is_read(tmp_path: Path) -> None:
         "src/moot/a.py:1",
         "src/moot/a.py:3",
         "src/moot/a.py:2",
+        "tests/test_a.py:1",
+        "tests/test_a.py:1",
         "web/src/a.tsx:1",
         "web/src/a.tsx:2",
     ]

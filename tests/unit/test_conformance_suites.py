@@ -72,7 +72,7 @@ def test_a_log_that_breaks_the_contract_is_reported(check: Callable[[list[Event]
 
 
 class Sound:
-    """Answers one thing, once."""
+    """A service that answers once."""
 
     async def run(self, request: Any, context: Any) -> RunOutcome:
         async def work() -> Result:
@@ -86,7 +86,7 @@ class Sound:
 
 
 class Repeats:
-    """Ignores the journal."""
+    """A service that ignores the journal."""
 
     async def run(self, request: Any, context: Any) -> RunOutcome:
         await context.append(said(chunk.data("said", "hi")))
@@ -94,7 +94,7 @@ class Repeats:
 
 
 class Swallows(Sound):
-    """Treats everything as an answer."""
+    """A service that treats everything as an answer."""
 
     async def run(self, request: Any, context: Any) -> RunOutcome:
         try:
@@ -185,7 +185,7 @@ class Shouting(Plain):
 
 
 class Careless(Plain):
-    """Drops broken lines."""
+    """A format that drops broken lines."""
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for one in super().read(path):
@@ -194,7 +194,7 @@ class Careless(Plain):
 
 
 class Rewriting(Plain):
-    """Stores raw that the source never had."""
+    """A format that stores raw which the source never had."""
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for one in super().read(path):

@@ -74,7 +74,7 @@ def test_effort_is_a_level_or_a_budget(name: str, effort: Any, thinking: JsonObj
     assert request(GO, model=model, effort=effort).get("generationConfig", {}).get("thinkingConfig") == thinking
 
 
-def test_image_models_are_asked_for_images() -> None:
+def test_image_models_get_requests_for_images() -> None:
     model = Model(ModelId("gemini-3.8-flash-image", "google"), "gemini-3.8-flash-image")
     assert request(GO, model=model)["generationConfig"] == {"responseModalities": ["TEXT", "IMAGE"]}
 

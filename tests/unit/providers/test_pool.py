@@ -82,7 +82,7 @@ async def test_a_plan_has_its_own_models() -> None:
         assert str((await providers.choice()).model.id) == "kimi-k3@moonshot"
 
 
-async def test_bare_name_is_looked_for_on_a_server_of_this_machine() -> None:
+async def test_a_bare_name_is_found_on_a_local_server() -> None:
     async with (
         ScriptedServer(models=("qwen3:4b",)) as server,
         pool(ANTHROPIC, ProviderSettings("ollama", base_url=server.url)) as providers,

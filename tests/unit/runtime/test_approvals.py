@@ -1,4 +1,4 @@
-"""Which calls may run, ask for approval, or are denied."""
+"""Calls that run, need approval, or are denied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crash points: a real process dies where it was told to, and nowhere without being told."""
+"""Crash points: a real process dies where a test requests it, and nowhere else."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ MOMENTS = st.integers(min_value=0, max_value=2**48 * 1000 - 1_000_000)
 
 
 class Hands:
-    """A clock that shows what it is told."""
+    """A clock that shows a given time."""
 
     def __init__(self, *moments: int) -> None:
         self.moments = list(moments)

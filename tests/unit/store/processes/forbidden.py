@@ -1,4 +1,4 @@
-"""Become the user nobody and try to write to a read-only home. Print the error."""
+"""Become an unprivileged user and try to write to a read-only home. Print the error."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from moot.types.conversation import Conversation
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        await (await open_store(Settings(home=Path(folder)))).close()  # load everything now, because nobody may not read it later
+        await (await open_store(Settings(home=Path(folder)))).close()  # load everything now, because that user may not read it later
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
