@@ -144,5 +144,5 @@ def _embedded(settings: Settings) -> tuple[Offer | None, str]:
         return None, f"{error.message} {error.fix}".rstrip()
     size = f"{weights.size / 1_000_000:,.0f} MB"
     here = weights_path(DEFAULT, settings.home) is not None
-    detail = f"embedded, very small; {size}{'' if here else ' to download'}, {weights.licence}"
+    detail = f"embedded, very small; {size}{'' if here else ' to download'}, {weights.license}"
     return Offer("local", DEFAULT, detail), ""
