@@ -52,6 +52,9 @@ Continue = Annotated[
 ]
 
 
+Timeout = Annotated[str, Parameter(metavar="DURATION", help="Maximum duration in seconds, or as 90s, 5m or 1h.")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags:
     """Options of a run."""
@@ -83,9 +86,7 @@ class RunFlags:
     schema: Annotated[Path | None, Parameter(name="--schema", help="File with a JSON Schema that the answer must match.")] = None
     max_steps: Annotated[int | None, Parameter(name="--max-steps", minimum=1, help="Maximum number of model calls.")] = None
     max_cost: Annotated[float | None, Parameter(name="--max-cost", metavar="DOLLARS", above=0, help="Maximum cost in US dollars.")] = None
-    timeout: Annotated[
-        str | None, Parameter(name="--timeout", metavar="DURATION", help="Maximum duration in seconds, or as 90s, 5m or 1h.")
-    ] = None
+    timeout: Timeout | None = None
     yes_download: Annotated[bool, Parameter(name="--yes-download", help="Download the weights of a local model without prompting.")] = False
     yes: Annotated[
         bool,

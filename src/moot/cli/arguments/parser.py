@@ -19,6 +19,8 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 
 def parse(words: Sequence[str]) -> Call:
     """Return the call for a command line, or the call of the help page if help is requested. Raise UsageError if it is invalid."""
+    if list(words[:1]) == ["help"]:
+        words = [*words[1:], "--help"]
     item, path, rest = command_at(words)
     options = rest[: rest.index("--")] if "--" in rest else rest
     if isinstance(item, Group):

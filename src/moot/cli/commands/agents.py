@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, get_args
 
 import anyio
 
@@ -17,7 +18,7 @@ from moot.cli.console.format import Paged, paged, print_fields, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured
 from moot.cli.download import fetch, try_model
-from moot.cli.options import Out
+from moot.cli.options import Out, Timeout, seconds
 from moot.cli.welcome.screen import choose as choose_model
 from moot.config.changes import set_value
 from moot.config.home import home_of
@@ -35,10 +36,12 @@ from moot.types.agent import Agent
 from moot.types.canonical import Json, JsonObject
 from moot.types.exchange import Failure
 from moot.types.message import text_of, text_part
-from moot.types.model import Model
+from moot.types.model import Model, ModelRole
 from moot.types.run import Prompt
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
+_CHECK_SECONDS = 5.0
+"""Timeout for the server that must be asked whether it has a model."""
 
 
 def list_agents(
@@ -76,7 +79,7 @@ def show_agent(name: Annotated[str, Parameter(kind="agent", help="Name of the ag
     print_fields(output, facts)
 
 
-def add_agent(
+async def add_agent(
     name: Annotated[str, Parameter(help="Name of the agent: letters, digits, - and _.")],
     /,
     *command: Annotated[str, Parameter(help="Command that starts an outside agent, after --.")],
@@ -99,6 +102,8 @@ def add_agent(
     kind = type_ or (f"acp:{name}" if command else "moot")
     if kind.partition(":")[0] not in AGENTS:
         raise UsageError(AGENTS.unknown(kind), fix="moot agents list --all")
+    if kind == "moot" and model not in ("", *get_args(ModelRole)):
+        await _check_model(configured(output).settings, model)
     path = home_of(os.environ) / FILE
     set_value(path, f"agents.{name}", _agent_entry(kind, command, model, description, instructions), os.environ)
     agent = agent_of(configured(output).settings, name)
@@ -110,6 +115,16 @@ def add_agent(
     if found.missing:
         output.say(f"moot: {name}: {found.missing}; {found.install}", "yellow")
     output.say(f"moot: test it with 'moot agents test {name}'", "dim")
+
+
+async def _check_model(settings: Settings, model: str) -> None:
+    """Raise UsageError for an unknown model. A model is accepted if its provider has no key yet or doesn't answer."""
+    providers = Providers(settings)
+    try:
+        with suppress(ConfigError, ProviderError), anyio.move_on_after(_CHECK_SECONDS):
+            await providers.choice(model)
+    finally:
+        await providers.close()
 
 
 def _agent_entry(kind: str, command: tuple[str, ...], model: str, description: str, instructions: str) -> JsonObject:
@@ -141,7 +156,7 @@ async def test_agent(
     name: Annotated[str, Parameter(kind="agent", help="Name of the agent.")],
     /,
     *,
-    timeout: Annotated[float, Parameter(metavar="SECONDS", above=0, help="Maximum time for the answer.")] = 120.0,
+    timeout: Timeout = "2m",
     json: AsJson = False,
     output: Out,
 ) -> int:
@@ -152,10 +167,10 @@ async def test_agent(
         return await try_model(settings, agent.model, output, as_json=json)
     if not (found := presence_of(agent)).ready:
         raise ConfigError(f"Agent {name!r} is not available: {found.missing}.", fix=found.install)
-    return await _try_agent(settings, agent, output, seconds=timeout, as_json=json)
+    return await _try_agent(settings, agent, output, timeout=seconds(timeout), as_json=json)
 
 
-async def _try_agent(settings: Settings, agent: Agent, output: Output, *, seconds: float, as_json: bool) -> int:
+async def _try_agent(settings: Settings, agent: Agent, output: Output, *, timeout: float, as_json: bool) -> int:
     """Run an outside agent once in a temporary home and directory. Raise ProviderError if the run fails."""
     with TemporaryDirectory(prefix="moot-") as folder:
         work = Path(folder) / "work"
@@ -163,7 +178,7 @@ async def _try_agent(settings: Settings, agent: Agent, output: Output, *, second
         temporary = replace(settings, home=Path(folder) / "home", agents={**settings.agents, agent.name: agent})
         async with open_engine(temporary) as engine:
             prompt = Prompt(
-                (text_part(QUESTION),), directory=str(work), agent=agent.name, settings={"unattended": "deny", "timeout": seconds}
+                (text_part(QUESTION),), directory=str(work), agent=agent.name, settings={"unattended": "deny", "timeout": timeout}
             )
             started = anyio.current_time()
             run = (await engine.runs.submit(prompt)).run

@@ -23,6 +23,7 @@ from moot.cli.options import Out
 from moot.config.loader import Loader
 from moot.engine.channels import serve as serve_channel
 from moot.engine.locks import ServerInfo, find_server
+from moot.errors import UsageError
 from moot.guard.tokens import CODE_SECONDS, digest, new_code
 from moot.plugins import CHANNELS, FACES
 from moot.store import SqliteStore, open_store
@@ -91,6 +92,11 @@ async def _run(loader: Loader, where: Where, output: Output, ready: Callable[[Se
     def hide(secrets: Sequence[str]) -> None:
         output.hide([*secrets, *filter(None, [_fixed()])])
 
+    host = loader.current.settings.server.host
+    try:
+        await anyio.getaddrinfo(host, None)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"The host {host!r} cannot be resolved.", fix="Use an address or a name of this machine.") from error
     left: int = await FACES.load("server")(loader, fixed=_fixed(), remote=where.allow_remote, ready=ready, hide=hide)
     runs = f"; {left} {'run continues' if left == 1 else 'runs continue'} when the server starts again" if left else ""
     output.say(f"moot: stopped{runs}", "dim")

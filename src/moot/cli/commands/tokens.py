@@ -51,6 +51,9 @@ async def create_token(
     """Create a token and print its secret, which is not stored."""
     wanted, until = _scopes(scopes), _until(expires)
     async with await open_store(configured(output).settings) as store:
+        if any(token.name == name for token in await store.tokens.list()):
+            fix = f"Choose another name, such as '{name}-2', or revoke that token with: moot tokens revoke {name}"
+            raise UsageError(f"An active token named {name!r} already exists.", fix=fix)
         owner = await store.tokens.user(user) if user is not None else User(LOCAL_USER, LOCAL_USER)
         secret = new_secret()
         token = await store.tokens.create(Token(new_id(), owner.id, name, wanted, expires_at=until), digest(secret))

@@ -95,17 +95,15 @@ _AGO = re.compile(r"(\d{1,9})([hdwmy])")
 _SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 
 
-def parse_since(text: str) -> int:
-    """Parse the value of `--since` as milliseconds. An empty value is 0. Raise UsageError if it is invalid."""
-    if not text:
-        return 0
+def parse_time(text: str, option: str = "--since") -> int:
+    """Parse the TIME of an option as milliseconds. Raise UsageError if it is invalid."""
     if match := _AGO.fullmatch(text):
         return max(0, int((time.time() - int(match[1]) * _SECONDS[match[2]]) * 1000))
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError) as error:
         raise UsageError(
-            f"Invalid value {text!r} for '--since': expected a date such as 2026-01-31, or a duration such as 12h, 30d, 2w, 6m or 1y."
+            f"Invalid value {text!r} for '{option}': expected a date such as 2026-01-31, or a duration such as 12h, 30d, 2w, 6m or 1y."
         ) from error
 
 

@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.format import format_counts, moment, parse_since, plural, print_table
+from moot.cli.console.format import format_counts, moment, parse_time, plural, print_table
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
@@ -138,7 +138,7 @@ class Filters:
     project: Annotated[str, Parameter(help="With --all: only conversations of this project.")] = ""
     agent: Annotated[str, Parameter(kind="agent", help="With --all: only conversations with this agent.")] = ""
     since: Annotated[
-        str, Parameter(metavar="TIME", help="With --all: only conversations active since then: 12h, 30d, 2w or 2026-01-31.")
+        str, Parameter(metavar="TIME", help="With --all: only conversations active since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")
     ] = ""
 
 
@@ -201,7 +201,7 @@ async def export(
     if install_:
         if to is not None or sharing.share:
             raise UsageError(
-                "--install cannot be used total_by_kind with --output or --share.", fix=f"moot export {conversation} -f {format} --install"
+                "--install cannot be used together with --output or --share.", fix=f"moot export {conversation} -f {format} --install"
             )
         return await install(conversation, writer, output, json=json)
     if to is not None and not await may_replace(to, output, force=force):
@@ -276,7 +276,9 @@ async def _all(folder: Folder, writer: Format, exporter: Exporter, chosen: Filte
     progress, ended = Progress(output), False
     async with opened(output) as engine:
         project = (await engine.store.projects.get(chosen.project)).id if chosen.project else ""
-        conversations = await select_conversations(engine.store, Filter(project, chosen.agent, parse_since(chosen.since)), writer)
+        conversations = await select_conversations(
+            engine.store, Filter(project, chosen.agent, parse_time(chosen.since) if chosen.since else 0), writer
+        )
 
         async def sheet(conversation: Conversation) -> Document:
             made = await exporter(engine, conversation)

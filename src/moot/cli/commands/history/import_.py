@@ -12,7 +12,7 @@ from typing import Annotated
 import anyio.to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.format import format_bytes, format_counts, parse_since, plural
+from moot.cli.console.format import format_bytes, format_counts, parse_time, plural
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
@@ -293,7 +293,7 @@ async def import_(
         )
     if watch and dry_run:
         raise UsageError("--watch and --dry-run cannot be used together.")
-    begin = parse_since(since)
+    begin = parse_time(since) if since else 0
     async with opened(output) as engine:
         if configuration is not None:
             refuse_live(configuration, engine.settings.home / "config.yaml")
