@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from moot.cli.arguments.signatures import ALL_TOOLS, LATEST, AsJson, Cursor, Limit, Parameter
+from moot.cli.arguments.signatures import ALL_TOOLS, LATEST, Parameter
 from moot.cli.console.output import Output
 from moot.errors import UsageError
 from moot.plugins import TOOLS
@@ -15,8 +15,6 @@ from moot.types.agent import Mode
 from moot.types.canonical import Json, JsonObject
 from moot.types.model import Effort
 from moot.types.run import OnBusy
-
-__all__ = ["AsJson", "Continue", "Cursor", "Files", "Limit", "Out", "RunFlags", "ShowFlags", "Which", "run_settings", "seconds"]
 
 _TOOL_NAMES = re.compile(r"[a-z][\w-]*(,[a-z][\w-]*)*")
 _REFERENCE = re.compile(r"[0-9]{1,4}|0[0-9a-f]{3}[0-9a-f-]{0,32}")
@@ -68,7 +66,6 @@ class RunFlags:
     tools: Annotated[
         str | None,
         Parameter(
-            name="--tools",
             kind="tool",
             metavar="TOOLS",
             implied=ALL_TOOLS,
@@ -76,18 +73,18 @@ class RunFlags:
             help="Tools to offer, separated by commas. Without a value, all tools.",
         ),
     ] = None
-    no_tools: Annotated[bool, Parameter(name="--no-tools", help="Offer no tools.")] = False
-    effort: Annotated[Effort | None, Parameter(name="--effort", metavar="LEVEL", help="Reasoning effort.")] = None
-    mode: Annotated[Mode | None, Parameter(name="--mode", metavar="MODE", help="Permission mode.")] = None
+    no_tools: Annotated[bool, Parameter(help="Offer no tools.")] = False
+    effort: Annotated[Effort | None, Parameter(metavar="LEVEL", help="Reasoning effort.")] = None
+    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode.")] = None
     on_busy: Annotated[
         OnBusy,
-        Parameter(name="--on-busy", metavar="ACTION", help="Action if the conversation is busy."),
+        Parameter(metavar="ACTION", help="Action if the conversation is busy."),
     ] = "reject"
-    schema: Annotated[Path | None, Parameter(name="--schema", help="File with a JSON Schema that the answer must match.")] = None
-    max_steps: Annotated[int | None, Parameter(name="--max-steps", minimum=1, help="Maximum number of model calls.")] = None
-    max_cost: Annotated[float | None, Parameter(name="--max-cost", metavar="DOLLARS", above=0, help="Maximum cost in US dollars.")] = None
+    schema: Annotated[Path | None, Parameter(help="File with a JSON Schema that the answer must match.")] = None
+    max_steps: Annotated[int | None, Parameter(minimum=1, help="Maximum number of model calls.")] = None
+    max_cost: Annotated[float | None, Parameter(metavar="DOLLARS", above=0, help="Maximum cost in US dollars.")] = None
     timeout: Timeout | None = None
-    yes_download: Annotated[bool, Parameter(name="--yes-download", help="Download the weights of a local model without prompting.")] = False
+    yes_download: Annotated[bool, Parameter(help="Download the weights of a local model without prompting.")] = False
     yes: Annotated[
         bool,
         Parameter(name=("--yes", "-y"), help="Don't prompt: use the first available model, downloading it if needed."),
@@ -98,9 +95,9 @@ class RunFlags:
 class ShowFlags:
     """Output format of a run."""
 
-    json: Annotated[bool, Parameter(name="--json", help="Print one JSON document at the end.")] = False
-    jsonl: Annotated[bool, Parameter(name="--jsonl", help="Print each event as a line of JSON, and the result as the last line.")] = False
-    ui: Annotated[bool, Parameter(name="--ui", help="Print each AI SDK chunk as a line of JSON.")] = False
+    json: Annotated[bool, Parameter(help="Print one JSON document at the end.")] = False
+    jsonl: Annotated[bool, Parameter(help="Print each event as a line of JSON, and the result as the last line.")] = False
+    ui: Annotated[bool, Parameter(help="Print each AI SDK chunk as a line of JSON.")] = False
 
     def form(self) -> Literal["text", "json", "jsonl", "ui"]:
         """Return the chosen format. Raise UsageError if several are given."""

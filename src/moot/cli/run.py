@@ -128,7 +128,7 @@ async def run(
     continue_: Continue | None = None,
     reply: Annotated[
         bool,
-        Parameter(name="--reply", help="Continue the conversation used last in any directory. With -c, the latest one of this directory."),
+        Parameter(help="Continue the conversation used last in any directory. With -c, the latest one of this directory."),
     ] = False,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,

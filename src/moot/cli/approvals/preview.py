@@ -13,8 +13,6 @@ from moot.features.approvals import CallPreview, object_of
 from moot.types.approval import ApprovalPart
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["call_rows"]
-
 _VERDICTS = {"allow": ("allowed", "good"), "ask": ("needs approval", "warn"), "deny": ("denied", "bad")}
 
 

@@ -24,9 +24,6 @@ from moot.cli.terminal.prompts.layout import flow
 from moot.cli.terminal.prompts.rows import Row, Spans, render, visible_line, visible_lines
 from moot.cli.terminal.text import width_of
 
-__all__ = ["Viewport", "draw"]
-
-
 TYPED_CHARACTERS = 40
 
 

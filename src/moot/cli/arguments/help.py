@@ -35,9 +35,8 @@ def lines_of(path: Sequence[str], item: Command | Group, width: int) -> Iterator
     name = " ".join(("moot", *path))
     arguments = arguments_of(attribute(item.path)) if isinstance(item, Command) else ()
     yield from textwrap.wrap(item.help, width)
-    for paragraph in item.details:
-        yield ""
-        yield from textwrap.wrap(paragraph, width)
+    if item.details:
+        yield from ("", *textwrap.wrap(item.details, width))
     yield ""
     yield from textwrap.wrap(f"Usage: {name} {_usage(item, arguments)}", width, subsequent_indent="  ", break_on_hyphens=False)
     if isinstance(item, Group):

@@ -83,7 +83,7 @@ async def add_agent(
     name: Annotated[str, Parameter(help="Name of the agent: letters, digits, - and _.")],
     /,
     *command: Annotated[str, Parameter(help="Command that starts an outside agent, after --.")],
-    type_: Annotated[str, Parameter(name="--type", metavar="TYPE", help="Agent type: moot, or the type of an outside agent.")] = "",
+    type_: Annotated[str, Parameter(metavar="TYPE", help="Agent type: moot, or the type of an outside agent.")] = "",
     model: Annotated[
         str, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent. Outside agents have a default model of their own.")
     ] = "",
@@ -235,7 +235,7 @@ async def pull_model(
     name: Annotated[str, Parameter(help="Name of the embedded model.")] = DEFAULT,
     /,
     *,
-    from_: Annotated[Path | None, Parameter(name="--from", help="Local file to use instead of a download.")] = None,
+    from_: Annotated[Path | None, Parameter(help="Local file to use instead of a download.")] = None,
     yes_download: Annotated[bool, Parameter(help="Download without prompting.")] = False,
     json: AsJson = False,
     verbose: Annotated[bool, Parameter(help="Also show the license, the source, and sources that failed.")] = False,

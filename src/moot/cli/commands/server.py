@@ -42,9 +42,7 @@ class Where:
     port: Annotated[
         int | None, Parameter(minimum=0, maximum=65535, help="Port to listen on. Defaults to the configuration; 0 selects a free port.")
     ] = None
-    allow_remote: Annotated[
-        bool, Parameter(name="--allow-remote", help="Allow an address that other machines can reach. See docs/server.md.")
-    ] = False
+    allow_remote: Annotated[bool, Parameter(help="Allow an address that other machines can reach. See docs/server.md.")] = False
 
     def flags(self) -> Mapping[str, Json]:
         """Return the options as configuration keys."""

@@ -206,7 +206,7 @@ async def edit(
     /,
     *,
     everything: Annotated[bool, Parameter(name="--all", help="Edit the whole conversation as one text.")] = False,
-    no_answer: Annotated[bool, Parameter(name="--no-answer", help="Store the change without generating an answer.")] = False,
+    no_answer: Annotated[bool, Parameter(help="Store the change without generating an answer.")] = False,
     source: Annotated[Path | None, Parameter(name="--from", help="Start from the text in this file.", kind="file")] = None,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,

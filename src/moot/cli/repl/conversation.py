@@ -29,8 +29,6 @@ from moot.types.run import STARTED, TERMINAL, OnBusy, Prompt, Run, RunStatus, Su
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
 
-__all__ = ["ConversationView", "InteractiveConversation", "QueuedPrompt", "ask_approvals", "decide"]
-
 
 class ConversationView(Protocol):
     """The display of a conversation. Only `decide` waits for the user."""

@@ -28,8 +28,6 @@ from moot.errors import ConfigError, MootError, UsageError
 from moot.types.message import Part, text_part
 from moot.types.run import OnBusy
 
-__all__ = ["ConfigReloader", "InputHandler", "ReplHost"]
-
 
 class ConfigReloader:
     """Applies a changed configuration to the next run and to the screen."""

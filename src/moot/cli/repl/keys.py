@@ -15,8 +15,6 @@ from prompt_toolkit.keys import Keys
 from moot.cli.repl.composer import Composer
 from moot.types.run import OnBusy
 
-__all__ = ["EXIT_SECONDS", "KEYS", "LEADER", "Key", "KeyActions", "KeyHandler", "ReplActions", "bindings", "register_sequences", "table"]
-
 
 class KeyActions(Protocol):
     """Handles the keys of the table."""

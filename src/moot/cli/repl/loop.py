@@ -22,8 +22,6 @@ from moot.guard.secrets import redact
 from moot.plugins.registry import attribute
 from moot.types.message import Part
 
-__all__ = ["log_to", "run_repl", "start_repl"]
-
 
 class _LineHandler(logging.Handler):
     def __init__(self, say: Callable[[str], None], secrets: tuple[str, ...]) -> None:

@@ -31,8 +31,6 @@ from moot.types.run import Run
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
 
-__all__ = ["PlainRepl"]
-
 T = TypeVar("T")
 
 _FLUSH_SECONDS = 0.1

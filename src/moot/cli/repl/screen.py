@@ -39,9 +39,6 @@ from moot.types.run import OnBusy, Run
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
 
-__all__ = ["ReplScreen", "ScreenView"]
-
-
 Notify = Callable[[NotificationKind, float], None]
 """Notify the user of an event after this many seconds."""
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from moot.cli.transcript.run import Transcript
     from moot.cli.transcript.tool_cards import Folded
 
-__all__ = ["RunDisplay", "Scrollback", "new_transcript"]
-
-
 _TRANSCRIPT = "moot.cli.transcript.run:Transcript"
 """Loaded by path for the first message: the first prompt does not wait for Markdown."""
 

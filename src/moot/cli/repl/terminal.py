@@ -31,9 +31,6 @@ from prompt_toolkit.utils import get_cwidth
 from moot.cli.repl.composer import Composer
 from moot.cli.terminal.prompts.application import TerminalStream, window_size
 
-__all__ = ["LiveRegion", "Terminal", "TerminalWriter"]
-
-
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized update: terminals that support it show everything in between at once, others ignore it."""
 _RETRY_SECONDS = 0.02

@@ -19,8 +19,6 @@ from moot.providers.weights.files import weights_path
 from moot.providers.weights.manifest import DEFAULT, find
 from moot.types.model import Model
 
-__all__ = ["Discovery", "Offer", "discover"]
-
 SECONDS = 0.3
 """Timeout for a server on this machine."""
 _CONFIGURED_SECONDS = 2.0

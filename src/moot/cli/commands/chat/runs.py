@@ -65,7 +65,7 @@ async def continue_(
     conversation: Which,
     /,
     *prompt: Words,
-    again: Annotated[bool, Parameter(name="--again", help="Generate the last answer again on a new branch.")] = False,
+    again: Annotated[bool, Parameter(help="Generate the last answer again on a new branch.")] = False,
     file: Files | None = None,
     flags: RunFlags = _NO_FLAGS,
     shown: ShowFlags = _NO_SHOW,

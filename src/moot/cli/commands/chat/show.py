@@ -223,12 +223,8 @@ async def show(
         str | None, Parameter(metavar="MESSAGE", help="Message to show with those around it: its number in 'moot chat tree', or its id.")
     ] = None,
     call: Annotated[int | None, Parameter(minimum=1, help="Number of a tool call to show in full.")] = None,
-    raw: Annotated[
-        bool, Parameter(name="--raw", help="Show the vendor's raw data: frames with timestamps, or only the bytes in a pipe.")
-    ] = False,
-    first: Annotated[
-        bool, Parameter(name="--first", help="Show the first translation of answers that newer converters have translated again.")
-    ] = False,
+    raw: Annotated[bool, Parameter(help="Show the vendor's raw data: frames with timestamps, or only the bytes in a pipe.")] = False,
+    first: Annotated[bool, Parameter(help="Show the first translation of answers that newer converters have translated again.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -272,7 +268,7 @@ async def tree(
     conversation: Which,
     /,
     *,
-    all_: Annotated[bool, Parameter(name="--all", help="Include deleted messages.")] = False,
+    all_: Annotated[bool, Parameter(help="Include deleted messages.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

@@ -64,9 +64,6 @@ from moot.types.ids import SystemClock
 from moot.types.maintenance import StoredCopy
 from moot.types.share import Share
 
-__all__ = ["Sharing", "export", "install", "print_removals", "removals_by_kind", "removals_json", "share"]
-
-
 _PLACES = 12
 
 
@@ -125,10 +122,10 @@ async def install(which: str, writer: Format, output: Output, *, json: bool) -> 
 class Sharing:
     """Options for exports that are shared with other people."""
 
-    share: Annotated[
-        bool, Parameter(name="--share", help="Remove secrets, home directories, names and e-mail addresses, and list what was removed.")
-    ] = False
-    keep: Annotated[str, Parameter(name="--keep", metavar="KINDS", help="With --share: kinds of data to keep, such as emails,paths.")] = ""
+    share: Annotated[bool, Parameter(help="Remove secrets, home directories, names and e-mail addresses, and list what was removed.")] = (
+        False
+    )
+    keep: Annotated[str, Parameter(metavar="KINDS", help="With --share: kinds of data to keep, such as emails,paths.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,9 +157,7 @@ async def export(
     conversation: Which = "",
     /,
     *,
-    all_: Annotated[
-        bool, Parameter(name="--all", help="Export every conversation to a file of its own in the directory given by -o.")
-    ] = False,
+    all_: Annotated[bool, Parameter(help="Export every conversation to a file of its own in the directory given by -o.")] = False,
     format: Annotated[
         str, Parameter(name=("--format", "-f"), kind="format", help="Output format. docs/export.md compares the formats.")
     ] = "recording",
@@ -171,19 +166,18 @@ async def export(
     ] = None,
     branch: Annotated[
         Literal["all", "shown"],
-        Parameter(name="--branch", metavar="BRANCHES", help="Branches to export: all that the format supports, or the shown one."),
+        Parameter(metavar="BRANCHES", help="Branches to export: all that the format supports, or the shown one."),
     ] = "all",
     sharing: Sharing = _NOT_SHARED,
     chosen: Filters = _NO_FILTERS,
     install_: Annotated[
         bool,
         Parameter(
-            name="--install",
             help="Write the session where the agent of the format (claude, codex) finds it, and print the command to continue it.",
         ),
     ] = False,
     force: Annotated[bool, Parameter(help="With -o: replace an existing file without prompting.")] = False,
-    json: Annotated[bool, Parameter(name="--json", help="With -o: print a report as one JSON document to stdout.")] = False,
+    json: Annotated[bool, Parameter(help="With -o: print a report as one JSON document to stdout.")] = False,
     output: Out,
 ) -> int:
     """Export conversations, and report what the format cannot represent."""
@@ -343,7 +337,7 @@ async def share(
     keep: Annotated[str, Parameter(metavar="KINDS", help="Kinds of data to keep, such as emails,paths. See docs/sharing.md.")] = "",
     preview: Annotated[Path | None, Parameter(kind="file", help="Write the page to this file for review without sharing it.")] = None,
     yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False,
-    list_: Annotated[bool, Parameter(name="--list", help="List shared pages.")] = False,
+    list_: Annotated[bool, Parameter(help="List shared pages.")] = False,
     revoke: Annotated[str, Parameter(metavar="SHARE", help="Id of a shared page to revoke.")] = "",
     json: AsJson = False,
     output: Out,

@@ -33,9 +33,6 @@ from moot.plugins import Registry
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
 
-__all__ = ["ImportProgress", "configuration_json", "outcome_of", "print_configuration", "print_report", "report_json"]
-
-
 _NOTES = 20
 
 
@@ -267,22 +264,20 @@ _INDEXING = 30.0
 
 async def import_(
     *source: Annotated[Path, Parameter(kind="file", help="Files or directories of other programs.")],
-    all: Annotated[bool, Parameter(name="--all", help="Import from all agents found on this machine.")] = False,
+    all: Annotated[bool, Parameter(help="Import from all agents found on this machine.")] = False,
     format: Annotated[str, Parameter(name=("--format", "-f"), kind="format", help="Format of the files. Detected by default.")] = "",
     agent_type: Annotated[
         str,
-        Parameter(name="--agent-type", metavar="TYPE", help="Agent type of a captured stream. Detected by default."),
+        Parameter(metavar="TYPE", help="Agent type of a captured stream. Detected by default."),
     ] = "",
     since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")] = "",
-    watch: Annotated[bool, Parameter(name="--watch", help="Keep importing new messages until Ctrl+C.")] = False,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Show what would be imported without storing anything.")] = False,
+    watch: Annotated[bool, Parameter(help="Keep importing new messages until Ctrl+C.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Show what would be imported without storing anything.")] = False,
     configuration: Annotated[
         Path | None,
         Parameter(kind="file", help="New file for the programs' agents, MCP servers and permissions. moot does not read it."),
     ] = None,
-    verbose: Annotated[
-        bool, Parameter(name="--verbose", help="Report every conversation and what was kept, approximated and lost.")
-    ] = False,
+    verbose: Annotated[bool, Parameter(help="Report every conversation and what was kept, approximated and lost.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:

@@ -34,9 +34,6 @@ from moot.types.ids import new_id
 from moot.types.message import Message, is_tool
 from moot.types.run import TERMINAL, Prompt, Run
 
-__all__ = ["compare", "print_comparison", "run_again", "run_with"]
-
-
 _MARKS = {"-": ("[-", "-]", "red"), "+": ("{+", "+}", "green")}
 
 
@@ -243,17 +240,17 @@ async def replay(
         float | None, Parameter(above=0, help="Playback speed. Defaults to 1 on a terminal; in a pipe there are no pauses.")
     ] = None,
     instant: Annotated[bool, Parameter(help="No pauses.")] = False,
-    from_: Annotated[int, Parameter(name="--from", minimum=1, help="First event to play, by its sequence number.")] = 1,
-    jsonl: Annotated[bool, Parameter(name="--jsonl", help="Print each event as a line of JSON.")] = False,
+    from_: Annotated[int, Parameter(minimum=1, help="First event to play, by its sequence number.")] = 1,
+    jsonl: Annotated[bool, Parameter(help="Print each event as a line of JSON.")] = False,
     rerun: Annotated[
         bool,
-        Parameter(name="--rerun", help="Run the conversation again offline against its recording and report differences (exit code 1)."),
+        Parameter(help="Run the conversation again offline against its recording and report differences (exit code 1)."),
     ] = False,
     model: Annotated[
         str | None,
         Parameter(name=("--model", "-m"), kind="model", help="With --rerun: send the prompts to this model and compare the answers."),
     ] = None,
-    json: Annotated[bool, Parameter(name="--json", help="With --rerun: print one JSON document to stdout.")] = False,
+    json: Annotated[bool, Parameter(help="With --rerun: print one JSON document to stdout.")] = False,
     output: Out,
 ) -> int:
     """Replay the conversation with its original timing. Long pauses are shortened. Ctrl+C stops it."""

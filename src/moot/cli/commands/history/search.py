@@ -33,7 +33,7 @@ _ID = 18
 
 def search(
     *query: Annotated[str, Parameter(help="Search query.")],
-    best: Annotated[bool, Parameter(name="--best", help="Sort by relevance instead of date.")] = False,
+    best: Annotated[bool, Parameter(help="Sort by relevance instead of date.")] = False,
     meaning: Annotated[bool, Parameter(help="Search answers by meaning instead of words. Requires an embedding model.")] = False,
     wait: Annotated[
         float | None, Parameter(metavar="SECONDS", help="With --meaning: maximum time to embed new answers first. Defaults to 5.")

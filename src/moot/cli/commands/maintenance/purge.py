@@ -34,13 +34,13 @@ _PAGE = 200
 
 async def purge(
     *conversations: Annotated[str, Parameter(kind="conversation", help="Conversations by id, title or list number.")],
-    deleted: Annotated[bool, Parameter(name="--deleted", help="Purge all deleted conversations.")] = False,
+    deleted: Annotated[bool, Parameter(help="Purge all deleted conversations.")] = False,
     before: Annotated[
         str | None, Parameter(metavar="TIME", help="Purge conversations without activity since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")
     ] = None,
-    expired: Annotated[bool, Parameter(name="--expired", help="Apply the retention rules of the configuration.")] = False,
-    finish: Annotated[bool, Parameter(name="--finish", help="Only finish a purge or redaction that was interrupted.")] = False,
-    receipts: Annotated[bool, Parameter(name="--receipts", help="Only list earlier purges and redactions.")] = False,
+    expired: Annotated[bool, Parameter(help="Apply the retention rules of the configuration.")] = False,
+    finish: Annotated[bool, Parameter(help="Only finish a purge or redaction that was interrupted.")] = False,
+    receipts: Annotated[bool, Parameter(help="Only list earlier purges and redactions.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     json: AsJson = False,
@@ -78,7 +78,7 @@ async def redact(
         Path | None, Parameter(name=("--from", "-f"), kind="file", help="File with one string per line. Defaults to stdin.")
     ] = None,
     regex: Annotated[
-        bool, Parameter(name="--regex", help="Treat the strings as regular expressions, in which each repetition needs an upper bound.")
+        bool, Parameter(help="Treat the strings as regular expressions, in which each repetition needs an upper bound.")
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,

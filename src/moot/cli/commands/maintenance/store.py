@@ -27,7 +27,7 @@ from moot.types.maintenance import Backup, ConversationSize, Extent, Sealed, Siz
 
 async def store_stats(
     *,
-    limit: Annotated[int, Parameter(name="--limit", help="Number of conversations to list, largest first.", minimum=0)] = 10,
+    limit: Annotated[int, Parameter(help="Number of conversations to list, largest first.", minimum=0)] = 10,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -51,8 +51,8 @@ async def store_stats(
 
 async def compact(
     *,
-    all: Annotated[bool, Parameter(name="--all", help="Also rewrite the whole file, which blocks all other processes meanwhile.")] = False,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Show what would be done without changing anything.")] = False,
+    all: Annotated[bool, Parameter(help="Also rewrite the whole file, which blocks all other processes meanwhile.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Show what would be done without changing anything.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -141,10 +141,8 @@ async def backup(
     ] = None,
     /,
     *,
-    check: Annotated[Path | None, Parameter(name="--check", kind="file", help="Backup to verify instead of writing one.")] = None,
-    with_secrets: Annotated[
-        bool, Parameter(name="--with-secrets", help="Include the API keys of your configuration, which are masked by default.")
-    ] = False,
+    check: Annotated[Path | None, Parameter(kind="file", help="Backup to verify instead of writing one.")] = None,
+    with_secrets: Annotated[bool, Parameter(help="Include the API keys of your configuration, which are masked by default.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -169,10 +167,8 @@ async def restore(
     file: Source,
     /,
     *,
-    into: Annotated[Path | None, Parameter(name="--into", kind="file", help="Home directory to restore to. Defaults to MOOT_HOME.")] = None,
-    replace: Annotated[
-        bool, Parameter(name="--replace", help="Replace existing data. The old data is kept in a directory next to it.")
-    ] = False,
+    into: Annotated[Path | None, Parameter(kind="file", help="Home directory to restore to. Defaults to MOOT_HOME.")] = None,
+    replace: Annotated[bool, Parameter(help="Replace existing data. The old data is kept in a directory next to it.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

@@ -98,11 +98,11 @@ async def verify(
     ] = None,
     /,
     *,
-    all: Annotated[bool, Parameter(name="--all", help="Verify all conversations and files, which is the default.")] = False,
+    all: Annotated[bool, Parameter(help="Verify all conversations and files, which is the default.")] = False,
     upgrade: Annotated[
-        bool, Parameter(name="--upgrade", help="Translate old runs again with newer converters, report differences and store the result.")
+        bool, Parameter(help="Translate old runs again with newer converters, report differences and store the result.")
     ] = False,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", help="With --upgrade: report without storing anything.")] = False,
+    dry_run: Annotated[bool, Parameter(help="With --upgrade: report without storing anything.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
