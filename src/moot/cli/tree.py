@@ -342,8 +342,8 @@ TREE = Group(
                 "moot search 'migration -draft agent:codex' --best",
                 "moot search --meaning what was that about the container that kept restarting",
             ),
-            details='A query has words, "phrases", excluded -words, and filters: role: agent: model: project: in: has: after: before: cost: '
-            "status:",
+            details='A query has words, "phrases", excluded -words, and filters: role: agent: model: project: in: has: after: before: '
+            "cost: status:",
             bare=True,
         ),
         "verify": _command(

@@ -30,9 +30,6 @@ def call_rows(preview: CallPreview) -> list[Row]:
     return [*_arguments(value), *_why(preview.parts)]
 
 
-# ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _command(command: str, parts: Sequence[ApprovalPart]) -> Iterator[Row]:
     lines = visible_lines(command)
     if len(parts) == 1 and parts[0].text.strip() == command.strip() and len(lines) == 1:
@@ -54,9 +51,6 @@ def _part(part: ApprovalPart, text: str, *, indent: int) -> Row:
 def _why(parts: Sequence[ApprovalPart]) -> Iterator[Row]:
     for part in parts:
         yield Row(f"needs approval: {visible_line(part.why)}", "warn")
-
-
-# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _file(path: str, preview: CallPreview) -> Iterator[Row]:
@@ -92,9 +86,6 @@ def _style_name(style: Style) -> str:
     """Return moot's name for a screen style."""
     name = next((name for part, name in ((ADDED, "good"), (REMOVED, "bad"), (DIM, "dim")) if style & part == part), "")
     return f"{name},marked" if style & REVERSE else name
-
-
-# ── anything ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _arguments(value: JsonObject, *shown: str) -> Iterator[Row]:

@@ -24,8 +24,11 @@ def print_table(output: Lines, head: Sequence[str], rows: Sequence[Sequence[str]
         output.data((output.styled(text, "bold") if number == 0 else text) + "\n")
 
 
-def print_fields(output: Lines, fields: Mapping[str, Json]) -> None:
-    """Print one `key: value` line for each field."""
+def print_fields(output: Lines, fields: JsonObject, *, json: bool) -> None:
+    """Print one `key: value` line for each field, or all as one JSON document."""
+    if json:
+        output.json(fields)
+        return
     for key, value in fields.items():
         output.line(f"{key}: {value if isinstance(value, str) else output.to_json(value)}")
 
@@ -60,7 +63,7 @@ def paged(items: Sequence[JsonObject], limit: int, cursor: str | None, key: str)
 
 _ORDER = ("messages", "reasoning", "signatures", "tool calls", "pictures", "files", "other parts", "titles", "branches", "sub-agents")
 """Order in reports. Other names follow in the order of the mapping."""
-_UNCOUNTABLE = ("reasoning", "usage")
+_SINGULAR = {"branches": "branch"}
 
 
 def plural(count: int, noun: str) -> str:
@@ -71,13 +74,7 @@ def plural(count: int, noun: str) -> str:
 def format_counts(counts: Mapping[str, int]) -> list[str]:
     """Return nonzero counts with their nouns, most important first: `6 messages`, `1 tool call`."""
     ranked = sorted(counts.items(), key=lambda item: _ORDER.index(item[0]) if item[0] in _ORDER else len(_ORDER))
-    return [f"{count:,} {_singular(name) if count == 1 else name}" for name, count in ranked if count]
-
-
-def _singular(name: str) -> str:
-    if name in _UNCOUNTABLE:
-        return name
-    return "branch" if name == "branches" else name.removesuffix("s")
+    return [f"{count:,} {_SINGULAR.get(name, name.removesuffix('s')) if count == 1 else name}" for name, count in ranked if count]
 
 
 def format_bytes(size: float) -> str:

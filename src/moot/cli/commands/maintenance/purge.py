@@ -174,9 +174,6 @@ async def _read(source: Path | None, output: Output) -> tuple[str, ...]:
     return found
 
 
-# ── output ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _title(conversation: Conversation) -> str:
     return f"{conversation.id[:13]} {conversation.title or 'untitled'}"
 
