@@ -7,18 +7,15 @@ import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from moot.cli.arguments.parser import parse, wants_json
-from moot.cli.arguments.signatures import Call, wants_output
-from moot.cli.console.lines import INTERRUPTED, Lines, close_quietly, innermost, report
+from moot.cli.arguments.signatures import Call
+from moot.cli.console.lines import INTERRUPTED, Lines, innermost, report
 from moot.errors import MootError
 from moot.plugins.registry import attribute
 
 _REPL = "moot.cli.repl.loop:start_repl"
 """Import path of the function that runs if no command is given."""
-
-_REPL_ARGUMENTS: tuple[list[str], ...] = ([], ["--yes"], ["-y"])
 
 _FILES = 64
 """Number of open files that a run with few tools needs, with some spare."""
@@ -34,25 +31,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = ["version"]
     output = Lines()
     try:
-        result = _perform(arguments, output)
+        _check_open_files()
+        call = (
+            Call(attribute(_REPL), (), {"yes": bool(arguments)}, bare=False) if arguments in ([], ["--yes"], ["-y"]) else parse(arguments)
+        )
+        result = call.run(output) if call.bare else attribute("moot.cli.runner:perform")(call)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  the outermost frame: every error becomes a message and an exit code
         return _failed(innermost(error), output, as_json=wants_json(arguments))
     return result if isinstance(result, int) else 0
-
-
-def _perform(arguments: list[str], output: Lines) -> Any:
-    _check_open_files()
-    call = _call(arguments)
-    if call.bare:
-        return call.command(*call.args, **call.keywords, **({"output": output} if wants_output(call.command) else {}))
-    return attribute("moot.cli.runner:perform")(call)
-
-
-def _call(arguments: list[str]) -> Call:
-    if arguments in _REPL_ARGUMENTS:
-        return Call(attribute(_REPL), (), {"yes": bool(arguments)}, bare=False)
-    return parse(arguments)
 
 
 def _check_open_files() -> None:
@@ -84,5 +71,8 @@ def _failed(error: BaseException, output: Lines, *, as_json: bool) -> int:
             return report(error, output, as_json=as_json)
     except BrokenPipeError:
         pass  # the reader of stderr is gone too
-    close_quietly()
+    # discard buffered output, so that the interpreter's flush at exit does not fail
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
     return 1

@@ -10,7 +10,6 @@ from moot.cli.console.output import Output
 from moot.cli.terminal.prompts.plain import confirm
 from moot.config.settings import Settings
 from moot.errors import UsageError
-from moot.plugins.registry import attribute
 from moot.providers.machine import check_machine
 from moot.providers.pool import Providers
 from moot.providers.status import TestAnswer, answer_json
@@ -18,10 +17,6 @@ from moot.providers.status import check_model as ask_with
 from moot.providers.weights.files import weights_path
 from moot.providers.weights.manifest import MANIFEST
 from moot.providers.weights.pull import Offer, pull
-
-# loaded by path: runs with a provider's model don't need them
-_PROVIDE = "moot.cli.download:provide"
-_IS_MISSING = "moot.cli.download:is_missing"
 
 
 async def provide_weights(providers: Providers, model: str, output: Output, *, consent: bool) -> None:
@@ -33,13 +28,16 @@ async def provide_weights(providers: Providers, model: str, output: Output, *, c
     if model in ("", "main") and not providers.settings.models.main:
         output.say(f"moot: no model is configured; using {choice.model.id}", "dim")
     if choice.provider.name == "local":
-        await attribute(_PROVIDE)(choice.model.id.model, providers.settings.home, output, consent=consent)
+        name, home = choice.model.id.model, providers.settings.home
+        if _is_missing(name, home):
+            check_machine(MANIFEST[name].size)
+            await fetch(name, home, output, consent=consent)
 
 
 async def wants_weights(providers: Providers, model: str) -> bool:
     """Return whether `provide_weights` would download weights. Raise like `Providers.choice`."""
     choice = await providers.choice(model)
-    return choice.provider.name == "local" and attribute(_IS_MISSING)(choice.model.id.model, providers.settings.home)
+    return choice.provider.name == "local" and _is_missing(choice.model.id.model, providers.settings.home)
 
 
 async def ask_model(settings: Settings, model: str) -> TestAnswer:
@@ -65,16 +63,8 @@ async def try_model(settings: Settings, model: str, output: Output, *, as_json: 
     return 0
 
 
-def is_missing(name: str, home: Path) -> bool:
-    """Return whether the weights of this embedded model are known but not installed."""
+def _is_missing(name: str, home: Path) -> bool:
     return name in MANIFEST and weights_path(name, home) is None
-
-
-async def provide(name: str, home: Path, output: Output, *, consent: bool) -> None:
-    """Download missing weights. Raise like `fetch`, and ProviderError if the model cannot run on this machine."""
-    if is_missing(name, home):
-        check_machine(MANIFEST[name].size)
-        await fetch(name, home, output, consent=consent)
 
 
 async def fetch(name: str, home: Path, output: Output, *, consent: bool, source: Path | None = None, verbose: bool = False) -> Path:
@@ -82,8 +72,11 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
 
     Raise UsageError if the user cannot be asked, Refused if they decline, and ProviderError if the download fails.
     """
-    if source and (reason := _unreadable(source)):
-        raise UsageError(f"Cannot read {str(source)!r}: {reason}.", fix="Pass the weights file to --from.")
+    if source is not None:
+        try:
+            source.open("rb").close()
+        except OSError as error:
+            raise UsageError(f"Cannot read {str(source)!r}: {error.strerror}.", fix="Pass the weights file to --from.") from error
 
     async def ask(offer: Offer) -> bool:
         for line in offer.lines(verbose=verbose):
@@ -95,21 +88,9 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
             raise UsageError(f"The weights of {name!r} are not installed, and downloading them needs consent.", fix=words)
         return await confirm("Download it?", output)
 
-    progress = Progress(output)
+    with Progress(output) as progress:
 
-    def show(done: int, total: int) -> None:
-        progress.show(f"{done / total if total else 1:.0%} of {format_bytes(total)}")
+        def show(done: int, total: int) -> None:
+            progress.show(f"{done / total if total else 1:.0%} of {format_bytes(total)}")
 
-    try:
         return await pull(name, home=home, consent=ask, progress=show, source=source)
-    finally:
-        progress.close()
-
-
-def _unreadable(path: Path) -> str:
-    """Return why the file cannot be read, or an empty string if it can."""
-    try:
-        with path.open("rb"):
-            return ""
-    except OSError as error:
-        return error.strerror or str(error)

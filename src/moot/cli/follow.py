@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import signal
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import anyio
 
-from moot.cli.console.output import Output
+from moot.cli.console.output import Output, handled_signals
 from moot.cli.console.results import OnScreen, Show
 from moot.engine import Engine
 from moot.errors import Busy, ConfigError, NotFound, UsageError
-from moot.plugins.registry import Registry
+from moot.plugins.registry import attribute
 from moot.runtime.requests import NO_ONE_AVAILABLE
 from moot.types.conversation import Conversation
 from moot.types.event import Event
@@ -23,10 +23,8 @@ from moot.types.store import Store
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
 
-_APPROVING = Registry(
-    "moot.approving", {"decide": "moot.cli.approvals.decide:decide", "context": "moot.cli.approvals.decide:approval_context"}
-)
-"""Imported only when there is an approval to ask for."""
+_CONTEXT, _DECIDE = "moot.cli.approvals.decide:approval_context", "moot.cli.approvals.decide:decide"
+"""Loaded by path when there is an approval to ask for."""
 
 NEEDS_APPROVAL, CONTRACT, PROVIDER, LIMIT, TIMEOUT, INTERRUPTED = 3, 4, 5, 6, 124, 130
 
@@ -86,7 +84,10 @@ class Follower:
             if self._farewell:
                 self._output.say(self._farewell, "yellow")
             return 128 + self._signal if self._signal else INTERRUPTED
-        await self._show.end(final, await _message(self._engine.store, final))
+        message: Message | None = None
+        with suppress(NotFound):
+            message = await self._engine.store.conversations.message(final.message)
+        await self._show.end(final, message)
         return self._exit_code(final)
 
     async def _until_ended(self, run: Run, conversation: Conversation) -> Run:
@@ -95,16 +96,14 @@ class Follower:
             if final.status != "waiting":
                 return final
             asked = self._output.attended and await self._answer(run.id, conversation)
-            if not asked and self._stops:
+            if asked:
+                continue
+            if self._stops:
                 return final
-            if not asked:
-                await self._wait_for_answer(run.id)
-
-    async def _wait_for_answer(self, run: str) -> None:
-        async with aclosing(self._engine.runtime.hub.foreign()) as commits:
-            async for _ in commits:
-                if (await self._engine.store.records.run(run)).status != "waiting":
-                    return
+            async with aclosing(self._engine.runtime.hub.foreign()) as commits:
+                async for _ in commits:
+                    if (await self._engine.store.records.run(run.id)).status != "waiting":
+                        break
 
     async def _watch(self, run: str, conversation: str) -> Run:
         """Show events until the run has settled and all its events were shown."""
@@ -146,8 +145,8 @@ class Follower:
             await self._show.pause()
         while approvals := [asked for asked in await self._engine.store.records.approvals(run=run) if not asked.by_client]:
             asked += 1
-            context = _APPROVING.load("context")(self._engine, approvals[0], conversation)
-            decided = cast("Decision", await _APPROVING.load("decide")(approvals[0], context, self._output))
+            context = attribute(_CONTEXT)(self._engine, approvals[0], conversation)
+            decided: Decision = await attribute(_DECIDE)(approvals[0], context, self._output)
             if decided.outcome == "later" and not (self._stops and approvals[0].outside is not None):
                 return False
             if decided.outcome == "later":  # the agent's process is our child and ends with us
@@ -155,8 +154,12 @@ class Follower:
                     "moot: the agent's program ends with moot, so this cannot wait; answer it, or stop the run with Ctrl+C", "yellow"
                 )
                 continue
-            if decided.outcome == "stop":
-                await self._stop(run)
+            if decided.outcome == "stop":  # Ctrl+C
+                if self._stops:
+                    await self._engine.runs.cancel(run)
+                else:
+                    signal.raise_signal(signal.SIGINT)
+                    await anyio.sleep_forever()
                 return True
             if not await self._submit_answer(approvals[0].id, decided):
                 break
@@ -164,14 +167,6 @@ class Follower:
             with suppress(Busy, UsageError):  # another process continues the run
                 await self._engine.runs.resume(run)  # to pick up answers from elsewhere and expired approvals
         return bool(asked)
-
-    async def _stop(self, run: str) -> None:
-        """Handle Ctrl+C at an approval prompt."""
-        if self._stops:
-            await self._engine.runs.cancel(run)
-        else:
-            signal.raise_signal(signal.SIGINT)
-            await anyio.sleep_forever()
 
     async def _submit_answer(self, approval: str, decided: Decision) -> bool:
         """Return False if the approval was already answered or has expired."""
@@ -192,7 +187,7 @@ class Follower:
 
         SIGTERM and SIGHUP leave the run resumable and terminate the commands that it started.
         """
-        with anyio.open_signal_receiver(*_handled_signals()) as signals:
+        with anyio.open_signal_receiver(*handled_signals()) as signals:
             async for number in signals:
                 self._signal = number if number != signal.SIGINT else 0
                 if not self._stops:
@@ -218,9 +213,7 @@ class Follower:
             self._output.say(f"moot: the run is waiting for approval; answer with: moot chat resume {run.conversation[:13]}", "yellow")
             return NEEDS_APPROVAL
         if run.status == "failed" and run.error is not None:
-            self._output.say(f"moot: {run.error.message}", "red")
-            if run.error.fix:
-                self._output.say(f"  {run.error.fix}")
+            self._output.fail(run.error.message, run.error.fix)
             return exit_code_of(run.error.kind)
         if run.status == "cancelled":
             self._output.say("moot: cancelled; the output so far is kept", "yellow")
@@ -229,21 +222,9 @@ class Follower:
         return 1
 
 
-def _handled_signals() -> list[signal.Signals]:
-    """Return the signals to handle. Signals that are already ignored stay ignored, as `nohup` requires."""
-    return [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
-
-
 def exit_code_of(kind: str) -> int:
     """Return the exit code for a failure kind."""
     return _EXIT.get(kind, PROVIDER)
-
-
-async def _message(store: Store, run: Run) -> Message | None:
-    try:
-        return await store.conversations.message(run.message)
-    except NotFound:
-        return None
 
 
 async def _calls_before(store: Store, conversation: Conversation, message: str) -> int:

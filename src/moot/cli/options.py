@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
-from moot.cli.arguments.signatures import ALL_TOOLS, LATEST, AsJson, Cursor, Limit, Parameter
+from moot.cli.arguments.signatures import ALL_TOOLS, LATEST, Parameter
 from moot.cli.console.output import Output
+from moot.config import schema
 from moot.errors import UsageError
 from moot.plugins import TOOLS
 from moot.types.agent import Mode
@@ -16,12 +17,10 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.model import Effort
 from moot.types.run import OnBusy
 
-__all__ = ["AsJson", "Continue", "Cursor", "Files", "Limit", "Out", "RunFlags", "ShowFlags", "Which", "run_settings", "seconds"]
-
 _TOOL_NAMES = re.compile(r"[a-z][\w-]*(,[a-z][\w-]*)*")
 _REFERENCE = re.compile(r"[0-9]{1,4}|0[0-9a-f]{3}[0-9a-f-]{0,32}")
 
-NANO = 1_000_000_000
+Form: TypeAlias = Literal["text", "json", "jsonl", "ui"]
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -52,6 +51,9 @@ Continue = Annotated[
 ]
 
 
+Timeout = Annotated[str, Parameter(metavar="DURATION", help="Maximum duration in seconds, or as 90s, 5m or 1h.")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags:
     """Options of a run."""
@@ -65,7 +67,6 @@ class RunFlags:
     tools: Annotated[
         str | None,
         Parameter(
-            name="--tools",
             kind="tool",
             metavar="TOOLS",
             implied=ALL_TOOLS,
@@ -73,20 +74,18 @@ class RunFlags:
             help="Tools to offer, separated by commas. Without a value, all tools.",
         ),
     ] = None
-    no_tools: Annotated[bool, Parameter(name="--no-tools", help="Offer no tools.")] = False
-    effort: Annotated[Effort | None, Parameter(name="--effort", metavar="LEVEL", help="Reasoning effort.")] = None
-    mode: Annotated[Mode | None, Parameter(name="--mode", metavar="MODE", help="Permission mode.")] = None
+    no_tools: Annotated[bool, Parameter(help="Offer no tools.")] = False
+    effort: Annotated[Effort | None, Parameter(metavar="LEVEL", help="Reasoning effort.")] = None
+    mode: Annotated[Mode | None, Parameter(metavar="MODE", help="Permission mode.")] = None
     on_busy: Annotated[
         OnBusy,
-        Parameter(name="--on-busy", metavar="ACTION", help="Action if the conversation is busy."),
+        Parameter(metavar="ACTION", help="Action if the conversation is busy."),
     ] = "reject"
-    schema: Annotated[Path | None, Parameter(name="--schema", help="File with a JSON Schema that the answer must match.")] = None
-    max_steps: Annotated[int | None, Parameter(name="--max-steps", minimum=1, help="Maximum number of model calls.")] = None
-    max_cost: Annotated[float | None, Parameter(name="--max-cost", metavar="DOLLARS", above=0, help="Maximum cost in US dollars.")] = None
-    timeout: Annotated[
-        str | None, Parameter(name="--timeout", metavar="DURATION", help="Maximum duration in seconds, or as 90s, 5m or 1h.")
-    ] = None
-    yes_download: Annotated[bool, Parameter(name="--yes-download", help="Download the weights of a local model without prompting.")] = False
+    schema: Annotated[Path | None, Parameter(help="File with a JSON Schema that the answer must match.")] = None
+    max_steps: Annotated[int | None, Parameter(minimum=1, help="Maximum number of model calls.")] = None
+    max_cost: Annotated[float | None, Parameter(metavar="DOLLARS", above=0, help="Maximum cost in US dollars.")] = None
+    timeout: Timeout | None = None
+    yes_download: Annotated[bool, Parameter(help="Download the weights of a local model without prompting.")] = False
     yes: Annotated[
         bool,
         Parameter(name=("--yes", "-y"), help="Don't prompt: use the first available model, downloading it if needed."),
@@ -97,46 +96,47 @@ class RunFlags:
 class ShowFlags:
     """Output format of a run."""
 
-    json: Annotated[bool, Parameter(name="--json", help="Print one JSON document at the end.")] = False
-    jsonl: Annotated[bool, Parameter(name="--jsonl", help="Print each event as a line of JSON, and the result as the last line.")] = False
-    ui: Annotated[bool, Parameter(name="--ui", help="Print each AI SDK chunk as a line of JSON.")] = False
+    json: Annotated[bool, Parameter(help="Print one JSON document at the end.")] = False
+    jsonl: Annotated[bool, Parameter(help="Print each event as a line of JSON, and the result as the last line.")] = False
+    ui: Annotated[bool, Parameter(help="Print each AI SDK chunk as a line of JSON.")] = False
 
-    def form(self) -> Literal["text", "json", "jsonl", "ui"]:
+    def form(self) -> Form:
         """Return the chosen format. Raise UsageError if several are given."""
-        chosen: list[Literal["json", "jsonl", "ui"]] = []
-        if self.json:
-            chosen.append("json")
-        if self.jsonl:
-            chosen.append("jsonl")
-        if self.ui:
-            chosen.append("ui")
+        forms: tuple[tuple[Form, bool], ...] = (("json", self.json), ("jsonl", self.jsonl), ("ui", self.ui))
+        chosen: list[Form] = [name for name, wanted in forms if wanted]
         if len(chosen) > 1:
             raise UsageError(f"--{chosen[0]} and --{chosen[1]} cannot be used together.")
         return chosen[0] if chosen else "text"
 
 
-def run_settings(flags: RunFlags, schema: JsonObject | None, *, attended: bool) -> JsonObject:
+NO_FLAGS, NO_SHOW = RunFlags(), ShowFlags()
+
+
+def run_settings(flags: RunFlags, answer_schema: JsonObject | None, *, attended: bool) -> JsonObject:
     """Return the settings of a prompt. Raise UsageError if options contradict each other."""
     if flags.no_tools and flags.tools is not None:
         raise UsageError("--tools and --no-tools cannot be used together.")
-    settings: JsonObject = {}
-    if flags.no_tools:
-        settings["tools"] = False
-    elif flags.tools is not None and flags.tools != ALL_TOOLS:
-        settings["tools"] = list[Json]([name.strip() for name in flags.tools.split(",") if name.strip()])
-    if flags.effort is not None:
-        settings["effort"] = flags.effort
-    if flags.max_steps is not None:
-        settings["max_steps"] = flags.max_steps
-    if flags.max_cost is not None:
-        settings["max_cost"] = round(flags.max_cost * NANO)
-    if flags.timeout is not None:
-        settings["timeout"] = seconds(flags.timeout)
-    if schema is not None:
-        settings["schema"] = schema
-    if not attended:
-        settings["unattended"] = "deny"
-    return settings
+    named = None
+    if flags.tools is not None and flags.tools != ALL_TOOLS:
+        named = list[Json]([name.strip() for name in flags.tools.split(",") if name.strip()])
+    settings: JsonObject = {
+        "tools": False if flags.no_tools else named,
+        "effort": flags.effort,
+        "max_steps": flags.max_steps,
+        "max_cost": None if flags.max_cost is None else round(flags.max_cost * 1e9),
+        "timeout": None if flags.timeout is None else seconds(flags.timeout),
+        "schema": answer_schema,
+        "unattended": None if attended else "deny",
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def parse_lifetime(text: str) -> float:
+    """Parse the value of `--expires` as seconds. Raise UsageError if it is invalid."""
+    try:
+        return float(schema.seconds(text))
+    except ValueError as error:
+        raise UsageError(f"Invalid value {text!r} for '--expires': expected a duration such as 90s, 12h or 30d.") from error
 
 
 def seconds(text: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -14,13 +14,13 @@ from moot.agents.known import agent_named
 from moot.cli.arguments.signatures import LATEST, PREVIOUS, Parameter
 from moot.cli.console.messages import print_messages, with_edits
 from moot.cli.console.output import Output
-from moot.cli.console.results import Show
+from moot.cli.console.results import Show, ShowChunks, ShowEvents, ShowJson, ShowText
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import find_conversation
 from moot.cli.context.references import copied
 from moot.cli.download import provide_weights
 from moot.cli.follow import Follower
-from moot.cli.options import Continue, Files, Out, RunFlags, ShowFlags, run_settings
+from moot.cli.options import NO_FLAGS, NO_SHOW, Continue, Files, Out, RunFlags, ShowFlags, run_settings
 from moot.cli.welcome.check import ensure_model, needs_main_model
 from moot.config.settings import Settings
 from moot.engine import Engine, open_engine
@@ -28,7 +28,7 @@ from moot.engine.submissions import copy_of
 from moot.errors import UsageError
 from moot.features.attachments import MAX_TEXT, as_text, attach, read_whole
 from moot.guard.json_schema import check_answer
-from moot.plugins import Registry
+from moot.plugins.registry import attribute
 from moot.types.canonical import JsonObject, loads_object
 from moot.types.conversation import Conversation
 from moot.types.message import Part, text_part
@@ -43,7 +43,12 @@ def gather(prompt: str | None, files: Sequence[Path], output: Output, *, needed:
 
     Raise UsageError if a file is missing or too large, or if `needed` and there is no prompt.
     """
-    parts = [_file(path, output) for path in files]
+    parts: list[Part] = []
+    for path in files:
+        attached = attach(path)
+        parts.append(attached.part)
+        if attached.note:
+            output.say(f"moot: {attached.note}", "yellow")
     piped = _stdin(output, alone=prompt is None)
     text = "\n\n".join(piece for piece in (prompt, piped) if piece)
     if text.strip():
@@ -74,37 +79,15 @@ def _stdin(output: Output, *, alone: bool) -> str:
         size += len(piece)
         if size > MAX_TEXT:
             raise UsageError(f"stdin is larger than {MAX_TEXT >> 20} MiB.", fix="Shorten it, or mention the file in the prompt.")
-    return _text(b"".join(pieces), "stdin", output).removesuffix("\n")
-
-
-def _file(path: Path, output: Output) -> Part:
-    attached = attach(path)
-    if attached.note:
-        output.say(f"moot: {attached.note}", "yellow")
-    return attached.part
-
-
-def _text(data: bytes, where: str, output: Output) -> str:
-    text, note = as_text(data, where)
+    text, note = as_text(b"".join(pieces), "stdin")
     if note:
         output.say(f"moot: {note}", "yellow")
-    return text
+    return text.removesuffix("\n")
 
 
-_SHOWS = Registry(
-    "moot.shows",
-    {
-        "json": "moot.cli.console.results:ShowJson",
-        "jsonl": "moot.cli.console.results:ShowEvents",
-        "screen": "moot.cli.transcript.screen:ShowScreen",
-        "text": "moot.cli.console.results:ShowText",
-        "ui": "moot.cli.console.results:ShowChunks",
-    },
-)
-"""Loaded by name: the screen is imported only on a terminal."""
-
-_NO_FLAGS = RunFlags()
-_NO_SHOW = ShowFlags()
+_SHOWS: Mapping[str, Callable[[Output], Show]] = {"text": ShowText, "json": ShowJson, "jsonl": ShowEvents, "ui": ShowChunks}
+_SCREEN = "moot.cli.transcript.screen:ShowScreen"
+"""Loaded by path: it is imported only on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +111,10 @@ async def run(
     continue_: Continue | None = None,
     reply: Annotated[
         bool,
-        Parameter(name="--reply", help="Continue the conversation used last in any directory. With -c, the latest one of this directory."),
+        Parameter(help="Continue the conversation used last in any directory. With -c, the latest one of this directory."),
     ] = False,
-    flags: RunFlags = _NO_FLAGS,
-    shown: ShowFlags = _NO_SHOW,
+    flags: RunFlags = NO_FLAGS,
+    shown: ShowFlags = NO_SHOW,
     output: Out,
 ) -> int:
     """Run one prompt and print the answer."""
@@ -147,25 +130,20 @@ async def perform(request: Request, output: Output) -> int:
     show = make_show(request.shown, output)
     settings = run_settings(request.flags, schema, attended=output.attended)
     loaded = configured(output)
-    for note in loaded.notes:
-        output.say(f"moot: {note}", "dim")
+    output.notes(loaded.notes)
     flags = request.flags
-    if _may_choose(request) and needs_main_model(loaded.settings, flags.agent, flags.model):
+    # scripts and runs with --yes-download are never asked to choose a model
+    asks = flags.yes or (request.shown.form() == "text" and not flags.yes_download)
+    if asks and request.conversation is None and needs_main_model(loaded.settings, flags.agent, flags.model):
         loaded = await ensure_model(loaded, output, yes=flags.yes)
     async with open_engine(loaded.settings) as engine:
         return await _submit(engine, request, settings, show, output)
 
 
-def _may_choose(request: Request) -> bool:
-    """Return whether to ask the user to choose a model because none is configured. Scripts and runs with --yes-download never ask."""
-    asks = request.shown.form() == "text" and not request.flags.yes_download
-    return request.conversation is None and (request.flags.yes or asks)
-
-
 def make_show(shown: ShowFlags, output: Output) -> Show:
     """Return the chosen output format. Text is rendered on a terminal and plain elsewhere."""
     form = shown.form()
-    return _SHOWS.load("screen" if form == "text" and output.stdout_terminal else form)(output)
+    return attribute(_SCREEN)(output) if form == "text" and output.stdout_terminal else _SHOWS[form](output)
 
 
 async def _submit(engine: Engine, request: Request, settings: JsonObject, show: Show, output: Output) -> int:
@@ -175,7 +153,8 @@ async def _submit(engine: Engine, request: Request, settings: JsonObject, show: 
     existing = named and (await copy_of(engine.store.conversations, named) or named)
     answers = await _answers(engine, request, existing) if existing is not None else None
     if existing is not None and request.show_history and output.stdout_terminal and request.shown.form() == "text":
-        await _print_history(engine, existing, output)
+        output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
+        print_messages(await with_edits(engine.store, await engine.store.conversations.branch(existing.id)), output)
     agent = flags.agent or (existing.agent if existing else "default")
     wanted = flags.model or (existing.next_model if existing and not flags.agent else "")
     if agent_type(engine.settings, agent) == "moot":  # outside agents have their own model
@@ -218,12 +197,6 @@ async def _answers(engine: Engine, request: Request, existing: Conversation) -> 
         f"The last message of {existing.title or existing.id!r} is already an answer.",
         fix=f'Run moot chat continue {existing.id[:13]} "…", or use --again for another answer.',
     )
-
-
-async def _print_history(engine: Engine, existing: Conversation, output: Output) -> None:
-    output.say(f"{existing.title or 'untitled'} · {existing.id}", "bold")
-    branch = await engine.store.conversations.branch(existing.id)
-    print_messages(await with_edits(engine.store, branch), output)
 
 
 def agent_type(settings: Settings, agent: str) -> str:

@@ -8,12 +8,11 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import anyio
 
-from moot.cli.arguments.signatures import Call, wants_output
+from moot.cli.arguments.signatures import Call
 from moot.cli.commands.maintenance.logs import FileHandler, file_of, level_of
 from moot.cli.console.lines import Lines, debugging
 from moot.cli.console.output import Output
@@ -64,7 +63,6 @@ def perform(call: Call) -> Any:
     """Run the command and return its result."""
     output = Output()
     with logging_to(output):
-        work = partial(call.command, *call.args, **call.keywords, **({"output": output} if wants_output(call.command) else {}))
         if not inspect.iscoroutinefunction(call.command):
-            return work()
-        return anyio.run(work, backend_options={"use_uvloop": sys.platform != "win32"})
+            return call.run(output)
+        return anyio.run(call.run, output, backend_options={"use_uvloop": sys.platform != "win32"})

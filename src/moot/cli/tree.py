@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Command", "Group"]
-
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -18,8 +16,8 @@ class Command:
     """One imperative sentence."""
     examples: tuple[str, ...]
     """Whole command lines, at least one."""
-    details: tuple[str, ...] = ()
-    """More paragraphs for the command's own help page."""
+    details: str = ""
+    """Another paragraph for the command's own help page."""
     bare: bool = False
     """True for a plain function that needs neither the event loop nor the log, and is called without importing them."""
 
@@ -31,82 +29,77 @@ class Group:
     help: str
     commands: Mapping[str, Command | Group]
     examples: tuple[str, ...]
-    details: tuple[str, ...] = ()
+    details: str = ""
     sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Headings for the list of commands. Empty means a single list."""
     options: tuple[tuple[str, str], ...] = ()
     """Options of the group without a command, as rows of the help page. Empty means that it only shows its help."""
 
 
+def _command(path: str, help: str, examples: tuple[str, ...], *, details: str = "", bare: bool = False) -> Command:
+    """Return a command whose path is relative to `moot.cli`."""
+    return Command(f"moot.cli.{path}", help, examples, details, bare)
+
+
 CHAT = Group(
     "Start, continue and manage conversations.",
     {
-        "new": Command("moot.cli.commands.chat.runs:new", "Start a conversation.", ('moot chat new "let us plan the release"',)),
-        "continue": Command(
-            "moot.cli.commands.chat.runs:continue_",
+        "new": _command("commands.chat.runs:new", "Start a conversation.", ('moot chat new "let us plan the release"',)),
+        "continue": _command(
+            "commands.chat.runs:continue_",
             "Continue a conversation.",
             ("moot chat continue 3 and now the tests", "moot chat continue 3 --again"),
-            details=("Without a prompt, answer the last message if it is a user message. On a terminal, keep the conversation open.",),
+            details="Without a prompt, answer the last message if it is a user message. On a terminal, keep the conversation open.",
         ),
-        "list": Command(
-            "moot.cli.commands.chat.list:list_",
+        "list": _command(
+            "commands.chat.list:list_",
             "List conversations, most recent activity first.",
             ("moot chat list", "moot chat list release --here"),
-            details=("On a terminal, choose a conversation to continue, edit or delete.",),
+            details="On a terminal, choose a conversation to continue, edit or delete.",
             bare=True,
         ),
-        "show": Command(
-            "moot.cli.commands.chat.show:show",
+        "show": _command(
+            "commands.chat.show:show",
             "Show the messages of a conversation.",
             ("moot chat show 1", "moot chat show 1 --limit 10", "moot chat show 1 --at 4", "moot chat show 1 --raw"),
         ),
-        "edit": Command(
-            "moot.cli.edits.edit:edit",
+        "edit": _command(
+            "edits.edit:edit",
             "Edit messages in your editor.",
             ("moot chat edit 1", "moot chat edit 1 4 --no-answer", "moot chat edit 1 --all"),
-            details=("The original messages are kept on another branch.",),
+            details="The original messages are kept on another branch.",
         ),
-        "tree": Command(
-            "moot.cli.commands.chat.show:tree", "Show all messages of a conversation as a tree of branches.", ("moot chat tree 1",)
-        ),
-        "switch": Command("moot.cli.commands.chat.changes:switch", "Switch a conversation to another branch.", ("moot chat switch 1 4",)),
-        "fork": Command(
-            "moot.cli.commands.chat.changes:fork", "Copy a conversation up to a message into a new one.", ("moot chat fork 1 4",)
-        ),
-        "rename": Command(
-            "moot.cli.commands.chat.changes:rename", "Set the title of a conversation.", ("moot chat rename 1 release plans",)
-        ),
-        "archive": Command(
-            "moot.cli.commands.chat.changes:archive",
+        "tree": _command("commands.chat.show:tree", "Show all messages of a conversation as a tree of branches.", ("moot chat tree 1",)),
+        "switch": _command("commands.chat.changes:switch", "Switch a conversation to another branch.", ("moot chat switch 1 4",)),
+        "fork": _command("commands.chat.changes:fork", "Copy a conversation up to a message into a new one.", ("moot chat fork 1 4",)),
+        "rename": _command("commands.chat.changes:rename", "Set the title of a conversation.", ("moot chat rename 1 release plans",)),
+        "archive": _command(
+            "commands.chat.changes:archive",
             "Hide a conversation from the list, or show it again.",
             ("moot chat archive 1", "moot chat archive 0193a4 --undo"),
         ),
-        "delete": Command(
-            "moot.cli.commands.chat.changes:delete",
+        "delete": _command(
+            "commands.chat.changes:delete",
             "Delete a conversation or some of its messages.",
             ("moot chat delete 0193a4", "moot chat delete 1 --message 3 --message 4"),
-            details=("'moot chat restore' undoes it. 'moot purge' deletes permanently.",),
+            details="'moot chat restore' undoes it. 'moot purge' deletes permanently.",
         ),
-        "restore": Command(
-            "moot.cli.commands.chat.changes:restore",
+        "restore": _command(
+            "commands.chat.changes:restore",
             "Restore a deleted conversation or message.",
             ("moot chat restore 0193a4", "moot chat restore 1 --message 3"),
         ),
-        "resume": Command("moot.cli.commands.chat.runs:resume", "Resume an interrupted or waiting run.", ("moot chat resume 1",)),
-        "attach": Command(
-            "moot.cli.commands.chat.runs:attach",
+        "resume": _command("commands.chat.runs:resume", "Resume an interrupted or waiting run.", ("moot chat resume 1",)),
+        "attach": _command(
+            "commands.chat.runs:attach",
             "Follow a live run of any process.",
             ("moot chat attach 1",),
-            details=("Ctrl+C detaches; the run continues.",),
+            details="Ctrl+C detaches; the run continues.",
         ),
-        "compare": Command(
-            "moot.cli.commands.history.replay:compare",
-            "Compare the messages and the usage of two conversations.",
-            ("moot chat compare 1 2",),
+        "compare": _command(
+            "commands.history.replay:compare", "Compare the messages and the usage of two conversations.", ("moot chat compare 1 2",)
         ),
-        "stop": Command(
-            "moot.cli.commands.chat.runs:stop", "Stop a conversation's run in whichever process it runs.", ("moot chat stop 1",)
-        ),
+        "stop": _command("commands.chat.runs:stop", "Stop a conversation's run in whichever process it runs.", ("moot chat stop 1",)),
     },
     (
         'moot chat new "let us plan the release"',
@@ -119,15 +112,15 @@ CHAT = Group(
 PROJECTS = Group(
     "Manage projects: folders of conversations with shared context and rules.",
     {
-        "list": Command("moot.cli.commands.history.projects:list_", "List projects by name.", ("moot projects list",)),
-        "show": Command("moot.cli.commands.history.projects:show", "Show a project.", ("moot projects show default",)),
-        "add": Command(
-            "moot.cli.commands.history.projects:add",
+        "list": _command("commands.history.projects:list_", "List projects by name.", ("moot projects list",)),
+        "show": _command("commands.history.projects:show", "Show a project.", ("moot projects show default",)),
+        "add": _command(
+            "commands.history.projects:add",
             "Create a project.",
             ("moot projects add shop --root ~/shop", 'moot projects add thesis --context "About bees." --rules "Cite every claim."'),
         ),
-        "edit": Command(
-            "moot.cli.commands.history.projects:edit",
+        "edit": _command(
+            "commands.history.projects:edit",
             "Change the given settings of a project.",
             ('moot projects edit shop --rules "No new tables."',),
         ),
@@ -138,22 +131,22 @@ PROJECTS = Group(
 CONFIG = Group(
     "Show and change the configuration.",
     {
-        "show": Command(
-            "moot.cli.commands.maintenance.config:show", "Show the effective settings, with secrets masked.", ("moot config show --origin",)
+        "show": _command(
+            "commands.maintenance.config:show", "Show the effective settings, with secrets masked.", ("moot config show --origin",)
         ),
-        "get": Command("moot.cli.commands.maintenance.config:get", "Show one effective setting.", ("moot config get models.main",)),
-        "set": Command(
-            "moot.cli.commands.maintenance.config:set_",
+        "get": _command("commands.maintenance.config:get", "Show one effective setting.", ("moot config get models.main",)),
+        "set": _command(
+            "commands.maintenance.config:set_",
             "Set a value in your configuration file.",
             ("moot config set models.main small@ollama", "moot config set limits.steps 20"),
-            details=("Comments in the file are kept.",),
+            details="Comments in the file are kept.",
         ),
-        "edit": Command("moot.cli.commands.maintenance.config:edit", "Edit and check your configuration file.", ("moot config edit",)),
-        "check": Command(
-            "moot.cli.commands.maintenance.config:check",
+        "edit": _command("commands.maintenance.config:edit", "Edit and check your configuration file.", ("moot config edit",)),
+        "check": _command(
+            "commands.maintenance.config:check",
             "Check the configuration.",
             ("moot config check",),
-            details=("Errors are printed with file, line and column; without errors nothing is printed.",),
+            details="Errors are printed with file, line and column; without errors nothing is printed.",
         ),
     },
     ("moot config show --origin", "moot config set models.main small@ollama"),
@@ -162,25 +155,25 @@ CONFIG = Group(
 MODELS = Group(
     "List, download, choose and test models.",
     {
-        "list": Command(
-            "moot.cli.commands.agents:list_models",
+        "list": _command(
+            "commands.agents:list_models",
             "List the models of all available providers.",
             ("moot models list", "moot models list ollama --json"),
         ),
-        "pull": Command(
-            "moot.cli.commands.agents:pull_model",
+        "pull": _command(
+            "commands.agents:pull_model",
             "Download the weights of an embedded model.",
             ("moot models pull",),
-            details=("Size, license and source are shown before the download starts.",),
+            details="Size, license and source are shown before the download starts.",
         ),
-        "choose": Command(
-            "moot.cli.commands.agents:choose_main_model",
+        "choose": _command(
+            "commands.agents:choose_main_model",
             "Choose the main model.",
             ("moot models choose", "moot models choose --yes"),
-            details=("The available models are listed, and your choice is tested before it is saved.",),
+            details="The available models are listed, and your choice is tested before it is saved.",
         ),
-        "test": Command(
-            "moot.cli.commands.agents:test_model", "Test a model with a short prompt.", ("moot models test claude-sonnet-4-5@anthropic",)
+        "test": _command(
+            "commands.agents:test_model", "Test a model with a short prompt.", ("moot models test claude-sonnet-4-5@anthropic",)
         ),
     },
     ("moot models list", "moot models choose"),
@@ -189,13 +182,13 @@ MODELS = Group(
 PROVIDERS = Group(
     "List and test model providers.",
     {
-        "list": Command(
-            "moot.cli.commands.agents:list_providers",
+        "list": _command(
+            "commands.agents:list_providers",
             "List providers and what each one is missing.",
             ("moot providers list",),
-            details=("The order is the one in which a model name without a provider is looked up.",),
+            details="The order is the one in which a model name without a provider is looked up.",
         ),
-        "test": Command("moot.cli.commands.agents:test_provider", "Test a provider with a short prompt.", ("moot providers test ollama",)),
+        "test": _command("commands.agents:test_provider", "Test a provider with a short prompt.", ("moot providers test ollama",)),
     },
     ("moot providers list", "moot providers test ollama"),
 )
@@ -203,8 +196,8 @@ PROVIDERS = Group(
 TOOLS = Group(
     "List and show tools.",
     {
-        "list": Command("moot.cli.commands.tools:list_tools", "List tools and whether they are available.", ("moot tools list",)),
-        "show": Command("moot.cli.commands.tools:show_tool", "Show a tool's description and schema.", ("moot tools show read_file",)),
+        "list": _command("commands.tools:list_tools", "List tools and whether they are available.", ("moot tools list",)),
+        "show": _command("commands.tools:show_tool", "Show a tool's description and schema.", ("moot tools show read_file",)),
     },
     ("moot tools list", "moot tools show read_file"),
 )
@@ -212,10 +205,8 @@ TOOLS = Group(
 CHANNELS = Group(
     "List and serve channels, where people talk to moot from other programs.",
     {
-        "list": Command(
-            "moot.cli.commands.server:list_channels", "List channels and the packages that provide them.", ("moot channels list",)
-        ),
-        "serve": Command("moot.cli.commands.server:run_channel", "Serve a channel until stopped.", ("moot channels serve lines",)),
+        "list": _command("commands.server:list_channels", "List channels and the packages that provide them.", ("moot channels list",)),
+        "serve": _command("commands.server:run_channel", "Serve a channel until stopped.", ("moot channels serve lines",)),
     },
     ("moot channels list", "moot channels serve lines"),
 )
@@ -223,20 +214,20 @@ CHANNELS = Group(
 AGENTS = Group(
     "List, add and test agents.",
     {
-        "list": Command(
-            "moot.cli.commands.agents:list_agents",
+        "list": _command(
+            "commands.agents:list_agents",
             "List your agents and the installed outside agents.",
             ("moot agents list", "moot agents list --all"),
         ),
-        "show": Command("moot.cli.commands.agents:show_agent", "Show the settings of an agent.", ("moot agents show default",)),
-        "test": Command(
-            "moot.cli.commands.agents:test_agent",
+        "show": _command("commands.agents:show_agent", "Show the settings of an agent.", ("moot agents show default",)),
+        "test": _command(
+            "commands.agents:test_agent",
             "Test an agent with a short prompt.",
             ("moot agents test codex",),
-            details=("The test run is not stored.",),
+            details="The test run is not stored.",
         ),
-        "add": Command(
-            "moot.cli.commands.agents:add_agent",
+        "add": _command(
+            "commands.agents:add_agent",
             "Add an agent to your configuration.",
             ('moot agents add reviewer --model small --instructions "Review what I show you."', "moot agents add mine -- my-agent --acp"),
         ),
@@ -247,20 +238,17 @@ AGENTS = Group(
 COMPLETION = Group(
     "Set up shell completion.",
     {
-        "install": Command(
-            "moot.cli.commands.maintenance.completion:install",
+        "install": _command(
+            "commands.maintenance.completion:install",
             "Install the completion script for your shell.",
             ("moot completion install", "moot completion install zsh"),
             bare=True,
         ),
-        "show": Command(
-            "moot.cli.commands.maintenance.completion:show",
-            "Print the completion script of a shell.",
-            ("moot completion show bash",),
-            bare=True,
+        "show": _command(
+            "commands.maintenance.completion:show", "Print the completion script of a shell.", ("moot completion show bash",), bare=True
         ),
-        "words": Command(
-            "moot.cli.commands.maintenance.completion:words",
+        "words": _command(
+            "commands.maintenance.completion:words",
             "Print the completions of a command line. Used by the completion scripts.",
             ('moot completion words bash "moot chat "',),
             bare=True,
@@ -272,18 +260,18 @@ COMPLETION = Group(
 PERMISSIONS = Group(
     "List, test and remove permission rules.",
     {
-        "list": Command(
-            "moot.cli.commands.tools:list_rules",
+        "list": _command(
+            "commands.tools:list_rules",
             "List permission rules and where each one is defined.",
             ("moot permissions list", "moot permissions list --conversation 1"),
         ),
-        "test": Command(
-            "moot.cli.commands.tools:test_rule",
+        "test": _command(
+            "commands.tools:test_rule",
             "Show whether a tool call would be allowed, and by which rule.",
             ('moot permissions test shell "git push; ls"',),
         ),
-        "remove": Command(
-            "moot.cli.commands.tools:remove_rule",
+        "remove": _command(
+            "commands.tools:remove_rule",
             "Remove a rule from your configuration or a grant from a conversation.",
             ('moot permissions remove shell "git status *"',),
         ),
@@ -294,14 +282,14 @@ PERMISSIONS = Group(
 TOKENS = Group(
     "Manage the access tokens of the server.",
     {
-        "list": Command("moot.cli.commands.tokens:list_tokens", "List active tokens.", ("moot tokens list", "moot tokens list --all")),
-        "create": Command(
-            "moot.cli.commands.tokens:create_token",
+        "list": _command("commands.tokens:list_tokens", "List active tokens.", ("moot tokens list", "moot tokens list --all")),
+        "create": _command(
+            "commands.tokens:create_token",
             "Create a token and print its secret.",
             ("moot tokens create laptop", "moot tokens create ci --scopes read --user mara --expires 30d"),
-            details=("The secret is not stored and cannot be shown again.",),
+            details="The secret is not stored and cannot be shown again.",
         ),
-        "revoke": Command("moot.cli.commands.tokens:revoke_token", "Revoke a token.", ("moot tokens revoke laptop",)),
+        "revoke": _command("commands.tokens:revoke_token", "Revoke a token.", ("moot tokens revoke laptop",)),
     },
     ("moot tokens list", "moot tokens create laptop"),
 )
@@ -309,13 +297,13 @@ TOKENS = Group(
 STORE = Group(
     "Show the size of the database and compact it.",
     {
-        "stats": Command(
-            "moot.cli.commands.maintenance.store:store_stats",
+        "stats": _command(
+            "commands.maintenance.store:store_stats",
             "Show disk usage by table and conversation.",
             ("moot store stats", "moot store stats --limit 3", "moot store stats --json"),
         ),
-        "compact": Command(
-            "moot.cli.commands.maintenance.store:compact",
+        "compact": _command(
+            "commands.maintenance.store:compact",
             "Compress finished conversations and shrink the database file.",
             ("moot store compact", "moot store compact --dry-run", "moot store compact --all"),
         ),
@@ -326,8 +314,8 @@ STORE = Group(
 TREE = Group(
     "One home for every AI agent's conversations.",
     {
-        "run": Command(
-            "moot.cli.run:run",
+        "run": _command(
+            "run:run",
             "Run one prompt and print the answer.",
             (
                 'moot run "what does README.md say?"',
@@ -338,16 +326,14 @@ TREE = Group(
             ),
         ),
         "chat": CHAT,
-        "ps": Command(
-            "moot.cli.commands.chat.runs:ps", "List live runs of all processes.", ("moot ps", "moot ps --watch", "moot ps --json")
-        ),
-        "stats": Command(
-            "moot.cli.commands.history.stats:stats",
+        "ps": _command("commands.chat.runs:ps", "List live runs of all processes.", ("moot ps", "moot ps --watch", "moot ps --json")),
+        "stats": _command(
+            "commands.history.stats:stats",
             "Show token usage and cost.",
             ("moot stats", "moot stats --by model --days 7", "moot stats -c 1", "moot stats --json"),
         ),
-        "search": Command(
-            "moot.cli.commands.history.search:search",
+        "search": _command(
+            "commands.history.search:search",
             "Search the messages of all conversations.",
             (
                 "moot search exit code",
@@ -356,42 +342,40 @@ TREE = Group(
                 "moot search 'migration -draft agent:codex' --best",
                 "moot search --meaning what was that about the container that kept restarting",
             ),
-            details=(
-                'A query has words, "phrases", excluded -words, and filters: role: agent: model: project: in: has: after: before: cost: '
-                "status:",
-            ),
+            details='A query has words, "phrases", excluded -words, and filters: role: agent: model: project: in: has: after: before: '
+            "cost: status:",
             bare=True,
         ),
-        "verify": Command(
-            "moot.cli.commands.maintenance.verify:verify",
+        "verify": _command(
+            "commands.maintenance.verify:verify",
             "Verify stored conversations against their checksums and raw data.",
             ("moot verify", "moot verify 1", "moot verify --all --json", "moot verify --upgrade --all --dry-run"),
-            details=("Exit code 1 means that something differs.",),
+            details="Exit code 1 means that something differs.",
         ),
-        "backup": Command(
-            "moot.cli.commands.maintenance.store:backup",
+        "backup": _command(
+            "commands.maintenance.store:backup",
             "Back up all data to one file.",
             ("moot backup", "moot backup /mnt/disk/moot.backup", "moot backup --check moot.backup"),
-            details=("moot may be in use during the backup. The file is verified after it is written.",),
+            details="moot may be in use during the backup. The file is verified after it is written.",
         ),
-        "restore": Command(
-            "moot.cli.commands.maintenance.store:restore",
+        "restore": _command(
+            "commands.maintenance.store:restore",
             "Restore all data from a backup.",
             ("moot restore moot.backup", "moot restore moot.backup --into ~/another", "moot restore moot.backup --replace"),
-            details=("Nothing is changed if the restore fails. A directory with data is only replaced with --replace.",),
+            details="Nothing is changed if the restore fails. A directory with data is only replaced with --replace.",
         ),
-        "purge": Command(
-            "moot.cli.commands.maintenance.purge:purge",
+        "purge": _command(
+            "commands.maintenance.purge:purge",
             "Permanently delete conversations and print a receipt.",
             ("moot purge 0193a4", "moot purge --deleted --dry-run", "moot purge --before 2025-01-31 --yes", "moot purge --expired"),
         ),
-        "redact": Command(
-            "moot.cli.commands.maintenance.purge:redact",
+        "redact": _command(
+            "commands.maintenance.purge:redact",
             "Permanently remove strings from all stored data.",
             ("moot redact", "moot redact --from secrets.txt --yes", "moot redact -c 1 --regex 'sk-[A-Za-z0-9]{20,64}' --dry-run"),
         ),
-        "import": Command(
-            "moot.cli.commands.history.import_:import_",
+        "import": _command(
+            "commands.history.import_:import_",
             "Import conversations from other agents and programs.",
             (
                 "moot import --all",
@@ -400,21 +384,21 @@ TREE = Group(
                 "moot import ~/.tailored-ai --configuration found.yaml",
                 "moot import capture.jsonl -f recording --agent-type codex",
             ),
-            details=("Importing again adds only what is new.",),
+            details="Importing again adds only what is new.",
         ),
-        "replay": Command(
-            "moot.cli.commands.history.replay:replay",
+        "replay": _command(
+            "commands.history.replay:replay",
             "Replay a conversation with its original timing.",
             ("moot replay 1", "moot replay 1 --speed 4", "moot replay 1 --rerun", "moot replay 1 --rerun --model small@ollama"),
         ),
-        "share": Command(
-            "moot.cli.commands.history.export:share",
+        "share": _command(
+            "commands.history.export:share",
             "Share a conversation as a read-only page on your server.",
             ("moot share 1", "moot share 1 --expires 12h --preview page.html", "moot share --list", "moot share --revoke 019a"),
-            details=("Secrets, home directories, names and e-mail addresses are removed from the page.",),
+            details="Secrets, home directories, names and e-mail addresses are removed from the page.",
         ),
-        "export": Command(
-            "moot.cli.commands.history.export:export",
+        "export": _command(
+            "commands.history.export:export",
             "Export conversations to a file.",
             (
                 "moot export 1 -f md",
@@ -430,36 +414,34 @@ TREE = Group(
         "agents": AGENTS,
         "projects": PROJECTS,
         "permissions": PERMISSIONS,
-        "serve": Command(
-            "moot.cli.commands.server:serve",
+        "serve": _command(
+            "commands.server:serve",
             "Start the server for the web page and the HTTP API.",
             ("moot serve", "moot serve --port 4748", "moot serve --host 0.0.0.0 --allow-remote"),
         ),
-        "web": Command(
-            "moot.cli.commands.server:web",
+        "web": _command(
+            "commands.server:web",
             "Open the web page in your browser.",
             ("moot web", "moot web --no-open"),
-            details=("If no server is running, start one; it runs until Ctrl+C.",),
+            details="If no server is running, start one; it runs until Ctrl+C.",
         ),
         "tokens": TOKENS,
         "store": STORE,
         "config": CONFIG,
-        "logs": Command(
-            "moot.cli.commands.maintenance.logs:logs", "Show moot's log.", ("moot logs -n 20", "moot logs --follow"), bare=True
-        ),
+        "logs": _command("commands.maintenance.logs:logs", "Show moot's log.", ("moot logs -n 20", "moot logs --follow"), bare=True),
         "completion": COMPLETION,
-        "doctor": Command(
-            "moot.cli.commands.maintenance.doctor:doctor",
+        "doctor": _command(
+            "commands.maintenance.doctor:doctor",
             "Check the installation and configuration.",
             ("moot doctor", "moot doctor --json"),
-            details=("Exit code 1 means that something is broken.",),
+            details="Exit code 1 means that something is broken.",
         ),
-        "version": Command(
-            "moot.cli.commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True
+        "version": _command(
+            "commands.maintenance.version:version", "Show the version.", ("moot version", "moot version --json"), bare=True
         ),
     },
     ("moot", "moot --yes", 'moot run "what does README.md say?"', "moot chat continue 1"),
-    details=("Without a command, start a conversation in this terminal.",),
+    details="Without a command, start a conversation in this terminal.",
     sections={
         "Chat": ("run", "chat", "ps"),
         "History": ("search", "stats", "import", "export", "share", "replay", "projects"),

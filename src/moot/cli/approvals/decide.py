@@ -29,9 +29,6 @@ from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.conversation import Conversation
 
-__all__ = ["ApprovalContext", "Decision", "Outcome", "approval_context", "ask", "decide", "resolved", "seconds_left"]
-
-
 Outcome: TypeAlias = Literal["answered", "elsewhere", "expired", "later", "stop"]
 
 _STEP = re.compile(r"/tool:(\d+)\.")

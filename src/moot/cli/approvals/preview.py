@@ -13,8 +13,6 @@ from moot.features.approvals import CallPreview, object_of
 from moot.types.approval import ApprovalPart
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["call_rows"]
-
 _VERDICTS = {"allow": ("allowed", "good"), "ask": ("needs approval", "warn"), "deny": ("denied", "bad")}
 
 
@@ -30,9 +28,6 @@ def call_rows(preview: CallPreview) -> list[Row]:
     if isinstance(path, str) and isinstance(edits := value.get("edits"), list):
         return [*_file(path, preview), *_edits(edits), *_arguments(value, "path", "edits")]
     return [*_arguments(value), *_why(preview.parts)]
-
-
-# ── commands ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _command(command: str, parts: Sequence[ApprovalPart]) -> Iterator[Row]:
@@ -56,9 +51,6 @@ def _part(part: ApprovalPart, text: str, *, indent: int) -> Row:
 def _why(parts: Sequence[ApprovalPart]) -> Iterator[Row]:
     for part in parts:
         yield Row(f"needs approval: {visible_line(part.why)}", "warn")
-
-
-# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _file(path: str, preview: CallPreview) -> Iterator[Row]:
@@ -94,9 +86,6 @@ def _style_name(style: Style) -> str:
     """Return moot's name for a screen style."""
     name = next((name for part, name in ((ADDED, "good"), (REMOVED, "bad"), (DIM, "dim")) if style & part == part), "")
     return f"{name},marked" if style & REVERSE else name
-
-
-# ── anything ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _arguments(value: JsonObject, *shown: str) -> Iterator[Row]:

@@ -14,22 +14,6 @@ from moot.features.approvals import CallPreview
 from moot.types.approval import Answer, Approval, Option
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 
-__all__ = [
-    "ALONE",
-    "QUIET",
-    "CallPrompt",
-    "KeyGuard",
-    "Pending",
-    "Prompt",
-    "QuestionPrompt",
-    "TextInput",
-    "label",
-    "options_by_key",
-    "parse_reply",
-    "patterns_text",
-]
-
-
 _NUMBERS = "123456789"
 
 

@@ -24,9 +24,6 @@ from moot.cli.terminal.prompts.layout import flow
 from moot.cli.terminal.prompts.rows import Row, Spans, render, visible_line, visible_lines
 from moot.cli.terminal.text import width_of
 
-__all__ = ["Viewport", "draw"]
-
-
 TYPED_CHARACTERS = 40
 
 
@@ -141,8 +138,6 @@ class _Screen:
         decision = await self._inline.run(self._watch, handle_sigint=False)
         return Decision(decision.answer, self.guard.typed, decision.outcome)
 
-    # ── background ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _watch(self) -> None:
         while True:
             await anyio.sleep(POLL_SECONDS)
@@ -180,8 +175,6 @@ class _Screen:
             self._input_since = time.monotonic()
             self._buffer.set_document(Document(line.text, len(line.text)), bypass_readonly=True)
             layout.focus(self._line)
-
-    # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def stop(self) -> None:
         self._inline.finish(Decision(None, outcome="stop"))
@@ -226,8 +219,6 @@ class _Screen:
 
     def _note_key(self, _: object) -> None:
         self._pressed = (self._pressed[1], time.monotonic())
-
-    # ── drawing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _text(self) -> StyleAndTextTuples:
         size = self._inline.output.get_size()

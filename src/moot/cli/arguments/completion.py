@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, cast
@@ -162,18 +162,14 @@ def _arguments(known: Sequence[StoredArgument], words: Sequence[str], part: str)
             places.pop(0)
     if waiting is not None:
         return _values_of(waiting, part)
-    if part.startswith("-") and not plain:
-        return _flag(by_flag, used, part)
-    return _values_of(places[0], part) if places else Candidates()
-
-
-def _flag(by_flag: dict[str, StoredArgument], used: Sequence[StoredArgument], part: str) -> Candidates:
+    if not part.startswith("-") or plain:
+        return _values_of(places[0], part) if places else Candidates()
     flag, equals, value = part.partition("=")
     if equals:
         matches = _values_of(by_flag[flag], value) if flag in by_flag else Candidates()
         return Candidates(tuple((f"{flag}={value}", words) for value, words in matches.values), matches.files)
-    free: Iterable[tuple[str, StoredArgument]] = ((name, item) for name, item in by_flag.items() if item.many or item not in used)
-    return Candidates(tuple((name, item.help) for name, item in free if name.startswith(part)))
+    free = [(name, item.help) for name, item in by_flag.items() if (item.many or item not in used) and name.startswith(part)]
+    return Candidates(tuple(free))
 
 
 def _values_of(argument: StoredArgument, part: str) -> Candidates:

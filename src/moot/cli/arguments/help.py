@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 from moot.cli.arguments.parser import command_at
 from moot.cli.arguments.signatures import Argument, Plain, arguments_of
@@ -35,35 +35,24 @@ def lines_of(path: Sequence[str], item: Command | Group, width: int) -> Iterator
     name = " ".join(("moot", *path))
     arguments = arguments_of(attribute(item.path)) if isinstance(item, Command) else ()
     yield from textwrap.wrap(item.help, width)
-    for paragraph in item.details:
-        yield ""
-        yield from textwrap.wrap(paragraph, width)
+    if item.details:
+        yield from ("", *textwrap.wrap(item.details, width))
     yield ""
-    yield from textwrap.wrap(f"Usage: {name} {_usage(item, arguments)}", width, subsequent_indent="  ", break_on_hyphens=False)
-    if isinstance(item, Group):
-        yield from _commands(item, width)
     positional = [(_positional(each), _help(each)) for each in arguments if not each.flags]
-    yield from _section("Arguments", positional, width)
     options = [(_option(each), _help(each)) for each in arguments if each.flags]
-    own = item.options if isinstance(item, Group) else ()
-    yield from _section("Options", [*own, *options, HELP], width)
+    usage = " ".join(["[OPTIONS]", *(words for words, _ in positional)])
+    if isinstance(item, Group):
+        options, usage = list(item.options), "[COMMAND]" if item.options else "COMMAND"
+    yield from textwrap.wrap(f"Usage: {name} {usage}", width, subsequent_indent="  ", break_on_hyphens=False)
+    if isinstance(item, Group):
+        for title, names in (item.sections or {"Commands": tuple(item.commands)}).items():
+            yield from _section(title, [(name, item.commands[name].help) for name in names], width)
+    yield from _section("Arguments", positional, width)
+    yield from _section("Options", [*options, HELP], width)
     yield ""
     yield "Examples:"
     for example in item.examples:
         yield from _example(example, width)
-
-
-def _usage(item: Command | Group, arguments: Sequence[Argument]) -> str:
-    if isinstance(item, Group):
-        return "[COMMAND]" if item.options else "COMMAND"
-    positional = [_positional(argument) for argument in arguments if not argument.flags]
-    return " ".join(["[OPTIONS]", *positional])
-
-
-def _commands(group: Group, width: int) -> Iterator[str]:
-    sections = group.sections or {"Commands": tuple(group.commands)}
-    for title, names in sections.items():
-        yield from _section(title, [(name, group.commands[name].help) for name in names], width)
 
 
 def _positional(argument: Argument) -> str:
@@ -79,20 +68,13 @@ def _option(argument: Argument) -> str:
 
 
 def _help(argument: Argument) -> str:
-    notes: list[str] = []
-    if argument.choices:
-        notes.append(f"[choices: {', '.join(argument.choices)}]")
-    if not argument.required and _is_worth_showing(argument.default):
-        notes.append(f"[default: {argument.default}]")
-    return " ".join([argument.parameter.help, *notes])
+    default = argument.default
+    has_default = not argument.required and isinstance(default, str | int | float) and not isinstance(default, bool) and default != ""
+    choices = f" [choices: {', '.join(argument.choices)}]" if argument.choices else ""
+    return f"{argument.parameter.help}{choices}{f' [default: {default}]' if has_default else ''}"
 
 
-def _is_worth_showing(default: Any) -> bool:
-    return isinstance(default, str | int | float) and not isinstance(default, bool) and default != ""
-
-
-def _section(title: str, rows: Iterable[Row], width: int) -> Iterator[str]:
-    table = list(rows)
+def _section(title: str, table: Sequence[Row], width: int) -> Iterator[str]:
     if not table:
         return
     yield ""

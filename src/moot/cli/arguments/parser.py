@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from moot.cli.arguments.signatures import Argument, Call, arguments_of, call_arguments
@@ -19,11 +19,16 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 
 def parse(words: Sequence[str]) -> Call:
     """Return the call for a command line, or the call of the help page if help is requested. Raise UsageError if it is invalid."""
+    if list(words[:1]) == ["help"]:
+        words = [*words[1:], "--help"]
     item, path, rest = command_at(words)
     options = rest[: rest.index("--")] if "--" in rest else rest
     if isinstance(item, Group):
         if options and options[0] not in HELP_FLAGS:
-            raise _unknown_command(options[0], item, path)
+            kind, nearest = ("option", "") if options[0].startswith("-") else ("command", _suggestion(options[0], item.commands))
+            raise UsageError(
+                f"Unknown {kind} '{options[0]}'.{nearest}", fix=f"Run '{' '.join(('moot', *path))} --help' to list the commands."
+            )
         return Call(attribute(_HELP), (path,), {}, bare=True)
     if any(word in HELP_FLAGS for word in options):
         return Call(attribute(_HELP), (path,), {}, bare=True)
@@ -68,10 +73,14 @@ def _values(arguments: Sequence[Argument], words: Sequence[str], literal: Sequen
     try:
         namespace, plain = parser.parse_known_args(_with_values(by_flag, words))
     except argparse.ArgumentError as error:
-        raise UsageError(f"Option '{_flag_in(error, words)}' requires a value.") from error
+        names = (error.argument_name or "").split("/")
+        typed = next((word for word in reversed(words) if word in names), names[0])
+        raise UsageError(f"Option '{typed}' requires a value.") from error
     for word in plain:
-        if word.startswith("-") and not _is_number(word):
-            raise _unknown_option(word.partition("=")[0], list(by_flag))
+        if word.startswith("-") and not re.fullmatch(r"-\d+|-\d*\.\d+", word):
+            flag = word.partition("=")[0]
+            nearest = _suggestion(flag, [name for name in by_flag if name.startswith("--")])
+            raise UsageError(f"Unknown option '{flag}'.{nearest}")
     return vars(namespace) | _positional([item for item in arguments if not item.flags], [*plain, *literal])
 
 
@@ -133,7 +142,7 @@ def _positional(arguments: Sequence[Argument], words: Sequence[str]) -> dict[str
 def _convert(argument: Argument, text: str, name: str) -> Any:
     if argument.choices:
         if text not in argument.choices:
-            nearest = _suggestion(text, {choice: choice for choice in argument.choices})
+            nearest = _suggestion(text, argument.choices)
             raise UsageError(f"Invalid value {text!r} for {name}: expected one of {', '.join(argument.choices)}.{nearest}")
         return text
     if argument.type not in (int, float):
@@ -143,11 +152,6 @@ def _convert(argument: Argument, text: str, name: str) -> Any:
     except ValueError as error:
         expected = "an integer" if argument.type is int else "a number"
         raise UsageError(f"Invalid value {text!r} for {name}: expected {expected}.") from error
-    _check_range(argument, number, name)
-    return number
-
-
-def _check_range(argument: Argument, number: float, name: str) -> None:
     limits = argument.parameter
     if limits.minimum is not None and not number >= limits.minimum:
         raise UsageError(f"Invalid value {number} for {name}: the minimum is {limits.minimum:g}.")
@@ -155,31 +159,11 @@ def _check_range(argument: Argument, number: float, name: str) -> None:
         raise UsageError(f"Invalid value {number} for {name}: the maximum is {limits.maximum:g}.")
     if limits.above is not None and not number > limits.above:
         raise UsageError(f"Invalid value {number} for {name}: it must be greater than {limits.above:g}.")
+    return number
 
 
-def _flag_in(error: argparse.ArgumentError, words: Sequence[str]) -> str:
-    """Return the option of an error as the user typed it."""
-    names = (error.argument_name or "").split("/")
-    return next((word for word in reversed(words) if word in names), names[0])
-
-
-def _is_number(word: str) -> bool:
-    return re.fullmatch(r"-\d+|-\d*\.\d+", word) is not None
-
-
-def _unknown_option(flag: str, known: Sequence[str]) -> UsageError:
-    names = {name.lstrip("-"): name for name in known if name.startswith("--")}
-    return UsageError(f"Unknown option '{flag}'.{_suggestion(flag.lstrip('-'), names)}")
-
-
-def _unknown_command(name: str, group: Group, path: Sequence[str]) -> UsageError:
-    chain = " ".join(("moot", *path))
-    fix = f"Run '{chain} --help' to list the commands."
-    if name.startswith("-"):
-        return UsageError(f"Unknown option '{name}'.", fix=fix)
-    return UsageError(f"Unknown command '{name}'.{_suggestion(name, {command: command for command in group.commands})}", fix=fix)
-
-
-def _suggestion(name: str, known: dict[str, str]) -> str:
-    nearest = attribute("difflib:get_close_matches")(name, list(known), n=1)
-    return f" Did you mean '{known[nearest[0]]}'?" if nearest else ""
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    """Return a sentence with the name that is most similar, leading dashes aside. Empty if none is."""
+    bare = {other.lstrip("-"): other for other in known}
+    nearest = attribute("difflib:get_close_matches")(name.lstrip("-"), list(bare), n=1)
+    return f" Did you mean '{bare[nearest[0]]}'?" if nearest else ""

@@ -69,6 +69,11 @@ class Call:
     bare: bool
     """See `Command.bare`."""
 
+    def run(self, output: object) -> Any:
+        """Call the command, with `output` if it takes one."""
+        passed = {"output": output} if "output" in inspect.signature(self.command).parameters else {}
+        return self.command(*self.args, **self.keywords, **passed)
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
@@ -115,11 +120,16 @@ def arguments_of(command: Callable[..., Any]) -> tuple[Argument, ...]:
         parameter = _parameter(annotated[item.name])
         if not parameter.parse:
             continue
-        if is_dataclass(bare[item.name]):
-            found += _fields(item.name, cast("type", bare[item.name]))
+        if is_dataclass(options := bare[item.name]):
+            of_fields = get_type_hints(options, include_extras=True)
+            for field in fields(options):
+                parameter = _parameter(of_fields[field.name])
+                default = REQUIRED if field.default is MISSING else field.default
+                value_type = _value_type(get_type_hints(options)[field.name])
+                found.append(Argument(field.name, _flags(field.name, parameter), *value_type, default, parameter, group=item.name))
         else:
-            flags = _flags(item.name, parameter) if item.kind is inspect.Parameter.KEYWORD_ONLY else ()
-            rest = item.kind is inspect.Parameter.VAR_POSITIONAL
+            flags = _flags(item.name, parameter) if item.kind is item.KEYWORD_ONLY else ()
+            rest = item.kind is item.VAR_POSITIONAL
             found.append(Argument(item.name, flags, *_value_type(bare[item.name]), item.default, parameter, rest))
     return tuple(found)
 
@@ -144,27 +154,6 @@ def call_arguments(
             keywords[argument.name] = values[argument.name]
     types = get_type_hints(command) if groups else {}
     return tuple(positional), {**keywords, **{name: types[name](**options) for name, options in groups.items()}}
-
-
-def wants_output(command: Callable[..., Any]) -> bool:
-    """Return whether the command takes an `output` argument, which `main` passes in."""
-    return "output" in inspect.signature(command).parameters
-
-
-def _fields(group: str, options: type) -> list[Argument]:
-    annotated, bare = get_type_hints(options, include_extras=True), get_type_hints(options)
-    return [
-        Argument(
-            field.name,
-            _flags(field.name, parameter),
-            *_value_type(bare[field.name]),
-            REQUIRED if field.default is MISSING else field.default,
-            parameter,
-            group=group,
-        )
-        for field in fields(options)
-        for parameter in [_parameter(annotated[field.name])]
-    ]
 
 
 def _flags(name: str, parameter: Parameter) -> tuple[str, ...]:

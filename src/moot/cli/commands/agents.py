@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, get_args
 
 import anyio
 
 from moot.agents.known import agent_named, available_agents, known_agents, presence_of
 from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter
-from moot.cli.console.format import Paged, paged, print_fields, print_table
+from moot.cli.console.format import paged, print_fields, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured
 from moot.cli.download import fetch, try_model
-from moot.cli.options import Out
+from moot.cli.options import Out, Timeout, seconds
 from moot.cli.welcome.screen import choose as choose_model
 from moot.config.changes import set_value
 from moot.config.home import home_of
@@ -35,7 +36,7 @@ from moot.types.agent import Agent
 from moot.types.canonical import Json, JsonObject
 from moot.types.exchange import Failure
 from moot.types.message import text_of, text_part
-from moot.types.model import Model
+from moot.types.model import ModelRole
 from moot.types.run import Prompt
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
@@ -43,7 +44,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
 
 def list_agents(
     *,
-    every: Annotated[bool, Parameter(name="--all", help="Include known agents that are not installed.")] = False,
+    all_: Annotated[bool, Parameter(help="Include known agents that are not installed.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
     json: AsJson = False,
@@ -53,34 +54,33 @@ def list_agents(
     settings = configured(output).settings
     here = available_agents(settings)
     absent = {name: entry.agent() for name, entry in known_agents().items() if name not in here}
-    page: Paged = paged([_agent_fields(agent) for agent in (here | absent if every else here).values()], limit, cursor, "name")
+    page = paged([_agent_fields(agent) for agent in (here | absent if all_ else here).values()], limit, cursor, "name")
     if json:
         output.json(page.to_json())
         return
-    rows = [[str(item["name"]), str(item["model"] or "its own"), str(item["agent_type"]), *_agent_state(item)] for item in page.items]
+    rows: list[list[str]] = []
+    for item in page.items:
+        words = [item["name"], item["model"] or "its own", item["agent_type"], "ready" if item["ready"] else "missing", item["description"]]
+        rows.append([str(word) for word in words])
     print_table(output, ["NAME", "MODEL", "TYPE", "STATE", "DESCRIPTION"], rows)
     for item in page.items:
         if item["missing"]:
             output.say(f"moot: {item['name']}: {item['missing']}; {item['install']}", "yellow")
-    if absent and not every:
+    if absent and not all_:
         output.say(f"moot: {len(absent)} more agents are not installed; 'moot agents list --all' shows them", "dim")
     page.say_more(output)
 
 
 def show_agent(name: Annotated[str, Parameter(kind="agent", help="Name of the agent.")], /, *, json: AsJson = False, output: Out) -> None:
     """Print the settings of an agent and whether its program is installed."""
-    facts = _agent_fields(agent_of(configured(output).settings, name))
-    if json:
-        output.json(facts)
-        return
-    print_fields(output, facts)
+    print_fields(output, _agent_fields(agent_of(configured(output).settings, name)), json=json)
 
 
-def add_agent(
+async def add_agent(
     name: Annotated[str, Parameter(help="Name of the agent: letters, digits, - and _.")],
     /,
     *command: Annotated[str, Parameter(help="Command that starts an outside agent, after --.")],
-    type_: Annotated[str, Parameter(name="--type", metavar="TYPE", help="Agent type: moot, or the type of an outside agent.")] = "",
+    type_: Annotated[str, Parameter(metavar="TYPE", help="Agent type: moot, or the type of an outside agent.")] = "",
     model: Annotated[
         str, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent. Outside agents have a default model of their own.")
     ] = "",
@@ -99,8 +99,13 @@ def add_agent(
     kind = type_ or (f"acp:{name}" if command else "moot")
     if kind.partition(":")[0] not in AGENTS:
         raise UsageError(AGENTS.unknown(kind), fix="moot agents list --all")
+    if kind == "moot" and model not in ("", *get_args(ModelRole)):
+        await _check_model(configured(output).settings, model)
     path = home_of(os.environ) / FILE
-    set_value(path, f"agents.{name}", _agent_entry(kind, command, model, description, instructions), os.environ)
+    entry: JsonObject = {"description": description, "agent_type": kind, "model": model, "instructions": instructions}
+    entry = {key: value for key, value in entry.items() if value or (key == "model" and kind != "moot")}
+    entry |= {"options": {"command": list[Json](command)}} if command else {}
+    set_value(path, f"agents.{name}", entry, os.environ)
     agent = agent_of(configured(output).settings, name)
     if json:
         output.json(_agent_fields(agent))
@@ -112,10 +117,14 @@ def add_agent(
     output.say(f"moot: test it with 'moot agents test {name}'", "dim")
 
 
-def _agent_entry(kind: str, command: tuple[str, ...], model: str, description: str, instructions: str) -> JsonObject:
-    wanted: JsonObject = {"description": description, "agent_type": kind, "model": model, "instructions": instructions}
-    options: JsonObject = {"options": {"command": list[Json](command)}} if command else {}
-    return {key: value for key, value in wanted.items() if value or (key == "model" and kind != "moot")} | options
+async def _check_model(settings: Settings, model: str) -> None:
+    """Raise UsageError for an unknown model. A model is accepted if its provider has no key yet or doesn't answer."""
+    providers = Providers(settings)
+    try:
+        with suppress(ConfigError, ProviderError):
+            await providers.choice(model)
+    finally:
+        await providers.close()
 
 
 def agent_of(settings: Settings, name: str) -> Agent:
@@ -133,15 +142,11 @@ def _agent_fields(agent: Agent) -> JsonObject:
     return agent_json(agent) | presence_of(agent).to_json()
 
 
-def _agent_state(item: JsonObject) -> tuple[str, str]:
-    return "ready" if item["ready"] else "missing", str(item["description"])
-
-
 async def test_agent(
     name: Annotated[str, Parameter(kind="agent", help="Name of the agent.")],
     /,
     *,
-    timeout: Annotated[float, Parameter(metavar="SECONDS", above=0, help="Maximum time for the answer.")] = 120.0,
+    timeout: Timeout = "2m",
     json: AsJson = False,
     output: Out,
 ) -> int:
@@ -152,10 +157,10 @@ async def test_agent(
         return await try_model(settings, agent.model, output, as_json=json)
     if not (found := presence_of(agent)).ready:
         raise ConfigError(f"Agent {name!r} is not available: {found.missing}.", fix=found.install)
-    return await _try_agent(settings, agent, output, seconds=timeout, as_json=json)
+    return await _try_agent(settings, agent, output, timeout=seconds(timeout), as_json=json)
 
 
-async def _try_agent(settings: Settings, agent: Agent, output: Output, *, seconds: float, as_json: bool) -> int:
+async def _try_agent(settings: Settings, agent: Agent, output: Output, *, timeout: float, as_json: bool) -> int:
     """Run an outside agent once in a temporary home and directory. Raise ProviderError if the run fails."""
     with TemporaryDirectory(prefix="moot-") as folder:
         work = Path(folder) / "work"
@@ -163,7 +168,7 @@ async def _try_agent(settings: Settings, agent: Agent, output: Output, *, second
         temporary = replace(settings, home=Path(folder) / "home", agents={**settings.agents, agent.name: agent})
         async with open_engine(temporary) as engine:
             prompt = Prompt(
-                (text_part(QUESTION),), directory=str(work), agent=agent.name, settings={"unattended": "deny", "timeout": seconds}
+                (text_part(QUESTION),), directory=str(work), agent=agent.name, settings={"unattended": "deny", "timeout": timeout}
             )
             started = anyio.current_time()
             run = (await engine.runs.submit(prompt)).run
@@ -175,14 +180,8 @@ async def _try_agent(settings: Settings, agent: Agent, output: Output, *, second
         raise ProviderError(f"{agent.name}: {failure.message}", fix=failure.fix)
     text = " ".join(text_of(message.parts).split())
     if as_json:
-        facts: JsonObject = {
-            "agent": agent.name,
-            "text": text,
-            "seconds": round(duration, 3),
-            "usage": ended.usage.to_json(),
-            "cost": ended.cost,
-        }
-        output.json(facts)
+        facts: JsonObject = {"agent": agent.name, "text": text, "seconds": round(duration, 3)}
+        output.json({**facts, "usage": ended.usage.to_json(), "cost": ended.cost})
     else:
         output.line(f"{agent.name}: {text or '(no text)'}")
         output.say(f"moot: answered in {duration:.1f} s", "green")
@@ -211,7 +210,18 @@ async def list_models(
         output.json(page.to_json())
         return
     shown = {str(item["id"]) for item in page.items}
-    rows = [_model_row(model) for model in listing.models if str(model.id) in shown]
+    rows = [
+        [
+            str(model.id),
+            f"{model.context:,}" if model.context else "?",
+            ",".join(model.modalities),
+            _dollars(model.price.input if model.price else None),
+            _dollars(model.price.output if model.price else None),
+            model.note,
+        ]
+        for model in listing.models
+        if str(model.id) in shown
+    ]
     print_table(output, ["MODEL", "CONTEXT", "INPUT", "$/M IN", "$/M OUT", "NOTE"], rows)
     page.say_more(output)
 
@@ -220,7 +230,7 @@ async def pull_model(
     name: Annotated[str, Parameter(help="Name of the embedded model.")] = DEFAULT,
     /,
     *,
-    from_: Annotated[Path | None, Parameter(name="--from", help="Local file to use instead of a download.")] = None,
+    from_: Annotated[Path | None, Parameter(help="Local file to use instead of a download.")] = None,
     yes_download: Annotated[bool, Parameter(help="Download without prompting.")] = False,
     json: AsJson = False,
     verbose: Annotated[bool, Parameter(help="Also show the license, the source, and sources that failed.")] = False,
@@ -261,18 +271,6 @@ async def choose_main_model(
     loaded = await choose_model(configured(output), output, yes=yes)
     if json:
         output.json({"main": loaded.settings.models.main or None})
-
-
-def _model_row(model: Model) -> list[str]:
-    price = model.price
-    return [
-        str(model.id),
-        f"{model.context:,}" if model.context else "?",
-        ",".join(model.modalities),
-        _dollars(price.input if price else None),
-        _dollars(price.output if price else None),
-        model.note,
-    ]
 
 
 def _dollars(nano_per_token: float | None) -> str:

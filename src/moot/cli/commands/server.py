@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import webbrowser
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
@@ -16,13 +16,14 @@ from anyio import to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import print_table
-from moot.cli.console.output import Output
+from moot.cli.console.output import Output, cancel_on
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import opened
 from moot.cli.options import Out
 from moot.config.loader import Loader
 from moot.engine.channels import serve as serve_channel
 from moot.engine.locks import ServerInfo, find_server
+from moot.errors import UsageError
 from moot.guard.tokens import CODE_SECONDS, digest, new_code
 from moot.plugins import CHANNELS, FACES
 from moot.store import SqliteStore, open_store
@@ -41,14 +42,7 @@ class Where:
     port: Annotated[
         int | None, Parameter(minimum=0, maximum=65535, help="Port to listen on. Defaults to the configuration; 0 selects a free port.")
     ] = None
-    allow_remote: Annotated[
-        bool, Parameter(name="--allow-remote", help="Allow an address that other machines can reach. See docs/server.md.")
-    ] = False
-
-    def flags(self) -> Mapping[str, Json]:
-        """Return the options as configuration keys."""
-        options: dict[str, Json] = {"server.host": self.host, "server.port": self.port}
-        return {key: value for key, value in options.items() if value is not None}
+    allow_remote: Annotated[bool, Parameter(help="Allow an address that other machines can reach. See docs/server.md.")] = False
 
 
 _ANYWHERE = Where()
@@ -65,7 +59,9 @@ async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson
     """Open the web page of this home's server, starting one if none is running."""
     loader = _loaded(where, output)
     settings = loader.current.settings
-    opens = not no_open and not json and _has_browser(os.environ)
+    # a text browser would take over the terminal
+    has_browser = sys.platform != "linux" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    opens = not no_open and not json and has_browser
     if (running := find_server(settings.home)) is None:
         await _run(loader, where, output, partial(_show, output, json, opens))
         return
@@ -76,22 +72,35 @@ async def web(*, where: Where = _ANYWHERE, no_open: NoOpen = False, json: AsJson
 
 
 def _loaded(where: Where, output: Output) -> Loader:
-    loader = Loader(environ=os.environ, flags=where.flags(), directory=here())
-    output.hide([*loader.current.secrets, *filter(None, [_fixed()])])
-    for note in loader.current.notes:
-        output.say(f"moot: {note}", "dim")
+    options: dict[str, Json] = {"server.host": where.host, "server.port": where.port}
+    flags = {key: value for key, value in options.items() if value is not None}
+    loader = Loader(environ=os.environ, flags=flags, directory=here())
+    output.hide(_with_token(loader.current.secrets))
+    output.notes(loader.current.notes)
     return loader
 
 
-def _fixed() -> str:
-    return os.environ.get("MOOT_TOKEN", "")
+def _with_token(secrets: Sequence[str]) -> list[str]:
+    return [*secrets, *filter(None, [os.environ.get("MOOT_TOKEN")])]
 
 
 async def _run(loader: Loader, where: Where, output: Output, ready: Callable[[ServerInfo], Awaitable[None]]) -> None:
-    def hide(secrets: Sequence[str]) -> None:
-        output.hide([*secrets, *filter(None, [_fixed()])])
+    host = loader.current.settings.server.host
+    try:
+        await anyio.getaddrinfo(host, None)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"The host {host!r} cannot be resolved.", fix="Use an address or a name of this machine.") from error
 
-    left: int = await FACES.load("server")(loader, fixed=_fixed(), remote=where.allow_remote, ready=ready, hide=hide)
+    def hide(secrets: Sequence[str]) -> None:
+        output.hide(_with_token(secrets))
+
+    left: int = await FACES.load("server")(
+        loader,
+        fixed=os.environ.get("MOOT_TOKEN", ""),
+        remote=where.allow_remote,
+        ready=ready,
+        hide=hide,
+    )
     runs = f"; {left} {'run continues' if left == 1 else 'runs continue'} when the server starts again" if left else ""
     output.say(f"moot: stopped{runs}", "dim")
 
@@ -127,11 +136,6 @@ def _say_missing(output: Output, place: ServerInfo) -> None:
         output.say("moot: the web page has not been built; run 'make web' in the checkout", "yellow")
 
 
-def _has_browser(environ: Mapping[str, str]) -> bool:
-    """Return whether a graphical browser can be opened. A text browser would take over the terminal."""
-    return sys.platform != "linux" or any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
-
-
 async def _code(store: SqliteStore) -> str:
     code = new_code()
     until = (SystemClock().now() // 1000) + CODE_SECONDS * 1000
@@ -157,13 +161,6 @@ def list_channels(*, json: AsJson = False, output: Out) -> None:
 async def run_channel(name: Annotated[str, Parameter(help="Name of the channel.")], /, *, output: Out) -> None:
     """Serve one channel until it is stopped."""
     async with opened(output) as engine, anyio.create_task_group() as group:
-        group.start_soon(_until_stopped, group.cancel_scope)
+        group.start_soon(cancel_on, group.cancel_scope, signal.SIGINT, signal.SIGTERM)
         output.say(f"moot: serving {name}; Ctrl+C stops it", "dim")
         await serve_channel(engine, name)
-
-
-async def _until_stopped(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            scope.cancel()
-            return

@@ -7,8 +7,7 @@ from typing import Annotated, cast
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import age, print_table
 from moot.cli.context.configuration import configured
-from moot.cli.options import Out
-from moot.config.schema import seconds
+from moot.cli.options import Out, parse_lifetime
 from moot.errors import UsageError
 from moot.guard.tokens import digest, new_secret
 from moot.store import open_store
@@ -25,10 +24,13 @@ async def list_tokens(*, all_: All = False, json: AsJson = False, output: Out) -
         found = await store.tokens.list(revoked=all_)
         names = {user.id: user.name for user in await store.tokens.users()}
     if json:
-        output.json({"data": list[Json]([token_json(token, names[token.owner]) for token in found]), "next_cursor": None})
+        output.json({"data": list[Json]([_token_json(token, names[token.owner]) for token in found]), "next_cursor": None})
     elif found:
         now = SystemClock().now() // 1000
-        rows = [_row(token, names[token.owner], now) for token in found]
+        rows: list[list[str]] = []
+        for token in found:
+            used = f"{age(token.used_at, now / 1000)} ago" if token.used_at else "never"
+            rows.append([token.id[:13], token.name, names[token.owner], " ".join(token.scopes), used, _state(token, now)])
         print_table(output, ["ID", "NAME", "USER", "SCOPES", "USED", "STATE"], rows)
     else:
         output.say("moot: no tokens; create one with: moot tokens create NAME", "dim")
@@ -49,13 +51,19 @@ async def create_token(
     output: Out,
 ) -> None:
     """Create a token and print its secret, which is not stored."""
-    wanted, until = _scopes(scopes), _until(expires)
+    wanted, lifetime = _scopes(scopes), None if expires is None else parse_lifetime(expires)
+    if lifetime is not None and lifetime <= 0:
+        raise UsageError("The lifetime must be greater than 0.", fix="Use a value such as 12h or 30d for --expires.")
+    until = None if lifetime is None else SystemClock().now() // 1000 + round(lifetime * 1000)
     async with await open_store(configured(output).settings) as store:
+        if any(token.name == name for token in await store.tokens.list()):
+            fix = f"Choose another name, such as '{name}-2', or revoke that token with: moot tokens revoke {name}"
+            raise UsageError(f"An active token named {name!r} already exists.", fix=fix)
         owner = await store.tokens.user(user) if user is not None else User(LOCAL_USER, LOCAL_USER)
         secret = new_secret()
         token = await store.tokens.create(Token(new_id(), owner.id, name, wanted, expires_at=until), digest(secret))
     if json:
-        output.json({**token_json(token, owner.name), "secret": secret})
+        output.json({**_token_json(token, owner.name), "secret": secret})
         return
     output.line(secret)
     output.say(
@@ -70,26 +78,13 @@ async def revoke_token(
     async with await open_store(configured(output).settings) as store:
         revoked = await store.tokens.revoke((await store.tokens.get(token)).id)
         owner = next(user.name for user in await store.tokens.users() if user.id == revoked.owner)
-    if json:
-        output.json(token_json(revoked, owner))
-    else:
-        output.say(f"moot: revoked {revoked.name}")
+    output.done(json, _token_json(revoked, owner), f"revoked {revoked.name}")
 
 
-def token_json(token: Token, user: str) -> JsonObject:
-    """Return a token for scripts."""
-    return {
-        "id": token.id,
-        "name": token.name,
-        "owner": token.owner,
-        "user": user,
-        "kind": token.kind,
-        "scopes": list[Json](token.scopes),
-        "created_at": token.created_at,
-        "used_at": token.used_at,
-        "expires_at": token.expires_at,
-        "revoked_at": token.revoked_at,
-    }
+def _token_json(token: Token, user: str) -> JsonObject:
+    facts: JsonObject = {"id": token.id, "name": token.name, "owner": token.owner, "user": user, "kind": token.kind}
+    facts |= {"scopes": list[Json](token.scopes), "created_at": token.created_at, "used_at": token.used_at}
+    return {**facts, "expires_at": token.expires_at, "revoked_at": token.revoked_at}
 
 
 def _scopes(text: str) -> tuple[Scope, ...]:
@@ -103,31 +98,10 @@ def _scopes(text: str) -> tuple[Scope, ...]:
     return cast("tuple[Scope, ...]", tuple(scope for scope in SCOPES if scope in named))
 
 
-def _until(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        lifetime = float(seconds(text))
-    except ValueError as error:
-        raise UsageError(f"Invalid value {text!r} for '--expires': expected a duration such as 90s, 12h or 30d.") from error
-    if lifetime <= 0:
-        raise UsageError("The lifetime must be greater than 0.", fix="Use a value such as 12h or 30d for --expires.")
-    return SystemClock().now() // 1000 + round(lifetime * 1000)
-
-
-def _row(token: Token, user: str, now: int) -> list[str]:
-    used = f"{age(token.used_at, now / 1000)} ago" if token.used_at else "never"
-    return [token.id[:13], token.name, user, " ".join(token.scopes), used, _state(token, now)]
-
-
 def _state(token: Token, now: int) -> str:
     if token.revoked_at is not None:
         return "revoked"
     if token.expires_at is None:
         return "browser" if token.kind == "browser" else ""
-    return "expired" if token.expires_at <= now else f"expires in {_span(token.expires_at - now)}"
-
-
-def _span(ms: int) -> str:
-    days, hours, minutes = ms // 86_400_000, ms // 3_600_000, ms // 60_000
-    return f"{days} d" if days else f"{hours} h" if hours else f"{minutes} min"
+    days, hours, minutes = ((token.expires_at - now) // unit for unit in (86_400_000, 3_600_000, 60_000))
+    return "expired" if token.expires_at <= now else f"expires in {f'{days} d' if days else f'{hours} h' if hours else f'{minutes} min'}"

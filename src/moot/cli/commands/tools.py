@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, cast
 
 from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter
 from moot.cli.console.format import paged, print_fields, print_table
@@ -34,10 +34,11 @@ def list_tools(*, limit: Limit = 50, cursor: Cursor = None, json: AsJson = False
     if json:
         output.json(page.to_json())
         return
-    rows = [
-        [str(tool["name"]), _joined(tool["effects"]), _state(tool), str(tool["package"]), _first_sentence(str(tool["description"]))]
-        for tool in tools
-    ]
+    rows: list[list[str]] = []
+    for tool in tools:
+        effects = ", ".join(map(str, cast("list[Json]", tool["effects"])))
+        sentence = str(tool["description"]).strip().partition("\n")[0].partition(". ")[0]
+        rows.append([str(tool["name"]), effects, _state(tool), str(tool["package"]), sentence])
     head = ["NAME", "EFFECTS", "STATE", "PACKAGE", "DESCRIPTION"]
     if not any(tool["package"] for tool in tools):  # all are built in
         head, rows = [*head[:3], head[4]], [[*row[:3], row[4]] for row in rows]
@@ -49,11 +50,7 @@ def show_tool(name: Annotated[str, Parameter(kind="tool", help="Name of the tool
     """Print a tool's description and schema as sent to models."""
     settings = configured(output).settings
     tool = find(name)
-    facts: JsonObject = {**tool_json(tool, settings), "schema": definition(tool).schema}
-    if json:
-        output.json(facts)
-        return
-    print_fields(output, facts)
+    print_fields(output, {**tool_json(tool, settings), "schema": definition(tool).schema}, json=json)
 
 
 def _state(tool: JsonObject) -> str:
@@ -64,15 +61,7 @@ def _state(tool: JsonObject) -> str:
     return "only by name" if tool["hidden"] else "offered"
 
 
-def _joined(value: Json) -> str:
-    return ", ".join(str(item) for item in value) if isinstance(value, list) else ""
-
-
-def _first_sentence(text: str) -> str:
-    return text.strip().partition("\n")[0].partition(". ")[0]
-
-
-Of = Annotated[str | None, Parameter(name=("--conversation",), help="Conversation whose grants are included.", kind="conversation")]
+Of = Annotated[str | None, Parameter(help="Conversation whose grants are included.", kind="conversation")]
 ToolName = Annotated[str, Parameter(help="Name of the tool.", kind="tool")]
 
 
@@ -130,10 +119,7 @@ async def remove_rule(
                     f"The conversation has no grant for {tool} with {match!r}.", fix=f"moot permissions list --conversation {conversation}"
                 )
         where = found.id
-    if json:
-        output.json({"ok": True, "tool": tool, "match": match, "from": where})
-    else:
-        output.say(f"moot: removed from {where}")
+    output.done(json, {"ok": True, "tool": tool, "match": match, "from": where}, f"removed from {where}")
 
 
 def _remove_rule(tool: str, match: str, output: Output) -> str:

@@ -24,8 +24,11 @@ def print_table(output: Lines, head: Sequence[str], rows: Sequence[Sequence[str]
         output.data((output.styled(text, "bold") if number == 0 else text) + "\n")
 
 
-def print_fields(output: Lines, fields: Mapping[str, Json]) -> None:
-    """Print one `key: value` line for each field."""
+def print_fields(output: Lines, fields: JsonObject, *, json: bool) -> None:
+    """Print one `key: value` line for each field, or all as one JSON document."""
+    if json:
+        output.json(fields)
+        return
     for key, value in fields.items():
         output.line(f"{key}: {value if isinstance(value, str) else output.to_json(value)}")
 
@@ -60,7 +63,7 @@ def paged(items: Sequence[JsonObject], limit: int, cursor: str | None, key: str)
 
 _ORDER = ("messages", "reasoning", "signatures", "tool calls", "pictures", "files", "other parts", "titles", "branches", "sub-agents")
 """Order in reports. Other names follow in the order of the mapping."""
-_UNCOUNTABLE = ("reasoning", "usage")
+_SINGULAR = {"branches": "branch"}
 
 
 def plural(count: int, noun: str) -> str:
@@ -71,13 +74,7 @@ def plural(count: int, noun: str) -> str:
 def format_counts(counts: Mapping[str, int]) -> list[str]:
     """Return nonzero counts with their nouns, most important first: `6 messages`, `1 tool call`."""
     ranked = sorted(counts.items(), key=lambda item: _ORDER.index(item[0]) if item[0] in _ORDER else len(_ORDER))
-    return [f"{count:,} {_singular(name) if count == 1 else name}" for name, count in ranked if count]
-
-
-def _singular(name: str) -> str:
-    if name in _UNCOUNTABLE:
-        return name
-    return "branch" if name == "branches" else name.removesuffix("s")
+    return [f"{count:,} {_SINGULAR.get(name, name.removesuffix('s')) if count == 1 else name}" for name, count in ranked if count]
 
 
 def format_bytes(size: float) -> str:
@@ -95,17 +92,15 @@ _AGO = re.compile(r"(\d{1,9})([hdwmy])")
 _SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 
 
-def parse_since(text: str) -> int:
-    """Parse the value of `--since` as milliseconds. An empty value is 0. Raise UsageError if it is invalid."""
-    if not text:
-        return 0
+def parse_time(text: str, option: str = "--since") -> int:
+    """Parse the TIME of an option as milliseconds. Raise UsageError if it is invalid."""
     if match := _AGO.fullmatch(text):
         return max(0, int((time.time() - int(match[1]) * _SECONDS[match[2]]) * 1000))
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError) as error:
         raise UsageError(
-            f"Invalid value {text!r} for '--since': expected a date such as 2026-01-31, or a duration such as 12h, 30d, 2w, 6m or 1y."
+            f"Invalid value {text!r} for '{option}': expected a date such as 2026-01-31, or a duration such as 12h, 30d, 2w, 6m or 1y."
         ) from error
 
 

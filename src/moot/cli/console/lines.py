@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from typing import BinaryIO, cast
+from typing import BinaryIO, Self, cast
 
 from moot.errors import MootError
 from moot.guard.secrets import redact
@@ -33,7 +33,7 @@ class Lines:
         self.stderr_colour = self.stderr_terminal and _wants_colour()
         self.ui: JsonObject = {}
         """The `ui` section of the configuration, empty until it is loaded."""
-        self.before: Callable[[], object] = _nothing
+        self.before: Callable[[], object] = lambda: None
         """Callback before each write. Code that redraws lines at the bottom of the screen erases them in it."""
         self._mid_line = False
         self.secrets: tuple[str, ...] = ()
@@ -42,8 +42,6 @@ class Lines:
     def hide(self, secrets: Sequence[str]) -> None:
         """Mask these strings in everything that is written to stderr from now on."""
         self.secrets = tuple(secrets)
-
-    # ── stdout ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def data(self, text: str) -> None:
         """Write text unchanged. The caller must remove control sequences if it goes to a terminal."""
@@ -74,8 +72,6 @@ class Lines:
         text = dumps(value).decode()
         return screen_json(text) if self.stdout_terminal else text
 
-    # ── stderr ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def say(self, text: str, style: str = "", *, exact: bool = False) -> None:
         """Write a line to stderr, without control sequences and secrets.
 
@@ -86,6 +82,24 @@ class Lines:
         text = text if exact else redact(clean(text), self.secrets)
         code = _STYLES.get(style) if self.stderr_colour else None
         _write(sys.stderr.buffer, (f"\x1b[{code}m{text}\x1b[0m" if code else text) + "\n")
+
+    def fail(self, message: str, fix: str) -> None:
+        """Write an error and its fix, if there is one, to stderr."""
+        self.say(f"moot: {message}", "red")
+        if fix:
+            self.say(f"  {fix}")
+
+    def notes(self, notes: Sequence[str]) -> None:
+        """Write the notes of a loaded configuration to stderr."""
+        for note in notes:
+            self.say(f"moot: {note}", "dim")
+
+    def done(self, as_json: bool, document: JsonObject, words: str) -> None:
+        """Report what was done: the document to stdout if `as_json`, otherwise the words to stderr."""
+        if as_json:
+            self.json(document)
+        else:
+            self.say(f"moot: {words}")
 
     def dim_text(self, text: str) -> None:
         """Write dimmed text without a line end to stderr, only on a terminal. The caller has removed control sequences."""
@@ -112,22 +126,11 @@ class Lines:
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.stdout_colour else text
 
 
-def close_quietly() -> None:
-    """Discard buffered output after the reader has closed the pipe, so that the interpreter's flush at exit does not fail."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-
-
 def _wants_colour() -> bool:
     """Return whether to use colour on a terminal. NO_COLOR takes precedence over FORCE_COLOR, which overrides TERM."""
     if os.environ.get("NO_COLOR"):
         return False
     return os.environ.get("FORCE_COLOR", "") not in ("", "0", "false") or os.environ.get("TERM", "") not in ("dumb", "")
-
-
-def _nothing() -> None:
-    return
 
 
 def _write(file: object, text: str) -> None:
@@ -154,12 +157,18 @@ _REDRAWN = 0.1
 
 
 class Progress:
-    """One line on stderr that appears after a second and is erased at the end."""
+    """One line on stderr that appears after a second and is erased at the end of the block."""
 
     def __init__(self, output: Lines) -> None:
         self._output = output
         self._next = time.monotonic() + PATIENCE
         self._width = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def show(self, words: str) -> None:
         """Update the line. May be called often."""
@@ -199,14 +208,11 @@ def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
     if isinstance(error, OSError) and (exhausted := _EXHAUSTED.get(error.errno or 0)):
         error = MootError(exhausted[0], fix=exhausted[1])
     if isinstance(error, MootError):
-        output.say(f"moot: {error.message}", "red")
-        if error.fix:
-            output.say(f"  {error.fix}")
+        output.fail(error.message, error.fix)
         code, name, fix, message = error.exit_code, error.code, error.fix, error.message
     else:
         message = f"Unexpected {type(error).__name__}: {error}"
-        output.say(f"moot: {message}", "red")
-        output.say("  This is a bug in moot. Run 'moot doctor' to check the installation; MOOT_DEBUG=1 prints the traceback.")
+        output.fail(message, "This is a bug in moot. Run 'moot doctor' to check the installation; MOOT_DEBUG=1 prints the traceback.")
         if debugging():
             output.say("".join(traceback.format_exception(error)))
         code, name, fix = 1, "internal", ""

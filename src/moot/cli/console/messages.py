@@ -16,8 +16,6 @@ from moot.types.conversation import Conversation
 from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name
 from moot.types.store import Store
 
-__all__ = ["edited_input", "with_edits"]
-
 
 async def with_edits(store: Store, messages: Sequence[Message]) -> list[Message]:
     """Return the messages with edited arguments added to approved calls, as `input` of their `approval`."""

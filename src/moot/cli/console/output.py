@@ -1,9 +1,11 @@
-"""Output of commands on the event loop."""
+"""Output of commands on the event loop, and the signals that they handle."""
 
 from __future__ import annotations
 
+import signal
 from functools import partial
 
+import anyio
 import anyio.to_thread
 
 from moot.cli.console.lines import Lines
@@ -16,3 +18,16 @@ class Output(Lines):
         """Write like `data`, in a worker thread: a reader that stalls does not block the event loop."""
         if text:
             await anyio.to_thread.run_sync(partial(self.data, text), abandon_on_cancel=True)
+
+
+def handled_signals() -> list[signal.Signals]:
+    """Return the signals to handle. Signals that are already ignored stay ignored, as `nohup` requires."""
+    return [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
+
+
+async def cancel_on(scope: anyio.CancelScope, *signals: signal.Signals) -> None:
+    """Cancel the scope at the first of these signals."""
+    with anyio.open_signal_receiver(*signals) as received:
+        async for _ in received:
+            scope.cancel()
+            return

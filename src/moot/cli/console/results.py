@@ -23,11 +23,9 @@ class Show(Protocol):
 
     async def event(self, event: Event) -> None:
         """Handle the next event of the run."""
-        ...
 
     async def end(self, run: Run, message: Message | None) -> None:
         """Handle the end of the run. Called once."""
-        ...
 
 
 @runtime_checkable
@@ -36,19 +34,15 @@ class OnScreen(Protocol):
 
     def begin(self, conversation: str, calls_before: int) -> None:
         """Start drawing. `calls_before` is the number of earlier tool calls in the conversation."""
-        ...
 
     async def keep(self) -> None:
         """Redraw periodically until cancelled."""
-        ...
 
     async def pause(self) -> None:
         """Release the terminal until the next event."""
-        ...
 
     def leave(self) -> None:
         """Finish the output when the user detaches. Called instead of `end` if the run is still active."""
-        ...
 
 
 class ShowText:

@@ -18,7 +18,7 @@ from moot.cli.context.references import copied, find_message
 from moot.cli.download import provide_weights
 from moot.cli.edits.document import Entry, Fixed, Text, entry_of, new_parts, parse, parse_blocks, parts_of, render, render_blocks
 from moot.cli.follow import Follower
-from moot.cli.options import Out, RunFlags, ShowFlags, Which, run_settings
+from moot.cli.options import NO_FLAGS, NO_SHOW, Out, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.run import agent_model, make_show
 from moot.cli.terminal.prompts.editor import edit_text, save_text
 from moot.cli.terminal.prompts.items import Column, Item
@@ -196,20 +196,16 @@ def _message(entry: Entry, before: Entry, message: Message) -> Message:
     return replace(message, id=new_id(), client_id=None, parts=parts, metadata=metadata)
 
 
-_NO_FLAGS = RunFlags()
-_NO_SHOW = ShowFlags()
-
-
 async def edit(
     conversation: Which,
     message: Annotated[str | None, Parameter(help="Message number in `moot chat tree`, or ID. Default: choose from a list.")] = None,
     /,
     *,
     everything: Annotated[bool, Parameter(name="--all", help="Edit the whole conversation as one text.")] = False,
-    no_answer: Annotated[bool, Parameter(name="--no-answer", help="Store the change without generating an answer.")] = False,
+    no_answer: Annotated[bool, Parameter(help="Store the change without generating an answer.")] = False,
     source: Annotated[Path | None, Parameter(name="--from", help="Start from the text in this file.", kind="file")] = None,
-    flags: RunFlags = _NO_FLAGS,
-    shown: ShowFlags = _NO_SHOW,
+    flags: RunFlags = NO_FLAGS,
+    shown: ShowFlags = NO_SHOW,
     output: Out,
 ) -> int:
     """Edit a message in your editor. The change becomes a new branch; a changed prompt is answered again."""

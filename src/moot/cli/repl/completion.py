@@ -19,8 +19,6 @@ from moot.errors import MootError
 from moot.features.folders import candidates, files_below
 from moot.guard.terminal import clean
 
-__all__ = ["ReplCompleter"]
-
 MAX_COMPLETIONS = 200
 MAX_AGE = 5.0
 """Seconds for which a listing of files is reused."""

@@ -14,9 +14,6 @@ from prompt_toolkit.completion import Completer
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
-__all__ = ["Composer", "PromptHistory"]
-
-
 PASTE_LINES = 12
 PASTE_CHARACTERS = 2_000
 """Larger pastes are shown as a placeholder."""

@@ -29,23 +29,18 @@ from moot.types.run import STARTED, TERMINAL, OnBusy, Prompt, Run, RunStatus, Su
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
 
-__all__ = ["ConversationView", "InteractiveConversation", "QueuedPrompt", "ask_approvals", "decide"]
-
 
 class ConversationView(Protocol):
     """The display of a conversation. Only `decide` waits for the user."""
 
     def prompted(self, text: str) -> None:
         """Show a prompt that is answered next."""
-        ...
 
     def opened(self, conversation: Conversation) -> None:
         """Show an existing conversation; its messages follow."""
-        ...
 
     def message(self, message: Message) -> None:
         """Show an existing message."""
-        ...
 
     def started(self, run: str) -> None: ...
 
@@ -53,17 +48,14 @@ class ConversationView(Protocol):
 
     def ended(self, run: Run) -> None:
         """Show the end of a run, after its last event."""
-        ...
 
     def failed(self, error: MootError) -> None: ...
 
     def notice(self, text: str) -> None:
         """Show a one-line notice."""
-        ...
 
     def changed(self) -> None:
         """Update the status line, because something in it may have changed."""
-        ...
 
     async def decide(self, approval: Approval, conversation: Conversation) -> Decision:
         """Ask the user and return their decision without storing it."""
@@ -160,8 +152,6 @@ class InteractiveConversation:
         self._prompt_of: dict[str, str] = {}
         """Run → ID of the prompt that it answers."""
 
-    # ── opening ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def open(self, conversation: str | None) -> None:
         """Switch to a conversation and show its messages; None starts a new one. Raise NotFound if it does not exist."""
         found = await self._found(conversation) if conversation is not None else None
@@ -235,8 +225,6 @@ class InteractiveConversation:
         self.queued.clear()
         self._tended, self._prompts, self._prompt_of, self._orphans = set(), {}, {}, []
 
-    # ── sending ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def send(
         self, parts: Sequence[Part], shown: str, on_busy: OnBusy = "queue", *, echoed: bool = False, edits: str | None = None
     ) -> bool:
@@ -300,8 +288,6 @@ class InteractiveConversation:
             await store.tree.delete(answer.conversation, [id for id in (answer.parent, answer.id) if id is not None])
         self._view.changed()
         return last.text if dropped else None
-
-    # ── receiving ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _watch_from(self, conversation: str, seq: int) -> None:
         if not self._seq:

@@ -15,8 +15,6 @@ from typing import Any, cast
 
 from moot.types.message import Part
 
-__all__ = ["Draft", "Drafts"]
-
 log = logging.getLogger("moot.cli")
 
 

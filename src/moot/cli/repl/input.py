@@ -28,8 +28,6 @@ from moot.errors import ConfigError, MootError, UsageError
 from moot.types.message import Part, text_part
 from moot.types.run import OnBusy
 
-__all__ = ["ConfigReloader", "InputHandler", "ReplHost"]
-
 
 class ConfigReloader:
     """Applies a changed configuration to the next run and to the screen."""
@@ -85,21 +83,17 @@ class ReplHost(Protocol):
 
     def compose(self, text: str) -> None:
         """Put a text into the composer, unless it already contains one."""
-        ...
 
     def touch(self) -> None:
         """Redraw, because something has changed."""
-        ...
 
     async def save(self) -> None:
         """Save unsent text to disk."""
-        ...
 
     def leave(self) -> None: ...
 
     async def open(self, conversation: str | None) -> None:
         """Switch to another conversation; None starts a new one."""
-        ...
 
 
 class InputHandler:

@@ -5,32 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
-from prompt_toolkit.filters import Condition, Filter
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from moot.cli.repl.composer import Composer
 from moot.types.run import OnBusy
-
-__all__ = ["EXIT_SECONDS", "KEYS", "LEADER", "Key", "KeyActions", "KeyHandler", "ReplActions", "bindings", "register_sequences", "table"]
-
-
-class KeyActions(Protocol):
-    """Handles the keys of the table."""
-
-    leading: bool
-    """True after Ctrl+X, until the second key is pressed."""
-
-    def act(self, name: str) -> None:
-        """Run the action with this name in the table."""
-        ...
-
-    def focus(self, has: bool) -> None:
-        """Note that the terminal has gained or lost the focus."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +71,13 @@ def table() -> list[tuple[str, str]]:
     return [(key.shown, key.description) for key in (*KEYS, *LEADER)]
 
 
-def bindings(actions: KeyActions, composer: Composer) -> KeyBindings:
+def bindings(actions: KeyHandler, composer: Composer) -> KeyBindings:
     """Return the bindings of the composer. prompt-toolkit's Emacs bindings apply to all other keys."""
     keys = KeyBindings()
     leading = Condition(lambda: actions.leading)
-    for key in LEADER:
-        _bind(keys, key, actions, leading)
-    for key in KEYS:
-        _bind(keys, key, actions, ~leading)
+    for key in (*LEADER, *KEYS):
+        for sequence in key.keys:
+            keys.add(*sequence, filter=leading if key in LEADER else ~leading)(partial(actions.press, key.action))
 
     @keys.add("c-x", filter=~leading, eager=True)
     def _(event: KeyPressEvent) -> None:
@@ -116,26 +99,13 @@ def bindings(actions: KeyActions, composer: Composer) -> KeyBindings:
 
     @keys.add(_FOCUS)
     def _(event: KeyPressEvent) -> None:
-        actions.focus(True)
+        actions.focused = True
 
     @keys.add(_BLUR)
     def _(event: KeyPressEvent) -> None:
-        actions.focus(False)
+        actions.focused = False
 
     return keys
-
-
-def _bind(bindings: KeyBindings, key: Key, actions: KeyActions, when: Filter) -> None:
-    for sequence in key.keys:
-        bindings.add(*sequence, filter=when)(_handler(actions, key.action))
-
-
-def _handler(actions: KeyActions, name: str) -> Callable[[KeyPressEvent], None]:
-    def handle(event: KeyPressEvent) -> None:
-        actions.leading = False
-        actions.act(name)
-
-    return handle
 
 
 EXIT_SECONDS = 2.0
@@ -157,14 +127,14 @@ class ReplActions(Protocol):
 
     def do(self, name: str) -> None:
         """Run an action of `ReplScreen` by name, such as interrupt, edit_queued or next_mode."""
-        ...
 
 
 class KeyHandler:
-    """Key presses while composing, with the interface `KeyActions`."""
+    """Key presses while composing."""
 
     def __init__(self, composer: Composer, actions: ReplActions) -> None:
         self.leading = False
+        """True after Ctrl+X, until the second key is pressed."""
         self.focused: bool | None = None
         """True if the terminal is focused; None if it does not report that."""
         self.note = ""
@@ -186,14 +156,17 @@ class KeyHandler:
             "complete": self._complete,
         }
 
+    def press(self, name: str, event: KeyPressEvent) -> None:
+        """Run the action of a pressed key."""
+        self.leading = False
+        self.act(name)
+
     def act(self, name: str) -> None:
+        """Run the action with this name in the table."""
         if name != "cancel":
             self.note = ""
         handler = self._handlers.get(name)
         handler() if handler is not None else self._actions.do(name)
-
-    def focus(self, has: bool) -> None:
-        self.focused = has
 
     def tick(self) -> bool:
         """Forget the first Ctrl+C after a while. Return True if that changed the screen."""

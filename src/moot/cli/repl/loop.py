@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 import anyio
 
 from moot.cli.console.lines import debugging
-from moot.cli.console.output import Output
+from moot.cli.console.output import Output, handled_signals
 from moot.cli.context.configuration import configured, here
 from moot.cli.options import Out
 from moot.cli.terminal.prompts.layout import moves_cursor, speaks_unicode
@@ -21,8 +21,6 @@ from moot.errors import UsageError
 from moot.guard.secrets import redact
 from moot.plugins.registry import attribute
 from moot.types.message import Part
-
-__all__ = ["log_to", "run_repl", "start_repl"]
 
 
 class _LineHandler(logging.Handler):
@@ -68,8 +66,7 @@ async def run_repl(
     Print the existing messages first. Then send the prompt or, without one, answer an unanswered last message. Needs a terminal.
     """
     loaded = configured(output)
-    for note in loaded.notes:
-        output.say(f"moot: {note}", "dim")
+    output.notes(loaded.notes)
     overrides = overrides or RunOverrides()
     if conversation is None and needs_main_model(loaded.settings, overrides.agent, overrides.model):
         loaded = await ensure_model(loaded, output, yes=yes)
@@ -81,7 +78,7 @@ async def run_repl(
 
             async def watch_signals() -> None:
                 nonlocal exit_code
-                with anyio.open_signal_receiver(*_signals()) as signals:
+                with anyio.open_signal_receiver(*handled_signals()) as signals:
                     async for number in signals:
                         if number == signal.SIGINT:
                             repl.interrupt()
@@ -96,8 +93,3 @@ async def run_repl(
     if context.conversation is not None and not exit_code:
         output.say(f"To continue: moot chat continue {context.conversation[:13]}", "dim")
     return exit_code
-
-
-def _signals() -> list[signal.Signals]:
-    """Return the signals to handle, except ignored ones: `nohup` must keep working."""
-    return [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]

@@ -13,8 +13,6 @@ from moot.guard.paths import Paths
 from moot.guard.roots import folders
 from moot.types.message import Part, text_part
 
-__all__ = ["Mentions", "paths_of", "read_mentions"]
-
 MAX_NAMES = 200
 """Largest number of names listed for a folder."""
 

@@ -18,20 +18,17 @@ from moot.cli.console.output import Output
 from moot.cli.repl.conversation import InteractiveConversation, decide
 from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.input import InputHandler
-from moot.cli.repl.scrollback import RunDisplay, Scrollback
+from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
 from moot.cli.terminal.look import look_of
 from moot.commands import CommandContext
 from moot.errors import MootError
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
-from moot.types.event import Event
-from moot.types.message import Message, Part
+from moot.types.message import Part
 from moot.types.run import Run
 
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
-
-__all__ = ["PlainRepl"]
 
 T = TypeVar("T")
 
@@ -160,39 +157,19 @@ class PlainRepl:
         return pieces.decode("utf-8", "replace").rstrip("\r\n")
 
 
-class _PlainView:
+class _PlainView(ScrollbackView):
     """The display of a conversation as plain lines."""
 
     def __init__(self, repl: PlainRepl, scrollback: Scrollback, display: RunDisplay, context: CommandContext) -> None:
-        self._repl, self._scrollback, self._display, self._engine = repl, scrollback, display, context.engine
-
-    def prompted(self, text: str) -> None:
-        self._scrollback.prompted(text)
-
-    def opened(self, conversation: Conversation) -> None:
-        self._scrollback.opened(conversation)
-
-    def message(self, message: Message) -> None:
-        self._scrollback.message(message)
-
-    def started(self, run: str) -> None:
-        self._display.start()
-
-    def event(self, event: Event) -> None:
-        self._display.feed(event)
+        super().__init__(scrollback, display)
+        self._repl, self._engine = repl, context.engine
 
     def ended(self, run: Run) -> None:
         self._display.finish(run)
         self._repl.idle()
 
-    def failed(self, error: MootError) -> None:
-        self._scrollback.failed(error)
-
     def notice(self, text: str) -> None:
         self._scrollback.say(text, "dim")
-
-    def changed(self) -> None:
-        return
 
     async def decide(self, approval: Approval, conversation: Conversation) -> Decision:
         return await self._repl.suspend_for(partial(decide, self._engine, approval, conversation, self._repl.output))

@@ -23,19 +23,6 @@ from moot.guard.terminal import Cleaner, clean
 from moot.types.canonical import JsonObject
 from moot.types.message import Part, text_part
 
-__all__ = [
-    "MAX_BYTES",
-    "NotificationKind",
-    "Notifier",
-    "ShellCommand",
-    "ShellResult",
-    "copy_with_program",
-    "notification_text",
-    "osc52",
-    "run_statusline",
-]
-
-
 MAX_SHOWN = 100_000
 """Number of characters shown on the screen."""
 MAX_SENT = 10_000

@@ -19,7 +19,7 @@ from moot.cli.repl.drafts import Draft, Drafts
 from moot.cli.repl.input import InputHandler
 from moot.cli.repl.keys import KeyHandler, bindings, register_sequences, table
 from moot.cli.repl.programs import NotificationKind, Notifier, osc52, run_statusline
-from moot.cli.repl.scrollback import RunDisplay, Scrollback
+from moot.cli.repl.scrollback import RunDisplay, Scrollback, ScrollbackView
 from moot.cli.repl.status import Status, current_status, status_line, truncate
 from moot.cli.repl.terminal import Terminal, TerminalWriter
 from moot.cli.terminal.look import look_of
@@ -32,60 +32,28 @@ from moot.errors import MootError
 from moot.plugins.registry import attribute
 from moot.types.approval import Approval
 from moot.types.conversation import Conversation
-from moot.types.event import Event
-from moot.types.message import Message, Part, text_of
+from moot.types.message import Part, text_of
 from moot.types.run import OnBusy, Run
 
 if TYPE_CHECKING:
     from moot.cli.approvals.decide import Decision
 
-__all__ = ["ReplScreen", "ScreenView"]
-
-
 Notify = Callable[[NotificationKind, float], None]
 """Notify the user of an event after this many seconds."""
 
 
-class ScreenView:
+class ScreenView(ScrollbackView):
     """The display of a conversation on the screen."""
 
     def __init__(
         self, engine: Engine, notify: Notify, scrollback: Scrollback, display: RunDisplay, terminal: Terminal, output: Output
     ) -> None:
-        self._engine, self._notify = engine, notify
-        self._scrollback, self._display, self._terminal, self._output = scrollback, display, terminal, output
-
-    def prompted(self, text: str) -> None:
-        self._scrollback.prompted(text)
-        self._terminal.touch()
-
-    def opened(self, conversation: Conversation) -> None:
-        self._scrollback.opened(conversation)
-        self._terminal.touch()
-
-    def message(self, message: Message) -> None:
-        self._scrollback.message(message)
-        self._terminal.touch()
-
-    def started(self, run: str) -> None:
-        self._display.start()
-        self._terminal.touch()
-
-    def event(self, event: Event) -> None:
-        self._display.feed(event)
-        self._terminal.touch()
+        super().__init__(scrollback, display)
+        self._engine, self._notify, self._terminal, self._output = engine, notify, terminal, output
 
     def ended(self, run: Run) -> None:
         seconds = self._display.finish(run)
         self._notify("failed" if run.status == "failed" else "done", seconds)
-        self._terminal.touch()
-
-    def failed(self, error: MootError) -> None:
-        self._scrollback.failed(error)
-        self._terminal.touch()
-
-    def notice(self, text: str) -> None:
-        self._scrollback.say(f"{text}\n", "dim")
         self._terminal.touch()
 
     def changed(self) -> None:
@@ -171,8 +139,6 @@ class ReplScreen:
             "suspend": lambda: self._terminal.region.suspend_to_background(),
         }
 
-    # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def run(self, conversation: str | None, prompt: Sequence[Part] = ()) -> None:
         """Send the prompt, then run until the user leaves."""
         for work in (self._terminal.draw, self._tick, self._run_actions, self._update_custom_status):
@@ -227,8 +193,6 @@ class ReplScreen:
             if self._keys.tick() or (self._display.active and self._scrollback.look.motion):
                 self._terminal.touch()
 
-    # ── content of the screen ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _current(self) -> Status:
         return current_status(self._context, self._conversation.conversation, queued=self.queued)
 
@@ -271,8 +235,6 @@ class ReplScreen:
         if self._keys.note:
             notes.append(("class:note", self._keys.note))
         return notes
-
-    # ── ReplActions and ReplHost ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def queued(self) -> int:
@@ -334,8 +296,6 @@ class ReplScreen:
         self._keys.stash = draft.stash
         self._input.restore(draft.shell_output)
         self._saved = self._draft()
-
-    # ── actions of the keys ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _stop(self) -> None:
         self._group.start_soon(self._run_action, self._input.stop)  # ahead of all queued actions

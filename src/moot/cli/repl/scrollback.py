@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from moot.cli.transcript.run import Transcript
     from moot.cli.transcript.tool_cards import Folded
 
-__all__ = ["RunDisplay", "Scrollback", "new_transcript"]
-
-
 _TRANSCRIPT = "moot.cli.transcript.run:Transcript"
 """Loaded by path for the first message: the first prompt does not wait for Markdown."""
 
@@ -75,17 +72,12 @@ class Scrollback:
             shown.append(self.styled(self.fit(f"… {len(lines) - MAX_ECHOED_LINES:,} more lines"), "dim"))
         self.add(self.styled(self.sign, "cyan") + "\n  ".join(shown) + "\n\n")
 
-    def opened(self, conversation: Conversation) -> None:
-        """Add the origin of an imported conversation."""
-        if conversation.came_from:
-            self.say(f"{describe_origin(conversation)}\n", "dim")
-
     def message(self, message: Message) -> None:
         """Add an existing message."""
         if message.role == "user" and (text := text_of(message.parts)):
             self.prompted(text)
             return
-        transcript = new_transcript(self.look)
+        transcript: Transcript = attribute(_TRANSCRIPT)(self.look)
         transcript.message(message)
         self.fold(transcript.folded)
         self.add(transcript.take() + "\n")
@@ -109,12 +101,6 @@ class Scrollback:
     def styled(self, text: str, style: str) -> str:
         """Return the text in a style, if there is colour."""
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.look.colour and style and text else text
-
-
-def new_transcript(look: Look) -> Transcript:
-    """Return an empty transcript."""
-    transcript: Transcript = attribute(_TRANSCRIPT)(look)
-    return transcript
 
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -157,7 +143,7 @@ class RunDisplay:
     def start(self) -> None:
         """Start showing a run."""
         self._close()
-        self._transcript = new_transcript(self._scrollback.look)
+        self._transcript = attribute(_TRANSCRIPT)(self._scrollback.look)
         if not self._started:
             self._started, self._has_output = time.monotonic(), False
 
@@ -197,15 +183,12 @@ class RunDisplay:
         if not self._started:
             return ()
         lines = self._transcript.live(height - 1, time.time()) if self._transcript is not None else []
-        return [*lines, self._progress()]
-
-    def _progress(self) -> str:
         look, elapsed = self._scrollback.look, time.monotonic() - self._started
         sign = _SPINNER[int(elapsed * 8) % len(_SPINNER)] if look.motion and look.unicode else _NO_SPINNER
         state = "Answering" if self._has_output else f"Waiting for {clean(self._waiting_for)}" if self._waiting_for else "Waiting"
         seconds = f"{elapsed:.0f} s" if look.motion and elapsed >= 1 else ""
         words = look.sign(" · ", " - ").join(word for word in (f"{sign} {state}", seconds, "Esc to stop") if word)
-        return self._scrollback.styled(words[: max(look.width - 1, 1)], "dim")
+        return [*lines, self._scrollback.styled(words[: max(look.width - 1, 1)], "dim")]
 
     def _close(self) -> None:
         if self._transcript is not None:
@@ -213,3 +196,42 @@ class RunDisplay:
             self._scrollback.add(self._transcript.take())
             self._scrollback.fold(self._transcript.folded)
             self._transcript = None
+
+
+class ScrollbackView:
+    """The part of a conversation's display that is the same on every terminal."""
+
+    def __init__(self, scrollback: Scrollback, display: RunDisplay) -> None:
+        self._scrollback, self._display = scrollback, display
+
+    def prompted(self, text: str) -> None:
+        self._scrollback.prompted(text)
+        self.changed()
+
+    def opened(self, conversation: Conversation) -> None:
+        if conversation.came_from:
+            self._scrollback.say(f"{describe_origin(conversation)}\n", "dim")
+        self.changed()
+
+    def message(self, message: Message) -> None:
+        self._scrollback.message(message)
+        self.changed()
+
+    def started(self, run: str) -> None:
+        self._display.start()
+        self.changed()
+
+    def event(self, event: Event) -> None:
+        self._display.feed(event)
+        self.changed()
+
+    def failed(self, error: MootError) -> None:
+        self._scrollback.failed(error)
+        self.changed()
+
+    def notice(self, text: str) -> None:
+        self._scrollback.say(f"{text}\n", "dim")
+        self.changed()
+
+    def changed(self) -> None:
+        """Redraw, because something has changed."""

@@ -14,8 +14,6 @@ from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.usage import Usage
 
-__all__ = ["Status", "branch_of", "current_status", "short_count", "status_line", "truncate"]
-
 _NANO = 1e9
 _SEPARATOR = " · "
 

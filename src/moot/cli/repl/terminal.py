@@ -31,9 +31,6 @@ from prompt_toolkit.utils import get_cwidth
 from moot.cli.repl.composer import Composer
 from moot.cli.terminal.prompts.application import TerminalStream, window_size
 
-__all__ = ["LiveRegion", "Terminal", "TerminalWriter"]
-
-
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized update: terminals that support it show everything in between at once, others ignore it."""
 _RETRY_SECONDS = 0.02
@@ -237,8 +234,6 @@ class Terminal:
         self.region.ttimeoutlen, self.region.timeoutlen = 0.05, 0.3
         writer.fell_behind = self.touch
 
-    # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def run(self) -> None:
         """Run until `leave`. Work passed to `suspend_for` runs in between."""
         while not self._left and not self.writer.gone:
@@ -289,8 +284,6 @@ class Terminal:
         if self.region.is_running and not self.region.is_done:
             self.region.exit()
 
-    # ── drawing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def touch(self) -> None:
         """Request a frame, because something has changed."""
         self._dirty.set()
@@ -317,8 +310,6 @@ class Terminal:
                 self.region.draw()
         elif self._left and (text := self._finished()):
             self.writer.write_now(text.replace("\n", "\r\n"))
-
-    # ── the layout ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _layout(self) -> HSplit:
         composer = Window(

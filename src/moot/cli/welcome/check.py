@@ -9,8 +9,6 @@ from moot.config.loader import Loaded
 from moot.config.settings import Settings
 from moot.plugins.registry import attribute
 
-__all__ = ["ensure_model", "needs_main_model", "skip_file"]
-
 _CHOOSE = "moot.cli.welcome.screen:choose"
 _AGENT_CALLED = "moot.agents.known:agent_named"
 

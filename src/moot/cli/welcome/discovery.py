@@ -19,8 +19,6 @@ from moot.providers.weights.files import weights_path
 from moot.providers.weights.manifest import DEFAULT, find
 from moot.types.model import Model
 
-__all__ = ["Discovery", "Offer", "discover"]
-
 SECONDS = 0.3
 """Timeout for a server on this machine."""
 _CONFIGURED_SECONDS = 2.0
@@ -144,5 +142,5 @@ def _embedded(settings: Settings) -> tuple[Offer | None, str]:
         return None, f"{error.message} {error.fix}".rstrip()
     size = f"{weights.size / 1_000_000:,.0f} MB"
     here = weights_path(DEFAULT, settings.home) is not None
-    detail = f"embedded, very small; {size}{'' if here else ' to download'}, {weights.licence}"
+    detail = f"embedded, very small; {size}{'' if here else ' to download'}, {weights.license}"
     return Offer("local", DEFAULT, detail), ""

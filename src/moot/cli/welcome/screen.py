@@ -27,9 +27,6 @@ from moot.providers.catalogue import default_model
 from moot.providers.pool import Providers
 from moot.providers.status import TestAnswer
 
-__all__ = ["Line", "choose", "is_key", "number_names", "render", "vendor_of", "wrap"]
-
-
 _KEY = re.compile(r"[\x21-\x7e]{16,}")
 
 

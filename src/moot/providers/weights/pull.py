@@ -35,14 +35,14 @@ class Offer:
     """Why earlier sources could not be used."""
 
     def lines(self, *, verbose: bool = False) -> list[str]:
-        """Return a line with name, size and origin, and with `verbose` also the failed sources, the licence and the source."""
+        """Return a line with name, size and origin, and with `verbose` also the failed sources, the license and the source."""
         weights = self.weights
         size = f"{weights.size / 1_000_000:,.0f} MB"
         if self.missing < weights.size:
             size = f"{self.missing / 1_000_000:,.0f} of {size} left to download"
         origin = "published by its maker" if self.official else THIRD_PARTY
         summary = f"Model {weights.title}: {size}, {origin}."
-        return [*self.skipped, summary, f"Licence: {weights.licence}", f"Source: {self.source}"] if verbose else [summary]
+        return [*self.skipped, summary, f"License: {weights.license}", f"Source: {self.source}"] if verbose else [summary]
 
 
 Consent: TypeAlias = Callable[[Offer], Awaitable[bool]]

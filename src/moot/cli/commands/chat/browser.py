@@ -25,9 +25,6 @@ from moot.store.tree.lists import ListFilter, live, page
 from moot.types.conversation import Conversation, Page
 from moot.types.run import RunStatus
 
-__all__: list[str] = []
-
-
 COLUMNS = (
     Column("AGE", 6, right=True),
     Column("TITLE", 34, grows=True),

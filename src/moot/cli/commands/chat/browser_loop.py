@@ -61,7 +61,7 @@ async def _first(choice: Choice, output: Output, keyboard: Keyboard | None, fram
         return await choose(choice, output, frame)
     finally:
         keyboard.release()
-        output.before = _nothing
+        output.before = lambda: None
 
 
 class _StoreAccess:
@@ -118,10 +118,4 @@ async def _run_action(engine: Engine, picked: Picked, output: Output) -> None:
     except NotFound as error:
         output.say(f"moot: {error.message}", "yellow")  # another process changed it first
     except MootError as error:
-        output.say(f"moot: {error.message}", "red")
-        if error.fix:
-            output.say(f"  {error.fix}")
-
-
-def _nothing() -> None:
-    return
+        output.fail(error.message, error.fix)

@@ -57,7 +57,7 @@ async def archive(
     conversation: Which,
     /,
     *,
-    undo: Annotated[bool, Parameter(name="--undo", help="Show the conversation in the list again.")] = False,
+    undo: Annotated[bool, Parameter(help="Show the conversation in the list again.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -73,7 +73,7 @@ async def fork(
     message: Place | None = None,
     /,
     *,
-    title: Annotated[str, Parameter(name="--title", help="Title of the new conversation.")] = "",
+    title: Annotated[str, Parameter(help="Title of the new conversation.")] = "",
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -95,7 +95,7 @@ async def switch(
     message: Place,
     /,
     *,
-    exactly: Annotated[bool, Parameter(name="--exactly", help="End the branch with this message and hide the ones after it.")] = False,
+    exactly: Annotated[bool, Parameter(help="End the branch with this message and hide the ones after it.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

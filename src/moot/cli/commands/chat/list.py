@@ -33,9 +33,9 @@ def list_(
     limit: Limit | None = None,
     cursor: Cursor = None,
     here_only: Annotated[bool, Parameter(name="--here", help="Only conversations of this directory.")] = False,
-    archived: Annotated[bool, Parameter(name="--archived", help="Only archived conversations.")] = False,
-    deleted: Annotated[bool, Parameter(name="--deleted", help="Only deleted conversations.")] = False,
-    plain: Annotated[bool, Parameter(name="--plain", help="Print the list without the interactive browser.")] = False,
+    archived: Annotated[bool, Parameter(help="Only archived conversations.")] = False,
+    deleted: Annotated[bool, Parameter(help="Only deleted conversations.")] = False,
+    plain: Annotated[bool, Parameter(help="Print the list without the interactive browser.")] = False,
     json: AsJson = False,
     output: Annotated[Lines, Plain],
 ) -> int:

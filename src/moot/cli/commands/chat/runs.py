@@ -17,7 +17,7 @@ from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened, opened_at
 from moot.cli.context.references import live_run
 from moot.cli.follow import Follower
-from moot.cli.options import Files, Out, RunFlags, ShowFlags, Which, run_settings
+from moot.cli.options import NO_FLAGS, NO_SHOW, Files, Out, RunFlags, ShowFlags, Which, run_settings
 from moot.cli.run import Request, gather, make_show, perform
 from moot.commands import RunOverrides
 from moot.engine import Engine
@@ -48,13 +48,10 @@ async def stay(conversation: str | None, parts: Sequence[Part], flags: RunFlags,
     return await _LOOPS.load("terminal")(conversation, output, prompt=parts, overrides=overrides, yes=flags.yes)
 
 
-_NO_FLAGS = RunFlags()
-_NO_SHOW = ShowFlags()
-
 Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Words are joined, and standard input is appended.")]
 
 
-async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = _NO_FLAGS, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
+async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = NO_FLAGS, shown: ShowFlags = NO_SHOW, output: Out) -> int:
     """Start a conversation. On a terminal, keep it open."""
     staying = stays(flags, shown, output)
     parts = gather(" ".join(prompt) or None, file or [], output, needed=not staying)
@@ -65,10 +62,10 @@ async def continue_(
     conversation: Which,
     /,
     *prompt: Words,
-    again: Annotated[bool, Parameter(name="--again", help="Generate the last answer again on a new branch.")] = False,
+    again: Annotated[bool, Parameter(help="Generate the last answer again on a new branch.")] = False,
     file: Files | None = None,
-    flags: RunFlags = _NO_FLAGS,
-    shown: ShowFlags = _NO_SHOW,
+    flags: RunFlags = NO_FLAGS,
+    shown: ShowFlags = NO_SHOW,
     output: Out,
 ) -> int:
     """Continue a conversation, or answer its last message. On a terminal, keep the conversation open."""
@@ -84,7 +81,7 @@ async def continue_(
     return await perform(Request(parts, flags, shown, conversation, again=again, show_history=True), output)
 
 
-async def resume(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
+async def resume(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: Out) -> int:
     """Resume an interrupted or waiting run and show its whole output."""
     display = make_show(shown, output)
     async with opened_at(conversation, output) as (engine, found):
@@ -97,7 +94,7 @@ async def resume(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output:
         return await Follower(engine, output, display).follow(taken, found, max(message.first_seq - 1, 0))
 
 
-async def attach(conversation: Which, /, *, shown: ShowFlags = _NO_SHOW, output: Out) -> int:
+async def attach(conversation: Which, /, *, shown: ShowFlags = NO_SHOW, output: Out) -> int:
     """Follow a live run from the start of its answer to its end. Detaching does not stop it."""
     display = make_show(shown, output)
     async with opened_at(conversation, output) as (engine, found):

@@ -18,13 +18,12 @@ from moot.cli.options import Out, Which
 from moot.convert.serialization import conversation_json, direction, message_json, node_json, raw_json
 from moot.guard.terminal import clean, visible
 from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange
 from moot.types.message import Message
 from moot.types.store import Store
 from moot.types.tree import Node
-
-__all__ = ["AROUND", "show_around", "show_raw"]
 
 
 def tree_lines(nodes: Sequence[Node], *, deleted: bool = False) -> Iterator[str]:
@@ -74,23 +73,22 @@ def _label(node: Node, width: int) -> str:
     return f"{node.no:>{width}} {node.role}{mark}: {node.line}".rstrip()
 
 
-AROUND = 7
+_AROUND = 7
 """Default number of messages, with the requested one in the middle."""
 
 
-async def show_around(conversation: str, at: str, limit: int, output: Output, *, json: bool) -> None:
+async def show_around(store: Store, found: Conversation, at: str, limit: int, output: Output, *, json: bool) -> None:
     """Print a message and the messages around it. Raise NotFound if it does not exist."""
-    async with opened_at(conversation, output) as (engine, found):
-        nodes = await engine.store.tree.nodes(found.id)
-        node = find_message(nodes, at)
-        branch = await engine.store.conversations.branch(found.id, head=None if node.shown else _tip(nodes, node).id)
-        branch = await with_edits(engine.store, branch)
-        live = await live_statuses(engine.store)
+    nodes = await store.tree.nodes(found.id)
+    node = find_message(nodes, at)
+    branch = await store.conversations.branch(found.id, head=None if node.shown else _tip(nodes, node).id)
+    branch = await with_edits(store, branch)
     place = next((number for number, message in enumerate(branch) if message.id == node.id), len(branch) - 1)
     start = max(0, min(place - limit // 2, len(branch) - limit))
     if json:
         data = list[Json]([message_json(message) for message in branch[start : start + limit]])
-        output.json({"data": data, "at": node.id, "shown": node.shown, "conversation": conversation_json(found, live)})
+        about = conversation_json(found, await live_statuses(store))
+        output.json({"data": data, "at": node.id, "shown": node.shown, "conversation": about})
         return
     say_head(found, output)
     if not node.shown:
@@ -225,23 +223,23 @@ async def show(
         str | None, Parameter(metavar="MESSAGE", help="Message to show with those around it: its number in 'moot chat tree', or its id.")
     ] = None,
     call: Annotated[int | None, Parameter(minimum=1, help="Number of a tool call to show in full.")] = None,
-    raw: Annotated[
-        bool, Parameter(name="--raw", help="Show the vendor's raw data: frames with timestamps, or only the bytes in a pipe.")
-    ] = False,
-    first: Annotated[
-        bool, Parameter(name="--first", help="Show the first translation of answers that newer converters have translated again.")
-    ] = False,
+    raw: Annotated[bool, Parameter(help="Show the vendor's raw data: frames with timestamps, or only the bytes in a pipe.")] = False,
+    first: Annotated[bool, Parameter(help="Show the first translation of answers that newer converters have translated again.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
     """Print the messages of a conversation, oldest first."""
-    if raw:
-        await _raw(conversation, limit, cursor, output, json=json)
-        return
-    if at is not None:
-        await show_around(conversation, at, limit or AROUND, output, json=json)
-        return
     async with opened_at(conversation, output) as (engine, found):
+        if found.deleted_at is not None:
+            output.say(f"moot: this conversation is deleted; restore it with: moot chat restore {found.id[:13]}", "yellow")
+        if raw:
+            some = limit is not None or cursor is not None
+            messages = await engine.store.conversations.branch(found.id, head=cursor, limit=limit) if some else None
+            await show_raw(engine.store, found.id, messages, output, json=json)
+            return
+        if at is not None:
+            await show_around(engine.store, found, at, limit or _AROUND, output, json=json)
+            return
         counted = call is not None or (output.stdout_terminal and not json)  # calls are numbered from the first message on
         branch = await engine.store.conversations.branch(found.id, head=cursor, limit=None if counted else limit)
         newer = await engine.store.translations.converters(found.id)
@@ -266,18 +264,11 @@ async def show(
         output.say(f"moot: older messages: --limit {limit} --cursor {older}", "dim")
 
 
-async def _raw(conversation: str, limit: int | None, cursor: str | None, output: Output, *, json: bool) -> None:
-    async with opened_at(conversation, output) as (engine, found):
-        some = limit is not None or cursor is not None
-        messages = await engine.store.conversations.branch(found.id, head=cursor, limit=limit) if some else None
-        await show_raw(engine.store, found.id, messages, output, json=json)
-
-
 async def tree(
     conversation: Which,
     /,
     *,
-    all_: Annotated[bool, Parameter(name="--all", help="Include deleted messages.")] = False,
+    all_: Annotated[bool, Parameter(help="Include deleted messages.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:

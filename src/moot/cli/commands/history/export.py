@@ -7,8 +7,8 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
@@ -20,14 +20,13 @@ import anyio
 import anyio.to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.format import format_counts, moment, parse_since, plural, print_table
+from moot.cli.console.format import format_counts, moment, parse_time, plural, print_table
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened, opened_at
-from moot.cli.options import Out, Which
+from moot.cli.options import Out, Which, parse_lifetime
 from moot.cli.terminal.prompts.plain import confirm, may_replace
-from moot.config.schema import seconds
 from moot.engine import Engine
 from moot.engine.locks import find_server
 from moot.errors import NeedsApproval, UsageError
@@ -64,29 +63,12 @@ from moot.types.ids import SystemClock
 from moot.types.maintenance import StoredCopy
 from moot.types.share import Share
 
-__all__ = ["Sharing", "export", "install", "print_removals", "removals_by_kind", "removals_json", "share"]
-
-
 _PLACES = 12
 
 
-def removals_json(left_out: Iterable[Removal]) -> Json:
-    """Return the report for scripts."""
-    return [{"kind": one.kind, "where": one.where, "count": one.count} for one in left_out]
-
-
-def removals_by_kind(left_out: Iterable[Removal]) -> Sequence[Removal]:
-    """Sum up the reports of many conversations by kind."""
-    counts = Counter[Kind]()
-    for one in left_out:
-        counts[one.kind] += one.count
-    return [Removal(kind, "all", count) for kind, count in counts.items()]
-
-
-def print_removals(left_out: Sequence[Removal], output: Output) -> None:
+def _print_removals(left_out: Sequence[Removal], output: Output) -> None:
     """Print one line per kind, with the first places where it occurs."""
-    kinds = dict.fromkeys(one.kind for one in left_out)
-    for kind in kinds:
+    for kind in dict.fromkeys(one.kind for one in left_out):
         of_kind = [one for one in left_out if one.kind == kind]
         places = [f"{one.where}{f' ({one.count})' if one.count > 1 else ''}" for one in of_kind if one.where != "all"]
         more = f", and {len(places) - _PLACES} more places" if len(places) > _PLACES else ""
@@ -100,24 +82,21 @@ def print_removals(left_out: Sequence[Removal], output: Output) -> None:
 _WORDS = {"written": "wrote", "replaced": "updated", "unchanged": "unchanged:"}
 
 
-async def install(which: str, writer: Format, output: Output, *, json: bool) -> int:
+async def _install(which: str, writer: Format, output: Output, *, json: bool) -> int:
     """Write the session file and print the command that continues it to stdout. Return the exit code."""
     async with opened_at(which, output) as (engine, found):
         done = await install_session(engine.store, found, writer, home=Path.home(), environ=os.environ, directory=here())
         session = done.session
         await engine.store.forgetting.register_files([StoredCopy(str(session.path), "export", 0, len(session.data), found.id)])
-    command = f"cd {shlex.quote(str(session.directory))} && {shlex.join(session.command)}"
-    fidelity = session.fidelity
-    counts: JsonObject = {"kept": dict(fidelity.kept), "approximated": dict(fidelity.approximated), "lost": dict(fidelity.lost)}
     if json:
-        about: JsonObject = {"ok": True, "file": str(session.path), "bytes": len(session.data), "fidelity": counts}
+        about: JsonObject = {"ok": True, "file": str(session.path), "bytes": len(session.data), "fidelity": _counts(session.fidelity)}
         about |= {"outcome": done.outcome, "beside": None if done.beside is None else str(done.beside)}
         output.json({**about, "directory": str(session.directory), "command": list(session.command)})
         return 0
     if done.beside is not None:
         output.say(f"moot: kept {done.beside}: it has messages that this conversation lacks; 'moot import' adds them", "yellow")
     output.say(f"moot: {_WORDS[done.outcome]} {session.path} ({len(session.data):,} bytes); continue it with:")
-    output.line(command)
+    output.line(f"cd {shlex.quote(str(session.directory))} && {shlex.join(session.command)}")
     return 0
 
 
@@ -125,10 +104,10 @@ async def install(which: str, writer: Format, output: Output, *, json: bool) -> 
 class Sharing:
     """Options for exports that are shared with other people."""
 
-    share: Annotated[
-        bool, Parameter(name="--share", help="Remove secrets, home directories, names and e-mail addresses, and list what was removed.")
-    ] = False
-    keep: Annotated[str, Parameter(name="--keep", metavar="KINDS", help="With --share: kinds of data to keep, such as emails,paths.")] = ""
+    share: Annotated[bool, Parameter(help="Remove secrets, home directories, names and e-mail addresses, and list what was removed.")] = (
+        False
+    )
+    keep: Annotated[str, Parameter(metavar="KINDS", help="With --share: kinds of data to keep, such as emails,paths.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +117,7 @@ class Filters:
     project: Annotated[str, Parameter(help="With --all: only conversations of this project.")] = ""
     agent: Annotated[str, Parameter(kind="agent", help="With --all: only conversations with this agent.")] = ""
     since: Annotated[
-        str, Parameter(metavar="TIME", help="With --all: only conversations active since then: 12h, 30d, 2w or 2026-01-31.")
+        str, Parameter(metavar="TIME", help="With --all: only conversations active since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")
     ] = ""
 
 
@@ -160,9 +139,7 @@ async def export(
     conversation: Which = "",
     /,
     *,
-    all_: Annotated[
-        bool, Parameter(name="--all", help="Export every conversation to a file of its own in the directory given by -o.")
-    ] = False,
+    all_: Annotated[bool, Parameter(help="Export every conversation to a file of its own in the directory given by -o.")] = False,
     format: Annotated[
         str, Parameter(name=("--format", "-f"), kind="format", help="Output format. docs/export.md compares the formats.")
     ] = "recording",
@@ -171,19 +148,18 @@ async def export(
     ] = None,
     branch: Annotated[
         Literal["all", "shown"],
-        Parameter(name="--branch", metavar="BRANCHES", help="Branches to export: all that the format supports, or the shown one."),
+        Parameter(metavar="BRANCHES", help="Branches to export: all that the format supports, or the shown one."),
     ] = "all",
     sharing: Sharing = _NOT_SHARED,
     chosen: Filters = _NO_FILTERS,
     install_: Annotated[
         bool,
         Parameter(
-            name="--install",
             help="Write the session where the agent of the format (claude, codex) finds it, and print the command to continue it.",
         ),
     ] = False,
     force: Annotated[bool, Parameter(help="With -o: replace an existing file without prompting.")] = False,
-    json: Annotated[bool, Parameter(name="--json", help="With -o: print a report as one JSON document to stdout.")] = False,
+    json: Annotated[bool, Parameter(help="With -o: print a report as one JSON document to stdout.")] = False,
     output: Out,
 ) -> int:
     """Export conversations, and report what the format cannot represent."""
@@ -201,9 +177,9 @@ async def export(
     if install_:
         if to is not None or sharing.share:
             raise UsageError(
-                "--install cannot be used total_by_kind with --output or --share.", fix=f"moot export {conversation} -f {format} --install"
+                "--install cannot be used together with --output or --share.", fix=f"moot export {conversation} -f {format} --install"
             )
-        return await install(conversation, writer, output, json=json)
+        return await _install(conversation, writer, output, json=json)
     if to is not None and not await may_replace(to, output, force=force):
         output.say("moot: the file was not written", "dim")
         return 1
@@ -245,29 +221,23 @@ async def _one(which: str, to: Path | None, writer: Format, exporter: Exporter, 
             await anyio.to_thread.run_sync(write_private_file, to, made.written.data)
             await engine.store.forgetting.register_files([_copy(to, len(made.written.data), found)])
     if to is not None:
-        _print_export(made, to, output, json=json)
+        about: JsonObject = {"ok": True, "file": str(to), "bytes": len(made.written.data), "fidelity": _counts(made.written.fidelity)}
+        words = f"wrote {to} ({len(made.written.data):,} bytes)"
+        output.done(json, {**about, "left_out": [removal_json(one) for one in made.left_out]}, words)
+        if not json:
+            _say_counts(made.written.fidelity, output)
     elif output.stdout_terminal:
         output.data(clean(made.written.data.decode("utf-8", "replace")))
     else:
         sys.stdout.buffer.write(made.written.data)
         sys.stdout.buffer.flush()
     if not json:
-        print_removals(made.left_out, output)
+        _print_removals(made.left_out, output)
     return 0
 
 
 def _copy(path: Path, size: int, conversation: Conversation) -> StoredCopy:
     return StoredCopy(str(path.absolute()), "export", int(time.time() * 1000), size, conversation.id)
-
-
-def _print_export(made: Export, to: Path, output: Output, *, json: bool) -> None:
-    fidelity = made.written.fidelity
-    if json:
-        document: JsonObject = {"ok": True, "file": str(to), "bytes": len(made.written.data), "fidelity": _counts(fidelity)}
-        output.json({**document, "left_out": removals_json(made.left_out)})
-        return
-    output.say(f"moot: wrote {to} ({len(made.written.data):,} bytes)")
-    _say_counts(fidelity, output)
 
 
 async def _all(folder: Folder, writer: Format, exporter: Exporter, chosen: Filters, options: str, output: Output, *, json: bool) -> int:
@@ -276,7 +246,9 @@ async def _all(folder: Folder, writer: Format, exporter: Exporter, chosen: Filte
     progress, ended = Progress(output), False
     async with opened(output) as engine:
         project = (await engine.store.projects.get(chosen.project)).id if chosen.project else ""
-        conversations = await select_conversations(engine.store, Filter(project, chosen.agent, parse_since(chosen.since)), writer)
+        conversations = await select_conversations(
+            engine.store, Filter(project, chosen.agent, parse_time(chosen.since) if chosen.since else 0), writer
+        )
 
         async def sheet(conversation: Conversation) -> Document:
             made = await exporter(engine, conversation)
@@ -307,19 +279,23 @@ async def _all(folder: Folder, writer: Format, exporter: Exporter, chosen: Filte
 
 def _print_summary(done: list[FileResult], folder: Path, fidelity: Fidelity, left_out: list[Removal], output: Output, *, json: bool) -> int:
     counts = Counter(one.outcome for one in done)
+    kinds = Counter[Kind]()
+    for one in left_out:
+        kinds[one.kind] += one.count
+    removed = [Removal(kind, "all", count) for kind, count in kinds.items()]
     failed = [one for one in done if one.outcome == "failed"]
     if json:
         document: JsonObject = {"ok": not failed, "folder": str(folder), "written": counts["written"], "unchanged": counts["unchanged"]}
         document["failed"] = [{"id": one.conversation.id, "problem": one.problem} for one in failed]
         document["data"] = [{"id": one.conversation.id, "outcome": one.outcome, "file": one.file} for one in done]
-        output.json({**document, "fidelity": _counts(fidelity), "left_out": removals_json(removals_by_kind(left_out))})
+        output.json({**document, "fidelity": _counts(fidelity), "left_out": [removal_json(one) for one in removed]})
         return 1 if failed else 0
     unchanged = f"; {counts['unchanged']:,} unchanged" if counts["unchanged"] else ""
     output.say(f"moot: wrote {plural(counts['written'], 'conversation')} to {folder}{unchanged}")
     _say_counts(fidelity, output)
     for one in failed:
         output.say(f"  {one.conversation.title or one.conversation.id}: {one.problem}", "yellow")
-    print_removals(removals_by_kind(left_out), output)
+    _print_removals(removed, output)
     return 1 if failed else 0
 
 
@@ -341,7 +317,7 @@ async def share(
     keep: Annotated[str, Parameter(metavar="KINDS", help="Kinds of data to keep, such as emails,paths. See docs/sharing.md.")] = "",
     preview: Annotated[Path | None, Parameter(kind="file", help="Write the page to this file for review without sharing it.")] = None,
     yes: Annotated[bool, Parameter(name=("--yes", "-y"), help="Don't prompt for confirmation.")] = False,
-    list_: Annotated[bool, Parameter(name="--list", help="List shared pages.")] = False,
+    list_: Annotated[bool, Parameter(help="List shared pages.")] = False,
     revoke: Annotated[str, Parameter(metavar="SHARE", help="Id of a shared page to revoke.")] = "",
     json: AsJson = False,
     output: Out,
@@ -353,7 +329,7 @@ async def share(
         return await _list(output, json=json)
     if revoke:
         return await _revoke(revoke, output, json=json)
-    lifetime = _span(expires)
+    lifetime = parse_lifetime(expires)
     async with opened_at(conversation, output) as (engine, found):
         draft = await preview_page(engine.store, found, finder_here(output.secrets, kinds_of(keep)))
         if preview is not None:
@@ -394,17 +370,10 @@ def share_json(share: Share) -> JsonObject:
     }
 
 
-def _span(text: str) -> float:
-    try:
-        return float(seconds(text))
-    except ValueError as error:
-        raise UsageError(f"Invalid value {text!r} for '--expires': expected a duration such as 12h, 7d or 30d.") from error
-
-
 def _say_draft(draft: Draft, preview: Path | None, output: Output) -> None:
     output.say(f"moot: {draft.title or 'untitled'} ({len(draft.page):,} bytes)", "bold")
     if draft.left_out:
-        print_removals(draft.left_out, output)
+        _print_removals(draft.left_out, output)
     else:
         output.say("  nothing had to be removed", "dim")
     if preview is not None:
@@ -423,16 +392,10 @@ def _say_reach(base: str, serves: bool, shared: Share, output: Output) -> None:
     output.say(f"moot: expires {moment(shared.expires_at)}; revoke it with: moot share --revoke {shared.id[:13]}", "dim")
     if not serves:
         output.say("moot: the link works once 'moot serve' is running", "yellow")
-    if _is_loopback(base):
-        output.say("moot: the address is only reachable from this machine; see docs/sharing.md", "yellow")
-
-
-def _is_loopback(base: str) -> bool:
     host = urlsplit(base).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    with suppress(ValueError):
+        if host == "localhost" or ip_address(host).is_loopback:
+            output.say("moot: the address is only reachable from this machine; see docs/sharing.md", "yellow")
 
 
 async def _list(output: Output, *, json: bool) -> int:
@@ -451,8 +414,5 @@ async def _list(output: Output, *, json: bool) -> int:
 async def _revoke(reference: str, output: Output, *, json: bool) -> int:
     async with opened(output) as engine:
         revoked = await engine.store.shares.revoke(reference)
-    if json:
-        output.json(share_json(revoked))
-    else:
-        output.say(f"moot: revoked the link to {revoked.title or revoked.id}")
+    output.done(json, share_json(revoked), f"revoked the link to {revoked.title or revoked.id}")
     return 0

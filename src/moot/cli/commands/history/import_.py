@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ from typing import Annotated
 import anyio.to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.format import format_bytes, format_counts, parse_since, plural
+from moot.cli.console.format import format_bytes, format_counts, parse_time, plural
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
@@ -29,18 +29,11 @@ from moot.imports.conversations import ImportOptions
 from moot.imports.importer import import_sources
 from moot.imports.report import ImportResult, Report
 from moot.imports.sources import Places, Source, local_places, local_sources, sources_at
-from moot.plugins import Registry
+from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
 
-__all__ = ["ImportProgress", "configuration_json", "outcome_of", "print_configuration", "print_report", "report_json"]
-
-
 _NOTES = 20
-
-
-def configuration_json(found: ForeignConfiguration) -> JsonObject:
-    return {"pieces": found.pieces, "unsupported": found.unsupported, "notes": list[Json](found.notes)}
 
 
 def print_configuration(found: ForeignConfiguration, file: Path | None, output: Output) -> None:
@@ -57,9 +50,7 @@ def print_configuration(found: ForeignConfiguration, file: Path | None, output: 
     for note in found.notes[:_NOTES]:
         output.say(f"  {clean(note)}", "dim")
     if len(found.notes) > _NOTES:
-        output.say(
-            f"  and {len(found.notes) - _NOTES:,} more, in the file" if file is not None else f"  and {len(found.notes) - _NOTES:,} more"
-        )
+        output.say(f"  and {len(found.notes) - _NOTES:,} more{', in the file' if file is not None else ''}")
 
 
 _FEW = 10
@@ -107,18 +98,22 @@ class ImportProgress:
         self._line.close()
 
 
-def report_json(report: Report, indexed: tuple[int, int], seconds: tuple[float, float]) -> JsonObject:
+def _report_json(
+    report: Report, indexed: tuple[int, int], seconds: tuple[float, float], configuration: ForeignConfiguration | None
+) -> JsonObject:
     """Return the report as JSON. `seconds` are the durations of storing and of indexing."""
-    done, total = indexed
-    return {
+    document: JsonObject = {
         **report.to_json(),
-        "index": {"done": done, "total": total},
+        "index": {"done": indexed[0], "total": indexed[1]},
         "seconds": {"stored": round(seconds[0], 3), "indexed": round(seconds[1], 3)},
         "data": [
             {**one.to_json(), "conversation": conversation_json(one.conversation, {}) if one.conversation is not None else None}
             for one in report.brought
         ],
     }
+    if (found := configuration) is not None:
+        document["configuration"] = {"pieces": found.pieces, "unsupported": found.unsupported, "notes": list[Json](found.notes)}
+    return document
 
 
 def print_report(report: Report, indexed: tuple[int, int], output: Output, *, verbose: bool) -> None:
@@ -153,7 +148,7 @@ def _say(one: ImportResult, output: Output) -> None:
         return
     fidelity = one.fidelity
     for word, counts in (("kept", fidelity.kept), ("approximated", fidelity.approximated), ("lost", fidelity.lost)):
-        if text := _counts(counts):
+        if text := ", ".join(format_counts(counts)):
             output.say(f"  {word}: {text}", "yellow" if word == "lost" else "dim")
     for note in one.notes[:_FAILED]:
         output.say(f"  {note}", "yellow")
@@ -192,9 +187,8 @@ def _say_by_format(report: Report, output: Output) -> None:
     rows: list[list[str]] = []
     for format, fidelity in sorted(report.by_format().items()):
         some = [one for one in report.brought if one.format == format]
-        rows.append(
-            [format, f"{len(some):,}", f"{sum(one.messages for one in some):,}", _short(fidelity.lost), _short(fidelity.approximated)]
-        )
+        counts = [", ".join(format_counts(found)) or "-" for found in (fidelity.lost, fidelity.approximated)]
+        rows.append([format, f"{len(some):,}", f"{sum(one.messages for one in some):,}", *counts])
     head = ["format", "conversations", "messages", "lost", "approximated"]
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
     for row in (head, *rows):
@@ -209,14 +203,6 @@ def _say_problems(report: Report, output: Output) -> None:
         output.say(f"moot: {one.path}: {one.notes[0] if one.notes else 'a record could not be read'}{more}", "yellow")
     if len(bad) > _FEW:
         output.say(f"moot: unreadable records in {len(bad) - _FEW:,} more conversations; use --verbose to list them", "yellow")
-
-
-def _short(counts: Mapping[str, int]) -> str:
-    return _counts(counts) or "-"
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(format_counts(counts))
 
 
 def _say_totals(report: Report, output: Output) -> None:
@@ -240,10 +226,7 @@ def _say_totals(report: Report, output: Output) -> None:
     longer = f", {taken.grown:,} longer" if taken.grown else ""
     output.say(f"moot: {plural(taken.added + taken.rewritten, 'new message')}{longer}", "dim")
     if report.problems:
-        output.say(
-            f"moot: {plural(report.problems, 'unreadable record')} kept unchanged",
-            "yellow",
-        )
+        output.say(f"moot: {plural(report.problems, 'unreadable record')} kept unchanged", "yellow")
     if report.unpriced:
         output.say(f"moot: {plural(report.unpriced, 'answer')} from models without a known price", "dim")
 
@@ -259,30 +242,25 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-FOLLOWING = Registry("moot.cli.following_imports", {"follow": "moot.cli.commands.history.import_watch:follow"})
-"""Loaded by name: the file watcher is imported only with --watch."""
+_FOLLOW = "moot.cli.commands.history.import_watch:follow"
+"""Loaded by path: the file watcher is imported only with --watch."""
 _INDEXING = 30.0
 """Maximum seconds to spend on the search index before the command ends. Later commands continue it."""
 
 
 async def import_(
     *source: Annotated[Path, Parameter(kind="file", help="Files or directories of other programs.")],
-    all: Annotated[bool, Parameter(name="--all", help="Import from all agents found on this machine.")] = False,
+    all: Annotated[bool, Parameter(help="Import from all agents found on this machine.")] = False,
     format: Annotated[str, Parameter(name=("--format", "-f"), kind="format", help="Format of the files. Detected by default.")] = "",
-    agent_type: Annotated[
-        str,
-        Parameter(name="--agent-type", metavar="TYPE", help="Agent type of a captured stream. Detected by default."),
-    ] = "",
+    agent_type: Annotated[str, Parameter(metavar="TYPE", help="Agent type of a captured stream. Detected by default.")] = "",
     since: Annotated[str, Parameter(metavar="TIME", help="Only conversations active since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")] = "",
-    watch: Annotated[bool, Parameter(name="--watch", help="Keep importing new messages until Ctrl+C.")] = False,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Show what would be imported without storing anything.")] = False,
+    watch: Annotated[bool, Parameter(help="Keep importing new messages until Ctrl+C.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Show what would be imported without storing anything.")] = False,
     configuration: Annotated[
         Path | None,
         Parameter(kind="file", help="New file for the programs' agents, MCP servers and permissions. moot does not read it."),
     ] = None,
-    verbose: Annotated[
-        bool, Parameter(name="--verbose", help="Report every conversation and what was kept, approximated and lost.")
-    ] = False,
+    verbose: Annotated[bool, Parameter(help="Report every conversation and what was kept, approximated and lost.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
@@ -293,7 +271,7 @@ async def import_(
         )
     if watch and dry_run:
         raise UsageError("--watch and --dry-run cannot be used together.")
-    begin = parse_since(since)
+    begin = parse_time(since) if since else 0
     async with opened(output) as engine:
         if configuration is not None:
             refuse_live(configuration, engine.settings.home / "config.yaml")
@@ -304,22 +282,23 @@ async def import_(
             watch, all = bool(source), not source
         if watch:
             places = Places(partial(_roots, source, format, all=all), lambda: _sources(source, Report(), engine, format, all=all))
-            return await FOLLOWING.load("follow")(engine, places, wanted, output, json=json, verbose=verbose)
+            return await attribute(_FOLLOW)(engine, places, wanted, output, json=json, verbose=verbose)
         progress = ImportProgress(output, report)
         report.heard = progress.show
-        found = _sources(source, report, engine, format, all=all)
+        sources = _sources(source, report, engine, format, all=all)
         reads_configuration = dry_run or configuration is not None
         found_configuration = await _configuration(source, engine, format, configuration, all=all) if reads_configuration else None
         started = time.monotonic()
-        await import_sources(engine.store, found, wanted, report)
+        await import_sources(engine.store, sources, wanted, report)
         stored = time.monotonic()
-        done, total = await _indexed(engine, progress) if report.taken.changed and not dry_run else (0, 0)
+        done, total = 0, 0
+        if report.taken.changed and not dry_run:
+            done, total = await engine.store.search.index(seconds=_INDEXING, bulk=True, progress=progress.indexing)
         progress.close()
         seconds = stored - started, time.monotonic() - stored
     _raise_for_single_source(report, list(source), all=all)
     if json:
-        more: JsonObject = {"configuration": configuration_json(found_configuration)} if found_configuration is not None else {}
-        output.json(report_json(report, (done, total), seconds) | more)
+        output.json(_report_json(report, (done, total), seconds, found_configuration))
     else:
         print_report(report, (done, total), output, verbose=verbose)
         if found_configuration is not None:
@@ -369,8 +348,3 @@ def _raise_for_single_source(report: Report, paths: list[Path], *, all: bool) ->
         raise UsageError(failed.problem if failed.path in failed.problem else f"{failed.path!r} {failed.problem}")
     if not report.sources and not all and len(paths) == 1 and not report.failed:
         raise UsageError(f"No conversation of a known format found in {str(paths[0])!r}.", fix="Specify the format with -f.")
-
-
-async def _indexed(engine: Engine, progress: ImportProgress) -> tuple[int, int]:
-    """Fill the search index for up to half a minute. Return the progress and the total."""
-    return await engine.store.search.index(seconds=_INDEXING, bulk=True, progress=progress.indexing)

@@ -17,8 +17,6 @@ from moot.imports.sources import Places
 from moot.imports.watcher import Watcher
 from moot.types.imports import ImportCounts
 
-__all__ = ["follow"]
-
 
 async def follow(engine: Engine, places: Places, wanted: ImportOptions, output: Output, *, json: bool, verbose: bool) -> int:
     """Import until interrupted, reporting each new or updated conversation (as lines of JSON with `json`). Return the exit code."""

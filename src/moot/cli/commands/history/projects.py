@@ -102,11 +102,7 @@ def _folder(typed: str) -> str:
 
 
 def _print_project(project: Project, json: bool, output: Out) -> None:
-    facts = _facts(project)
-    if json:
-        output.json(facts)
-        return
-    print_fields(output, facts)
+    print_fields(output, _facts(project), json=json)
 
 
 def _facts(project: Project) -> JsonObject:

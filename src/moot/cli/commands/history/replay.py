@@ -12,13 +12,15 @@ from typing import Annotated, Any, cast
 import anyio
 
 from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.format import plural
+from moot.cli.console.lines import INTERRUPTED
 from moot.cli.console.messages import print_messages
-from moot.cli.console.output import Output
+from moot.cli.console.output import Output, cancel_on
 from moot.cli.console.results import OnScreen, Show, ShowEvents, ShowText
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened, opened_at
 from moot.cli.follow import Follower
-from moot.cli.options import Out, ShowFlags, Which
+from moot.cli.options import NO_SHOW, Out, Which
 from moot.cli.run import make_show
 from moot.cli.transcript.screen import ShowScreen
 from moot.convert.comparison import compare_conversations
@@ -34,9 +36,6 @@ from moot.types.ids import new_id
 from moot.types.message import Message, is_tool
 from moot.types.run import TERMINAL, Prompt, Run
 
-__all__ = ["compare", "print_comparison", "run_again", "run_with"]
-
-
 _MARKS = {"-": ("[-", "-]", "red"), "+": ("{+", "+}", "green")}
 
 
@@ -46,18 +45,19 @@ async def compare(conversation: Which, other: Which, /, *, json: AsJson = False,
         one = await find_conversation(engine, conversation, str(here()))
         two = await find_conversation(engine, other, str(here()))
         comparison = compare_conversations(await side_of(engine.store, one), await side_of(engine.store, two))
+    _print_comparison(comparison, output, json=json)
+
+
+def _print_comparison(comparison: JsonObject, output: Output, *, json: bool) -> None:
+    """Print a word-by-word comparison. Marks show the differences where there is no colour."""
     if json:
         output.json(comparison)
-    else:
-        print_comparison(comparison, output)
-
-
-def print_comparison(comparison: JsonObject, output: Output) -> None:
-    """Print a word-by-word comparison. Marks show the differences where there is no colour."""
+        return
     values = cast("dict[str, Any]", comparison)
     a, b = values["a"], values["b"]
-    output.data(output.styled("A", "red") + f"  {output.fit(_title(a))}\n")
-    output.data(output.styled("B", "green") + f"  {output.fit(_title(b))}\n")
+    for name, side, style in (("A", a, "red"), ("B", b, "green")):
+        title = f"{side['id'][:13]} · {side['title'] or 'untitled'} · {side['model'] or side['agent']}"
+        output.data(output.styled(name, style) + f"  {output.fit(title)}\n")
     for pair in values["pairs"]:
         _pair(pair, output)
     output.data("\n")
@@ -74,8 +74,9 @@ _NAMES = {"cost": "cost", "ms": "time", "tools": "tool calls"}
 
 def _pair(pair: dict[str, Any], output: Output) -> None:
     prompt = pair["prompt"]["a"] if pair["prompt"]["a"] is not None else pair["prompt"]["b"]
-    output.data("\n")
-    output.data(output.styled(f"› {output.fit(_short(str(prompt or '(no prompt)')))}", "bold") + "\n")
+    line = " ".join(str(prompt or "(no prompt)").split())
+    shown = output.fit(line if len(line) <= 100 else f"{line[:99]}…")
+    output.data("\n" + output.styled(f"› {shown}", "bold") + "\n")
     for name in ("a", "b"):
         answer = pair[name]
         output.line(f"{name.upper()}: {_facts(answer)}" if answer is not None else f"{name.upper()}: no answer")
@@ -84,15 +85,11 @@ def _pair(pair: dict[str, Any], output: Output) -> None:
     if pair["same"]:
         output.line("  identical")
         return
-    output.data("".join(_piece(str(op), str(text), output) for op, text in pair["diff"]) + "\n")
-
-
-def _piece(op: str, text: str, output: Output) -> str:
-    text = output.fit(text)
-    if op == " ":
-        return text
-    begin, end, style = _MARKS[op]
-    return output.styled(f"{begin}{text}{end}", style)
+    for op, piece in pair["diff"]:
+        begin, end, style = _MARKS.get(str(op), ("", "", ""))
+        text = f"{begin}{output.fit(str(piece))}{end}"
+        output.data(output.styled(text, style) if style else text)
+    output.data("\n")
 
 
 def _facts(answer: dict[str, Any]) -> str:
@@ -106,15 +103,6 @@ def _facts(answer: dict[str, Any]) -> str:
     ]
     facts.append(f"{answer['usage'].get('input', 0):,} in, {answer['usage'].get('output', 0):,} out" if answer["usage"] else "")
     return " · ".join(fact for fact in [*facts, f"tools: {tools}" if tools else ""] if fact and fact != "unknown")
-
-
-def _title(side: dict[str, Any]) -> str:
-    return f"{side['id'][:13]} · {side['title'] or 'untitled'} · {side['model'] or side['agent']}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 100 else f"{line[:99]}…"
 
 
 def _money(cost: int | None) -> str:
@@ -159,9 +147,8 @@ def _print_result(one: Rerun, number: int, output: Output) -> None:
     if not one.ran:
         output.line(f"{name}: skipped: {one.why}")
         return
-    counts = f"{one.requests} request{'' if one.requests == 1 else 's'}, {one.calls} tool call{'' if one.calls == 1 else 's'}"
-    verdict = "identical" if not one.differences else f"{len(one.differences)} difference{'' if len(one.differences) == 1 else 's'}"
-    output.line(f"{name} · {counts}: {verdict}")
+    verdict = plural(len(one.differences), "difference") if one.differences else "identical"
+    output.line(f"{name} · {plural(one.requests, 'request')}, {plural(one.calls, 'tool call')}: {verdict}")
     for words in one.differences:
         output.line(f"  {words}")
 
@@ -189,50 +176,30 @@ async def run_with(engine: Engine, source: Conversation, model: str, output: Out
         )
     )
     for message in prompts:
-        code = await _send(engine, created, message.parts, await _settings(engine, source, message.id), name, output, json=json)
-        if code:
+        original = await engine.store.records.last_answer(message.id)
+        settings = {name: value for name, value in (original.settings if original else {}).items() if name not in _ORIGINAL_SETTINGS}
+        if not output.attended:
+            settings["unattended"] = "deny"
+        prompt = Prompt(message.parts, conversation=created.id, directory=created.directory, model=name, settings=settings)
+        if code := await _send(engine, prompt, output, json=json):
             output.say(f"moot: stopped; compare the answers so far with: moot chat compare {source.id[:13]} {created.id[:13]}", "yellow")
             return code
     created = await engine.store.conversations.get(created.id)
     comparison = compare_conversations(await side_of(engine.store, source), await side_of(engine.store, created))
-    if json:
-        output.json(comparison)
-    else:
-        print_comparison(comparison, output)
+    _print_comparison(comparison, output, json=json)
+    if not json:
         output.say(f"moot: show this again with: moot chat compare {source.id[:13]} {created.id[:13]}", "dim")
     return 0
 
 
-async def _settings(engine: Engine, source: Conversation, message: str) -> dict[str, Json]:
-    """Return the settings of the run that answered the message."""
-    run = await engine.store.records.last_answer(message)
-    return {name: value for name, value in run.settings.items() if name not in _ORIGINAL_SETTINGS} if run is not None else {}
-
-
-async def _send(
-    engine: Engine,
-    created: Conversation,
-    parts: tuple[dict[str, Json], ...],
-    settings: dict[str, Json],
-    model: str,
-    output: Output,
-    *,
-    json: bool,
-) -> int:
-    if not output.attended:
-        settings = {**settings, "unattended": "deny"}
-    submitted = await engine.runs.submit(
-        Prompt(parts, conversation=created.id, directory=created.directory, model=model, settings=settings)
-    )
+async def _send(engine: Engine, prompt: Prompt, output: Output, *, json: bool) -> int:
+    submitted = await engine.runs.submit(prompt)
     if json:
         run = await engine.runs.wait(submitted.run.id)
         return 0 if run.status == "finished" else 1
-    last = await engine.store.conversations.branch(created.id, limit=2)
+    last = await engine.store.conversations.branch(submitted.conversation.id, limit=2)
     print_messages([one for one in last if one.role == "user"], output)
-    return await Follower(engine, output, make_show(ShowFlags(), output)).follow(submitted.run, submitted.conversation, submitted.seq)
-
-
-INTERRUPTED = 130
+    return await Follower(engine, output, make_show(NO_SHOW, output)).follow(submitted.run, submitted.conversation, submitted.seq)
 
 
 async def replay(
@@ -243,17 +210,17 @@ async def replay(
         float | None, Parameter(above=0, help="Playback speed. Defaults to 1 on a terminal; in a pipe there are no pauses.")
     ] = None,
     instant: Annotated[bool, Parameter(help="No pauses.")] = False,
-    from_: Annotated[int, Parameter(name="--from", minimum=1, help="First event to play, by its sequence number.")] = 1,
-    jsonl: Annotated[bool, Parameter(name="--jsonl", help="Print each event as a line of JSON.")] = False,
+    from_: Annotated[int, Parameter(minimum=1, help="First event to play, by its sequence number.")] = 1,
+    jsonl: Annotated[bool, Parameter(help="Print each event as a line of JSON.")] = False,
     rerun: Annotated[
         bool,
-        Parameter(name="--rerun", help="Run the conversation again offline against its recording and report differences (exit code 1)."),
+        Parameter(help="Run the conversation again offline against its recording and report differences (exit code 1)."),
     ] = False,
     model: Annotated[
         str | None,
         Parameter(name=("--model", "-m"), kind="model", help="With --rerun: send the prompts to this model and compare the answers."),
     ] = None,
-    json: Annotated[bool, Parameter(name="--json", help="With --rerun: print one JSON document to stdout.")] = False,
+    json: Annotated[bool, Parameter(help="With --rerun: print one JSON document to stdout.")] = False,
     output: Out,
 ) -> int:
     """Replay the conversation with its original timing. Long pauses are shortened. Ctrl+C stops it."""
@@ -274,26 +241,13 @@ async def replay(
         if from_ > max(last, 1):
             raise UsageError(f"No event {from_}: the last one is {last}.", fix="Run 'moot chat show ID --raw' to see the numbers.")
         player = _Player(engine, found, output, pace, drawn=drawn, jsonl=jsonl)
-        return INTERRUPTED if await _interrupted(player, branch, from_) else 0
-
-
-async def _interrupted(player: _Player, branch: Sequence[Message], begin: int) -> bool:
-    """Play until the end or Ctrl+C. Return whether Ctrl+C ended it."""
-    stopped = False
-    async with anyio.create_task_group() as group:
-
-        async def handle_interrupt() -> None:
-            nonlocal stopped
-            with anyio.open_signal_receiver(signal.SIGINT) as signals:
-                async for _ in signals:
-                    stopped = True
-                    group.cancel_scope.cancel()
-                    return
-
-        group.start_soon(handle_interrupt)
-        await player.play(branch, begin)
-        group.cancel_scope.cancel()
-    return stopped
+        ended = False
+        async with anyio.create_task_group() as group:
+            group.start_soon(cancel_on, group.cancel_scope, signal.SIGINT)
+            await player.play(branch, from_)
+            ended = True
+            group.cancel_scope.cancel()
+        return 0 if ended else INTERRUPTED
 
 
 class _Player:
@@ -319,24 +273,19 @@ class _Player:
             self._calls += sum(is_tool(part) for part in message.parts)
 
     async def _message(self, message: Message, begin: int) -> None:
-        if self._jsonl:
-            await self._lines(message, begin)
-        elif message.run is None:
-            print_messages([message], self._output)
-        else:
-            run = await self._engine.store.records.run(message.run)
-            await self._run(run, message, begin)
-
-    async def _lines(self, message: Message, begin: int) -> None:
-        show = ShowEvents(self._output)
-        if message.run is None:
+        if message.run is not None:
+            await self._run(await self._engine.store.records.run(message.run), message, begin)
+        elif self._jsonl:
             event = Event("message", unfold(message), at=message.created_at * 1000, seq=message.first_seq)
             found = await self._engine.store.log.read(self._conversation.id, after=message.first_seq - 1, limit=1)
-            await show.event(found[0] if found else event)
-            return
-        await self._feed(show, await self._engine.store.records.run(message.run), begin)
+            await ShowEvents(self._output).event(found[0] if found else event)
+        else:
+            print_messages([message], self._output)
 
     async def _run(self, run: Run, message: Message, begin: int) -> None:
+        if self._jsonl:
+            await self._feed(ShowEvents(self._output), run, begin)
+            return
         if not self._drawn:
             self._output.data("── assistant\n")
             show = ShowText(self._output)
@@ -344,7 +293,8 @@ class _Player:
             await show.end(run, message)
             self._output.data("\n")
             return
-        screen = ShowScreen(self._output, clock=self._now)
+        # the time in the recording, so that the original durations are shown
+        screen = ShowScreen(self._output, clock=lambda: self._at / 1_000_000 + (time.monotonic() - self._shown_at) * (self._speed or 1.0))
         screen.begin(self._conversation.id, self._calls)
         try:
             async with anyio.create_task_group() as group:
@@ -360,20 +310,13 @@ class _Player:
         async with aclosing(timed_events(self._engine.store.log, run, begin=begin, speed=self._speed)) as played:
             async for beat in played:
                 if beat.left_out:
-                    await self._skip(show, beat.left_out)
+                    if isinstance(show, OnScreen):
+                        await show.pause()
+                    self._output.say(f"moot: skipped a pause of {_span(beat.left_out)}", "dim")
                 if beat.wait:
                     await anyio.sleep(beat.wait)
                 self._at, self._shown_at = beat.event.at, time.monotonic()
                 await show.event(beat.event)
-
-    async def _skip(self, show: Show, seconds: float) -> None:
-        if isinstance(show, OnScreen):
-            await show.pause()
-        self._output.say(f"moot: skipped a pause of {_span(seconds)}", "dim")
-
-    def _now(self) -> float:
-        """Return the time in the recording, so that the original durations are shown."""
-        return self._at / 1_000_000 + (time.monotonic() - self._shown_at) * (self._speed or 1.0)
 
 
 def _span(seconds: float) -> str:

@@ -25,6 +25,7 @@ from moot.types.search import Hit, SearchPage
 _ROLES = {"user": "you", "assistant": "agent"}
 _PLACES = {"text": "", "tools": " · in a tool call", "reasoning": " · in the reasoning"}
 _INDENT = "    "
+_STORE = "moot.cli.commands.history.search_store"
 _READING = 5.0
 """Default time limit for embedding new answers, in seconds."""
 _ID = 18
@@ -33,7 +34,7 @@ _ID = 18
 
 def search(
     *query: Annotated[str, Parameter(help="Search query.")],
-    best: Annotated[bool, Parameter(name="--best", help="Sort by relevance instead of date.")] = False,
+    best: Annotated[bool, Parameter(help="Sort by relevance instead of date.")] = False,
     meaning: Annotated[bool, Parameter(help="Search answers by meaning instead of words. Requires an embedding model.")] = False,
     wait: Annotated[
         float | None, Parameter(metavar="SECONDS", help="With --meaning: maximum time to embed new answers first. Defaults to 5.")
@@ -56,11 +57,8 @@ def search(
     asked = SearchOptions(limit, cursor, conversation, best=best)
     if wait is not None and not meaning:
         raise UsageError("--wait requires --meaning.")
-    page = (
-        find_by_meaning(settings, words, asked, _READING if wait is None else wait, output)
-        if meaning
-        else find_messages(settings, words, asked)
-    )
+    page = _with_store("find_by_meaning", settings, words, asked, _READING if wait is None else wait, output) if meaning else None
+    page = page or _find_messages(settings, words, asked)
     if json:
         output.json(found_json(page))
         return
@@ -73,8 +71,7 @@ def search(
         output.say(f"moot: {embedded if meaning else f'{share} % is indexed; search again for complete results'}", "yellow")
 
 
-def find_messages(settings: Settings, query: str, asked: SearchOptions) -> SearchPage:
-    """Return a page of results. The conversation in `asked` is a reference, not an id. Raise UsageError, NotFound or StoreError."""
+def _find_messages(settings: Settings, query: str, asked: SearchOptions) -> SearchPage:
     parsed = parse(query, now=int(time.time() * 1000))
     if asked.conversation is None:
         with open_snapshot(settings.database) as connection:
@@ -83,15 +80,12 @@ def find_messages(settings: Settings, query: str, asked: SearchOptions) -> Searc
                 if page.done >= page.total:
                     return page
     # there is no database yet, it has an older schema, the index is incomplete, or a conversation reference must be resolved
-    found: SearchPage = attribute("moot.cli.commands.history.search_store:find_messages")(settings, query, asked, str(here()))
-    return found
+    return _with_store("find_messages", settings, query, asked)
 
 
-def find_by_meaning(settings: Settings, query: str, asked: SearchOptions, wait: float, output: Lines) -> SearchPage:
-    """Return the answers closest in meaning. Raise like `find_messages`, and UsageError if the embedding model is not installed."""
-    found: SearchPage = attribute("moot.cli.commands.history.search_store:find_by_meaning")(
-        settings, query, asked, str(here()), wait, output
-    )
+def _with_store(name: str, settings: Settings, query: str, asked: SearchOptions, *more: object) -> SearchPage:
+    """Run a search of the module `search_store`, which needs an event loop."""
+    found: SearchPage = attribute("anyio:run")(attribute(f"{_STORE}:{name}"), settings, query, asked, str(here()), *more)
     return found
 
 
@@ -119,7 +113,9 @@ def _print_hit(number: int, hit: Hit, width: int, output: Lines) -> None:
         title = textwrap.shorten(title, max(20, width - 48), placeholder=" …")
     output.data(f"{number:>2}  {output.styled(title, 'bold')}{about}\n")
     output.data(f"{_snippet(hit, width, output)}\n")
-    output.data(f"{_INDENT}{output.styled(output.fit(_command(hit)), 'dim')}\n\n")
+    conversation, message = (id[:_ID] if len(id) == 36 else shlex.quote(id) for id in (hit.conversation, hit.message))
+    command = f"moot chat show {conversation} --at {message}"
+    output.data(f"{_INDENT}{output.styled(output.fit(command), 'dim')}\n\n")
 
 
 def _snippet(hit: Hit, width: int, output: Lines) -> str:
@@ -135,12 +131,3 @@ def _snippet(hit: Hit, width: int, output: Lines) -> str:
             marked += output.styled(output.styled(piece, "bold"), "red") if inside and piece else piece
         shown.append(_INDENT + marked)
     return "\n".join(shown)
-
-
-def _command(hit: Hit) -> str:
-    """Return the command that shows the message."""
-    return f"moot chat show {_short(hit.conversation)} --at {_short(hit.message)}"
-
-
-def _short(id: str) -> str:
-    return id[:_ID] if len(id) == 36 else shlex.quote(id)

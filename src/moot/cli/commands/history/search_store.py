@@ -22,20 +22,11 @@ _YIELD = 0.05
 """Seconds to yield to other processes that also embed answers."""
 
 
-def find_messages(settings: Settings, query: str, asked: SearchOptions, directory: str) -> SearchPage:
-    """Return a page of results, for a command without an event loop. Raise UsageError, NotFound or StoreError."""
-    return anyio.run(_find_messages, settings, query, asked, directory)
-
-
-def find_by_meaning(settings: Settings, query: str, asked: SearchOptions, directory: str, wait: float, output: Lines) -> SearchPage:
+async def find_by_meaning(settings: Settings, query: str, asked: SearchOptions, directory: str, wait: float, output: Lines) -> SearchPage:
     """Embed new answers for at most `wait` seconds, then return the answers closest in meaning to the query.
 
     Raise like `find_messages`, and UsageError if the embedding model is not installed.
     """
-    return anyio.run(_find_by_meaning, settings, query, asked, directory, wait, output)
-
-
-async def _find_by_meaning(settings: Settings, query: str, asked: SearchOptions, directory: str, wait: float, output: Lines) -> SearchPage:
     embedder: Embedder = await to_thread.run_sync(attribute("moot.providers.embedding.loader:load_embedder"), settings.home)
     async with await open_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
@@ -44,8 +35,7 @@ async def _find_by_meaning(settings: Settings, query: str, asked: SearchOptions,
 
 
 async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -> None:
-    progress = Progress(output)
-    try:
+    with Progress(output) as progress:
         await store.search.index(seconds=until - time.monotonic())
         while (left := until - time.monotonic()) > 0:
             done, total = await store.meaning.read(embedder=embedder, seconds=min(left, _UPDATE))
@@ -53,11 +43,10 @@ async def _read(store: Store, embedder: Embedder, until: float, output: Lines) -
                 break
             progress.show(f"embedding answers: {done:,} of {total:,}")
             await anyio.sleep(_YIELD)
-    finally:
-        progress.close()
 
 
-async def _find_messages(settings: Settings, query: str, asked: SearchOptions, directory: str) -> SearchPage:
+async def find_messages(settings: Settings, query: str, asked: SearchOptions, directory: str) -> SearchPage:
+    """Return a page of results. Raise UsageError, NotFound or StoreError."""
     async with await open_store(settings) as store:
         within = await _conversation(store, settings, asked, directory)
         return await store.search.search(query, limit=asked.limit, cursor=asked.cursor, conversation=within, best=asked.best)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Annotated, Literal
 
 from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.format import print_table
+from moot.cli.console.format import plural, print_table
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import find_conversation, opened
@@ -27,8 +27,8 @@ _WAIT = 30.0
 
 async def stats(
     *,
-    by: Annotated[By | None, Parameter(name="--by", metavar="GROUP", help="Group to show. All but errors are shown by default.")] = None,
-    days: Annotated[int | None, Parameter(name="--days", help="Number of days to include, up to today.", minimum=1)] = None,
+    by: Annotated[By | None, Parameter(metavar="GROUP", help="Group to show. All but errors are shown by default.")] = None,
+    days: Annotated[int | None, Parameter(help="Number of days to include, up to today.", minimum=1)] = None,
     conversation: Annotated[
         str | None, Parameter(name=("--conversation", "-c"), kind="conversation", help="Only this conversation.")
     ] = None,
@@ -86,12 +86,11 @@ def _print(found: UsageReport, output: Output, wanted: list[By]) -> None:
         else:
             rows = [_row(key or "unknown", counts) for key, counts in groups[name].items()]
             last = name == ("project" if len(wanted) > 1 else name)
-            print_table(output, _head(name), [*rows, _row("total", found.total)] if last else rows)
+            print_table(output, [name.upper(), *_HEAD], [*rows, _row("total", found.total)] if last else rows)
     _print_auxiliary_calls(found, output)
 
 
-def _head(name: str) -> list[str]:
-    return [name.upper(), "ANSWERS", "FAILED", "STEPS", "INPUT", "CACHED", "OUTPUT", "FIRST", "TOKENS/S", "COST"]
+_HEAD = ("ANSWERS", "FAILED", "STEPS", "INPUT", "CACHED", "OUTPUT", "FIRST", "TOKENS/S", "COST")
 
 
 def _row(name: str, counts: Counts) -> list[str]:
@@ -115,10 +114,7 @@ def _print_auxiliary_calls(found: UsageReport, output: Output) -> None:
     for purpose, one in found.asides.items():
         known = "" if one.unpriced == one.calls else f", ${one.cost / _NANO:,.4f}"
         unknown = f", {one.unpriced:,} of unknown price" if one.unpriced else ""
-        output.say(
-            f"also: {one.calls:,} model {'call' if one.calls == 1 else 'calls'} for {_PURPOSES.get(purpose, purpose)}{known}{unknown}",
-            "dim",
-        )
+        output.say(f"also: {plural(one.calls, 'model call')} for {_PURPOSES.get(purpose, purpose)}{known}{unknown}", "dim")
 
 
 _PURPOSES = {"title": "titles", "compact": "summaries", "explain": "explanations", "picture": "pictures", "transcript": "transcripts"}

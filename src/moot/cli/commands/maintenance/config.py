@@ -31,8 +31,7 @@ def show(
     if json:
         output.json(_document(loaded))
         return
-    for note in loaded.notes:
-        output.say(f"moot: {note}", "dim")
+    output.notes(loaded.notes)
     for key, value in values.items():
         text = output.to_json(value)
         output.line(f"{key}: {text}  ({_layer(loaded, key)})" if origin else f"{key}: {text}")

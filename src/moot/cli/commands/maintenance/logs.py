@@ -124,7 +124,7 @@ def logs(
     level: Annotated[Literal["debug", "info", "warning", "error"], Parameter(metavar="LEVEL", help="Minimum level.")] = "debug",
     run: Annotated[str, Parameter(metavar="RUN", help="Only entries of this run.")] = "",
     since: Annotated[str, Parameter(metavar="TIME", help="Only entries since then: 10m, 2h, 1d, or a time as in the log.")] = "",
-    json: Annotated[bool, Parameter(name="--json", help="Print JSON lines, as in a pipe.")] = False,
+    json: Annotated[bool, Parameter(help="Print JSON lines, as in a pipe.")] = False,
     output: Annotated[Lines, Plain],
 ) -> None:
     """Print log entries, oldest first: formatted on a terminal, JSON lines in a pipe."""

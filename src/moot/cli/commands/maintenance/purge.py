@@ -13,7 +13,7 @@ from typing import Annotated
 from anyio import to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.format import plural
+from moot.cli.console.format import parse_time, plural
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
@@ -34,14 +34,13 @@ _PAGE = 200
 
 async def purge(
     *conversations: Annotated[str, Parameter(kind="conversation", help="Conversations by id, title or list number.")],
-    deleted: Annotated[bool, Parameter(name="--deleted", help="Purge all deleted conversations.")] = False,
+    deleted: Annotated[bool, Parameter(help="Purge all deleted conversations.")] = False,
     before: Annotated[
-        str | None,
-        Parameter(name="--before", metavar="DATE", help="Purge conversations without activity since this date, such as 2025-01-31."),
+        str | None, Parameter(metavar="TIME", help="Purge conversations without activity since then: 2026-01-31, 12h, 30d, 2w, 6m or 1y.")
     ] = None,
-    expired: Annotated[bool, Parameter(name="--expired", help="Apply the retention rules of the configuration.")] = False,
-    finish: Annotated[bool, Parameter(name="--finish", help="Only finish a purge or redaction that was interrupted.")] = False,
-    receipts: Annotated[bool, Parameter(name="--receipts", help="Only list earlier purges and redactions.")] = False,
+    expired: Annotated[bool, Parameter(help="Apply the retention rules of the configuration.")] = False,
+    finish: Annotated[bool, Parameter(help="Only finish a purge or redaction that was interrupted.")] = False,
+    receipts: Annotated[bool, Parameter(help="Only list earlier purges and redactions.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     json: AsJson = False,
@@ -49,7 +48,7 @@ async def purge(
 ) -> int:
     """Permanently delete conversations from the database, the search index, blobs and backups, and print a receipt."""
     _check_exclusive(bool(conversations), deleted or before is not None, expired, finish, receipts)
-    since = None if before is None else _timestamp(before)
+    since = None if before is None else parse_time(before, "--before")
     async with opened(output) as engine:
         forgetting = engine.store.forgetting
         if receipts:
@@ -79,7 +78,7 @@ async def redact(
         Path | None, Parameter(name=("--from", "-f"), kind="file", help="File with one string per line. Defaults to stdin.")
     ] = None,
     regex: Annotated[
-        bool, Parameter(name="--regex", help="Treat the strings as regular expressions, in which each repetition needs an upper bound.")
+        bool, Parameter(help="Treat the strings as regular expressions, in which each repetition needs an upper bound.")
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -114,14 +113,6 @@ def _check_exclusive(*ways: bool) -> None:
         raise UsageError("Use only one of: conversations, --deleted or --before, --expired, --finish, --receipts.")
     if not any(ways):
         raise UsageError("Nothing to purge was given.", fix="moot purge ID, moot purge --deleted, or moot purge --expired")
-
-
-def _timestamp(text: str) -> int:
-    """Return the start of a day in milliseconds."""
-    try:
-        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
-    except ValueError as error:
-        raise UsageError(f"Invalid value {text!r} for '--before': expected a date such as 2025-01-31.") from error
 
 
 async def _inactive(engine: Engine, *, deleted: bool, before: int | None) -> list[Conversation]:
@@ -181,9 +172,6 @@ async def _read(source: Path | None, output: Output) -> tuple[str, ...]:
     if not found:
         raise UsageError("Nothing to redact was given.", fix="Pass the strings on stdin, one per line.")
     return found
-
-
-# ── output ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _title(conversation: Conversation) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated
 from anyio import to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
-from moot.cli.console.format import format_bytes, print_table
+from moot.cli.console.format import format_bytes, plural, print_table
 from moot.cli.console.lines import Progress
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured
@@ -19,26 +19,23 @@ from moot.cli.context.engine import opened
 from moot.cli.options import Out
 from moot.config.home import home_of
 from moot.errors import Busy, UsageError
-from moot.store import SqliteStore, open_store
+from moot.store import open_store
 from moot.store.maintenance.backup import read
 from moot.store.maintenance.backup import restore as restored
-from moot.types.maintenance import Backup, ConversationSize, Extent, Sealed, Sizes, Upkeep
+from moot.types.maintenance import Backup, Sealed, Sizes, Upkeep
 
 
 async def store_stats(
     *,
-    limit: Annotated[int, Parameter(name="--limit", help="Number of conversations to list, largest first.", minimum=0)] = 10,
+    limit: Annotated[int, Parameter(help="Number of conversations to list, largest first.", minimum=0)] = 10,
     json: AsJson = False,
     output: Out,
 ) -> None:
     """Scan the whole database and print the size of its parts and the largest conversations."""
-    progress = Progress(output)
     async with await open_store(configured(output).settings) as store:
-        try:
+        with Progress(output) as progress:
             progress.show("scanning …")
             sizes = await store.upkeep.sizes(largest=limit)
-        finally:
-            progress.close()
     if json:
         output.json(sizes.to_json())
         return
@@ -46,13 +43,17 @@ async def store_stats(
         output.data(f"{name:<13} {format_bytes(size):>10}  {words}".rstrip() + "\n")
     if sizes.largest:
         output.data("\n")
-        print_table(output, ("rows", "sealed", "original", "conversation", "title"), [_size_row(one) for one in sizes.largest])
+        rows: list[list[str]] = []
+        for one in sizes.largest:
+            stored = [format_bytes(size) for size in (one.rows.stored, one.sealed.stored, one.sealed.bytes)]
+            rows.append([*stored, one.id, one.title or "untitled"])
+        print_table(output, ("rows", "sealed", "original", "conversation", "title"), rows)
 
 
 async def compact(
     *,
-    all: Annotated[bool, Parameter(name="--all", help="Also rewrite the whole file, which blocks all other processes meanwhile.")] = False,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Show what would be done without changing anything.")] = False,
+    all: Annotated[bool, Parameter(help="Also rewrite the whole file, which blocks all other processes meanwhile.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Show what would be done without changing anything.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -61,7 +62,12 @@ async def compact(
         before = await store.upkeep.sizes(largest=0)
         sealed = await _sealed(store.upkeep, output, dry=dry_run)
         if not dry_run:
-            await _smaller(store, output, rewrite=all)
+            with Progress(output) as progress:
+                if all:
+                    await store.upkeep.rewrite(progress.show)
+                else:
+                    async for left in store.upkeep.give_back():
+                        progress.show(f"releasing free pages: {format_bytes(left)} left")
         after = before if dry_run else await store.upkeep.sizes(largest=0)
     if json:
         output.json({"dry_run": dry_run, **sealed.to_json(), "database_bytes": {"before": before.database, "after": after.database}})
@@ -83,33 +89,26 @@ async def _sealed(upkeep: Upkeep, output: Output, *, dry: bool) -> Sealed:
     total = [Sealed(), *[found async for found in upkeep.seal(dry=True)]][-1]
     if dry:
         return total
-    progress, done = Progress(output), None
-    async for done in upkeep.seal():
-        share = done.events / total.events if total.events else 1.0
-        progress.show(f"sealing: {min(share, 1.0):.0%}, {done.events:,} events, {format_bytes(done.before)} to {format_bytes(done.after)}")
-    progress.close()
+    done = None
+    with Progress(output) as progress:
+        async for done in upkeep.seal():
+            share = min(done.events / total.events, 1.0) if total.events else 1.0
+            progress.show(f"sealing: {share:.0%}, {done.events:,} events, {format_bytes(done.before)} to {format_bytes(done.after)}")
     if done is None:
         raise Busy("Another process is compacting this store.", fix="Try again when it has finished.")
     return done
 
 
-async def _smaller(store: SqliteStore, output: Output, *, rewrite: bool) -> None:
-    progress = Progress(output)
-    if rewrite:
-        await store.upkeep.rewrite(progress.show)
-    else:
-        async for left in store.upkeep.give_back():
-            progress.show(f"releasing free pages: {format_bytes(left)} left")
-    progress.close()
-
-
 def _size_lines(sizes: Sizes) -> list[tuple[str, int, str]]:
     blobs = f"{format_bytes(sizes.blobs_inside)} in the database, the rest in files"
+    of = sizes.sealed
+    sealed = f"{of.events:,} events in {sizes.segments:,} segments of {sizes.frames:,} frames"
+    sealed += f"; {format_bytes(of.bytes)} before, {of.stored / of.bytes:.1%} of it" if of.events else ""
     free = "free pages, reused by new data" + ("" if sizes.gives_back else "; only 'moot store compact --all' releases them")
     return [
         ("database", sizes.database, ""),
         ("log, rows", sizes.rows.stored, f"approximate; {sizes.rows.events:,} events, {format_bytes(sizes.raw)} of raw data"),
-        ("log, sealed", sizes.sealed.stored, _sealed_words(sizes)),
+        ("log, sealed", sizes.sealed.stored, sealed),
         ("messages", sizes.messages, ""),
         ("search", sizes.index, "approximate"),
         ("requests", sizes.requests, "without their contents, which are files"),
@@ -118,33 +117,14 @@ def _size_lines(sizes: Sizes) -> list[tuple[str, int, str]]:
     ]
 
 
-def _sealed_words(sizes: Sizes) -> str:
-    sealed = sizes.sealed
-    words = f"{sealed.events:,} events in {sizes.segments:,} segments of {sizes.frames:,} frames"
-    return f"{words}; {format_bytes(sealed.bytes)} before, {_share(sealed)}" if sealed.events else words
-
-
-def _share(sealed: Extent) -> str:
-    return f"{sealed.stored / sealed.bytes:.1%} of it"
-
-
-def _size_row(one: ConversationSize) -> tuple[str, ...]:
-    return (format_bytes(one.rows.stored), format_bytes(one.sealed.stored), format_bytes(one.sealed.bytes), one.id, one.title or "untitled")
-
-
-Source = Annotated[Path, Parameter(kind="file", help="Backup file.")]
-
-
 async def backup(
     to: Annotated[
         Path | None, Parameter(kind="file", help="New file, or directory for it. Defaults to the directory backups in moot's home.")
     ] = None,
     /,
     *,
-    check: Annotated[Path | None, Parameter(name="--check", kind="file", help="Backup to verify instead of writing one.")] = None,
-    with_secrets: Annotated[
-        bool, Parameter(name="--with-secrets", help="Include the API keys of your configuration, which are masked by default.")
-    ] = False,
+    check: Annotated[Path | None, Parameter(kind="file", help="Backup to verify instead of writing one.")] = None,
+    with_secrets: Annotated[bool, Parameter(help="Include the API keys of your configuration, which are masked by default.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -154,25 +134,22 @@ async def backup(
             raise UsageError("A destination and --check cannot be used together.")
         _print_result("verified", await to_thread.run_sync(read, check.expanduser()), json, output)
         return
-    progress = Progress(output)
     async with opened(output) as engine:
         folder = engine.settings.home / "backups"
         if to is None:
             await to_thread.run_sync(partial(folder.mkdir, mode=0o700, exist_ok=True))
         await engine.store.forgetting.finish()  # pending purges must not end up in the backup
-        made = await engine.store.forgetting.backups.back_up(to or folder, secrets=with_secrets, tell=progress.show)
-    progress.close()
+        with Progress(output) as progress:
+            made = await engine.store.forgetting.backups.back_up(to or folder, secrets=with_secrets, tell=progress.show)
     _print_result("wrote", made, json, output)
 
 
 async def restore(
-    file: Source,
+    file: Annotated[Path, Parameter(kind="file", help="Backup file.")],
     /,
     *,
-    into: Annotated[Path | None, Parameter(name="--into", kind="file", help="Home directory to restore to. Defaults to MOOT_HOME.")] = None,
-    replace: Annotated[
-        bool, Parameter(name="--replace", help="Replace existing data. The old data is kept in a directory next to it.")
-    ] = False,
+    into: Annotated[Path | None, Parameter(kind="file", help="Home directory to restore to. Defaults to MOOT_HOME.")] = None,
+    replace: Annotated[bool, Parameter(help="Replace existing data. The old data is kept in a directory next to it.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> None:
@@ -201,4 +178,4 @@ def _print_result(what: str, found: Backup, as_json: bool, output: Output) -> No
 def _print_backup(found: Backup, output: Output) -> None:
     made = datetime.fromtimestamp(found.made_at / 1000).strftime("%Y-%m-%d %H:%M:%S")
     output.line(f"created   {made} by moot {found.program}, schema {found.schema}")
-    output.line(f"contains  {found.files:,} {'file' if found.files == 1 else 'files'}, {found.size:,} bytes, {found.packed:,} compressed")
+    output.line(f"contains  {plural(found.files, 'file')}, {found.size:,} bytes, {found.packed:,} compressed")

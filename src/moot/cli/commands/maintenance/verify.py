@@ -15,10 +15,10 @@ from moot.cli.options import Out
 from moot.config.settings import Settings
 from moot.convert.exchanges import translator_of
 from moot.errors import UsageError
-from moot.store import SqliteStore, open_store
+from moot.store import open_store
 from moot.types.canonical import Json
 from moot.types.exchange import converter_of
-from moot.types.verify import Damage, DamageKind, Receipt, Translations, Upgrade
+from moot.types.verify import DamageKind, Receipt, Translations, Upgrade
 
 SHOWN = 200
 """Maximum number of runs printed one by one. The others are counted."""
@@ -50,16 +50,10 @@ async def _upgrade(translations: Translations, conversation: str | None, output:
         return 1 if skipped else 0
     if (left := changed + skipped - len(shown)) > 0:
         output.data(f"… and {left:,} more\n")
-    output.data(_summary(changed, same, skipped, store=store))
-    return 1 if skipped else 0
-
-
-def _summary(changed: int, same: int, skipped: int, *, store: bool) -> str:
-    if not changed and not same and not skipped:
-        return "nothing to do: all runs are translated by the newest converters\n"
     done = "stored next to the first translation" if store else "nothing was stored (dry run)"
-    left = f"; {skipped:,} skipped" if skipped else ""
-    return f"{changed:,} changed, {same:,} unchanged{left}; {done}\n"
+    words = f"{changed:,} changed, {same:,} unchanged{f'; {skipped:,} skipped' if skipped else ''}; {done}\n"
+    output.data(words if changed or same or skipped else "nothing to do: all runs are translated by the newest converters\n")
+    return 1 if skipped else 0
 
 
 def _print_upgrade(each: Upgrade, output: Output) -> None:
@@ -98,11 +92,11 @@ async def verify(
     ] = None,
     /,
     *,
-    all: Annotated[bool, Parameter(name="--all", help="Verify all conversations and files, which is the default.")] = False,
+    all: Annotated[bool, Parameter(help="Verify all conversations and files, which is the default.")] = False,
     upgrade: Annotated[
-        bool, Parameter(name="--upgrade", help="Translate old runs again with newer converters, report differences and store the result.")
+        bool, Parameter(help="Translate old runs again with newer converters, report differences and store the result.")
     ] = False,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", help="With --upgrade: report without storing anything.")] = False,
+    dry_run: Annotated[bool, Parameter(help="With --upgrade: report without storing anything.")] = False,
     json: AsJson = False,
     output: Out,
 ) -> int:
@@ -120,22 +114,17 @@ async def verify(
             only = (await find_in(store, settings.home / "state", conversation, str(here()))).id
         if upgrade:
             return await _upgrade(store.translations, only, output, store=not dry_run, json=json)
-        receipt = await _verified(store, only, output)
+        receipt = Receipt()
+        with Progress(output) as progress:
+            async with aclosing(store.verifier.verify(translator_of, conversation=only)) as receipts:
+                async for receipt in receipts:
+                    raw = f"{receipt.raw_bytes / 1e6:,.1f} MB of raw"
+                    progress.show(f"{receipt.conversations:,} conversations, {raw}, {receipt.blobs:,} blobs")
     if json:
         output.json(receipt.to_json())
     else:
         _print(receipt, settings, output)
     return 1 if receipt.damaged else 0
-
-
-async def _verified(store: SqliteStore, conversation: str | None, output: Output) -> Receipt:
-    receipt = Receipt()
-    progress = Progress(output)
-    async with aclosing(store.verifier.verify(translator_of, conversation=conversation)) as receipts:
-        async for receipt in receipts:
-            progress.show(f"{receipt.conversations:,} conversations, {receipt.raw_bytes / 1e6:,.1f} MB of raw, {receipt.blobs:,} blobs")
-    progress.close()
-    return receipt
 
 
 def _print(receipt: Receipt, settings: Settings, output: Output) -> None:
@@ -146,7 +135,10 @@ def _print(receipt: Receipt, settings: Settings, output: Output) -> None:
         return
     output.data("\n" + output.styled(plural(receipt.damaged, "difference"), "red") + "\n")
     for damage in receipt.damages:
-        _print_damage(damage, output)
+        where = f"{damage.conversation}: {damage.where}" if damage.conversation else damage.where
+        output.data(output.styled(output.fit(where), "bold") + f" ({damage.kind})\n")
+        output.line(f"  expected {damage.expected}")
+        output.line(f"  found    {damage.found}")
     if (left := receipt.damaged - len(receipt.damages)) > 0:
         output.data(f"… and {left:,} more\n")
     output.data("\n")
@@ -179,10 +171,3 @@ def _why(converter: str) -> str:
     if ours is None:
         return f"{made_by.name!r} is not installed"
     return f"made by version {made_by.version} of {made_by.name}; the installed version is {ours.version}"
-
-
-def _print_damage(damage: Damage, output: Output) -> None:
-    where = f"{damage.conversation}: {damage.where}" if damage.conversation else damage.where
-    output.data(output.styled(output.fit(where), "bold") + f" ({damage.kind})\n")
-    output.line(f"  expected {damage.expected}")
-    output.line(f"  found    {damage.found}")
