@@ -62,10 +62,12 @@ class MootError(Exception):
 
 
 def join_fix(message: str, fix: str) -> str:
-    """Return an error message and its fix, which may be empty, as one text."""
+    """Return an error message and its fix, which may be empty or a command, as one text."""
     if not fix:
         return message
-    return f"{message} {fix}" if message.endswith((".", "?", "!")) else f"{message}; {fix}"
+    if not message.endswith((".", "?", "!")):
+        return f"{message}; {fix}"
+    return f"{message} Run '{fix}'." if fix.startswith("moot ") else f"{message} {fix}"
 
 
 class UsageError(MootError, code="usage", exit_code=2): ...

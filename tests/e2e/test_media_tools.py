@@ -155,7 +155,7 @@ async def test_a_model_that_hears_as_it_answers_is_given_the_recording(stage: An
         (ToolCall("generate_image", {"prompt": "x", "sources": ["../secret.png"]}), "secret.png"),
         (ToolCall("generate_image", {"prompt": "x", "sources": ["notes.txt"]}), "is not an image"),
         (ToolCall("generate_image", {"prompt": "x", "path": "../out.png"}), "out.png"),
-        (ToolCall("generate_image", {"prompt": "x", "sources": [f"blob:{'0' * 64}"]}), "not found; use the name"),
+        (ToolCall("generate_image", {"prompt": "x", "sources": [f"blob:{'0' * 64}"]}), "not found. Use the name"),
         (ToolCall("transcribe_audio", {"path": "../secret.wav"}), "secret.wav"),
         (ToolCall("transcribe_audio", {"path": "notes.txt"}), "is not a recording"),
         (ToolCall("transcribe_audio", {"path": "gone.wav"}), "gone.wav"),
