@@ -128,12 +128,7 @@ class LiveRun(Generic[T]):
         return self._ready.popleft()
 
     def __await__(self) -> Generator[Any, None, LiveRun[T]]:
-        async def finish() -> LiveRun[T]:
-            async for _ in self:
-                pass
-            return self
-
-        return finish().__await__()
+        return self._finish().__await__()
 
     # ── results ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -183,6 +178,11 @@ class LiveRun(Generic[T]):
         return tuple(tool_name(part) for part in self.message.parts if _was_denied(part))
 
     # ── following ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _finish(self) -> LiveRun[T]:
+        async for _ in self:
+            pass
+        return self
 
     async def _ensure_started(self) -> Submitted:
         self._started = True
