@@ -98,7 +98,7 @@ def commands() -> str:
 
 def slash_commands() -> str:
     rows = ((f"/`{name}`", find(name).argument.replace("|", "\\|"), find(name).help) for name in names())
-    return table(("command", "behind it", "what it does"), rows)
+    return table(("command", "argument", "what it does"), rows)
 
 
 def keys() -> str:

@@ -46,6 +46,11 @@ class MootError(Exception):
     exit_code = 1
     code = "error"
 
+    def __init_subclass__(cls, *, code: str = "", exit_code: int = 0) -> None:
+        """Set the codes of a kind of error; those not given are inherited."""
+        cls.code = code or cls.code
+        cls.exit_code = exit_code or cls.exit_code
+
     def __init__(self, message: str, *, fix: str = "") -> None:
         super().__init__(message)
         self.message = message
@@ -53,23 +58,25 @@ class MootError(Exception):
 
     def advice(self) -> str:
         """Return the message and the fix as one text."""
-        if not self.fix:
-            return self.message
-        return f"{self.message} {self.fix}" if self.message.endswith((".", "?", "!")) else f"{self.message}; {self.fix}"
+        return join_fix(self.message, self.fix)
 
 
-class UsageError(MootError):
-    exit_code = 2
-    code = "usage"
+def join_fix(message: str, fix: str) -> str:
+    """Return an error message and its fix, which may be empty or a command, as one text."""
+    if not fix:
+        return message
+    if not message.endswith((".", "?", "!")):
+        return f"{message}; {fix}"
+    return f"{message} Run '{fix}'." if fix.startswith("moot ") else f"{message} {fix}"
 
 
-class NotFound(UsageError):
-    code = "not_found"
+class UsageError(MootError, code="usage", exit_code=2): ...
 
 
-class ConfigError(UsageError):
-    code = "config"
+class NotFound(UsageError, code="not_found"): ...
 
+
+class ConfigError(UsageError, code="config"):
     def __init__(self, message: str, *, file: str = "", line: int = 0, column: int = 0, fix: str = "") -> None:
         where = ":".join(str(part) for part in (file, line, column) if part)
         super().__init__(f"{where}: {message}" if where else message, fix=fix)
@@ -79,20 +86,13 @@ class ConfigError(UsageError):
         self.column = column
 
 
-class NeedsApproval(MootError):
-    exit_code = 3
-    code = "needs_approval"
+class NeedsApproval(MootError, code="needs_approval", exit_code=3): ...
 
 
-class OutputContract(MootError):
-    exit_code = 4
-    code = "output_contract"
+class OutputContract(MootError, code="output_contract", exit_code=4): ...
 
 
-class ProviderError(MootError):
-    exit_code = 5
-    code = "provider"
-
+class ProviderError(MootError, code="provider", exit_code=5):
     def __init__(
         self,
         message: str,
@@ -116,42 +116,28 @@ class ProviderError(MootError):
         """The vendor's response bytes, stored unchanged in the log (at most 64 KiB)."""
 
 
-class LimitReached(MootError):
-    exit_code = 6
-    code = "limit"
+class LimitReached(MootError, code="limit", exit_code=6): ...
 
 
-class Busy(MootError):
-    exit_code = 7
-    code = "busy"
+class Busy(MootError, code="busy", exit_code=7): ...
 
 
-class Cancelled(MootError):
-    exit_code = 130
-    code = "cancelled"
+class Cancelled(MootError, code="cancelled", exit_code=130): ...
 
 
-class Refused(MootError):
-    code = "refused"
+class Refused(MootError, code="refused"): ...
 
 
-class StoreError(MootError):
-    code = "store"
+class StoreError(MootError, code="store"): ...
 
 
-class StoreFull(StoreError):
-    code = "store_full"
+class StoreFull(StoreError, code="store_full"): ...
 
 
-class StoreCorrupt(StoreError):
-    code = "store_corrupt"
+class StoreCorrupt(StoreError, code="store_corrupt"): ...
 
 
-class StoreTooNew(StoreError):
-    exit_code = 2
-    code = "store_too_new"
+class StoreTooNew(StoreError, code="store_too_new", exit_code=2): ...
 
 
-class FenceLost(StoreError):
-    exit_code = 7
-    code = "fence_lost"
+class FenceLost(StoreError, code="fence_lost", exit_code=7): ...

@@ -16,7 +16,7 @@ TORTURE = "[bold red]evil[/] [link=http://e]l[/] {0.x!r} %s%n {{7*7}} <b>&lt; $H
 BAD = [
     (["run", "-m", "big@mien", "hi"], MINE, "did you mean 'mine'?"),
     (["run", "-m", "claude-sonet-4-5@anthropic", "hi"], "providers: {anthropic: {api_key: x}}", "did you mean"),
-    (["run", "--tools=reed_file", "hi"], MINE, "did you mean 'read_file'?"),
+    (["run", "--tools=reed_file", "hi"], MINE, "Did you mean 'read_file'?"),
     (["run", "-c=nowhere", "hi"], MINE, "'nowhere'"),
     (["run", "--modell", "x", "hi"], MINE, "Did you mean '--model'?"),
     (["run", "-m", "claude-sonnet-4-5@anthropic", "hi"], "", "ANTHROPIC_API_KEY, or providers.anthropic.api_key in"),

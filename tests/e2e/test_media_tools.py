@@ -153,7 +153,7 @@ async def test_an_audio_model_gets_the_recording(stage: Any, directory: Path) ->
         (ToolCall("generate_image", {"prompt": "x", "sources": ["../secret.png"]}), "secret.png"),
         (ToolCall("generate_image", {"prompt": "x", "sources": ["notes.txt"]}), "is not an image"),
         (ToolCall("generate_image", {"prompt": "x", "path": "../out.png"}), "out.png"),
-        (ToolCall("generate_image", {"prompt": "x", "sources": [f"blob:{'0' * 64}"]}), "not found; use the name"),
+        (ToolCall("generate_image", {"prompt": "x", "sources": [f"blob:{'0' * 64}"]}), "not found. Use the name"),
         (ToolCall("transcribe_audio", {"path": "../secret.wav"}), "secret.wav"),
         (ToolCall("transcribe_audio", {"path": "notes.txt"}), "is not a recording"),
         (ToolCall("transcribe_audio", {"path": "gone.wav"}), "gone.wav"),

@@ -114,7 +114,7 @@ def test_a_prompt_during_an_answer_is_queued_and_can_be_edited_and_dropped(scree
 
 def test_a_command_that_does_not_exist_is_never_sent(screen: PtyScreen, moot: MootProcess) -> None:
     screen.send("/modle x" + ENTER)
-    screen.wait_for("did you mean 'mode")
+    screen.wait_for("Did you mean 'mode")
     screen.send("/model other@mine" + ENTER)
     screen.wait_for("Model set to other@mine")
     screen.send("hi" + ENTER)

@@ -129,7 +129,7 @@ def _custom_providers(root: Node, configuration: Configuration) -> list[ConfigEr
     found: list[ConfigError] = []
     for name, part in configuration.providers.items():
         if name not in PROVIDERS and part.enabled and not part.base_url:
-            words = f"{PROVIDERS.unknown(name)}; a custom provider needs base_url"
+            words = f"{PROVIDERS.unknown(name)} A custom provider needs base_url."
             found.append(_at(place_of(root, ("providers", name), key=True), words))
         if part.dialect and part.dialect not in DIALECTS:
             path = ("providers", name, "dialect")

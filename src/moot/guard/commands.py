@@ -84,7 +84,8 @@ class Piece:
     @property
     def known(self) -> tuple[str, ...]:
         """The leading words, up to the first unknown one."""
-        return tuple(_until_unknown(self.words))
+        until = self.words.index(None) if None in self.words else len(self.words)
+        return tuple(str(word) for word in self.words[:until])
 
     @property
     def spelled(self) -> str:
@@ -94,7 +95,7 @@ class Piece:
 
 def spelled(words: Sequence[str]) -> str:
     """Return the canonical spelling of a command."""
-    return " ".join(word if _PLAIN_WORD.fullmatch(word) else _quoted(word) for word in words)
+    return " ".join(word if _PLAIN_WORD.fullmatch(word) else "'" + word.replace("'", "'\"'\"'") + "'" for word in words)
 
 
 def sure_words(words: Sequence[str]) -> int:
@@ -177,14 +178,3 @@ def _behind(words: Sequence[str], at: int) -> Iterator[tuple[str, ...]]:
         if not may_be_value:
             return
         may_be_value = False
-
-
-def _until_unknown(words: Sequence[str | None]) -> Iterator[str]:
-    for word in words:
-        if word is None:
-            return
-        yield word
-
-
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\"'\"'") + "'"

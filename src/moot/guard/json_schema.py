@@ -99,8 +99,8 @@ async def _evaluate_in_child(request: JsonObject) -> JsonObject:
             child.stdin.close()
             return loads_object(await child.stdout.read(-1))
     except TimeoutError:
-        return {"fault": f"validation took longer than {SECONDS:g} seconds, because of its regular expressions or references"}
+        return {"fault": f"Validation took longer than {SECONDS:g} seconds, because of its regular expressions or references."}
     except (ConnectionError, ValueError):
-        return {"fault": "the validating process failed"}
+        return {"fault": "The validating process failed."}
     finally:
         await child.kill(0)

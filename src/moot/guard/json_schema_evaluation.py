@@ -37,13 +37,13 @@ _EXCEPTIONS: Any = jsonschema.exceptions
 def schema_fault(schema: JsonObject) -> str:
     """Return what is wrong with the schema and where; empty if it is valid."""
     if not isinstance(schema.get("$schema", ""), str):
-        return "schema.$schema is not a string"
+        return "schema.$schema is not a string."
     try:
         validator = cast("Any", validator_for(schema, default=Draft202012Validator))
         error = _EXCEPTIONS.best_match(validator(validator.META_SCHEMA, format_checker=_REGEX).iter_errors(schema))
         return _message(error, "schema") if error is not None else _reference_fault(schema)
     except RecursionError:
-        return "it is nested too deeply"
+        return "It is nested too deeply."
 
 
 def evaluate(value: Json, schema: JsonObject, name: str) -> JsonObject:
@@ -52,9 +52,9 @@ def evaluate(value: Json, schema: JsonObject, name: str) -> JsonObject:
         validator = cast("Any", validator_for(schema, default=Draft202012Validator))
         error = _EXCEPTIONS.best_match(validator(schema, registry=_NO_REMOTE).iter_errors(value))
     except RecursionError:
-        return {"fault": "it refers to itself without end"}
+        return {"fault": "It refers to itself without end."}
     except Unresolvable as fault:
-        return {"fault": f"its reference {fault.ref!r} can't be resolved"}
+        return {"fault": f"Its reference {fault.ref!r} can't be resolved."}
     except Exception as fault:  # noqa: BLE001  an invalid schema of a client's tool can make any keyword fail
         return {"fault": str(fault)[:_LENGTH] or type(fault).__name__}
     return {"problem": "" if error is None else _message(error, name)}
@@ -64,7 +64,7 @@ def _message(error: ValidationError, name: str) -> str:
     reason = error.message
     if len(reason) > _LENGTH:
         reason = f"{reason[: _LENGTH // 2]} … {reason[-_LENGTH // 2 :]}"
-    return f"at {name}{error.json_path[1:]}: {reason}"
+    return f"at {name}{error.json_path[1:]}: {reason}."
 
 
 def _reference_fault(schema: JsonObject) -> str:
@@ -76,9 +76,9 @@ def _reference_fault(schema: JsonObject) -> str:
         try:
             targets[id(subschema)] = inner.lookup(subschema["$ref"]).contents
         except Unresolvable:
-            return f"{path}: the reference {subschema['$ref']!r} can't be resolved; only references within the schema are supported"
+            return f"{path}: The reference {subschema['$ref']!r} can't be resolved. Only references within the schema are supported."
     finished: set[int] = set()
-    return next((f"{path} refers back to itself" for path, found in _walk(schema, "schema") if _loops(found, targets, (), finished)), "")
+    return next((f"{path} refers back to itself." for path, found in _walk(schema, "schema") if _loops(found, targets, (), finished)), "")
 
 
 def _references(root: Any, resolver: Any) -> Iterator[tuple[str, JsonObject, Any]]:

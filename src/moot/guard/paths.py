@@ -84,7 +84,8 @@ class Paths:
         with enter(self._roots, path, create=True) as place:
             if place.status is not None:
                 _must_be_file(path, place.status)
-                _must_be_writable(path, place)
+                if not os.access(place.name, os.W_OK, dir_fd=place.folder):  # a rename would replace even a read-only file
+                    raise Refused(f"{path!r} is read-only.")
             temporary = f".moot-{token_hex(8)}.tmp"
             mode = 0o666 if place.status is None else stat.S_IMODE(place.status.st_mode) & 0o777
             descriptor = os.open(temporary, _CREATE, mode, dir_fd=place.folder)
@@ -94,7 +95,8 @@ class Paths:
                     yield stream
                     stream.flush()
                     os.fsync(descriptor)
-                _must_be_unchanged(path, place, expect)
+                if expect is not None and stamp(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)) != expect:
+                    raise Refused(f"{path!r} was changed by another program in the meantime. Nothing was written.", fix="Read it again.")
                 os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
             except BaseException:
                 with suppress(FileNotFoundError):
@@ -139,7 +141,7 @@ class Paths:
         with enter(self._roots, path) as place:
             status = _existing(self._roots, path, place)
             if not stat.S_ISDIR(status.st_mode):
-                raise Refused(f"{path!r} is a {_kind_word(status)}, not a folder")
+                raise Refused(f"{path!r} is a {_kind_word(status)}, not a folder.")
             descriptor = os.open(place.name, DIRECTORY, dir_fd=place.folder)
             try:
                 refuse_own(path, descriptor)
@@ -161,18 +163,7 @@ def _existing(roots: Roots, path: str, place: Place) -> os.stat_result:
 
 def _must_be_file(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise Refused(f"{path!r} is a {_kind_word(status)}, not a file")
-
-
-def _must_be_writable(path: str, place: Place) -> None:
-    # a rename would replace even a read-only file
-    if not os.access(place.name, os.W_OK, dir_fd=place.folder):
-        raise Refused(f"{path!r} is read-only")
-
-
-def _must_be_unchanged(path: str, place: Place, expect: Stamp | None) -> None:
-    if expect is not None and stamp(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)) != expect:
-        raise Refused(f"{path!r} was changed by another program in the meantime; nothing was written", fix="read it again")
+        raise Refused(f"{path!r} is a {_kind_word(status)}, not a file.")
 
 
 def _entry(entry: os.DirEntry[str], *, sized: bool = False) -> Entry:

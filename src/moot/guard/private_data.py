@@ -89,7 +89,9 @@ class Finder:
         self, *, secrets: Collection[str] = (), homes: Iterable[str] = (), names: Iterable[str] = (), keep: Collection[Kind] = ()
     ) -> None:
         self._secrets = tuple(secrets)
-        self._homes = sorted({form for home in homes if len(home) > 3 for form in _forms(home)}, key=len, reverse=True)
+        # plain, URL-encoded, and as in folder names of some agents
+        forms = {form for home in homes if len(home) > 3 for form in (home, quote(home, safe=""), home.replace("/", "-"))}
+        self._homes = sorted(forms, key=len, reverse=True)
         self._names = set[str]()
         self.keep = frozenset(keep) & KEEPABLE
         for name in names:
@@ -111,7 +113,8 @@ class Finder:
         yield from (Place(*span, "secrets", HIDDEN) for span in _named(text))
         if "encoded" not in self.keep:
             yield from (Place(*found.span(), "encoded", f"[{len(found[0]):,} characters]") for found in _ENCODED.finditer(text))
-        whole = [*_emails(text), *self._paths(text)]
+        emails = (Place(*found.span(), "emails", "[e-mail]") for found in _EMAIL.finditer(text) if not found[0].startswith("git@"))
+        whole = [*emails, *self._paths(text)]
         yield from (place for place in whole if place.kind not in self.keep)
         if "names" not in self.keep and self._names:
             if self._pattern is None:
@@ -137,10 +140,6 @@ class Finder:
             self._pattern = None
 
 
-def _emails(text: str) -> Iterator[Place]:
-    return (Place(*found.span(), "emails", "[e-mail]") for found in _EMAIL.finditer(text) if not found[0].startswith("git@"))
-
-
 def _named(text: str) -> Iterator[tuple[int, int]]:
     """Yield values after the name of a secret: anything in quotes, otherwise anything that is not code."""
     yield from (found.span(2) for found in _QUOTED.finditer(text))
@@ -150,8 +149,3 @@ def _named(text: str) -> Iterator[tuple[int, int]]:
     for found in _KEY.finditer(text):
         if any(sign.isdigit() for sign in found[1]) and any(sign.isalpha() for sign in found[1]):
             yield found.span(1)
-
-
-def _forms(home: str) -> tuple[str, ...]:
-    """Return the forms of a folder: plain, URL-encoded, and as in folder names of some agents."""
-    return home, quote(home, safe=""), home.replace("/", "-")

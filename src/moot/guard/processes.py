@@ -58,23 +58,18 @@ def child_environment(names: Iterable[str] = (), source: Mapping[str, str] | Non
     requested = frozenset(names)
     for name in sorted(requested):
         if forbidden(name):
-            raise UsageError(
-                f"environment variable {name!r} is never passed to commands", fix="remove it from the tool's `environment` list"
-            )
+            fix = "Remove it from the tool's `environment` list."
+            raise UsageError(f"The environment variable {name!r} is never passed to commands.", fix=fix)
     variables = os.environ if source is None else source
     child = {name: value for name, value in variables.items() if name in ALLOWED or name in requested or _ALLOWED_PATTERN.fullmatch(name)}
-    child["PATH"] = _safe_path(child.get("PATH", ""))
+    # empty and relative entries refer to the working folder, which may contain untrusted files
+    child["PATH"] = ":".join(folder for folder in child.get("PATH", "").split(":") if folder.startswith("/")) or _FALLBACK_PATH
     return child
 
 
 def forbidden(name: str) -> bool:
     """Return whether a variable is never passed to children."""
     return _FORBIDDEN.fullmatch(name) is not None
-
-
-def _safe_path(path: str) -> str:
-    # empty and relative entries refer to the working folder, which may contain untrusted files
-    return ":".join(folder for folder in path.split(":") if folder.startswith("/")) or _FALLBACK_PATH
 
 
 MARK = "CHILD_OF_MOOT"
@@ -322,17 +317,13 @@ def _alive(group: int) -> bool:
         return False
     except PermissionError:
         return True
-    members = [fields for fields in _all_stats() if fields[2] == str(group)]
-    # a zombie is dead, even if its parent has not waited for it
-    return not members or any(fields[0] not in "ZX" for fields in members)
-
-
-def _all_stats() -> list[list[str]]:
-    found: list[list[str]] = []
+    states: list[str] = []
     for pid in _pids():
         with suppress(OSError, IndexError):
-            found.append(_stat(pid))
-    return found
+            if (fields := _stat(pid))[2] == str(group):
+                states.append(fields[0])
+    # a zombie is dead, even if its parent has not waited for it
+    return not states or any(state not in "ZX" for state in states)
 
 
 def _pids() -> list[int]:

@@ -42,15 +42,16 @@ class Roots:
     def spelled(self, path: str) -> str:
         """Return the absolute path without resolving anything. Raise Refused if it is invalid."""
         if "\0" in path:
-            raise Refused(f"{path!r} contains a NUL character, which paths can't have")
+            raise Refused(f"{path!r} contains a NUL character, which paths can't have.")
         try:
             length = len(os.fsencode(path))
         except UnicodeEncodeError as error:
-            raise Refused(f"{path!r} contains a lone surrogate, which paths can't have") from error
+            raise Refused(f"{path!r} contains a lone surrogate, which paths can't have.") from error
         if length > PATH_BYTES:
-            raise Refused(f"{path[:80]!r}…: the path is too long ({length} bytes, maximum {PATH_BYTES})")
+            raise Refused(f"{path[:80]!r}…: The path is too long ({length} bytes, maximum {PATH_BYTES}).")
         if _HOME.fullmatch(path.partition("/")[0]):
-            raise Refused(f"{path!r}: '~' is not expanded here; use a path relative to {str(self.directory)!r} or an absolute one")
+            fix = f"Use a path relative to {str(self.directory)!r} or an absolute one."
+            raise Refused(f"{path!r}: '~' is not expanded here.", fix=fix)
         return str(self.directory / path)
 
     def start(self, path: str, spelled: str) -> tuple[Path, list[str]]:
@@ -64,7 +65,7 @@ class Roots:
                 if parts[: len(prefix)] == prefix:
                     return root, list(parts[len(prefix) :])
         known = ", ".join(repr(str(root)) for root in self.folders) or "none"
-        raise Refused(f"{path!r} is outside the allowed folders: {known}", fix="add its folder to allowed_uris")
+        raise Refused(f"{path!r} is outside the allowed folders: {known}.", fix="Add its folder to allowed_uris.")
 
 
 def is_own(folder: int) -> bool:
@@ -74,15 +75,11 @@ def is_own(folder: int) -> bool:
     and approvals. Also, opening and closing the database file would release its process's locks
     (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """
-    return any(_holds(folder, name) for name in ("data/moot.db", "moot.db"))
-
-
-def _holds(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
+    for name in ("data/moot.db", "moot.db"):
+        with suppress(OSError):
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+            return True
+    return False
 
 
 def folders(uris: Sequence[str]) -> tuple[Path, ...]:
@@ -96,8 +93,8 @@ def _folder_of(uri: str) -> Path:
         parts = urlsplit(uri)
         path = unquote(parts.path) if parts.netloc in ("", "localhost") else ""
     if not path.startswith("/") or "\0" in path:
-        message = f"allowed_uris: {uri!r} is neither an absolute path nor a file: URI"
-        raise UsageError(message, fix="write it like /home/me/work or file:///home/me/work")
+        message = f"allowed_uris: {uri!r} is neither an absolute path nor a file: URI."
+        raise UsageError(message, fix="Write it like /home/me/work or file:///home/me/work.")
     return Path(os.path.normpath("/" + path.lstrip("/")))
 
 
@@ -132,18 +129,18 @@ def enter(roots: Roots, path: str, *, create: bool = False) -> Generator[Place]:
         except FileNotFoundError as error:
             raise missing_error(roots, path) from error
         except OSError as error:
-            raise Refused(f"{path!r}: {error.strerror or error}") from error
+            raise Refused(f"{path!r}: {error.strerror or error}.") from error
 
 
 def missing_error(roots: Roots, path: str) -> NotFound:
     """Return the error for a path that does not exist."""
-    return NotFound(f"{path!r} does not exist (relative paths start at {str(roots.directory)!r})")
+    return NotFound(f"{path!r} does not exist. Relative paths start at {str(roots.directory)!r}.")
 
 
 def refuse_own(path: str, folder: int) -> None:
     """Raise Refused if the open folder is moot's own."""
     if is_own(folder):
-        raise Refused(f"{path!r} is in moot's own data folder, which tools can't access")
+        raise Refused(f"{path!r} is in moot's own data folder, which tools can't access.")
 
 
 class _Descent:
@@ -181,7 +178,9 @@ class _Descent:
             elif not self._ahead:
                 return self._last(name, status)
             else:
-                self._down(name)
+                descriptor = self._opened(os.open(name, _WALK, dir_fd=self._folders[-1]))
+                self._folders.append(descriptor)
+                self._names.append(name)
         return self._last(".", os.fstat(self._folders[-1]))
 
     def _last(self, name: str, status: os.stat_result | None) -> Place:
@@ -192,7 +191,7 @@ class _Descent:
             return os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False)
         except FileNotFoundError:
             if linked:
-                raise Refused(f"{self._path!r} goes through a broken link") from None
+                raise Refused(f"{self._path!r} goes through a broken link.") from None
             if not self._ahead:
                 return None
             if not self._create or ".." in self._ahead:
@@ -200,11 +199,6 @@ class _Descent:
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=self._folders[-1])
         return os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False)
-
-    def _down(self, name: str) -> None:
-        descriptor = self._opened(os.open(name, _WALK, dir_fd=self._folders[-1]))
-        self._folders.append(descriptor)
-        self._names.append(name)
 
     def _up(self) -> None:
         if self._names:
@@ -216,7 +210,7 @@ class _Descent:
     def _follow(self, name: str) -> None:
         self._links += 1
         if self._links > LINKS:
-            raise Refused(f"{self._path!r} goes through more than {LINKS} links")
+            raise Refused(f"{self._path!r} goes through more than {LINKS} links.")
         target = os.readlink(name, dir_fd=self._folders[-1])
         rest = tuple(self._ahead)
         if target.startswith("/"):

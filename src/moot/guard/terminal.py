@@ -20,21 +20,7 @@ _Place: TypeAlias = Literal["text", "escape", "csi", "string", "string-escape"]
 _PLAIN = re.compile("[\n\t -~\u00a0-\u02ff\u1e00-\u1fff\u2010-\u2027\u20a0-\u20cf\u2100-\u2bff\u3100-\u9fff\uac00-\ud7a3]+")
 # a complete common sequence, such as a color: the fast path for colored text
 _COLOR = re.compile("\x1b\\[[ -?]{0,64}[@-~]")
-_OPENERS: dict[str, _Place] = {
-    "[": "csi",
-    "]": "string",
-    "P": "string",
-    "X": "string",
-    "^": "string",
-    "_": "string",
-    "\x9b": "csi",
-    "\x9d": "string",
-    "\x90": "string",
-    "\x98": "string",
-    "\x9e": "string",
-    "\x9f": "string",
-}
-_NEWLINES = "\r\x85"
+_OPENERS: dict[str, _Place] = {**dict.fromkeys("[\x9b", "csi"), **dict.fromkeys("]PX^_\x9d\x90\x98\x9e\x9f", "string")}
 _STRING_ENDS = "\x07\x9c\x18\x1a"
 
 
@@ -173,13 +159,10 @@ def visible(text: str) -> str:
 
     Use it for text that a person must approve, in which nothing may be hidden or removed.
     """
-    return "".join(character if _shows(character) else _spelled(character) for character in text)
-
-
-def _shows(character: str) -> bool:
-    return character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+    return "".join(map(_spelled, text))
 
 
 def _spelled(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"<U+{code:04X}>"
+    if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs"):
+        return character
+    return f"\\x{ord(character):02x}" if ord(character) < 0x100 else f"<U+{ord(character):04X}>"

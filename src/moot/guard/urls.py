@@ -84,8 +84,7 @@ def blocked_reason(address: Address, allow: Sequence[Network] = ()) -> str:
     for one in unwrapped(address):
         if any(one in network for network in allow if network.version == one.version):
             continue
-        why = _why(one)
-        if why:
+        if why := _why(one):
             return f"{one} is {why}" if one == address else f"{address} stands for {one}, which is {why}"
     return ""
 
@@ -94,8 +93,7 @@ def unwrapped(address: Address) -> tuple[Address, ...]:
     """Return the addresses that packets to this one may reach: embedded IPv4 addresses, or else itself."""
     if isinstance(address, IPv4Address):
         return (address,)
-    inner = tuple(_inner(address))
-    return inner or (address,)
+    return tuple(_inner(address)) or (address,)
 
 
 def _inner(address: IPv6Address) -> Iterator[Address]:
@@ -205,20 +203,17 @@ async def fetch(
     limits = policy or Policy()
     try:
         async with asyncio.timeout(limits.seconds):
-            return await _follow(_Hop(_parse(url, limits), headers or {}), body, limits, resolver or SystemResolver())
+            hop = _Hop(_parse(url, limits), headers or {})
+            for _ in range(limits.hops + 1):
+                answer = await _request(hop, body, limits, resolver or SystemResolver())
+                if isinstance(answer, Page):
+                    return answer
+                hop = _next(hop, answer, limits)
     except TimeoutError as error:
-        raise Refused(f"{url!r} took longer than {limits.seconds:g} seconds") from error
+        raise Refused(f"{url!r} took longer than {limits.seconds:g} seconds.") from error
     except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
-        raise Refused(f"could not fetch {url!r}: {error}") from error
-
-
-async def _follow(hop: _Hop, body: bytes | None, policy: Policy, resolver: AbstractResolver) -> Page:
-    for _ in range(policy.hops + 1):
-        answer = await _request(hop, body, policy, resolver)
-        if isinstance(answer, Page):
-            return answer
-        hop = _next(hop, answer, policy)
-    raise Refused(f"{str(hop.url)!r} was reached after more than {policy.hops} redirects")
+        raise Refused(f"Could not fetch {url!r}: {error}") from error
+    raise Refused(f"{str(hop.url)!r} was reached after more than {limits.hops} redirects.")
 
 
 async def _request(hop: _Hop, body: bytes | None, policy: Policy, resolver: AbstractResolver) -> Page | str:
@@ -240,10 +235,10 @@ async def _request(hop: _Hop, body: bytes | None, policy: Policy, resolver: Abst
 
 def _next(hop: _Hop, location: str, policy: Policy) -> _Hop:
     if policy.anywhere:
-        raise Refused(f"{str(hop.url)!r} redirects to {location!r}, but redirects are not followed", fix="configure the final URL")
+        raise Refused(f"{str(hop.url)!r} redirects to {location!r}, but redirects are not followed.", fix="Configure the final URL.")
     url = _parse(str(hop.url.join(URL(location))), policy)
     if hop.url.scheme == "https" and url.scheme != "https":
-        raise Refused(f"{str(hop.url)!r} redirects to {str(url)!r}, which is not encrypted")
+        raise Refused(f"{str(hop.url)!r} redirects to {str(url)!r}, which is not encrypted.")
     headers = hop.headers
     if url.origin() != hop.url.origin():
         headers = {name: value for name, value in headers.items() if name.lower() not in _PRIVATE_HEADERS}
@@ -257,14 +252,14 @@ def _parse(url: str, policy: Policy) -> URL:
     except ValueError as error:
         raise Refused(f"{url!r} is not a valid URL: {error}") from error
     if parsed.scheme not in ("http", "https"):
-        raise Refused(f"{url!r}: only http and https URLs can be fetched")
+        raise Refused(f"{url!r}: Only http and https URLs can be fetched.")
     if not parsed.host:
-        raise Refused(f"{url!r} has no host")
+        raise Refused(f"{url!r} has no host.")
     if parsed.user is not None or parsed.password is not None:
-        raise Refused(f"URLs with a user name or password can't be fetched ({parsed.host!r})")
+        raise Refused(f"URLs with a user name or password can't be fetched ({parsed.host!r}).")
     if port not in policy.ports and not policy.anywhere:
         known = ", ".join(str(number) for number in sorted(policy.ports))
-        raise Refused(f"{url!r}: port {port} is not one of {known}")
+        raise Refused(f"{url!r}: Port {port} is not one of {known}.")
     return parsed.with_fragment(None)
 
 
@@ -280,11 +275,11 @@ async def _checked(url: URL, policy: Policy, resolver: AbstractResolver) -> tupl
         answer = await resolver.resolve(host, url.port or 0, socket.AF_UNSPEC)
         addresses = tuple(address for entry in answer if (address := literal_address(entry["host"])) is not None)
     if not addresses:
-        raise Refused(f"{str(url)!r}: host {host!r} has no address")
+        raise Refused(f"{str(url)!r}: The host {host!r} has no address.")
     if not policy.anywhere:
         for address in addresses:
             if why := blocked_reason(address, policy.allow):
-                raise Refused(f"{str(url)!r} is not on the public network: {why}", fix="allow it in tools.fetch_url.allow")
+                raise Refused(f"{str(url)!r} is not on the public network: {why}.", fix="Allow it in tools.fetch_url.allow.")
     return url, addresses
 
 
@@ -303,7 +298,7 @@ async def _read(response: aiohttp.ClientResponse, policy: Policy) -> tuple[bytes
                 body += decoder.decompress(piece, room)
                 piece = b"" if decoder.eof else decoder.unconsumed_tail
             if len(body) > max(wire * policy.ratio, _FREE_BYTES):
-                raise Refused(f"{str(response.url)!r} decompresses to more than {policy.ratio} times its size")
+                raise Refused(f"{str(response.url)!r} decompresses to more than {policy.ratio} times its size.")
             if len(body) > policy.bytes:
                 return bytes(body[: policy.bytes]), True
     return bytes(body), False
@@ -326,7 +321,7 @@ def _decoder(encoding: str) -> _Decoder | None:
         case "deflate":
             return zlib.decompressobj()
         case other:
-            raise Refused(f"the response has the unsupported encoding {other!r}")
+            raise Refused(f"The response has the unsupported encoding {other!r}.")
 
 
 def _result(hostname: str, host: str, port: int) -> ResolveResult:

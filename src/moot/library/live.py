@@ -35,12 +35,12 @@ def failure_of(run: Run) -> MootError | None:
     if run.status == "finished":
         return None
     if run.status == "cancelled":
-        return Cancelled(f"the run {run.id!r} was cancelled; its output so far is kept")
+        return Cancelled(f"The run {run.id!r} was cancelled. Its output so far is kept.")
     if run.status == "interrupted":
-        return StoreError(f"the run {run.id!r} was interrupted because its process ended", fix="resume it with m.resume(…)")
+        return StoreError(f"The run {run.id!r} was interrupted because its process ended.", fix="Resume it with m.resume(…).")
     failure = run.error
     if failure is None:
-        return MootError(f"the run {run.id!r} is {run.status}")
+        return MootError(f"The run {run.id!r} is {run.status}.")
     if failure.kind == "deadline":
         return LimitReached(failure.message, fix=failure.fix)
     if failure.kind == "internal":
@@ -95,7 +95,7 @@ class LiveRun(Generic[T]):
 
     def __del__(self) -> None:
         if not self._started:
-            warnings.warn("a moot run was created but never started: await it or iterate over it", RuntimeWarning, stacklevel=2)
+            warnings.warn("A moot run was created but never started. Await it or iterate over it.", RuntimeWarning, stacklevel=2)
 
     # ── while running ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -146,7 +146,7 @@ class LiveRun(Generic[T]):
     def message(self) -> Message:
         """The whole message with all parts: reasoning, tool calls and text."""
         if self._message is None:
-            raise UsageError("the run has not ended yet", fix="await it, or iterate to its end")
+            raise UsageError("The run has not ended yet.", fix="Await it, or iterate to its end.")
         return self._message
 
     @property
@@ -195,7 +195,7 @@ class LiveRun(Generic[T]):
 
     def _require_started(self) -> Submitted:
         if self._submitted is None:
-            raise UsageError("the run has not started yet", fix="await it, iterate over it, or call start()")
+            raise UsageError("The run has not started yet.", fix="Await it, iterate over it, or call start().")
         return self._submitted
 
     async def _watch_end(self, submitted: Submitted) -> None:
@@ -227,13 +227,11 @@ class LiveRun(Generic[T]):
         """Answer the approvals of a waiting run, or record the end of the run."""
         self._through = -1
         run = await self._engine.store.records.run(submitted.run.id)
-        if run.status in ("queued", "running"):
-            pass
-        elif run.status == "waiting":
-            await self._answer(run, submitted.conversation.directory)
-        else:
+        if run.status not in ("queued", "running", "waiting"):
             await self._end(run)
             return
+        if run.status == "waiting":
+            await self._answer(run, submitted.conversation.directory)
         self._group.start_soon(self._watch_end, submitted)
 
     async def _answer(self, run: Run, directory: str) -> None:

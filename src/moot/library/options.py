@@ -159,16 +159,11 @@ def settings_of(options: RunOptions, schema: Schema | None) -> JsonObject:
     if tools is False:
         settings["tools"] = False
     elif isinstance(tools, str):
-        raise UsageError(f"tools is {tools!r}; expected a list of names, True or False")
+        raise UsageError(f"The option tools is {tools!r}. It must be a list of names, True or False.")
     elif tools is not None and tools is not True:
         settings["tools"] = list[Json](tools)
-    values: JsonObject = {
-        "effort": options.get("effort"),
-        "temperature": options.get("temperature"),
-        "max_steps": options.get("max_steps"),
-        "timeout": options.get("timeout"),
-    }
-    settings |= {name: value for name, value in values.items() if value is not None}
+    names = ("effort", "temperature", "max_steps", "timeout")
+    settings |= {name: cast("Json", value) for name in names if (value := options.get(name)) is not None}
     if (dollars := options.get("max_cost")) is not None:
         settings["max_cost"] = round(dollars * NANO)
     if schema is not None:

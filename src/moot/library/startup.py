@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -55,6 +55,9 @@ async def open(
             raise failure
 
 
+M = TypeVar("M", bound=BaseModel)
+
+
 def _load(home: str | Path | None, directory: str | Path | None, config: Mapping[str, Json] | None) -> Settings:
     return load(
         home=Path(home).expanduser().absolute() if home is not None else None,
@@ -64,53 +67,21 @@ def _load(home: str | Path | None, directory: str | Path | None, config: Mapping
     ).settings
 
 
-M = TypeVar("M", bound=BaseModel)
-T = TypeVar("T")
+class SyncOptions(RunOptions, total=False):
+    """Options of `run_sync`: those of a run, and those of `open`."""
+
+    settings: Settings | None
+    home: str | Path | None
+    config: Mapping[str, Json] | None
 
 
 @overload
-def run_sync(
-    prompt: str,
-    /,
-    *,
-    schema: type[M],
-    settings: Settings | None = None,
-    home: str | Path | None = None,
-    config: Mapping[str, Json] | None = None,
-    **options: Unpack[RunOptions],
-) -> LiveRun[M]: ...
+def run_sync(prompt: str, /, *, schema: type[M], **options: Unpack[SyncOptions]) -> LiveRun[M]: ...
 @overload
-def run_sync(
-    prompt: str,
-    /,
-    *,
-    schema: JsonObject,
-    settings: Settings | None = None,
-    home: str | Path | None = None,
-    config: Mapping[str, Json] | None = None,
-    **options: Unpack[RunOptions],
-) -> LiveRun[Json]: ...
+def run_sync(prompt: str, /, *, schema: JsonObject, **options: Unpack[SyncOptions]) -> LiveRun[Json]: ...
 @overload
-def run_sync(
-    prompt: str,
-    /,
-    *,
-    schema: None = None,
-    settings: Settings | None = None,
-    home: str | Path | None = None,
-    config: Mapping[str, Json] | None = None,
-    **options: Unpack[RunOptions],
-) -> LiveRun[None]: ...
-def run_sync(
-    prompt: str,
-    /,
-    *,
-    schema: Schema | None = None,
-    settings: Settings | None = None,
-    home: str | Path | None = None,
-    config: Mapping[str, Json] | None = None,
-    **options: Unpack[RunOptions],
-) -> LiveRun[Any]:
+def run_sync(prompt: str, /, *, schema: None = None, **options: Unpack[SyncOptions]) -> LiveRun[None]: ...
+def run_sync(prompt: str, /, *, schema: Schema | None = None, **options: Unpack[SyncOptions]) -> LiveRun[Any]:
     """Run one prompt and return the finished run, for scripts and notebooks. In async code use `await m.run(…)`, which raises the same
     errors.
 
@@ -118,18 +89,14 @@ def run_sync(
     """
 
     async def work() -> LiveRun[Any]:
+        settings, home, config = options.pop("settings", None), options.pop("home", None), options.pop("config", None)
         async with open(settings, home=home, config=config) as moot:
             run: LiveRun[Any] = moot.run(prompt, schema=schema, **options)  # pyright: ignore[reportCallIssue, reportArgumentType]
             return await run
 
-    return _run_outside_loop(lambda: anyio.run(work))
-
-
-def _run_outside_loop(work: Callable[[], T]) -> T:
-    """Run a function that starts its own event loop; use another thread if this thread already has a loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return work()
+        return anyio.run(work)
     with ThreadPoolExecutor(1, "moot") as pool:
-        return pool.submit(work).result()
+        return pool.submit(anyio.run, work).result()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,15 +28,10 @@ def _declared(group: str, places: tuple[str, ...]) -> bool:
 def _declares(group: str, place: Path) -> bool:
     if place.is_file():  # a zip file, which only importlib.metadata can read
         return True
-    try:
-        folders = [entry.path for entry in os.scandir(place) if entry.name.endswith(_METADATA)]
-    except OSError:
-        return False
-    return any(_names(group, Path(folder, "entry_points.txt")) for folder in folders)
-
-
-def _names(group: str, file: Path) -> bool:
-    try:
-        return f"[{group}]".encode() in file.read_bytes()
-    except OSError:
-        return False
+    wanted = f"[{group}]".encode()
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.name.endswith(_METADATA) and wanted in Path(entry, "entry_points.txt").read_bytes():
+                    return True
+    return False

@@ -59,10 +59,10 @@ class Registry:
         found: list[str] = []
         for point in self._points:
             if point.name in self._built_in:
-                found.append(f"{self.group}: {point.name!r} of {_package(point)} is ignored because the name is built in")
+                found.append(f"{self.group}: {point.name!r} of {_package(point)} is ignored because the name is built in.")
             elif point != self._outside[point.name]:
                 found.append(
-                    f"{self.group}: {point.name!r} of {_package(point)} is ignored because {self.package(point.name)} has the same name"
+                    f"{self.group}: {point.name!r} of {_package(point)} is ignored because {self.package(point.name)} has the same name."
                 )
         return found
 
@@ -74,7 +74,7 @@ class Registry:
             try:
                 return self._outside[name].load()
             except Exception as error:
-                raise self._fault(name, f"could not be imported: {error!r}") from error
+                raise self._fault(name, f"could not be imported: {error!r}.") from error
         raise UsageError(self.unknown(name))
 
     def make(self, name: str, *arguments: object) -> Any:
@@ -91,23 +91,23 @@ class Registry:
         except MootError:
             raise
         except Exception as error:
-            raise self._fault(name, f"could not be created: {error!r}") from error
+            raise self._fault(name, f"could not be created: {error!r}.") from error
         if missing:
-            raise self._fault(name, f"lacks required attributes: {', '.join(missing)}")
+            raise self._fault(name, f"lacks required attributes: {', '.join(missing)}.")
         if called != name:
-            raise self._fault(name, f"has the wrong name {called!r}")
+            raise self._fault(name, f"has the wrong name {called!r}.")
         return made
 
     def unknown(self, name: str) -> str:
         """Return the error message for an unknown name, with a suggestion."""
         kind = self.group.rpartition(".")[2].removesuffix("s")
-        return f"no {kind} named {name!r}{attribute('moot.plugins.registry:hint')(name, self.names())} known: {', '.join(self.names())}"
+        return f"{kind.capitalize()} {name!r} not found.{hint(name, self.names())} Known {kind}s: {', '.join(self.names())}."
 
     def _fault(self, name: str, what: str) -> UsageError:
         package = self.package(name)
         return UsageError(
-            f"plugin {name!r} of {self.group} from the package {package} {what}",
-            fix=f"report this to its author, or uninstall {package.partition(' ')[0]}",
+            f"The plugin {name!r} of {self.group} from the package {package} {what}",
+            fix=f"Report this to its author, or uninstall {package.partition(' ')[0]}.",
         )
 
 
@@ -116,6 +116,6 @@ def _package(point: Any) -> str:
 
 
 def hint(name: str, known: Sequence[str]) -> str:
-    """Return `; did you mean 'run'?`, or `;` if no name is close. Used between an error message and the list of known names."""
+    """Return ` Did you mean 'run'?`, to append to an error message, or nothing if no name is close."""
     close = attribute("difflib:get_close_matches")(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ";"
+    return f" Did you mean {close[0]!r}?" if close else ""

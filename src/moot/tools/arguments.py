@@ -21,15 +21,16 @@ class Anything(BaseModel):
 
 
 _SHOWN_ERRORS = 5
+_STRUCTURES = frozenset({"list_type", "tuple_type", "dict_type", "model_type", "model_attributes_type"})
 
 
 def parse(tool: Tool, input: Json) -> BaseModel | str:
     """Return the validated arguments, or an error message for the model that says what is wrong and what is expected."""
-    expected = f"{tool.name} takes {_signature(schema_of(tool.arguments))}"
+    expected = f"Arguments of {tool.name}: {_signature(schema_of(tool.arguments))}."
     if not isinstance(input, dict):
-        return f"the arguments must be a JSON object, not {_word(input)}; {expected}"
+        return f"The arguments must be a JSON object, not {_word(input)}. {expected}"
     if unknown := _unknown(tool.arguments, input):
-        return f"{unknown}; {expected}"
+        return f"{unknown} {expected}"
     try:
         return tool.arguments.model_validate(input)
     except ValidationError as error:
@@ -37,11 +38,11 @@ def parse(tool: Tool, input: Json) -> BaseModel | str:
         repaired = _unquoted(input, {str(problem["loc"][0]) for problem in problems if problem["type"] in _STRUCTURES})
     if repaired is not None:
         return parse(tool, repaired)
-    messages = [f"{_place(problem['loc'])}: {problem['msg']}, got {_short(problem['input'])}" for problem in problems[:_SHOWN_ERRORS]]
-    return f"{'; '.join(messages)}; {expected}"
-
-
-_STRUCTURES = frozenset({"list_type", "tuple_type", "dict_type", "model_type", "model_attributes_type"})
+    messages = [
+        f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}, got {_short(problem['input'])}."
+        for problem in problems[:_SHOWN_ERRORS]
+    ]
+    return " ".join([*messages, expected])
 
 
 def _unquoted(value: JsonObject, names: set[str]) -> JsonObject | None:
@@ -67,12 +68,8 @@ def _unknown(arguments: type[BaseModel], input: JsonObject) -> str:
     for name in input:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
-            return f"unknown argument {name!r}" + (f", did you mean {close[0]!r}?" if close else "")
+            return f"Unknown argument {name!r}." + (f" Did you mean {close[0]!r}?" if close else "")
     return ""
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(piece) for piece in location) or "arguments"
 
 
 def _word(value: object) -> str:

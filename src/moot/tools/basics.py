@@ -1,24 +1,21 @@
-"""Shared basics of tools: default flags, failed outputs, file access in a thread."""
+"""Shared basics of tools: their base classes, and access to files and blobs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from moot.errors import MootError, NotFound, UsageError
+from moot.errors import FenceLost, MootError, NotFound, Refused, StoreFull, UsageError
 from moot.guard.paths import Paths
+from moot.types.approval import Effect
 from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput, View
 
-__all__ = ["Defaults", "ToolSettings", "count", "error_text", "failed", "paths_of", "read_source", "run_guarded", "size_word", "title"]
-
+__all__ = ["BaseTool", "LookupTool", "ToolSettings", "count", "error_text", "paths_of", "read_source", "size_word", "title"]
 
 TITLE_CHARACTERS = 120
-
-T = TypeVar("T")
 
 
 class ToolSettings(BaseModel):
@@ -34,21 +31,37 @@ class ToolSettings(BaseModel):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             where = ".".join(str(step) for step in ("tools", name, *first["loc"]))
-            problem = UsageError(f"{where}: {first['msg']}", fix="moot config check")
+            problem = UsageError(f"{where}: {first['msg']}.", fix="Run 'moot config check' for details.")
         raise problem  # raised here because the exception above quotes the value
 
 
-class Defaults:
-    """Default flags of a tool."""
+class BaseTool:
+    """Base of the built-in tools: the default flags, and errors as failed outputs."""
 
+    name: str
+    description: str
+    arguments: type[BaseModel]
     settings: type[BaseModel] = ToolSettings
-
+    effects: frozenset[Effect]
     concurrent: bool = False
     idempotent: bool = False
     hidden: bool = False
     beta: bool = False
     badge: str = ""
     examples: tuple[JsonObject, ...] = ()
+
+    async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
+        """Make the call. An error becomes a failed output, unless the run itself can't continue."""
+        try:
+            return await self.call(arguments, context)
+        except (FenceLost, StoreFull):
+            raise
+        except (MootError, OSError) as error:
+            return ToolOutput(error_text(error), error=True)
+
+    async def call(self, arguments: Any, context: ToolContext) -> ToolOutput:
+        """Make the call. May raise MootError, or OSError for an I/O error in the middle of a file."""
+        raise NotImplementedError
 
     def doing(self, arguments: Any) -> View:
         """Return the view of a running call."""
@@ -60,32 +73,21 @@ class Defaults:
         return View(doing.title, doing.detail, output.text)
 
 
+class LookupTool(BaseTool):
+    """Base of tools that only look something up: they may run at the same time, and again after a crash."""
+
+    concurrent = True
+    idempotent = True
+
+
 def paths_of(context: ToolContext) -> Paths:
     """Return the guard for the files that this call may access."""
     return Paths(context.roots, context.directory)
 
 
-def failed(text: str) -> ToolOutput:
-    """Return the output of a failed call."""
-    return ToolOutput(text, error=True)
-
-
-def error_text(error: MootError) -> str:
+def error_text(error: MootError | OSError) -> str:
     """Return an error as shown to a model."""
-    return error.advice()
-
-
-async def run_guarded(work: Callable[[], T], *, abandon: bool = True) -> T | ToolOutput:
-    """Run the work in a thread and return its result. An access error or missing file becomes a failed output.
-
-    With `abandon`, a cancelled call does not wait for the thread. Don't use it for writing.
-    """
-    try:
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=abandon)
-    except MootError as error:
-        return failed(error_text(error))
-    except OSError as error:  # an I/O error in the middle of a file
-        return failed(f"{error.filename or 'the file'}: {error.strerror or error}")
+    return error.advice() if isinstance(error, MootError) else f"{error.filename or 'The file'}: {error.strerror or error}."
 
 
 def title(verb: str, subject: str) -> str:
@@ -111,26 +113,20 @@ def size_word(size: int) -> str:
     return f"{value:.1f} GB"
 
 
-_BLOB = "blob:"
+async def read_source(path: str, context: ToolContext, limit: int) -> bytes:
+    """Return the content of a file or of `blob:<sha256>`. Raise MootError if it can't be read or is larger than `limit`."""
 
+    def read() -> bytes:
+        with paths_of(context).open_read(path) as stream:
+            return stream.read(limit + 1)
 
-async def read_source(path: str, context: ToolContext, limit: int) -> bytes | ToolOutput:
-    """Return the content of a file or of `blob:<sha256>`, or a failed output if it can't be read or is larger than `limit`."""
-    if not path.startswith(_BLOB):
-        return await run_guarded(lambda: _read(paths_of(context), path, limit))
-    try:
-        data = await context.blobs.get(path.removeprefix(_BLOB), limit=limit + 1)
-    except NotFound:
-        return failed(f"{path!r} not found; use the name exactly as in the output")
-    except MootError as error:
-        return failed(error_text(error))
-    return _bounded(path, data, limit)
-
-
-def _read(paths: Paths, path: str, limit: int) -> bytes | ToolOutput:
-    with paths.open_read(path) as stream:
-        return _bounded(path, stream.read(limit + 1), limit)
-
-
-def _bounded(path: str, data: bytes, limit: int) -> bytes | ToolOutput:
-    return data if len(data) <= limit else failed(f"{path!r} is larger than {size_word(limit)}, the maximum for models")
+    if path.startswith("blob:"):
+        try:
+            data = await context.blobs.get(path.removeprefix("blob:"), limit=limit + 1)
+        except NotFound as error:
+            raise NotFound(f"{path!r} not found.", fix="Use the name exactly as in the output.") from error
+    else:
+        data = await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+    if len(data) > limit:
+        raise Refused(f"{path!r} is larger than {size_word(limit)}, the maximum for models.")
+    return data

@@ -75,6 +75,9 @@ def placeholders() -> dict[str, Placeholder]:
     return {name: (_Configured if row["configured"] else Placeholder)(name, row) for name, row in rows.items()}
 
 
+_built_in = cache(placeholders)
+
+
 def generated_table() -> JsonObject:
     """Return the table for the current tools, importing all of them."""
     tools = [cast("Tool", TOOLS.make(name)) for name in TOOLS.names() if not TOOLS.package(name)]
@@ -109,19 +112,20 @@ def tools_for(settings: Settings, agent: Agent) -> tuple[Tool, ...]:
     named = agent.tools
     for name in named or ():
         if name not in TOOLS:
-            raise UsageError(f"agent {agent.name!r}: {TOOLS.unknown(name)}", fix="moot tools list")
-    candidates = [find_tool(name) for name in named] if named is not None else _all()
-    return tuple(candidate for candidate in sorted(candidates, key=lambda one: one.name) if _fits(candidate, settings, agent))
-
-
-def _all() -> list[Tool]:
+            raise UsageError(f"Agent {agent.name!r}: {TOOLS.unknown(name)}", fix="moot tools list")
     found: list[Tool] = []
-    for name in TOOLS.names():
+    for name in sorted(TOOLS.names() if named is None else named):
         try:
-            found.append(find_tool(name))
+            tool = find_tool(name)
         except UsageError as error:
+            if named is not None:
+                raise
             _warn_once(error.message)
-    return found
+            continue
+        hidden = tool.hidden and named is None
+        if not hidden and (agent.role != "read" or tool.effects <= {"read"}) and is_available(tool, settings):
+            found.append(tool)
+    return tuple(found)
 
 
 @cache
@@ -134,19 +138,6 @@ def _warn_once(message: str) -> None:
 def find_tool(name: str) -> Tool:
     """Return a tool by name; built-in ones as placeholders. Raise UsageError for an unknown name."""
     return cast("Tool", _built_in().get(name) or TOOLS.make(name))
-
-
-@cache
-def _built_in() -> dict[str, Placeholder]:
-    return placeholders()
-
-
-def _fits(candidate: Tool, settings: Settings, agent: Agent) -> bool:
-    if candidate.hidden and candidate.name not in (agent.tools or ()):
-        return False
-    if agent.role == "read" and not candidate.effects <= {"read"}:
-        return False
-    return is_available(candidate, settings)
 
 
 def is_available(candidate: Tool, settings: Settings) -> bool:

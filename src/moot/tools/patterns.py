@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,11 @@ def find(request: Request) -> Iterator[Match]:
     pattern = compiled(request.pattern, ignore_case=request.ignore_case)
     left = request.limit
     for path in _files(paths, request):
-        data = _data(paths, f"{request.path}/{path}" if path else request.path)
-        for number, text in enumerate(lines_of(data), 1):
+        data = b""
+        # the file may have been removed or made unreadable since it was listed
+        with suppress(MootError), paths.open_read(f"{request.path}/{path}" if path else request.path) as stream:
+            data = stream.read(FILE_BYTES + 1)
+        for number, text in enumerate(lines_of(data) if len(data) <= FILE_BYTES else (), 1):
             if pattern.search(text):
                 yield Match(texts.printable(path), number, text)
                 left -= 1
@@ -93,15 +97,6 @@ def _files(paths: Paths, request: Request) -> Iterator[str]:
     for path, entry in walk(paths, request.path):
         if entry.kind == "file" and (wanted is None or wanted(path)):
             yield path
-
-
-def _data(paths: Paths, path: str) -> bytes:
-    try:
-        with paths.open_read(path) as stream:
-            data = stream.read(FILE_BYTES + 1)
-    except MootError:  # removed or made unreadable since it was listed
-        return b""
-    return data if len(data) <= FILE_BYTES else b""
 
 
 def main(argument: str) -> None:

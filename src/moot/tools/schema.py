@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING, cast
 
@@ -49,20 +50,16 @@ class ClientTool:
 
     async def run(self, arguments: BaseModel, context: ToolContext) -> ToolOutput:
         values = cast("JsonObject", arguments.model_dump())
-        if problem := await self._problem(values):
-            return ToolOutput(f"The arguments do not match the schema: {problem}", error=True)
+        # if the client's own schema can't be evaluated, the client gets the call and judges it
+        with suppress(UsageError):
+            if problem := await find_problem(values, self.schema, "arguments"):
+                return ToolOutput(f"The arguments do not match the schema: {problem}", error=True)
         result = await context.client_output(values)
         if "output" not in result:
-            return ToolOutput(str(result.get("error") or "the tool failed"), error=True)
+            return ToolOutput(str(result.get("error") or "The tool failed."), error=True)
         output = result["output"]
         text = output if isinstance(output, str) else dumps(output).decode()
         return ToolOutput(text, output, structured=True)
-
-    async def _problem(self, arguments: JsonObject) -> str:
-        try:
-            return await find_problem(arguments, self.schema, "arguments")
-        except UsageError:  # the client's own schema can't be evaluated: the client gets the call and judges it
-            return ""
 
     def doing(self, arguments: BaseModel) -> View:
         return View(self.name, "run by the client")
@@ -80,7 +77,7 @@ def client_tools(settings: JsonObject) -> tuple[Tool, ...]:
 def _tool(item: Json) -> ClientTool:
     name = item.get("name") if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(name, str) or not name:
-        raise UsageError("a client's tool needs a name", fix="send tools as a list of {name, description, inputSchema}")
+        raise UsageError("A tool of the client has no name.", fix="Send tools as a list of {name, description, inputSchema}.")
     schema = item.get("inputSchema")
     return ClientTool(name, str(item.get("description") or ""), schema if isinstance(schema, dict) else _ANYTHING)
 
@@ -104,11 +101,8 @@ def parse(tool: Tool, input: Json) -> BaseModel | str:
 
 def subject_of(input: Json) -> str:
     """Return the part of a call that permission rules match: its command, path or URL. Empty if there is none."""
-    found = (input.get(name) for name in _SUBJECTS) if isinstance(input, dict) else ()
+    found = (input.get(name) for name in ("command", "path", "url")) if isinstance(input, dict) else ()
     return next((value for value in found if isinstance(value, str)), "")
-
-
-_SUBJECTS = ("command", "path", "url")
 
 
 def _schema(tool: Tool) -> JsonObject:

@@ -25,7 +25,7 @@ class Glob:
     """A pattern for files below a folder. Without a slash it matches names at any depth, otherwise whole paths."""
 
     def __init__(self, pattern: str) -> None:
-        self._alternatives = [_rooted(one) for one in expanded(pattern)]
+        self._alternatives = [segments(one if "/" in one.rstrip("/") else f"**/{one}") for one in expanded(pattern)]
 
     def __call__(self, path: str) -> bool:
         return any(matches(wanted, path) for wanted in self._alternatives)
@@ -56,10 +56,6 @@ def matches(wanted: Sequence[re.Pattern[str]], path: str) -> bool:
 
 def _with_skips(places: set[int], wanted: Sequence[re.Pattern[str]]) -> set[int]:
     return places | {place + 1 for place in places if place < len(wanted) and wanted[place] is _ANY}
-
-
-def _rooted(pattern: str) -> tuple[re.Pattern[str], ...]:
-    return segments(pattern) if "/" in pattern.rstrip("/") else segments(f"**/{pattern}")
 
 
 def expanded(pattern: str) -> list[str]:
@@ -184,9 +180,7 @@ def _rule(line: str) -> tuple[bool, re.Pattern[str]] | None:
         return None
     regex = regex if regex.startswith("^") else f".*{regex}"  # `*/`: any folder
     regex = f"{regex}.+" if regex.endswith("/") else regex  # `a/**`: everything in the folder
-    return include, re.compile(_without_backtracking(_NEGATED_CLASS.sub("[^/", regex)), re.DOTALL)
-
-
-def _without_backtracking(regex: str) -> str:
-    """Make `*` and `**` match as early as possible if another one follows, so that a malicious pattern can't take exponential time."""
-    return _BEFORE_FOLDERS.sub(r"(?>(?:/.+?)?\1(?=/))", _BEFORE_STAR.sub(r"(?>[^/]*?\1)", regex))
+    regex = _NEGATED_CLASS.sub("[^/", regex)
+    # `*` and `**` match as early as possible if another one follows, so that a malicious pattern can't take exponential time
+    regex = _BEFORE_FOLDERS.sub(r"(?>(?:/.+?)?\1(?=/))", _BEFORE_STAR.sub(r"(?>[^/]*?\1)", regex))
+    return include, re.compile(regex, re.DOTALL)

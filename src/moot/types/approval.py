@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, get_args
 
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message
 
 Effect: TypeAlias = Literal["read", "write", "execute", "network"]
 
-EFFECTS: dict[str, Effect] = {"read": "read", "write": "write", "execute": "execute", "network": "network"}
-
+EFFECTS: dict[str, Effect] = {name: name for name in get_args(Effect)}
 
 OptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 
-_KINDS: dict[str, OptionKind] = {
-    "allow_once": "allow_once",
-    "allow_always": "allow_always",
-    "reject_once": "reject_once",
-    "reject_always": "reject_always",
-}
+_KINDS: dict[str, OptionKind] = {name: name for name in get_args(OptionKind)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +91,13 @@ class OutsideCall:
             name,
             str(value.get("title", "")),
             arguments,
-            _effects(effects if isinstance(effects, list) else ()),
+            frozenset(EFFECTS[name] for name in map(str, effects) if name in EFFECTS) if isinstance(effects, list) else frozenset(),
             str(value.get("subject", "")),
             tuple(Option.from_json(option) for option in options if isinstance(option, dict)) if isinstance(options, list) else (),
             tuple(str(subject) for subject in more) if isinstance(more, list) else (),
             str(value.get("like", "")),
             value.get("editable") is True,
         )
-
-
-def _effects(names: Iterable[Json]) -> frozenset[Effect]:
-    return frozenset(effect for name in names if (effect := EFFECTS.get(str(name))) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +135,7 @@ BY_CLIENT: Json = {"by": "client"}
 
 Action: TypeAlias = Literal["allow", "ask", "deny"]
 
-_ACTIONS: dict[str, Action] = {"allow": "allow", "ask": "ask", "deny": "deny"}
+_ACTIONS: dict[str, Action] = {name: name for name in get_args(Action)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NoReturn, TypeAlias, cast
 
 import orjson
@@ -39,7 +40,7 @@ def loads_object(data: bytes | str) -> JsonObject:
     """Parse a JSON object fast. Raise ValueError for anything else."""
     value = orjson.loads(data)
     if not isinstance(value, dict):
-        raise ValueError(f"expected a JSON object, got {type(value).__name__}")
+        raise ValueError(f"The value is not a JSON object but of type {type(value).__name__}.")
     return cast("JsonObject", value)
 
 
@@ -51,9 +52,9 @@ def loads_exact(data: bytes | str) -> Json:
     try:
         value = json.loads(data, object_pairs_hook=_object_without_duplicates, parse_constant=_refuse, parse_float=_float)
     except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+        raise ValueError("The value is nested too deeply.") from error
     if _depth_exceeds(value, MAX_DEPTH):
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+        raise ValueError(f"The value is nested deeper than {MAX_DEPTH} levels.")
     return cast("Json", value)
 
 
@@ -61,14 +62,10 @@ def _dumps_exact(value: object) -> bytes:
     try:
         text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+        raise ValueError("The value is nested too deeply.") from error
     except TypeError as error:
         raise ValueError(str(error)) from error
     return text.encode()
-
-
-def _replace_surrogates(text: str) -> str:
-    return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
 
 
 def _finite(value: Any) -> Any:
@@ -78,7 +75,7 @@ def _finite(value: Any) -> Any:
         return {_finite(key): _finite(item) for key, item in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in cast("list[Any]", value)]
-    return _replace_surrogates(value) if isinstance(value, str) else value
+    return re.sub("[\ud800-\udfff]", "\ufffd", value) if isinstance(value, str) else value
 
 
 def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -86,18 +83,18 @@ def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         names = [name for name, _ in pairs]
         duplicate = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"duplicate key {duplicate!r}")
+        raise ValueError(f"The key {duplicate!r} occurs more than once in an object.")
     return result
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+    raise ValueError(f"{constant} is not valid JSON.")
 
 
 def _float(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise ValueError(f"{text} is too large a number")
+        raise ValueError(f"The number {text} is too large.")
     return number
 
 

@@ -9,13 +9,9 @@ from __future__ import annotations
 import os
 import signal
 
-_AT, _, _NTH = (
-    os.environ.get("MOOT_CRASH_AT", "").rpartition(":")
-    if ":" in os.environ.get("MOOT_CRASH_AT", "")
-    else (os.environ.get("MOOT_CRASH_AT", ""), "", "1")
-)
+_AT, _, _NTH = os.environ.get("MOOT_CRASH_AT", "").partition(":")
 _armed = bool(_AT) and os.environ.get("MOOT_TESTING") == "1"
-_left = int(_NTH) if _armed and _NTH.isdigit() else 1
+_left = int(_NTH) if _NTH.isdigit() else 1
 
 
 def point(name: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Literal, TypeAlias
 
-from moot.errors import MootError, ProviderError
+from moot.errors import MootError, ProviderError, join_fix
 from moot.types.canonical import JsonObject, dumps, empty
 from moot.types.usage import Usage
 
@@ -72,7 +72,7 @@ class Failure:
 
     def advice(self) -> str:
         """Return the message followed by the fix, for places that have room for one text only."""
-        return f"{self.message}; {self.fix}" if self.fix else self.message
+        return join_fix(self.message, self.fix)
 
     def to_json(self) -> JsonObject:
         facts: JsonObject = {"message": self.message, "kind": self.kind, "retryable": self.retryable, "retry_after": self.retry_after}

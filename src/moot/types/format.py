@@ -12,9 +12,6 @@ from moot.types.conversation import Conversation
 from moot.types.event import Raw
 from moot.types.message import Message, Part, Role
 
-__all__ = ["Installable", "InstallableSession"]
-
-
 Counts: TypeAlias = Mapping[str, int]
 """Number of items of each kind, with the same names everywhere: `messages`, `reasoning`, `signatures`, `tool calls`, `files`, `pictures`,
 `other parts`, `times`, `models`, `usage`, `costs`, `titles`, `branches`, `sub-agents`, `records`."""
@@ -134,19 +131,13 @@ class WholeConversation:
 
 
 def merge_facts(entries: Iterable[Entry]) -> ImportedFacts:
-    """All facts in the entries, merged."""
+    """Return all facts in the entries, merged: fields set later replace earlier ones."""
     found = ImportedFacts()
-    for entry in entries:
-        if isinstance(entry, ImportedFacts):
-            found = update_facts(found, entry)
+    for facts in (entry for entry in entries if isinstance(entry, ImportedFacts)):
+        updates = {name: value for name in _PLAIN if (value := getattr(facts, name))}
+        metadata = {**found.metadata, **facts.metadata}
+        found = replace(found, **updates, metadata=metadata, fidelity=found.fidelity + facts.fidelity)
     return found
-
-
-def update_facts(earlier: ImportedFacts, later: ImportedFacts) -> ImportedFacts:
-    """Return the earlier facts, updated with the fields set in the later ones."""
-    updates = {name: value for name in _PLAIN if (value := getattr(later, name))}
-    metadata = {**earlier.metadata, **later.metadata}
-    return replace(earlier, **updates, metadata=metadata, fidelity=earlier.fidelity + later.fidelity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from operator import add
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -152,14 +153,7 @@ class ImportCounts:
     """Messages whose parent is missing; they become roots."""
 
     def __add__(self, other: ImportCounts) -> ImportCounts:
-        return ImportCounts(
-            self.added + other.added,
-            self.grown + other.grown,
-            self.rewritten + other.rewritten,
-            self.records + other.records,
-            self.known + other.known,
-            self.loose + other.loose,
-        )
+        return ImportCounts(*map(add, astuple(self), astuple(other)))
 
     @property
     def changed(self) -> bool:

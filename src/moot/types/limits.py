@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Retention", "RetentionRule"]
-
-
 TOOL_OUTPUT_CHARACTERS = 30_000
 """Maximum length of a tool output sent to a model; the rest is in a blob that read_file can page through."""
 

@@ -11,27 +11,6 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.limits import Retention
 
-__all__ = [
-    "NOT_SEARCHED",
-    "REDACTION_MARK",
-    "Backup",
-    "Backups",
-    "ConversationSize",
-    "CopyKind",
-    "Erasure",
-    "ErasureReceipt",
-    "Expiry",
-    "Extent",
-    "FileOutcome",
-    "ReportProgress",
-    "Sealed",
-    "Secret",
-    "Sizes",
-    "StoredCopy",
-    "Upkeep",
-]
-
-
 ReportProgress: TypeAlias = Callable[[str], None]
 """Callback for progress messages; may be called any number of times."""
 
@@ -126,10 +105,6 @@ class StoredCopy:
     """The only conversation in it; None = all conversations."""
 
 
-def _files() -> list[FileOutcome]:
-    return []
-
-
 @dataclass(slots=True)
 class ErasureReceipt:
     """The receipt of one purge or redaction. It is stored, and reports only what has been done."""
@@ -146,7 +121,7 @@ class ErasureReceipt:
     """Number of deleted or changed rows by table."""
     blobs: int = 0
     blob_bytes: int = 0
-    files: list[FileOutcome] = field(default_factory=_files)
+    files: list[FileOutcome] = field(default_factory=list[FileOutcome])
     left: list[str] = field(default_factory=list[str])
     """Descriptions of places that were not reached, with the reason."""
     unseen: list[str] = field(default_factory=list[str])

@@ -12,12 +12,6 @@ from moot.types.exchange import Ending, Purpose
 from moot.types.provider import Translator
 from moot.types.usage import Usage
 
-SOUND_BYTES = 25_000_000
-"""Maximum size of a recording; vendors accept no more."""
-
-SOURCE_BYTES = 20_000_000
-"""Maximum size of an image to edit."""
-
 
 @dataclass(frozen=True, slots=True)
 class Media:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-__all__ = ["Embedder", "SemanticQuery", "SemanticSearch"]
-
 
 @dataclass(frozen=True, slots=True)
 class Hit:

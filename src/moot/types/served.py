@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from moot.types.canonical import JsonObject
 from moot.types.provider import ToolDefinition
-
-__all__ = ["Served"]
 
 SETTING = "served"
 """The key of these values in `Run.settings`."""
@@ -39,17 +37,10 @@ class Served:
     def to_settings(self) -> JsonObject:
         """Serialize for `Run.settings`."""
         facts: JsonObject = {
-            "plain": self.plain,
-            "system": self.system,
+            **asdict(self),
             "tools": [{"name": tool.name, "description": tool.description, "schema": tool.schema} for tool in self.tools],
-            "tool_choice": self.tool_choice,
-            "parallel_calls": self.parallel_calls,
-            "max_tokens": self.max_tokens,
-            "top_p": self.top_p,
             "stop": [*self.stop],
-            "show_reasoning": self.show_reasoning,
             "history": [*self.history],
-            "digest": self.digest,
         }
         default = Served()
         return {SETTING: {name: value for name, value in facts.items() if value not in ([], "", None, getattr(default, name))}}

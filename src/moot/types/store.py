@@ -246,14 +246,11 @@ class Accepted:
     """Inactive runs that were ended in favor of this one."""
 
 
-InboxKind: TypeAlias = Literal["answer", "steer", "queue", "cancel"]
-
-
 @dataclass(frozen=True, slots=True)
 class InboxItem:
     """A request to a live run from outside."""
 
-    kind: InboxKind
+    kind: Literal["answer", "steer", "queue", "cancel"]
     body: Json = None
     no: int = 0
     """Position in the inbox; set by the store."""

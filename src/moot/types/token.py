@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias, get_args
 
-KeyState: TypeAlias = Literal["new", "open", "done", "other"]
-"""State of a key: unused; claimed by a worker, which may have died; answered; used for a different request."""
-
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
@@ -22,9 +19,9 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The state of a key."""
+    """The state of a key: unused; claimed by a worker, which may have died; answered; used for a different request."""
 
-    standing: KeyState
+    standing: Literal["new", "open", "done", "other"]
     worker: str = ""
     """The worker that claimed it."""
     kept: StoredResponse | None = None

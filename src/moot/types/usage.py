@@ -30,7 +30,8 @@ class Usage:
 
     def __sub__(self, other: Usage) -> Usage:
         """Subtract field by field; fields unknown in `self` stay unknown."""
-        return Usage(*(_more(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
+        pairs = ((getattr(self, name), getattr(other, name)) for name in _NAMES)
+        return Usage(*(None if mine is None else mine - (theirs or 0) for mine, theirs in pairs))
 
     def to_json(self) -> JsonObject:
         """Serialize the known fields."""
@@ -59,7 +60,3 @@ def _sum(a: int | None, b: int | None) -> int | None:
     if a is None:
         return b
     return a if b is None else a + b
-
-
-def _more(a: int | None, b: int | None) -> int | None:
-    return None if a is None else a - (b or 0)

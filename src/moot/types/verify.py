@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from moot.types.canonical import Json, JsonObject
@@ -48,10 +48,6 @@ class Damage:
         }
 
 
-def _damages() -> list[Damage]:
-    return []
-
-
 @dataclass(slots=True)
 class Receipt:
     """The result of a verification, updated as it proceeds."""
@@ -82,7 +78,7 @@ class Receipt:
     blob_bytes: int = 0
     damaged: int = 0
     """Number of all differences, including unlisted ones."""
-    damages: list[Damage] = field(default_factory=_damages)
+    damages: list[Damage] = field(default_factory=list[Damage])
 
     def add(self, damage: Damage) -> None:
         self.damaged += 1
@@ -90,25 +86,10 @@ class Receipt:
             self.damages.append(damage)
 
     def to_json(self) -> JsonObject:
-        names = ("conversations", "runs", "live", "exchanges", "rebuilt", "translated")
-        more = (
-            "redacted",
-            "redacted_exchanges",
-            "events",
-            "raw_events",
-            "raw_bytes",
-            "chunks",
-            "messages",
-            "requests",
-            "blobs",
-            "blob_bytes",
-            "damaged",
-        )
         return {
             "ok": not self.damaged,
-            **{name: getattr(self, name) for name in names},
+            **asdict(self),
             "not_rebuilt": dict[str, Json](sorted(self.not_rebuilt.items())),
-            **{name: getattr(self, name) for name in more},
             "damages": list[Json]([damage.to_json() for damage in self.damages]),
         }
 

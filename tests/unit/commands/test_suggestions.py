@@ -38,7 +38,7 @@ def test_every_command_and_alias_loads_and_has_a_help_line() -> None:
 
 
 def test_a_misspelled_command_gets_a_suggestion() -> None:
-    with pytest.raises(UsageError, match="did you mean 'status'"):
+    with pytest.raises(UsageError, match="Did you mean 'status'"):
         find("statsu")
 
 

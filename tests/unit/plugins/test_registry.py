@@ -60,14 +60,14 @@ def test_an_installed_plugin_is_loaded(gadgets: Registry) -> None:
 
 @pytest.mark.parametrize("name", ["broken", "blank"])
 def test_a_broken_plugin_is_named(gadgets: Registry, name: str) -> None:
-    with pytest.raises(UsageError, match=rf"plugin '{name}' of moot.gadgets from the package outside 1.0 could not be imported"):
+    with pytest.raises(UsageError, match=rf"The plugin '{name}' of moot.gadgets from the package outside 1.0 could not be imported"):
         gadgets.load(name)
 
 
 def test_an_unknown_name_gets_the_nearest_one_and_all_of_them(gadgets: Registry) -> None:
     with pytest.raises(UsageError) as caught:
         gadgets.load("lmap")
-    assert str(caught.value) == "no gadget named 'lmap'; did you mean 'lamp'? known: blank, broken, json, lamp, path"
+    assert str(caught.value) == "Gadget 'lmap' not found. Did you mean 'lamp'? Known gadgets: blank, broken, json, lamp, path."
     assert "did you mean" not in gadgets.unknown("zzzzzz")
 
 
@@ -87,5 +87,5 @@ def test_a_member_of_a_family_is_made_with_its_name() -> None:
     registry = Registry("moot.gadgets", {"path": "pathlib:PurePath", "lamp": "pathlib:PurePath"}, families=("path",))
     assert str(registry.make("path:opencode")) == "opencode" and str(registry.make("path")) == "."
     assert "path:anything" in registry and "lamp:anything" not in registry and registry.names() == ["lamp", "path"]
-    with pytest.raises(UsageError, match="no gadget named 'lamp:anything'"):
+    with pytest.raises(UsageError, match="Gadget 'lamp:anything' not found"):
         registry.make("lamp:anything")

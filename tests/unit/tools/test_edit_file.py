@@ -63,7 +63,7 @@ async def test_all_edits_or_none(context: Any, folder: Path):
     (folder / "a.txt").write_text("one\ntwo\n")
     output = await edit(context, ("one", "1"), ("three", "3"))
     assert output.error
-    assert "edit 2 of 2: old_text was not found in the file" in output.text
+    assert "Edit 2 of 2: old_text was not found in the file" in output.text
     assert (folder / "a.txt").read_text() == "one\ntwo\n"
     assert [item.name for item in folder.iterdir()] == ["a.txt"]
 

@@ -40,7 +40,7 @@ def tree(folder: Path) -> Path:
         ("*.{py,txt}", "b/d", "b/d/e.py\nb/d/e.txt"),
         ("*.yml", ".", ".github/w.yml"),
         ("x.py", "node_modules", "node_modules/x.py"),
-        ("*.rs", ".", "no file matches '*.rs' in '.'"),
+        ("*.rs", ".", "No file matches '*.rs' in '.'."),
     ],
 )
 async def test_files_are_found_by_name(context: Any, tree: Path, pattern: str, path: str, found: str):
@@ -51,7 +51,7 @@ async def test_files_are_found_by_name(context: Any, tree: Path, pattern: str, p
 async def test_many_files_are_truncated(context: Any, folder: Path):
     for number in range(FILES + 3):
         (folder / f"{number:04}").touch()
-    assert (await find(context, "*")).text.splitlines()[-1].startswith(f"(more than {FILES} files")
+    assert (await find(context, "*")).text.splitlines()[-1].startswith(f"(There are more than {FILES} files")
 
 
 @pytest.mark.anyio

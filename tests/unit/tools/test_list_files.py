@@ -35,7 +35,7 @@ async def test_names_with_invalid_utf_8_are_shown(context: Any, folder: Path):
 async def test_a_huge_folder_is_truncated(context: Any, folder: Path):
     for number in range(ENTRIES + 5):
         (folder / f"{number:04}").touch()
-    assert (await listing(context)).splitlines()[-1] == f"(more than {ENTRIES} entries; use find_files to search by name)"
+    assert (await listing(context)).splitlines()[-1] == f"(There are more than {ENTRIES} entries. Use find_files to search by name.)"
 
 
 @pytest.mark.parametrize("path", ["..", "/", "file.txt", "missing", "link"])

@@ -35,7 +35,7 @@ def test_an_agent_can_list_its_tools():
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest():
-    with pytest.raises(UsageError, match="did you mean 'read_file'"):
+    with pytest.raises(UsageError, match="Did you mean 'read_file'"):
         names(Agent(name="reviewer", tools=("read_fiel",)))
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from moot.plugins import TOOLS
-from moot.tools.basics import Defaults
+from moot.tools.basics import BaseTool
 from moot.tools.schema import definition, definition_digest, parse
 from moot.types.tool import ToolOutput, View
 
@@ -33,7 +33,7 @@ class Tree(BaseModel):
     below: list["Tree"] = []
 
 
-class Sample(Defaults):
+class Sample(BaseTool):
     name = "sample"
     description = "A sample."
     arguments: type[BaseModel] = Everything
@@ -96,7 +96,7 @@ def test_good_arguments_become_the_model():
         ({"path": "x", "number": "many"}, "number: Input should be a valid integer"),
         ({"path": "x", "inner": [{"new": "a"}]}, "inner.0.old: Field required"),
         ({"path": "x", "mode": "c"}, "mode: Input should be 'a' or 'b', got 'c'"),
-        ({"path": "x", "nunber": 1}, "unknown argument 'nunber', did you mean 'number'?"),
+        ({"path": "x", "nunber": 1}, "Unknown argument 'nunber'. Did you mean 'number'?"),
         ({"path": "\ud800"}, "path: "),
     ],
 )
@@ -105,8 +105,7 @@ def test_invalid_arguments_are_reported_with_the_expected_ones(value: Any, words
     assert isinstance(said, str)
     assert words in said
     assert (
-        "sample takes path (string, required), title (string), number (integer), inner (list of {old (string, required), new (string)})"
-        in said
+        "sample: path (string, required), title (string), number (integer), inner (list of {old (string, required), new (string)})" in said
     )
 
 

@@ -86,10 +86,10 @@ async def test_matches_come_sorted_with_file_and_line(context: Any, tree: Path, 
         ({"pattern": "parse", "path": "b/built"}, "b/built/x.py:1: parse"),
         (
             {"pattern": "parse("},
-            "a.py:1: def parse():\nb/c.py:1: x = parse()\n('parse(' is not a valid regular expression and was searched as plain text)",
+            "a.py:1: def parse():\nb/c.py:1: x = parse()\n('parse(' is not a valid regular expression and was searched as plain text.)",
         ),
         ({"pattern": "(?<=def )parse"}, "a.py:1: def parse():"),
-        ({"pattern": "--files"}, "no matches for '--files' in '.'"),
+        ({"pattern": "--files"}, "No matches for '--files' in '.'."),
     ],
 )
 async def test_ripgrep_and_python_give_the_same_answer(context: Any, tree: Path, engine: str, more: dict[str, Any], found: str):
@@ -118,7 +118,7 @@ async def test_moots_own_folder_is_not_searched(context: Any, folder: Path, engi
     (folder / "home" / "data").mkdir(parents=True)
     (folder / "home" / "data" / "moot.db").write_text("canary")
     (folder / "home" / "config.yaml").write_text("canary")
-    assert "no matches for" in (await search(context, "canary")).text
+    assert "No matches for" in (await search(context, "canary")).text
 
 
 async def test_a_malicious_pattern_is_stopped_by_the_time_limit(context: Any, folder: Path, monkeypatch: pytest.MonkeyPatch):

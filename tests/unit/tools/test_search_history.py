@@ -50,7 +50,7 @@ async def test_only_the_owners_other_conversations_are_found(store: SqliteStore)
     assert value == [{"conversation": "then", "message": "m-then"}]
     assert "the plum recipe" in text and "secret" not in text
     assert [hit["conversation"] for hit in (await told(store, "plum", here=True))[1]] == ["then", "now"]
-    assert (await told(store, "plum", owner="nobody"))[:2] == ("no matches", [])
+    assert (await told(store, "plum", owner="nobody"))[:2] == ("No matches.", [])
 
 
 async def test_quotes_are_short_and_on_one_line(store: SqliteStore):
@@ -85,4 +85,4 @@ async def test_the_number_of_hits_is_limited_with_a_note(store: SqliteStore):
         message = Message(f"m{number}", "user", (text_part(f"plum {number}"),), conversation="then")
         await store.of("ann").conversations.add_message(message)
     text, value, _ = await told(store, "plum", limit=20, order="newest")
-    assert len(value) == 20 and text.endswith("(there are more matches; narrow the query)")
+    assert len(value) == 20 and text.endswith("(There are more matches. Narrow the query.)")

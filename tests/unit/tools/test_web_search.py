@@ -90,7 +90,7 @@ async def test_a_custom_address_is_filled_in(context: Any, engine: Engine):
 
 async def test_no_results_are_reported(context: Any, engine: Engine):
     engine.answer = {"results": []}
-    assert (await search(context, engine, "searxng")).text == "no results for 'a b&c'"
+    assert (await search(context, engine, "searxng")).text == "No results for 'a b&c'."
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ async def test_a_bad_answer_is_a_failure_without_the_key(context: Any, engine: E
     engine.answer, engine.status, engine.raw = answer, status, raw
     output = await search(context, engine, "tavily", api_key="canary")
     if answer == []:
-        assert "no list of results" in output.text or "no results" in output.text
+        assert "no list of results" in output.text or "No results" in output.text
     else:
         assert output.error
     assert "canary" not in output.text

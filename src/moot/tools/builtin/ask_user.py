@@ -6,9 +6,8 @@ from typing import cast
 
 from pydantic import BaseModel, Field
 
-from moot.tools.basics import Defaults, count
-from moot.types.approval import Effect
-from moot.types.canonical import Json, JsonObject
+from moot.tools.basics import BaseTool, count
+from moot.types.canonical import Json
 from moot.types.tool import Option, Question, ToolContext, ToolOutput, View
 
 
@@ -28,15 +27,15 @@ class AskUserArguments(BaseModel):
     questions: list[QuestionArguments] = Field(min_length=1, max_length=4)
 
 
-class AskUser(Defaults):
+class AskUser(BaseTool):
     """The `ask_user` tool. It only asks, so that it can be restarted when the answer arrives."""
 
-    name: str = "ask_user"
-    description: str = "Ask the user when you can't continue without an answer."
-    arguments: type[BaseModel] = AskUserArguments
-    idempotent: bool = True
-    effects: frozenset[Effect] = frozenset({"read"})
-    examples: tuple[JsonObject, ...] = (
+    name = "ask_user"
+    description = "Ask the user when you can't continue without an answer."
+    arguments = AskUserArguments
+    idempotent = True
+    effects = frozenset({"read"})
+    examples = (
         {"user": "Delete the old file", "arguments": {"questions": [{"question": "Which file do you mean?"}]}},
         {
             "user": "Set up a project",
@@ -46,7 +45,7 @@ class AskUser(Defaults):
         },
     )
 
-    async def run(self, arguments: AskUserArguments, context: ToolContext) -> ToolOutput:
+    async def call(self, arguments: AskUserArguments, context: ToolContext) -> ToolOutput:
         replies = await context.ask(tuple(_question(item) for item in arguments.questions))
         lines = [
             f"{item.question}\n{', '.join(reply) or '(no answer)'}"

@@ -6,14 +6,14 @@ import os
 import re
 from dataclasses import dataclass
 
+from anyio import to_thread
 from pydantic import BaseModel, Field
 
 from moot.errors import Refused
 from moot.guard.paths import Paths, Stamp, stamp
 from moot.tools import texts
-from moot.tools.basics import Defaults, count, paths_of, run_guarded, size_word, title
+from moot.tools.basics import BaseTool, count, paths_of, size_word, title
 from moot.tools.texts import unified
-from moot.types.approval import Effect
 from moot.types.tool import ToolContext, ToolOutput, View
 
 FILE_BYTES = 10_000_000
@@ -31,16 +31,16 @@ class EditFileArguments(BaseModel):
     edits: list[Edit] = Field(min_length=1, max_length=100, description="Applied in order")
 
 
-class EditFile(Defaults):
+class EditFile(BaseTool):
     """The `edit_file` tool, for text files. Line endings, encoding, byte order mark and permissions are kept."""
 
-    name: str = "edit_file"
-    description: str = "Replace exact pieces of text in a file. Each old_text must occur exactly once. All edits are made or none."
-    arguments: type[BaseModel] = EditFileArguments
-    effects: frozenset[Effect] = frozenset({"write"})
+    name = "edit_file"
+    description = "Replace exact pieces of text in a file. Each old_text must occur exactly once. All edits are made or none."
+    arguments = EditFileArguments
+    effects = frozenset({"write"})
 
-    async def run(self, arguments: EditFileArguments, context: ToolContext) -> ToolOutput:
-        return await run_guarded(lambda: _edit(paths_of(context), arguments), abandon=False)
+    async def call(self, arguments: EditFileArguments, context: ToolContext) -> ToolOutput:
+        return await to_thread.run_sync(_edit, paths_of(context), arguments)
 
     def doing(self, arguments: EditFileArguments) -> View:
         body = "\n".join(unified(arguments.path, edit.old_text, edit.new_text) for edit in arguments.edits)
@@ -64,13 +64,13 @@ def _edit(paths: Paths, arguments: EditFileArguments) -> ToolOutput:
     file = _load(paths, arguments.path)
     changed, places = file.text.text, 0
     for number, edit in enumerate(arguments.edits, 1):
-        changed, replaced = _replace(changed, edit, file.text.newline, f"edit {number} of {len(arguments.edits)}")
+        changed, replaced = _replace(changed, edit, file.text.newline, f"Edit {number} of {len(arguments.edits)}")
         places += replaced
     try:
         data = file.text.encode(changed)
     except UnicodeEncodeError as error:
         letter = error.object[error.start : error.start + 1]
-        raise Refused(f"{arguments.path!r} is {file.text.encoding} text, which can't represent {letter!r}; nothing was changed") from error
+        raise Refused(f"{arguments.path!r} is {file.text.encoding} text, which can't represent {letter!r}. Nothing was changed.") from error
     with paths.open_write(arguments.path, expect=file.stamp) as stream:
         stream.write(data)
     diff = unified(arguments.path, file.text.text, changed)
@@ -82,29 +82,29 @@ def _load(paths: Paths, path: str) -> _File:
         seen = os.fstat(stream.fileno())
         data = stream.read(FILE_BYTES + 1)
     if len(data) > FILE_BYTES:
-        raise Refused(f"{path!r} has more than {size_word(FILE_BYTES)}, which is too large to edit")
+        raise Refused(f"{path!r} has more than {size_word(FILE_BYTES)}, which is too large to edit.")
     if texts.is_binary(data):
-        raise Refused(f"{path!r} is a binary file and can't be edited")
+        raise Refused(f"{path!r} is a binary file and can't be edited.")
     try:
         return _File(texts.decode(data), stamp(seen))
     except UnicodeDecodeError as error:
-        raise Refused(f"{path!r} is not valid {error.encoding} text and can't be edited") from error
+        raise Refused(f"{path!r} is not valid {error.encoding} text and can't be edited.") from error
 
 
 def _replace(text: str, edit: Edit, newline: str, which: str) -> tuple[str, int]:
     if edit.old_text == edit.new_text:
-        raise Refused(f"{which}: old_text and new_text are identical; nothing was changed")
+        raise Refused(f"{which}: old_text and new_text are identical. Nothing was changed.")
     # a model writes LF whatever the file has; every line ending of the file counts as one
     pattern = r"\r?\n".join(re.escape(line) for line in re.split(r"\r?\n", edit.old_text))
     starts = [match.start() for match in re.finditer(f"(?={pattern})", text)]
     if not starts:
-        raise Refused(f"{which}: old_text was not found in the file{_near(text, edit.old_text)}; nothing was changed")
+        raise Refused(f"{which}: old_text was not found in the file. {_near(text, edit.old_text)}Nothing was changed.")
     if len(starts) > 1 and not edit.replace_all:
         lines = ", ".join(str(text.count("\n", 0, start) + 1) for start in starts[:_SHOWN_LINES])
         more = ", …" if len(starts) > _SHOWN_LINES else ""
         raise Refused(
-            f"{which}: old_text occurs {len(starts)} times, at lines {lines}{more}; nothing was changed",
-            fix="add neighboring lines to old_text to make it unique, or set replace_all",
+            f"{which}: old_text occurs {len(starts)} times, at lines {lines}{more}. Nothing was changed.",
+            fix="Add neighboring lines to old_text to make it unique, or set replace_all.",
         )
     return re.subn(pattern, lambda match: _with_newlines(edit.new_text, match.group(), newline), text)
 
@@ -122,4 +122,5 @@ def _near(text: str, wanted: str) -> str:
     if not first:
         return ""
     numbers = [str(number) for number, line in enumerate(text.split("\n"), 1) if first in " ".join(line.split())]
-    return f" (its first line resembles line {', '.join(numbers[:3])}; check the whitespace and the lines after it)" if numbers else ""
+    places = ", ".join(numbers[:3])
+    return f"Its first line resembles line {places}: check the whitespace and the lines after it. " if numbers else ""

@@ -9,51 +9,44 @@ import anyio.to_thread
 from aiohttp.abc import AbstractResolver
 from pydantic import BaseModel, BeforeValidator, Field
 
-from moot.errors import MootError
+from moot.errors import Refused
 from moot.guard.urls import PORTS, Page, Policy, fetch
 from moot.tools import texts
-from moot.tools.basics import Defaults, ToolSettings, error_text, failed, size_word, title
+from moot.tools.basics import LookupTool, ToolSettings, size_word, title
 from moot.tools.html import to_markdown
-from moot.types.approval import Effect
 from moot.types.tool import ToolContext, ToolOutput, View
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
+_TEXT_TYPES = frozenset({"json", "xml", "javascript", "yaml", "x-yaml", "toml", "x-ndjson", "sql", "x-sh", "markdown"})
 
 
 class FetchUrlArguments(BaseModel):
     url: str = Field(min_length=1, max_length=8000, description="http or https URL")
 
 
-def _network(block: object) -> IPv4Network | IPv6Network:
-    return ip_network(str(block), strict=False)
-
-
 class FetchUrlSettings(ToolSettings):
-    allow: tuple[Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)], ...] = ()
+    allow: tuple[Annotated[IPv4Network | IPv6Network, BeforeValidator(lambda block: ip_network(str(block), strict=False))], ...] = ()
     """Networks to allow in addition to public ones, such as 10.0.0.0/8."""
     ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = ()
     """Ports to allow in addition to the usual ones."""
 
 
-class FetchUrl(Defaults):
+class FetchUrl(LookupTool):
     """The `fetch_url` tool. The guard blocks private addresses."""
 
-    name: str = "fetch_url"
-    description: str = "Fetch a web page, shown as Markdown, or a text or JSON file from the web."
-    arguments: type[BaseModel] = FetchUrlArguments
-    settings: type[BaseModel] = FetchUrlSettings
-    concurrent: bool = True
-    idempotent: bool = True
-    effects: frozenset[Effect] = frozenset({"network"})
+    name = "fetch_url"
+    description = "Fetch a web page, shown as Markdown, or a text or JSON file from the web."
+    arguments = FetchUrlArguments
+    settings = FetchUrlSettings
+    effects = frozenset({"network"})
 
     def __init__(self, resolver: AbstractResolver | None = None) -> None:
         self._resolver = resolver
 
-    async def run(self, arguments: FetchUrlArguments, context: ToolContext) -> ToolOutput:
-        try:
-            page = await fetch(arguments.url, policy=_policy(FetchUrlSettings.of(self.name, context.settings)), resolver=self._resolver)
-        except MootError as error:
-            return failed(error_text(error))
+    async def call(self, arguments: FetchUrlArguments, context: ToolContext) -> ToolOutput:
+        settings = FetchUrlSettings.of(self.name, context.settings)
+        policy = Policy(allow=settings.allow, ports=PORTS | frozenset(settings.ports))
+        page = await fetch(arguments.url, policy=policy, resolver=self._resolver)
         return await anyio.to_thread.run_sync(_output, page)
 
     def doing(self, arguments: FetchUrlArguments) -> View:
@@ -63,26 +56,16 @@ class FetchUrl(Defaults):
         return View(title("Fetch", arguments.url), body=output.text, language="markdown")
 
 
-def _policy(settings: FetchUrlSettings) -> Policy:
-    return Policy(allow=settings.allow, ports=PORTS | frozenset(settings.ports))
-
-
 def _output(page: Page) -> ToolOutput:
-    if texts.is_binary(page.body) or not _is_text(page):
-        return failed(f"{page.url} can't be shown as text ({page.media_type or 'unknown type'}, {size_word(len(page.body))})")
-    text = _text(page)
-    shown = to_markdown(text) if page.media_type in _HTML else text
-    head = f"{page.url} ({page.status}, {page.media_type or 'unknown type'}{', truncated' if page.cut else ''})"
-    return ToolOutput(f"{head}\n\n{shown}", {"url": page.url, "status": page.status}, error=page.status >= 400)
-
-
-def _is_text(page: Page) -> bool:
     kind = page.media_type
     known = kind.startswith("text/") or kind.endswith(("+json", "+xml")) or kind.rpartition("/")[2] in _TEXT_TYPES
-    return known or texts.encoding_of(page.body, whole=not page.cut)[0] != texts.LATIN
-
-
-_TEXT_TYPES = frozenset({"json", "xml", "javascript", "yaml", "x-yaml", "toml", "x-ndjson", "sql", "x-sh", "markdown"})
+    is_text = known or texts.encoding_of(page.body, whole=not page.cut)[0] != texts.LATIN
+    if texts.is_binary(page.body) or not is_text:
+        raise Refused(f"{page.url} can't be shown as text ({kind or 'unknown type'}, {size_word(len(page.body))}).")
+    text = _text(page)
+    shown = to_markdown(text) if kind in _HTML else text
+    head = f"{page.url} ({page.status}, {kind or 'unknown type'}{', truncated' if page.cut else ''})"
+    return ToolOutput(f"{head}\n\n{shown}", {"url": page.url, "status": page.status}, error=page.status >= 400)
 
 
 def _text(page: Page) -> str:

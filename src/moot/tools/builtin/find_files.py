@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+from anyio import to_thread
 from pydantic import BaseModel, Field
 
 from moot.guard.paths import Paths
-from moot.tools.basics import Defaults, paths_of, run_guarded, title
+from moot.tools.basics import LookupTool, paths_of, title
 from moot.tools.texts import printable
 from moot.tools.walk import Glob, walk
-from moot.types.approval import Effect
-from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput, View
 
 FILES = 500
@@ -22,22 +21,20 @@ class FindFilesArguments(BaseModel):
     path: str = Field(default=".", description="Folder to search")
 
 
-class FindFiles(Defaults):
+class FindFiles(LookupTool):
     """The `find_files` tool. Files ignored by `.gitignore` are left out."""
 
-    name: str = "find_files"
-    description: str = "Find files by name with a glob pattern, in all subfolders."
-    arguments: type[BaseModel] = FindFilesArguments
-    concurrent: bool = True
-    idempotent: bool = True
-    effects: frozenset[Effect] = frozenset({"read"})
-    examples: tuple[JsonObject, ...] = (
+    name = "find_files"
+    description = "Find files by name with a glob pattern, in all subfolders."
+    arguments = FindFilesArguments
+    effects = frozenset({"read"})
+    examples = (
         {"user": "Where are the Python files?", "arguments": {"pattern": "*.py"}},
         {"user": "Is there a README?", "arguments": {"pattern": "README*"}},
     )
 
-    async def run(self, arguments: FindFilesArguments, context: ToolContext) -> ToolOutput:
-        return await run_guarded(lambda: _find(paths_of(context), arguments))
+    async def call(self, arguments: FindFilesArguments, context: ToolContext) -> ToolOutput:
+        return await to_thread.run_sync(_find, paths_of(context), arguments, abandon_on_cancel=True)
 
     def doing(self, arguments: FindFilesArguments) -> View:
         return View(title("Find", arguments.pattern), "" if arguments.path in ("", ".") else f"in {arguments.path}")
@@ -51,5 +48,5 @@ def _find(paths: Paths, arguments: FindFilesArguments) -> ToolOutput:
         if entry.kind != "directory" and wanted(path):
             found.append(printable(str(PurePosixPath(base) / path)))
         if len(found) > FILES:
-            return ToolOutput("\n".join([*found[:FILES], f"(more than {FILES} files; narrow the pattern or the path)"]))
-    return ToolOutput("\n".join(found) or f"no file matches {arguments.pattern!r} in {base!r}")
+            return ToolOutput("\n".join([*found[:FILES], f"(There are more than {FILES} files. Narrow the pattern or the path.)"]))
+    return ToolOutput("\n".join(found) or f"No file matches {arguments.pattern!r} in {base!r}.")

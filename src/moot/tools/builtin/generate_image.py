@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import anyio.to_thread
 from pydantic import BaseModel, Field
 
 from moot.errors import MootError, NotFound, Refused
 from moot.guard.paths import Paths
 from moot.tools import texts
-from moot.tools.basics import Defaults, error_text, failed, paths_of, read_source, run_guarded, size_word, title
-from moot.types.approval import Effect
+from moot.tools.basics import BaseTool, error_text, paths_of, read_source, size_word, title
 from moot.types.canonical import Json
-from moot.types.media import SOURCE_BYTES, ImageRequest, Media, MediaResult
+from moot.types.media import ImageRequest, Media, MediaResult
 from moot.types.message import Part
 from moot.types.model import ModelRole
 from moot.types.tool import ToolContext, ToolOutput, View
 
 _EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+
+SOURCE_BYTES = 20_000_000
+"""Maximum size of an image to edit."""
 
 
 class GenerateImageArguments(BaseModel):
@@ -27,31 +30,25 @@ class GenerateImageArguments(BaseModel):
     sources: list[str] = Field(default_factory=list, max_length=8, description="Image files, or blob:<sha256>, to start from")
 
 
-class GenerateImage(Defaults):
+class GenerateImage(BaseTool):
     """The `generate_image` tool. The image is stored as a blob, shown, and saved to a file if requested."""
 
-    name: str = "generate_image"
-    description: str = "Generate an image from a description, or from other images and the changes to make."
-    arguments: type[BaseModel] = GenerateImageArguments
-    effects: frozenset[Effect] = frozenset({"network", "write"})
-    model_type: ModelRole | None = "image"
+    name = "generate_image"
+    description = "Generate an image from a description, or from other images and the changes to make."
+    arguments = GenerateImageArguments
+    effects = frozenset({"network", "write"})
+    model_type: ModelRole = "image"
 
-    async def run(self, arguments: GenerateImageArguments, context: ToolContext) -> ToolOutput:
+    async def call(self, arguments: GenerateImageArguments, context: ToolContext) -> ToolOutput:
         sources: list[Media] = []
         for path in arguments.sources:
             source = await read_source(path, context, SOURCE_BYTES)
-            if isinstance(source, ToolOutput):
-                return source
             media_type = texts.picture_type(source)
             if not media_type:
-                return failed(f"{path!r} is not an image")
+                raise Refused(f"{path!r} is not an image.")
             sources.append(Media(source, media_type, path.rpartition("/")[2]))
-        if isinstance(refusal := await run_guarded(lambda: _check(paths_of(context), arguments.path)), ToolOutput):
-            return refusal  # before the call costs anything
-        try:
-            made = await context.media.draw(ImageRequest(arguments.prompt, arguments.size, tuple(sources)))
-        except MootError as error:
-            return failed(error_text(error))
+        await anyio.to_thread.run_sync(_check, paths_of(context), arguments.path, abandon_on_cancel=True)  # before the call costs anything
+        made = await context.media.draw(ImageRequest(arguments.prompt, arguments.size, tuple(sources)))
         return await _shown(made, arguments.path, context)
 
     def doing(self, arguments: GenerateImageArguments) -> View:
@@ -73,8 +70,11 @@ async def _shown(made: MediaResult, path: str, context: ToolContext) -> ToolOutp
             f"{made.model} generated an image ({media_type}, {size_word(blob.size)}), which is shown and stored as blob:{blob.sha256}."
         )
     if path:
-        saved = await run_guarded(lambda: _save(paths_of(context), path, made.pictures[0].data), abandon=False)
-        lines.append(f"It could not be saved: {saved.text}" if isinstance(saved, ToolOutput) else f"It was saved to {path}.")
+        try:
+            await anyio.to_thread.run_sync(_save, paths_of(context), path, made.pictures[0].data)
+            lines.append(f"It was saved to {path}.")
+        except (MootError, OSError) as error:
+            lines.append(f"It could not be saved: {error_text(error)}")
     if made.text:
         lines.append(made.text)
     value: Json = {"pictures": stored, "model": made.model, "usage": made.usage.to_json(), "cost": made.cost}
@@ -85,7 +85,7 @@ def _check(paths: Paths, path: str) -> None:
     """Raise Refused if nothing can be saved to this path. Missing folders are created later."""
     with suppress(NotFound):
         if path and paths.kind(path) != "file":
-            raise Refused(f"{path!r} is not a file")
+            raise Refused(f"{path!r} is not a file.")
 
 
 def _save(paths: Paths, path: str, data: bytes) -> None:

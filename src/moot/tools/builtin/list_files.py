@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from anyio import to_thread
 from pydantic import BaseModel, Field
 
 from moot.guard.paths import Entry, Paths
-from moot.tools.basics import Defaults, paths_of, run_guarded, size_word, title
+from moot.tools.basics import LookupTool, paths_of, size_word, title
 from moot.tools.texts import printable
-from moot.types.approval import Effect
-from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput, View
 
 ENTRIES = 500
@@ -18,22 +17,20 @@ class ListFilesArguments(BaseModel):
     path: str = Field(default=".", description="Folder to list")
 
 
-class ListFiles(Defaults):
+class ListFiles(LookupTool):
     """The `list_files` tool, for a single folder."""
 
-    name: str = "list_files"
-    description: str = "List the files and folders in a folder."
-    arguments: type[BaseModel] = ListFilesArguments
-    concurrent: bool = True
-    idempotent: bool = True
-    effects: frozenset[Effect] = frozenset({"read"})
-    examples: tuple[JsonObject, ...] = (
+    name = "list_files"
+    description = "List the files and folders in a folder."
+    arguments = ListFilesArguments
+    effects = frozenset({"read"})
+    examples = (
         {"user": "Which files are here?", "arguments": {"path": "."}},
         {"user": "What is in the docs folder?", "arguments": {"path": "docs"}},
     )
 
-    async def run(self, arguments: ListFilesArguments, context: ToolContext) -> ToolOutput:
-        return await run_guarded(lambda: _list(paths_of(context), arguments.path or "."))
+    async def call(self, arguments: ListFilesArguments, context: ToolContext) -> ToolOutput:
+        return await to_thread.run_sync(_list, paths_of(context), arguments.path or ".", abandon_on_cancel=True)
 
     def doing(self, arguments: ListFilesArguments) -> View:
         return View(title("List", arguments.path or "."))
@@ -45,7 +42,7 @@ def _list(paths: Paths, path: str) -> ToolOutput:
         return ToolOutput(f"{path} is empty.")
     lines = [_line(entry) for entry in entries[:ENTRIES]]
     if len(entries) > ENTRIES:
-        lines.append(f"(more than {ENTRIES} entries; use find_files to search by name)")
+        lines.append(f"(There are more than {ENTRIES} entries. Use find_files to search by name.)")
     return ToolOutput("\n".join(lines))
 
 

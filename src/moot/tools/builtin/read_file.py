@@ -12,12 +12,10 @@ from typing import IO
 from anyio import to_thread
 from pydantic import BaseModel, Field
 
-from moot.errors import MootError, NotFound
+from moot.errors import NotFound, Refused
 from moot.guard.paths import Paths
 from moot.tools import texts
-from moot.tools.basics import Defaults, count, error_text, failed, paths_of, run_guarded, size_word, title
-from moot.types.approval import Effect
-from moot.types.canonical import JsonObject
+from moot.tools.basics import LookupTool, count, paths_of, size_word, title
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
 from moot.types.message import Part
 from moot.types.tool import ToolContext, ToolOutput, View
@@ -130,40 +128,38 @@ class ReadFileArguments(BaseModel):
     start_character: int = Field(default=0, ge=0, description="First character of start_line, for a very long line")
 
 
-class ReadFile(Defaults):
+class ReadFile(LookupTool):
     """The `read_file` tool, for text and images."""
 
-    name: str = "read_file"
-    description: str = "Read a file. Lines are numbered; an image is shown."
-    arguments: type[BaseModel] = ReadFileArguments
-    concurrent: bool = True
-    idempotent: bool = True
-    effects: frozenset[Effect] = frozenset({"read"})
-    examples: tuple[JsonObject, ...] = (
+    name = "read_file"
+    description = "Read a file. Lines are numbered; an image is shown."
+    arguments = ReadFileArguments
+    effects = frozenset({"read"})
+    examples = (
         {"user": "What does notes.txt say?", "arguments": {"path": "notes.txt"}},
         {"user": "Show me line 40 of src/app.py", "arguments": {"path": "src/app.py", "start_line": 40, "line_count": 1}},
     )
 
-    async def run(self, arguments: ReadFileArguments, context: ToolContext) -> ToolOutput:
+    async def call(self, arguments: ReadFileArguments, context: ToolContext) -> ToolOutput:
         if arguments.path.startswith("blob:"):
             return await _read_blob(arguments, context)
-        found = await run_guarded(lambda: _read(paths_of(context), arguments))
-        return await _shown(found, arguments.path, context) if isinstance(found, _Picture) else found
+        found = await to_thread.run_sync(_read, paths_of(context), arguments, abandon_on_cancel=True)
+        if isinstance(found, ToolOutput):
+            return found
+        blob = await context.blobs.put(found.data, found.media_type)
+        part: Part = {"type": "file", "mediaType": found.media_type, "filename": arguments.path, "url": f"blob:{blob.sha256}"}
+        return ToolOutput(f"{arguments.path} is an image ({found.media_type}, {size_word(blob.size)}), which is shown.", files=(part,))
 
     def doing(self, arguments: ReadFileArguments) -> View:
-        return View(title("Read", arguments.path), _range(arguments))
+        whole = arguments.start_line == 1 and arguments.line_count == LINES
+        lines = f"lines {arguments.start_line}-{arguments.start_line + arguments.line_count - 1}"
+        return View(title("Read", arguments.path), "" if whole else lines)
 
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
     data: bytes
     media_type: str
-
-
-def _range(arguments: ReadFileArguments) -> str:
-    if arguments.start_line == 1 and arguments.line_count == LINES:
-        return ""
-    return f"lines {arguments.start_line}-{arguments.start_line + arguments.line_count - 1}"
 
 
 def _read(paths: Paths, arguments: ReadFileArguments) -> ToolOutput | _Picture:
@@ -173,16 +169,10 @@ def _read(paths: Paths, arguments: ReadFileArguments) -> ToolOutput | _Picture:
         head = stream.read(_HEAD)
         media_type = texts.picture_type(head)
         if media_type and size > PICTURE_BYTES:
-            return failed(f"{arguments.path!r} is an image of {size_word(size)}; the maximum is {size_word(PICTURE_BYTES)}")
+            raise Refused(f"{arguments.path!r} is an image of {size_word(size)}. The maximum is {size_word(PICTURE_BYTES)}.")
         if media_type:
             return _Picture(head + stream.read(PICTURE_BYTES), media_type)
         return _text(stream, head, size, arguments)
-
-
-async def _shown(picture: _Picture, path: str, context: ToolContext) -> ToolOutput:
-    blob = await context.blobs.put(picture.data, picture.media_type)
-    part: Part = {"type": "file", "mediaType": picture.media_type, "filename": path, "url": f"blob:{blob.sha256}"}
-    return ToolOutput(f"{path} is an image ({picture.media_type}, {size_word(blob.size)}), which is shown.", files=(part,))
 
 
 async def _read_blob(arguments: ReadFileArguments, context: ToolContext) -> ToolOutput:
@@ -191,33 +181,27 @@ async def _read_blob(arguments: ReadFileArguments, context: ToolContext) -> Tool
         try:
             while piece := await context.blobs.get(name, offset=copy.tell(), limit=_PIECE):
                 await to_thread.run_sync(copy.write, piece)
-        except NotFound:
-            return failed(f"{arguments.path!r} not found; use the name exactly as in the long output")
-        except MootError as error:
-            return failed(error_text(error))
+        except NotFound as error:
+            raise NotFound(f"{arguments.path!r} not found.", fix="Use the name exactly as in the long output.") from error
         except OSError as error:
-            return failed(f"{arguments.path!r} can't be read: {error.strerror or error}")
+            raise Refused(f"{arguments.path!r} can't be read: {error.strerror or error}.") from error
         size = copy.tell()
         copy.seek(0)
         head = copy.read(_HEAD)
-        return await run_guarded(lambda: _text(copy, head, size, arguments), abandon=False)
+        return await to_thread.run_sync(_text, copy, head, size, arguments)
 
 
 def _text(stream: IO[bytes], head: bytes, size: int, arguments: ReadFileArguments) -> ToolOutput:
     if texts.is_binary(head):
-        return failed(f"{arguments.path!r} is a binary file of {size_word(size)}, not text")
+        raise Refused(f"{arguments.path!r} is a binary file of {size_word(size)}, not text.")
     encoding, mark = texts.encoding_of(head, whole=size <= len(head))
     stream.seek(len(mark))
     reader = io.TextIOWrapper(stream, encoding, errors="replace", newline="\n")
     page = read_page(reader, arguments.start_line, arguments.line_count, arguments.start_character)
     reader.detach()
-    return _output(page, texts.note(encoding, mark), arguments)
-
-
-def _output(page: Page, note: str, arguments: ReadFileArguments) -> ToolOutput:
     if not page.total:
         return ToolOutput(f"{arguments.path} is empty.")
     if not page.shown:
-        return failed(f"{arguments.path!r} has only {count(page.total, 'line')}; start_line={arguments.start_line} is past its end")
-    closing = "; ".join(piece for piece in (page.where, note) if piece)
+        raise Refused(f"{arguments.path!r} has only {count(page.total, 'line')}: start_line={arguments.start_line} is past its end.")
+    closing = "; ".join(piece for piece in (page.where, texts.note(encoding, mark)) if piece)
     return ToolOutput(f"{page.text}\n({closing})" if closing else page.text)

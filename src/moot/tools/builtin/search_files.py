@@ -15,15 +15,13 @@ import anyio.to_thread
 import orjson
 from pydantic import BaseModel, Field
 
-from moot.errors import MootError, NotFound, Refused
+from moot.errors import NotFound, Refused
 from moot.guard import processes
 from moot.guard.paths import Paths
 from moot.guard.processes import child_environment
-from moot.tools.basics import Defaults, error_text, failed, paths_of, run_guarded, title
+from moot.tools.basics import LookupTool, paths_of, title
 from moot.tools.patterns import FILE_BYTES, Match, Request, is_expression
 from moot.tools.walk import expanded
-from moot.types.approval import Effect
-from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput, View
 
 MATCHES = 200
@@ -45,49 +43,38 @@ class SearchFilesArguments(BaseModel):
     ignore_case: bool = Field(default=False)
 
 
-class SearchFiles(Defaults):
+class SearchFiles(LookupTool):
     """The `search_files` tool. Ignored, binary and very large files are left out."""
 
-    name: str = "search_files"
-    description: str = "Search the text of files for a pattern, in all subfolders. Shows file, line number and line."
-    arguments: type[BaseModel] = SearchFilesArguments
-    concurrent: bool = True
-    idempotent: bool = True
-    effects: frozenset[Effect] = frozenset({"read"})
-    examples: tuple[JsonObject, ...] = (
+    name = "search_files"
+    description = "Search the text of files for a pattern, in all subfolders. Shows file, line number and line."
+    arguments = SearchFilesArguments
+    effects = frozenset({"read"})
+    examples = (
         {"user": "Where is the function parse defined?", "arguments": {"pattern": "def parse"}},
         {"user": "Which notes mention Oslo?", "arguments": {"pattern": "Oslo", "glob": "*.md"}},
     )
 
-    async def run(self, arguments: SearchFilesArguments, context: ToolContext) -> ToolOutput:
+    async def call(self, arguments: SearchFilesArguments, context: ToolContext) -> ToolOutput:
         paths = paths_of(context)
         path = arguments.path or "."
         roots = tuple(str(root) for root in context.roots)
         request = Request(roots, str(context.directory), path, arguments.pattern, arguments.glob, arguments.ignore_case, MATCHES + 1)
-        kind = await run_guarded(lambda: paths.kind(path))
-        if isinstance(kind, ToolOutput):
-            return kind
-        try:
-            return await _search(request, paths, folder=kind == "directory")
-        except MootError as error:
-            return failed(error_text(error))
+        is_folder = await anyio.to_thread.run_sync(paths.kind, path, abandon_on_cancel=True) == "directory"
+        ripgrep = shutil.which("rg", path=child_environment()["PATH"]) if is_folder else None
+        found = await _by_ripgrep(ripgrep, request, paths) if ripgrep else None
+        return _output(request, *(found or await _by_python(request)))
 
     def doing(self, arguments: SearchFilesArguments) -> View:
         places = [arguments.glob, "" if arguments.path in ("", ".") else f"in {arguments.path}"]
         return View(title("Search", arguments.pattern), " ".join(place for place in places if place))
 
 
-async def _search(request: Request, paths: Paths, *, folder: bool) -> ToolOutput:
-    ripgrep = shutil.which("rg", path=child_environment()["PATH"]) if folder else None
-    found = await _by_ripgrep(ripgrep, request, paths) if ripgrep else None
-    return _output(request, *(found or await _by_python(request)))
-
-
 async def _by_python(request: Request) -> tuple[list[Match], bool]:
     argv = [sys.executable, "-I", "-m", "moot.tools.patterns", orjson.dumps(asdict(request)).decode()]
     done = await processes.output(argv, timeout=SECONDS, limit=_OUTPUT_BYTES)
     if done.code not in (0, None):
-        raise Refused(f"the search failed: {done.stderr.decode('utf-8', 'replace')[-500:]}")
+        raise Refused(f"The search failed: {done.stderr.decode('utf-8', 'replace')[-500:]}")
     lines = done.stdout.split(b"\n")[:-1]
     return [Match(*orjson.loads(line)) for line in lines], done.code is not None
 
@@ -95,7 +82,9 @@ async def _by_python(request: Request) -> tuple[list[Match], bool]:
 async def _by_ripgrep(ripgrep: str, request: Request, paths: Paths) -> tuple[list[Match], bool] | None:
     """Return the matches and whether the search completed, or None if ripgrep does not support the pattern."""
     base = await anyio.to_thread.run_sync(lambda: paths.resolve(request.path))
-    options = [*_RIPGREP, *(["--ignore-case"] if request.ignore_case else []), *_glob_options(request.glob)]
+    options = [*_RIPGREP, *(["--ignore-case"] if request.ignore_case else [])]
+    if request.glob:  # a type instead of --glob, which would include ignored files
+        options += [*(f"--type-add=wanted:{one}" for one in expanded(request.glob)), "--type=wanted"]
     if not is_expression(request.pattern):
         options.append("--fixed-strings")
     if request.glob and "/" in request.glob:
@@ -105,11 +94,6 @@ async def _by_ripgrep(ripgrep: str, request: Request, paths: Paths) -> tuple[lis
         return None
     matches = await anyio.to_thread.run_sync(lambda: list(islice(_allowed(_read(done.stdout), request.path, paths), request.limit)))
     return matches, done.code is not None
-
-
-def _glob_options(glob: str) -> list[str]:
-    # a type instead of --glob, which would include ignored files
-    return [f"--type-add=wanted:{one}" for one in expanded(glob)] + ["--type=wanted"] if glob else []
 
 
 def _read(stdout: bytes) -> Iterator[Match]:
@@ -153,18 +137,15 @@ def _text(value: dict[str, str]) -> str:
 
 def _output(request: Request, matches: list[Match], complete: bool) -> ToolOutput:
     shown = matches[:MATCHES]
-    lines = [f"{_place(request.path, match.path)}:{match.number}: {_short(match.text)}" for match in shown]
+    lines = [f"{PurePosixPath(request.path) / match.path}:{match.number}: {_short(match.text)}" for match in shown]
     if len(matches) > MATCHES:
-        lines.append(f"(more than {MATCHES} matches; narrow the pattern, the path or the glob)")
+        lines.append(f"(There are more than {MATCHES} matches. Narrow the pattern, the path or the glob.)")
     elif not complete:
-        lines.append(f"(stopped after {SECONDS:.0f} seconds or {_OUTPUT_BYTES // 1_000_000} MB; narrow the pattern, the path or the glob)")
+        limits = f"{SECONDS:.0f} seconds or {_OUTPUT_BYTES // 1_000_000} MB"
+        lines.append(f"(The search was stopped after {limits}. Narrow the pattern, the path or the glob.)")
     if not is_expression(request.pattern):
-        lines.append(f"({request.pattern!r} is not a valid regular expression and was searched as plain text)")
-    return ToolOutput("\n".join(lines) or f"no matches for {request.pattern!r} in {request.path!r}")
-
-
-def _place(base: str, path: str) -> str:
-    return str(PurePosixPath(base) / path)
+        lines.append(f"({request.pattern!r} is not a valid regular expression and was searched as plain text.)")
+    return ToolOutput("\n".join(lines) or f"No matches for {request.pattern!r} in {request.path!r}.")
 
 
 def _short(text: str) -> str:

@@ -8,12 +8,10 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from moot.errors import MootError
 from moot.guard.secrets import redact
 from moot.guard.terminal import clean
-from moot.tools.basics import Defaults, count, error_text, failed, title
-from moot.types.approval import Effect
-from moot.types.canonical import Json, JsonObject
+from moot.tools.basics import LookupTool, count, title
+from moot.types.canonical import Json
 from moot.types.search import Hit, SearchPage
 from moot.types.tool import ToolContext, ToolOutput, View
 
@@ -35,29 +33,25 @@ class SearchHistoryArguments(BaseModel):
     here: bool = Field(default=False, description="Include this conversation")
 
 
-class SearchHistory(Defaults):
+class SearchHistory(LookupTool):
     """The `search_history` tool. It is limited to conversations of the running conversation's owner, and quotes are short."""
 
-    name: str = "search_history"
-    description: str = "Search earlier conversations. Shows short quotes with time and title."
-    arguments: type[BaseModel] = SearchHistoryArguments
-    concurrent: bool = True
-    idempotent: bool = True
-    hidden: bool = True
-    effects: frozenset[Effect] = frozenset({"read"})
-    examples: tuple[JsonObject, ...] = (
+    name = "search_history"
+    description = "Search earlier conversations. Shows short quotes with time and title."
+    arguments = SearchHistoryArguments
+    hidden = True
+    effects = frozenset({"read"})
+    examples = (
         {"user": "What did we decide about the database last week?", "arguments": {"query": "database after:14d"}},
         {"user": "Which command fixed the build?", "arguments": {"query": "build in:tools", "order": "newest"}},
     )
 
-    async def run(self, arguments: SearchHistoryArguments, context: ToolContext) -> ToolOutput:
+    async def call(self, arguments: SearchHistoryArguments, context: ToolContext) -> ToolOutput:
         best = arguments.order == "best"
-        try:
-            page = await context.past.search(arguments.query, limit=arguments.limit, best=best, here=arguments.here)
-        except MootError as error:
-            return failed(error_text(error))
+        page = await context.past.search(arguments.query, limit=arguments.limit, best=best, here=arguments.here)
+        quotes = [line for number, hit in enumerate(page.hits, 1) for line in _quoted(number, hit)]
         value: list[Json] = [{"conversation": hit.conversation, "message": hit.message} for hit in page.hits]
-        return ToolOutput("\n".join([*_lines(page), *_notes(page)]), value)
+        return ToolOutput("\n".join([*([_FRAME, *quotes] if quotes else ["No matches."]), *_notes(page)]), value)
 
     def doing(self, arguments: SearchHistoryArguments) -> View:
         return View(title("Search earlier conversations for", arguments.query))
@@ -65,12 +59,6 @@ class SearchHistory(Defaults):
     def done(self, arguments: SearchHistoryArguments, output: ToolOutput) -> View:
         hits = len(output.value) if isinstance(output.value, list) else 0
         return View(self.doing(arguments).title, "" if output.error else count(hits, "message"), output.text)
-
-
-def _lines(page: SearchPage) -> list[str]:
-    if not page.hits:
-        return ["no matches"]
-    return [_FRAME, *(line for number, hit in enumerate(page.hits, 1) for line in _quoted(number, hit))]
 
 
 def _quoted(number: int, hit: Hit) -> tuple[str, str]:
@@ -87,9 +75,9 @@ def _plain(text: str) -> str:
 def _notes(page: SearchPage) -> list[str]:
     notes: list[str] = []
     if page.loose:
-        notes.append("(no message contains all words; these contain some of them, most relevant first)")
+        notes.append("(No message contains all words. These contain some of them, most relevant first.)")
     if page.next_cursor is not None:
-        notes.append("(there are more matches; narrow the query)")
+        notes.append("(There are more matches. Narrow the query.)")
     if page.done < page.total:
-        notes.append(f"(indexed {page.done * 100 // page.total} % so far)")
+        notes.append(f"(Only {page.done * 100 // page.total} % of the messages are indexed so far.)")
     return notes

@@ -8,11 +8,10 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from moot.errors import MootError
+from moot.errors import Refused
 from moot.guard.processes import child_environment
-from moot.tools.basics import Defaults, ToolSettings, error_text, failed, title
+from moot.tools.basics import BaseTool, ToolSettings, title
 from moot.tools.jobs import KEPT_BYTES, Job, Jobs, drain, shown_output, start
-from moot.types.approval import Effect
 from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput, View
 
@@ -36,35 +35,31 @@ class ShellSettings(ToolSettings):
     """Size of output to keep completely. Of longer output, this much of the beginning is kept, and the end."""
 
 
-class Shell(Defaults):
+class Shell(BaseTool):
     """The `shell` tool. Commands run in bash, without input and with few environment variables."""
 
-    name: str = "shell"
-    description: str = (
+    name = "shell"
+    description = (
         "Run a shell command and get its output. It has no input and no terminal. When it exits, all processes it started are killed, "
         "so run servers with background=true."
     )
-    arguments: type[BaseModel] = ShellArguments
-    settings: type[BaseModel] = ShellSettings
-    effects: frozenset[Effect] = frozenset({"execute"})
+    arguments = ShellArguments
+    settings = ShellSettings
+    effects = frozenset({"execute"})
 
-    async def run(self, arguments: ShellArguments, context: ToolContext) -> ToolOutput:
+    async def call(self, arguments: ShellArguments, context: ToolContext) -> ToolOutput:
         jobs = context.kept("jobs", Jobs)
         if arguments.action != "run":
             return await _look(arguments, jobs, context)
         if not arguments.command.strip():
-            return failed("command is empty; say what to run")
-        try:
-            settings = ShellSettings.of(self.name, context.settings)
-            env = child_environment(settings.environment)
-            job = await start(arguments.command, cwd=context.directory, env=env, note=context.note, kept_bytes=settings.kept_bytes)
-        except MootError as error:
-            return failed(error_text(error))
+            raise Refused("The command is empty.")
+        settings = ShellSettings.of(self.name, context.settings)
+        env = child_environment(settings.environment)
+        job = await start(arguments.command, cwd=context.directory, env=env, note=context.note, kept_bytes=settings.kept_bytes)
         if arguments.background:
             id = await jobs.add(job)
-            return ToolOutput(
-                f"Running in the background with id {id}; read its output with action=output, stop it with action=kill.", {"id": id}
-            )
+            text = f"Running in the background with id {id}. Read its output with action=output, stop it with action=kill."
+            return ToolOutput(text, {"id": id})
         with closing(job.spool):
             return await _foreground(job, arguments, context)
 
@@ -107,11 +102,11 @@ async def _report(job: Job, context: ToolContext) -> None:
 async def _look(arguments: ShellArguments, jobs: Jobs, context: ToolContext) -> ToolOutput:
     if arguments.action == "status" and not arguments.id:
         lines = [f"{id}: {job.state}: {job.command}" for id, job in jobs.jobs.items()]
-        return ToolOutput("\n".join(lines) or "there are no background commands")
+        return ToolOutput("\n".join(lines) or "There are no background commands.")
     job = jobs.jobs.get(arguments.id)
     if job is None:
         known = ", ".join(jobs.jobs) or "none"
-        return failed(f"no background command has the id {arguments.id!r}; known: {known} (they stop when moot exits)")
+        raise Refused(f"No background command has the id {arguments.id!r}. Known ids: {known}. Commands stop when moot exits.")
     if arguments.action == "kill":
         await jobs.end(job)
     if arguments.action == "output":

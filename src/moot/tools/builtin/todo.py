@@ -7,8 +7,7 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, Field
 
-from moot.tools.basics import Defaults, count
-from moot.types.approval import Effect
+from moot.tools.basics import BaseTool, count
 from moot.types.canonical import Json
 from moot.types.tool import ToolContext, ToolOutput, View
 
@@ -29,16 +28,16 @@ class _List:
     items: tuple[Item, ...] = ()
 
 
-class Todo(Defaults):
+class Todo(BaseTool):
     """The `todo` tool, with one list per conversation. Each call replaces or shows the whole list."""
 
-    name: str = "todo"
-    description: str = "Keep a list of the steps of a longer task. Send the whole list each time, one step in_progress."
-    arguments: type[BaseModel] = TodoArguments
-    idempotent: bool = True
-    effects: frozenset[Effect] = frozenset({"read"})
+    name = "todo"
+    description = "Keep a list of the steps of a longer task. Send the whole list each time, one step in_progress."
+    arguments = TodoArguments
+    idempotent = True
+    effects = frozenset({"read"})
 
-    async def run(self, arguments: TodoArguments, context: ToolContext) -> ToolOutput:
+    async def call(self, arguments: TodoArguments, context: ToolContext) -> ToolOutput:
         todo = context.kept("todos", _List)
         if arguments.todos is not None:
             todo.items = tuple(arguments.todos)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from moot.errors import MootError
-from moot.tools.basics import Defaults, error_text, failed, read_source, title
-from moot.types.approval import Effect
+from moot.errors import Refused
+from moot.tools.basics import LookupTool, read_source, title
 from moot.types.canonical import Json
-from moot.types.media import SOUND_BYTES, Media
+from moot.types.media import Media
 from moot.types.model import ModelRole
 from moot.types.tool import ToolContext, ToolOutput, View
 
@@ -25,34 +24,30 @@ _SOUNDS = (
 )
 """Offset and bytes that identify each type of recording, its media type, and the file extension by which vendors recognize it."""
 
+SOUND_BYTES = 25_000_000
+"""Maximum size of a recording; vendors accept no more."""
+
 
 class TranscribeAudioArguments(BaseModel):
     path: str = Field(min_length=1, description="Recording to transcribe (mp3, wav, ogg, flac, m4a, webm), or blob:<sha256>")
     language: str = Field(default="", pattern=r"^([a-z]{2,3})?$", description="Language code, such as de, if known")
 
 
-class TranscribeAudio(Defaults):
+class TranscribeAudio(LookupTool):
     """The `transcribe_audio` tool."""
 
-    name: str = "transcribe_audio"
-    description: str = "Transcribe the speech in a recording."
-    arguments: type[BaseModel] = TranscribeAudioArguments
-    concurrent: bool = True
-    idempotent: bool = True
-    effects: frozenset[Effect] = frozenset({"read", "network"})
-    model_type: ModelRole | None = "transcription"
+    name = "transcribe_audio"
+    description = "Transcribe the speech in a recording."
+    arguments = TranscribeAudioArguments
+    effects = frozenset({"read", "network"})
+    model_type: ModelRole = "transcription"
 
-    async def run(self, arguments: TranscribeAudioArguments, context: ToolContext) -> ToolOutput:
+    async def call(self, arguments: TranscribeAudioArguments, context: ToolContext) -> ToolOutput:
         data = await read_source(arguments.path, context, SOUND_BYTES)
-        if isinstance(data, ToolOutput):
-            return data
         kind = next(((media_type, end) for at, magic, media_type, end in _SOUNDS if data[at : at + len(magic)] == magic), None)
         if kind is None:
-            return failed(f"{arguments.path!r} is not a recording in a supported format: mp3, wav, ogg, flac, m4a, webm")
-        try:
-            made = await context.media.transcribe(Media(data, kind[0], f"sound.{kind[1]}"), arguments.language)
-        except MootError as error:
-            return failed(error_text(error))
+            raise Refused(f"{arguments.path!r} is not a recording in a supported format: mp3, wav, ogg, flac, m4a, webm.")
+        made = await context.media.transcribe(Media(data, kind[0], f"sound.{kind[1]}"), arguments.language)
         value: Json = {"text": made.text, "model": made.model, "usage": made.usage.to_json(), "cost": made.cost}
         return ToolOutput(made.text or "The recording contains no speech.", value)
 

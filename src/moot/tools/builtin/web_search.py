@@ -12,9 +12,8 @@ from pydantic import BaseModel, Field
 from moot.errors import MootError, Refused, UsageError
 from moot.guard.secrets import redact
 from moot.guard.urls import Page, Policy, fetch
-from moot.tools.basics import Defaults, ToolSettings, error_text, failed, title
+from moot.tools.basics import LookupTool, ToolSettings, error_text, title
 from moot.tools.html import plain
-from moot.types.approval import Effect
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.tool import ToolContext, ToolOutput, View
 
@@ -53,16 +52,14 @@ class _Engine:
     results: tuple[str, ...] = ("results",)
 
 
-class WebSearch(Defaults):
+class WebSearch(LookupTool):
     """The `web_search` tool."""
 
-    name: str = "web_search"
-    description: str = "Search the web. Returns titles, URLs and snippets; use fetch_url to read a page."
-    arguments: type[BaseModel] = WebSearchArguments
-    settings: type[BaseModel] = WebSearchSettings
-    concurrent: bool = True
-    idempotent: bool = True
-    effects: frozenset[Effect] = frozenset({"network"})
+    name = "web_search"
+    description = "Search the web. Returns titles, URLs and snippets; use fetch_url to read a page."
+    arguments = WebSearchArguments
+    settings = WebSearchSettings
+    effects = frozenset({"network"})
 
     def available(self, settings: JsonObject) -> bool:
         """Return whether a search engine is configured completely."""
@@ -75,19 +72,21 @@ class WebSearch(Defaults):
             return False
         return bool(engine.base_url or found.base_url)
 
-    async def run(self, arguments: WebSearchArguments, context: ToolContext) -> ToolOutput:
+    async def call(self, arguments: WebSearchArguments, context: ToolContext) -> ToolOutput:
         if not self.available(context.settings):
-            return failed(f"no search engine is configured; set tools.web_search.provider to one of {', '.join(_ENGINES)}")
+            raise Refused("No search engine is configured.", fix=f"Set tools.web_search.provider to one of {', '.join(_ENGINES)}.")
         settings = WebSearchSettings.of(self.name, context.settings)
         engine, key = _ENGINES[settings.provider], settings.api_key
         base = (settings.base_url or engine.base_url).rstrip("/")
         question = engine.ask(arguments.query, arguments.count, base, key)
         try:
             page = await fetch(question.url, headers=question.headers, body=question.body, policy=_POLICY)
-            return _output(_results(page, engine)[: arguments.count], arguments.query)
+            results = _results(page, engine)[: arguments.count]
         except MootError as error:
             message = error_text(error)
-            return failed(redact(message.replace(key, "***") if key else message))
+            return ToolOutput(redact(message.replace(key, "***") if key else message), error=True)
+        lines = [f"{number}. {item['title']}\n   {item['url']}\n   {item['snippet']}" for number, item in enumerate(results, 1)]
+        return ToolOutput("\n".join(lines) or f"No results for {arguments.query!r}.", cast("Json", results))
 
     def doing(self, arguments: WebSearchArguments) -> View:
         return View(title("Search the web for", arguments.query))
@@ -102,18 +101,21 @@ def _brave(query: str, count: int, base: str, key: str) -> _Question:
 
 
 def _tavily(query: str, count: int, base: str, key: str) -> _Question:
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    headers = {**_bearer(key), "Content-Type": "application/json"}
     return _Question(f"{base}/search", headers, dumps({"query": query, "max_results": count}))
 
 
 def _searxng(query: str, count: int, base: str, key: str) -> _Question:
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    return _Question(f"{base}/search?{urlencode({'q': query, 'format': 'json'})}", headers)
+    return _Question(f"{base}/search?{urlencode({'q': query, 'format': 'json'})}", _bearer(key))
 
 
 def _custom(query: str, count: int, base: str, key: str) -> _Question:
-    headers = {"Accept": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-    return _Question(base.replace("{query}", quote(query, safe="")).replace("{count}", str(count)), headers)
+    url = base.replace("{query}", quote(query, safe="")).replace("{count}", str(count))
+    return _Question(url, {"Accept": "application/json", **_bearer(key)})
+
+
+def _bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 _ENGINES: dict[str, _Engine] = {
@@ -126,25 +128,18 @@ _ENGINES: dict[str, _Engine] = {
 
 def _results(page: Page, engine: _Engine) -> list[JsonObject]:
     if page.status >= 400:
-        raise Refused(f"the search engine answered with status {page.status}: {page.body[:200].decode('utf-8', 'replace')}")
+        raise Refused(f"The search engine answered with status {page.status}: {page.body[:200].decode('utf-8', 'replace')}")
     try:
         found: Json = loads(page.body)
     except ValueError as error:
-        raise Refused("the search engine's answer is not valid JSON") from error
+        raise Refused("The search engine's answer is not valid JSON.") from error
     for name in engine.results:
         found = found.get(name) if isinstance(found, dict) else found
     if not isinstance(found, list):
-        raise Refused(f"the search engine's answer has no list of results at {'.'.join(engine.results)!r}")
+        raise Refused(f"The search engine's answer has no list of results at {'.'.join(engine.results)!r}.")
     return [_result(item) for item in found if isinstance(item, dict) and isinstance(item.get("url"), str)]
 
 
 def _result(item: JsonObject) -> JsonObject:
     snippet = next((str(item[name]) for name in ("snippet", "content", "description") if isinstance(item.get(name), str)), "")
     return {"title": plain(str(item.get("title") or "")), "url": item["url"], "snippet": plain(snippet)[:_SNIPPET_CHARACTERS]}
-
-
-def _output(results: list[JsonObject], query: str) -> ToolOutput:
-    if not results:
-        return ToolOutput(f"no results for {query!r}", [])
-    lines = [f"{number}. {item['title']}\n   {item['url']}\n   {item['snippet']}" for number, item in enumerate(results, 1)]
-    return ToolOutput("\n".join(lines), cast("Json", results))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from anyio import to_thread
 from pydantic import BaseModel, Field
 
 from moot.errors import NotFound
 from moot.guard.paths import Paths
 from moot.tools import texts
-from moot.tools.basics import Defaults, count, paths_of, run_guarded, title
+from moot.tools.basics import BaseTool, count, paths_of, title
 from moot.tools.texts import unified
-from moot.types.approval import Effect
 from moot.types.tool import ToolContext, ToolOutput, View
 
 COMPARED_BYTES = 1_000_000
@@ -20,16 +20,16 @@ class WriteFileArguments(BaseModel):
     content: str = Field(description="The complete content of the file")
 
 
-class WriteFile(Defaults):
+class WriteFile(BaseTool):
     """The `write_file` tool. It writes exactly the given text in UTF-8."""
 
-    name: str = "write_file"
-    description: str = "Write a whole file, new or replacing the old one. To change part of a file use edit_file."
-    arguments: type[BaseModel] = WriteFileArguments
-    effects: frozenset[Effect] = frozenset({"write"})
+    name = "write_file"
+    description = "Write a whole file, new or replacing the old one. To change part of a file use edit_file."
+    arguments = WriteFileArguments
+    effects = frozenset({"write"})
 
-    async def run(self, arguments: WriteFileArguments, context: ToolContext) -> ToolOutput:
-        return await run_guarded(lambda: _write(paths_of(context), arguments), abandon=False)
+    async def call(self, arguments: WriteFileArguments, context: ToolContext) -> ToolOutput:
+        return await to_thread.run_sync(_write, paths_of(context), arguments)
 
     def doing(self, arguments: WriteFileArguments) -> View:
         return View(title("Write", arguments.path), _length(arguments.content), unified(arguments.path, "", arguments.content), "diff")
