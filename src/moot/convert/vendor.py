@@ -1,9 +1,9 @@
-"""Parsing that all translators share: token counts, errors, bodies that are not streams."""
+"""Parsing that all translators share: JSON values, token counts, errors."""
 
 from __future__ import annotations
 
 from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.exchange import Ended, Failure
+from moot.types.exchange import Failure
 
 _BY_STATUS = {401: "auth", 403: "auth", 408: "timeout", 413: "context_too_long", 429: "rate_limit", 504: "timeout", 529: "overloaded"}
 _BY_WORD = (
@@ -83,24 +83,3 @@ def _by_status(error: JsonObject) -> str:
 def _in(text: str, table: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
     lowered = text.lower()
     return next((kind for kind, signs in table if any(sign in lowered for sign in signs)), "")
-
-
-def garbled_failure(ended: Ended, unreadable: int) -> Failure | None:
-    """Return the failure of an answer with events that are not JSON: their content is lost, so the text may have gaps."""
-    if not unreadable or ended == "cancelled":
-        return None
-    return Failure(f"{unreadable} of the answer's events could not be read: something may be missing", "transport", retryable=True)
-
-
-def unfinished_failure(ended: Ended, *, seen: bool, unreadable: int, body: str) -> Failure | None:
-    """Return the failure of an answer without an end: truncated, empty or not a stream. None if moot closed the connection itself."""
-    if ended == "cancelled":
-        return None
-    if not seen and body:
-        what = "HTML" if body.lstrip("\ufeff \r\n\t").startswith("<") else "something that is no event stream"
-        return Failure(f"the endpoint answered with {what}: {body.strip()[:200]!r}; check its base_url", "protocol")
-    if not seen and unreadable:
-        return Failure(f"none of the {unreadable} events of the answer could be read", "protocol")
-    if not seen:
-        return Failure("the answer ended before it said anything", "transport", retryable=True)
-    return Failure("the answer was cut off before its end", "transport", retryable=True)

@@ -25,7 +25,7 @@ from moot.convert.agents.claude_calls import (
 )
 from moot.convert.dialects import anthropic_stream
 from moot.convert.dialects.anthropic_stream import REASONS, usage_of
-from moot.convert.dialects.frames import event_of
+from moot.convert.dialects.stream import event_of
 from moot.convert.vendor import as_list, as_object, as_text
 from moot.convert.writer import Writer, begin
 from moot.types.canonical import Json, JsonObject

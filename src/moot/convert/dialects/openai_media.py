@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from moot.convert.dialects.openai_responses_items import usage_of
+from moot.convert.dialects.openai_responses_stream import usage_of
 from moot.convert.vendor import as_list, as_object, as_text
 from moot.errors import ProviderError
 from moot.types.canonical import JsonObject, loads

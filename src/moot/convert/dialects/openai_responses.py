@@ -10,8 +10,7 @@ import re
 
 from moot.convert.dialects import parts as _files
 from moot.convert.dialects.openai_chat import is_strict
-from moot.convert.dialects.openai_responses_items import METADATA, OWN_CALLS
-from moot.convert.dialects.openai_responses_stream import ResponsesStream
+from moot.convert.dialects.openai_responses_stream import METADATA, OWN_CALLS, ResponsesStream
 from moot.convert.dialects.parts import arguments_of, is_custom, made_here, output_of, wire_ids
 from moot.convert.history import Step, split_steps
 from moot.types import canonical
