@@ -151,8 +151,8 @@ class Frames:
 
 def too_large(what: str, limit: int, raw: bytes) -> ProviderError:
     """Return the error for a response that exceeds a limit."""
-    message = f"the {what} of the response is larger than {limit:,} bytes"
-    return ProviderError(message, fix="check that base_url is a model endpoint", kind="protocol", raw=raw[:KEPT])
+    message = f"The {what} of the response is larger than {limit:,} bytes."
+    return ProviderError(message, fix="Check that base_url is a model endpoint.", kind="protocol", raw=raw[:KEPT])
 
 
 def _split_lf(window: bytes) -> tuple[list[bytes], bytes]:
