@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.exchange import Failure
 
@@ -21,6 +23,7 @@ _BY_WORD = (
     ("content", ("content_policy", "content_filter", "moderation", "safety")),
     ("invalid_request", ("invalid_request", "not_found", "unsupported")),
 )
+_STATES: Mapping[str, str] = {"pending": "pending", "in_progress": "in_progress", "completed": "completed"}
 _RETRYABLE = frozenset({"rate_limit", "overloaded", "timeout", "transport"})
 
 
@@ -42,6 +45,14 @@ def as_list(value: Json) -> list[Json]:
 def count(value: Json) -> int | None:
     """Return a token count, or None if the value is not one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def plan_of(steps: Json, field: str, states: Mapping[str, str] = _STATES) -> JsonObject:
+    """Return an agent's whole plan: its entries with their status. `field` holds an entry's text; `states` maps an agent's own statuses."""
+    entries: list[Json] = []
+    for step in map(as_object, as_list(steps)):
+        entries.append({"content": as_text(step.get(field)), "status": states.get(as_text(step.get("status")), "pending")})
+    return {"entries": entries}
 
 
 def nano_dollars(value: Json) -> int | None:

@@ -6,10 +6,8 @@ the turn. A resumed session's count includes earlier turns, so its usage stays u
 
 from __future__ import annotations
 
-import re
-
 from moot.convert.agents.codex import Line, State, close
-from moot.convert.agents.codex_calls import failure_of, usage_of
+from moot.convert.agents.codex_calls import camel, failure_of, usage_of
 from moot.convert.vendor import as_list, as_object, as_text
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
@@ -17,7 +15,6 @@ from moot.types.chunk import Chunk, data
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 
-_HUMP = re.compile(r"_([a-z])")
 _TYPES = {"collabToolCall": "collabAgentToolCall"}
 _TALK = frozenset({"agentMessage", "reasoning"})
 _STATES = {"in_progress": "inProgress"}
@@ -82,17 +79,13 @@ def _step(line: Line, item: JsonObject) -> None:
 
 def _item(item: JsonObject) -> JsonObject:
     """Return the item in the app-server's spelling."""
-    fields: JsonObject = {_camel(name): value for name, value in item.items()}
-    kind = _camel(as_text(item.get("type")))
+    fields: JsonObject = {camel(name): value for name, value in item.items()}
+    kind = camel(as_text(item.get("type")))
     fields["type"] = _TYPES.get(kind, kind)
     status = as_text(item.get("status"))
     if status:
         fields["status"] = _STATES.get(status, status)
     return fields
-
-
-def _camel(name: str) -> str:
-    return _HUMP.sub(lambda found: found[1].upper(), name)
 
 
 def _plan(item: JsonObject) -> JsonObject:

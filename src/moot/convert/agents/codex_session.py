@@ -12,7 +12,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from moot.convert.agents.codex_calls import NAME, Call, input_of, is_call, mark_own, note_of, output_of, plan_of, unwrap_shell, usage_of
+from moot.convert.agents.codex_calls import (
+    NAME,
+    Call,
+    camel,
+    input_of,
+    is_call,
+    mark_own,
+    note_of,
+    output_of,
+    plan_of,
+    unwrap_shell,
+    usage_of,
+)
 from moot.convert.fold import fold_parts
 from moot.convert.tool_parts import OUTPUTS
 from moot.convert.vendor import as_list, as_object, as_text, count
@@ -26,7 +38,6 @@ CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web
 """API items that are tool calls."""
 OUTPUT_TYPES = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 _SHELLS = frozenset({"shell", "local_shell", "shell_command", "exec_command", "container.exec"})
-_HUMP = re.compile(r"_([a-z])")
 _EXIT = re.compile(r"(?:Exit code:|Process exited with code) (-?\d+)")
 _OUTPUT = "\nOutput:\n"
 _REFUSED = ("exec command rejected by user", "rejected by user", "patch rejected by user")
@@ -122,7 +133,10 @@ def outcome_of(item: JsonObject) -> Chunk:
         parts = user_parts(output)
         if all(part["type"] == "text" for part in parts):
             return mark_own(tool_output(call.id, "\n".join(as_text(part["text"]) for part in parts)), call)
-        return mark_own(tool_output(call.id, {"type": "content", "value": [_plain(part) for part in parts]}), call)
+        return mark_own(
+            tool_output(call.id, {"type": "content", "value": [{name: part[name] for name in part if name != "state"} for part in parts]}),
+            call,
+        )
     text, code = _split_output(as_text(output))
     if text.startswith(_REFUSED):
         return tool_denied(call.id)
@@ -130,10 +144,6 @@ def outcome_of(item: JsonObject) -> Chunk:
     if code:
         return mark_own(tool_error(call.id, f"exit code {code}\n{text}".rstrip()), call, facts)
     return mark_own(tool_output(call.id, text), call, facts)
-
-
-def _plain(part: Part) -> Json:
-    return {name: value for name, value in part.items() if name != "state"}
 
 
 def _split_output(text: str) -> tuple[str, int | None]:
@@ -153,7 +163,7 @@ def _split_output(text: str) -> tuple[str, int | None]:
 
 def as_protocol(item: JsonObject) -> JsonObject:
     """Return an item of the file in the app-server's spelling."""
-    renamed: JsonObject = {_camel(name): value for name, value in item.items()}
+    renamed: JsonObject = {camel(name): value for name, value in item.items()}
     kind = as_text(item.get("type"))
     renamed["type"] = kind[:1].lower() + kind[1:]
     if isinstance(item.get("command"), list):
@@ -165,16 +175,11 @@ def as_protocol(item: JsonObject) -> JsonObject:
         renamed["durationMs"] = (count(duration.get("secs")) or 0) * 1000 + (count(duration.get("nanos")) or 0) // 1_000_000
     changes = item.get("changes")
     if isinstance(changes, dict):
-        renamed["changes"] = [{"path": path, "kind": _change(as_object(change))} for path, change in changes.items()]
+        renamed["changes"] = [
+            {"path": path, "kind": as_text(as_object(change).get("type")) or next(iter(as_object(change)), "change")}
+            for path, change in changes.items()
+        ]
     return renamed
-
-
-def _change(change: JsonObject) -> str:
-    return as_text(change.get("type")) or next(iter(change), "change")
-
-
-def _camel(name: str) -> str:
-    return _HUMP.sub(lambda found: found[1].upper(), name)
 
 
 EXACTLY = "moot"
@@ -291,14 +296,14 @@ class CodexMessage:
         if name == "update_plan" and isinstance(arguments, dict):
             self.event("turn/plan/updated", arguments)
             return
-        if self._begin(id, name, arguments) and kind in ("web_search_call", "image_generation_call"):
+        self._begin(id, name, arguments)
+        if kind in ("web_search_call", "image_generation_call"):
             self._settle(id, vendor_output(item, Call(id, id, name)))
 
-    def _begin(self, id: str, name: str, arguments: Json) -> bool:
+    def _begin(self, id: str, name: str, arguments: Json) -> None:
         self._calls[id] = len(self._parts)
         call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
         self._parts.append({**call, "toolMetadata": {"vendorId": id}, "providerExecuted": True, "input": arguments})
-        return True
 
     def _output(self, item: JsonObject, exactly: JsonObject) -> None:
         id = as_text(item.get("call_id"))

@@ -60,7 +60,9 @@ def images_of(body: bytes) -> tuple[list[str], str]:
         urls += [url] if url else []
         words += [as_text(item.get("revised_prompt"))] if item.get("revised_prompt") else []
     if not urls:
-        raise ProviderError("The answer has no picture.", fix="Check that models.image names a model that generates images.", kind="protocol")
+        raise ProviderError(
+            "The answer has no picture.", fix="Check that models.image names a model that generates images.", kind="protocol"
+        )
     return urls, "\n".join(words)
 
 
