@@ -11,7 +11,8 @@ from typing import NamedTuple
 import orjson
 
 from moot.convert.dialects import parts as _files
-from moot.convert.dialects.parts import arguments_of, made_here, output_of, wire_ids
+from moot.convert.dialects.openai_chat import function_tool
+from moot.convert.dialects.parts import arguments_of, made_here, output_of, text_of_step, texts_and_files, vendor_id, wire_ids
 from moot.convert.dialects.stream import StreamTranslator, Turn, event_of, start_of_body
 from moot.convert.history import Step, split_steps
 from moot.convert.vendor import as_list, as_object, as_text, count
@@ -23,7 +24,7 @@ from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending
 from moot.types.message import Message, Part, text_part, tool_name
 from moot.types.model import Model, ModelSettings
-from moot.types.provider import ModelPrompt, ToolDefinition
+from moot.types.provider import ModelPrompt
 from moot.types.usage import Usage
 
 METADATA = "ollama"
@@ -151,21 +152,16 @@ class OllamaChat:
         settings, model = prompt.settings, prompt.model
         body: JsonObject = {"model": model.wire_name, "messages": _messages(prompt), "stream": True}
         if prompt.tools and model.tools == "native" and settings.tool_choice != "none":
-            body["tools"] = [_tool(tool) for tool in prompt.tools]
+            body["tools"] = [function_tool(tool) for tool in prompt.tools]
         if model.reasoning and settings.effort is not None:
-            body["think"] = _think(settings, model)
+            # only gpt-oss has levels, and it can't turn thinking off; all others take a boolean
+            level = {"none": "low", "max": "high"}.get(settings.effort, settings.effort)
+            body["think"] = level if "gpt-oss" in model.wire_name.lower() else settings.effort != "none"
         if settings.schema is not None:
             body["format"] = canonical.loads(canonical.dumps(settings.schema))
         if options := _options(settings, model):
             body["options"] = options
         return body | prompt.quirks.extra
-
-
-def _think(settings: ModelSettings, model: Model) -> Json:
-    """Return the thinking option. Only gpt-oss has levels, and it can't turn thinking off; all others take a boolean."""
-    if "gpt-oss" not in model.wire_name.lower():
-        return settings.effort != "none"
-    return {"none": "low", "max": "high"}.get(str(settings.effort), settings.effort)
 
 
 def _options(settings: ModelSettings, model: Model) -> JsonObject:
@@ -177,10 +173,6 @@ def _options(settings: ModelSettings, model: Model) -> JsonObject:
         "stop": list[Json](settings.stop) or None,
     }
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _tool(tool: ToolDefinition) -> JsonObject:
-    return {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema}}
 
 
 def _messages(prompt: ModelPrompt) -> list[Json]:
@@ -200,15 +192,14 @@ def _add(messages: list[Json], role: str, parts: tuple[Part, ...], model: Model)
     """Append a message unless it is empty: texts in one string, images as bare base64 next to it."""
     texts: list[str] = []
     images: list[Json] = []
-    for part in parts:
-        if part.get("type") == "text" and part.get("text"):
+    for part in texts_and_files(parts):
+        file = _files.parse_file(part) if part["type"] == "file" else None
+        if file is None:
             texts.append(str(part["text"]))
-        elif part.get("type") == "file":
-            file = _files.parse_file(part)
-            if file.kind == "image" and file.base64 and _files.is_accepted(file, model):
-                images.append(file.base64)
-            else:
-                texts.append(_files.text_of_file(file))
+        elif file.kind == "image" and file.base64 and _files.is_accepted(file, model):
+            images.append(file.base64)
+        else:
+            texts.append(_files.text_of_file(file))
     if texts or images:
         messages.append({"role": role, "content": "\n\n".join(texts), **({"images": images} if images else {})})
 
@@ -218,9 +209,11 @@ def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
     messages: list[Json] = []
     _add(messages, "user", step.steering, prompt.model)
     calls, provider = step.calls, prompt.model.id.provider
-    text = "\n\n".join(str(part["text"]) for part in step.parts if part.get("type") == "text" and part.get("text"))
+    text = text_of_step(step)
     assistant: JsonObject = {"role": "assistant", "content": text}
-    if thinking := _thinking(step, message, provider):
+    # reasoning is for models that think between calls; other models can't use it
+    own = (part for part in step.parts if part.get("type") == "reasoning" and made_here(part, METADATA, message, provider) is not None)
+    if thinking := "".join(str(part.get("text", "")) for part in own):
         assistant["thinking"] = thinking
     ids = wire_ids(calls)
     if calls:
@@ -231,7 +224,12 @@ def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
     for call, id in zip(calls, ids, strict=True):
         output = output_of(call)
         messages.append(
-            {"role": "tool", "content": output.text, "tool_name": tool_name(call), **({"tool_call_id": id} if _has_id(call) else {})}
+            {
+                "role": "tool",
+                "content": output.text,
+                "tool_name": tool_name(call),
+                **({"tool_call_id": id} if vendor_id(call) is not None else {}),
+            }
         )
         if output.files:
             pictures += [text_part(f"Files that {tool_name(call)} gave:"), *output.files]
@@ -239,18 +237,6 @@ def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
     return messages
 
 
-def _thinking(step: Step, message: Message, provider: str) -> str:
-    """Return the step's reasoning for models that think between calls; other models can't use it."""
-    own = (part for part in step.parts if part.get("type") == "reasoning" and made_here(part, METADATA, message, provider) is not None)
-    return "".join(str(part.get("text", "")) for part in own)
-
-
 def _call(call: Part, id: str) -> JsonObject:
     sent: JsonObject = {"function": {"name": tool_name(call), "arguments": arguments_of(call)}}
-    return {"id": id, **sent} if _has_id(call) else sent
-
-
-def _has_id(call: Part) -> bool:
-    """Return True if the vendor gave the call an id; older servers match calls by order."""
-    metadata = call.get("toolMetadata")
-    return isinstance(metadata, dict) and isinstance(metadata.get("vendorId"), str)
+    return {"id": id, **sent} if vendor_id(call) is not None else sent

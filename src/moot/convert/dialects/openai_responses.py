@@ -11,7 +11,7 @@ import re
 from moot.convert.dialects import parts as _files
 from moot.convert.dialects.openai_chat import is_strict
 from moot.convert.dialects.openai_responses_stream import METADATA, OWN_CALLS, ResponsesStream
-from moot.convert.dialects.parts import arguments_of, is_custom, made_here, output_of, wire_ids
+from moot.convert.dialects.parts import arguments_of, choice_fields, is_custom, made_here, output_of, ran_by, texts_and_files, wire_ids
 from moot.convert.history import Step, split_steps
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
@@ -43,7 +43,7 @@ class OpenAIResponses:
         body["store"] = False
         tools: list[Json] = [_tool(tool) for tool in prompt.tools] if model.tools == "native" else []
         if tools:
-            body |= _choice(settings)
+            body |= choice_fields(settings, {"type": "function", "name": settings.tool_choice[1:]})
         if tools := [*tools, *prompt.quirks.vendor_tools]:
             body["tools"] = tools
         if settings.max_tokens is not None:
@@ -62,17 +62,6 @@ class OpenAIResponses:
 def _tool(tool: ToolDefinition) -> JsonObject:
     # this wire format makes every schema strict by default
     return {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema, "strict": False}
-
-
-def _choice(settings: ModelSettings) -> JsonObject:
-    fields: JsonObject = {}
-    if settings.tool_choice.startswith("="):
-        fields["tool_choice"] = {"type": "function", "name": settings.tool_choice[1:]}
-    elif settings.tool_choice:
-        fields["tool_choice"] = settings.tool_choice
-    if not settings.parallel_calls:
-        fields["parallel_tool_calls"] = False
-    return fields
 
 
 def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
@@ -117,13 +106,8 @@ def _add(items: list[Json], role: str, parts: tuple[Part, ...], model: Model) ->
 
 
 def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
-    pieces: list[Json] = []
-    for part in parts:
-        if part.get("type") == "text" and part.get("text"):
-            pieces.append({"type": "input_text", "text": part["text"]})
-        elif part.get("type") == "file":
-            pieces.append(_file(part, model))
-    return pieces
+    shown = texts_and_files(parts)
+    return [_file(part, model) if part["type"] == "file" else {"type": "input_text", "text": part["text"]} for part in shown]
 
 
 def _file(part: Part, model: Model) -> JsonObject:
@@ -156,7 +140,7 @@ class _StepItems:
         for part in step.parts:
             if is_tool(part):
                 id = next(waiting)
-                if self._vendors(part):
+                if ran_by(part, METADATA, self._message, self._provider):
                     self._items += self._ran(part)
                 else:
                     self._items.append(self._call(part, id))
@@ -246,11 +230,6 @@ class _StepItems:
             return {"type": kind, "call_id": id, "output": output.text}
         pieces: list[Json] = [{"type": "input_text", "text": output.text}] if output.text else []
         return {"type": kind, "call_id": id, "output": [*pieces, *(_file(file, self._model) for file in output.files)]}
-
-    def _vendors(self, part: Part) -> bool:
-        """Return True if this provider ran the call itself."""
-        made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata")
-        return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
 
     def _ran(self, part: Part) -> list[JsonObject]:
         """Return a call of the vendor's own tool with its output; empty if it has none."""

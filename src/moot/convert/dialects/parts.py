@@ -5,15 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from moot.convert.history import Step
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message, Part
-from moot.types.model import Model
+from moot.types.model import Model, ModelSettings
 
 Kind = Literal["image", "pdf", "audio", "text", "other"]
 
@@ -120,9 +121,8 @@ def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = Non
     ids: list[str] = []
     for call in calls:
         own = str(call.get("toolCallId", ""))
-        metadata = call.get("toolMetadata")
-        vendor_id = metadata.get("vendorId") if isinstance(metadata, dict) else None
-        vendor = vendor_id if isinstance(vendor_id, str) else _OURS.sub("", own)
+        known = vendor_id(call)
+        vendor = _OURS.sub("", own) if known is None else known
         id = vendor if vendor and vendor not in used else own
         count = 0
         while not id or id in used or (fits and re.fullmatch(fits, id) is None):
@@ -150,6 +150,49 @@ def made_here(part: Part, dialect: str, message: Message, provider: str, *, fiel
         return None
     made = details if isinstance(details, dict) else {}
     return made if made.get("provider", message.metadata.get("provider")) == provider else None
+
+
+def ran_by(part: Part, dialect: str, message: Message, provider: str) -> bool:
+    """Return True if this provider ran the call itself."""
+    made = made_here(part, dialect, message, provider, field="callProviderMetadata")
+    return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
+
+
+def vendor_id(call: Part) -> str | None:
+    """Return the vendor's own id of a call, or None if it sent none."""
+    metadata = call.get("toolMetadata")
+    id = metadata.get("vendorId") if isinstance(metadata, dict) else None
+    return id if isinstance(id, str) else None
+
+
+def texts_and_files(parts: Sequence[Part]) -> list[Part]:
+    """Return the texts that are not empty, and the files."""
+    return [part for part in parts if part.get("type") == "file" or (part.get("type") == "text" and part.get("text"))]
+
+
+def text_of_step(step: Step) -> str:
+    """Return the texts of a step, for wire formats with one text per message."""
+    return "\n\n".join(str(part["text"]) for part in step.parts if part.get("type") == "text" and part.get("text"))
+
+
+def add_turn(turns: list[JsonObject], role: str, field: str, pieces: list[Json], is_output: Callable[[JsonObject], bool]) -> None:
+    """Append to the last message if it has that role, with outputs before everything else: roles must alternate."""
+    known = turns[-1][field] if turns and turns[-1]["role"] == role else None
+    if isinstance(known, list):
+        known += pieces
+        known.sort(key=lambda piece: not (isinstance(piece, dict) and is_output(piece)))
+    elif pieces:
+        turns.append({"role": role, field: pieces})
+
+
+def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
+    """Return OpenAI's tool choice, with `named` for one tool; empty if the model may choose freely: not every endpoint accepts these."""
+    fields: JsonObject = {}
+    if settings.tool_choice:
+        fields["tool_choice"] = named if settings.tool_choice.startswith("=") else settings.tool_choice
+    if not settings.parallel_calls:
+        fields["parallel_tool_calls"] = False
+    return fields
 
 
 def _derived(id: str) -> str:
