@@ -67,8 +67,12 @@ def _spoken(kind: str, part: Part, id: str) -> Iterator[Chunk]:
 def _call(part: Part, *, alone: bool) -> Iterator[Chunk]:
     """Yield the chunks of a tool call, including what earlier states left on the part (an approval, a result's metadata)."""
     state = str(part.get("state"))
-    if state == "output-error" and alone and _failed_at_once(part):
-        yield _failed_input(part)
+    at_once = "input" in part and not part.keys() & {"rawInput", "callProviderMetadata", "approval", "title"}
+    if state == "output-error" and alone and at_once:  # the call's input was invalid: then one chunk is enough
+        failed: Chunk = {"type": "tool-input-error", **_head(part), "input": part["input"], "errorText": part.get("errorText", "")}
+        if "resultProviderMetadata" in part:
+            failed["providerMetadata"] = part["resultProviderMetadata"]
+        yield failed
         return
     result, approvals = _result(part), list(_approvals(part))
     leftover = "resultProviderMetadata" in part and not result
@@ -104,18 +108,6 @@ def _head(part: Part) -> JsonObject:
     if "callProviderMetadata" in part:
         head["providerMetadata"] = part["callProviderMetadata"]
     return head
-
-
-def _failed_at_once(part: Part) -> bool:
-    """Return True if the call's input was invalid: then one chunk is enough."""
-    return "input" in part and not part.keys() & {"rawInput", "callProviderMetadata", "approval", "title"}
-
-
-def _failed_input(part: Part) -> Chunk:
-    chunk: Chunk = {"type": "tool-input-error", **_head(part), "input": part["input"], "errorText": part.get("errorText", "")}
-    if "resultProviderMetadata" in part:
-        chunk["providerMetadata"] = part["resultProviderMetadata"]
-    return chunk
 
 
 def _input(part: Part) -> Iterator[Chunk]:
