@@ -89,8 +89,6 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """A prompt and its answers, in one conversation."""
-
     prompt: Message | None
     answers: tuple[Message, ...]
 

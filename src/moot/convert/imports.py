@@ -147,7 +147,6 @@ def _extends(old: Part, new: Part) -> bool:
 
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:
-    """Return the length of the common prefix."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
 

@@ -72,7 +72,6 @@ def _translated(events: Sequence[Event], exchanges: dict[str, Exchange]) -> list
 
 
 def _with_ends(events: list[Event], unended: Sequence[Run], exchanges: dict[str, Exchange]) -> list[Event]:
-    """Add an end event to each of these runs."""
     for run in unended:
         own = [event for event in events if event.run == run.id]
         if not own:

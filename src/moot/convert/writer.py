@@ -9,7 +9,7 @@ from collections.abc import Container
 from typing import Literal, NamedTuple
 
 from moot.types import canonical
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk
 from moot.types.exchange import Ended, ExchangeOptions
 
@@ -195,7 +195,10 @@ class Writer:
         elif call.free:
             chunk = {"type": "tool-input-available", **_head(named), "input": text}
         else:
-            chunk = _available(named, text)
+            try:
+                chunk = {"type": "tool-input-available", **_head(named), "input": read_arguments(text)}
+            except ValueError as error:
+                chunk = _failed(named, text, f"the arguments can't be read: {error}")
         self.chunks.append(chunk)
         self._put(call, named._replace(done=True, text=()))
 
@@ -241,14 +244,6 @@ def _head(call: Call) -> JsonObject:
     if tool:
         head["toolMetadata"] = tool
     return head
-
-
-def _available(call: Call, text: str) -> Chunk:
-    try:
-        arguments: Json = read_arguments(text)
-    except ValueError as error:
-        return _failed(call, text, f"the arguments can't be read: {error}")
-    return {"type": "tool-input-available", **_head(call), "input": arguments}
 
 
 def _failed(call: Call, text: str, reason: str) -> Chunk:

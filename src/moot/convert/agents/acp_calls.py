@@ -218,7 +218,6 @@ def _source(uri: str, title: str, content: JsonObject) -> Chunk | None:
 
 
 def _on_the_web(uri: str) -> bool:
-    """Return True for an http or https URL."""
     try:
         return urlsplit(uri).scheme in ("http", "https")
     except ValueError:

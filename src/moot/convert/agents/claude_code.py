@@ -142,7 +142,6 @@ class _Line:
         self._append_text(event)
 
     def _begin(self, message: str, *, streamed: bool) -> None:
-        """Start a new model call."""
         self.end_step(cut=False)
         state = self.state
         inner = anthropic_stream.State(state.inner.parts._replace(calls=()), NAME)
@@ -234,10 +233,7 @@ class _Line:
     def _sub_agent(self, event: JsonObject, parent: str) -> None:
         kind = as_text(event.get("subagent_type"))
         for block in map(as_object, as_list(as_object(event.get("message")).get("content"))):
-            if block.get("type") == "tool_use":
-                self._sub_call(block, parent, kind)
-            else:
-                self._sub_words(block, parent, kind)
+            (self._sub_call if block.get("type") == "tool_use" else self._sub_words)(block, parent, kind)
 
     def _sub_call(self, block: JsonObject, parent: str, kind: str) -> None:
         parts = self.state.inner.parts
@@ -265,16 +261,12 @@ class _Line:
             vendor_id = as_text(block.get("tool_use_id"))
             call = next((call for call in self.state.calls if call.vendor_id == vendor_id), None)
             if block.get("type") == "tool_result" and call is not None:
-                self._whole_input(call)
+                # lines may have been lost: the call's input is completed before its output
+                if any(known.id == call.id and not known.done for known in self.state.inner.parts.calls):
+                    self._complete([{"type": "tool_use", "id": vendor_id}])
                 if call in self.state.calls:  # otherwise its input could not be parsed, and the parse error was its output
                     self.chunks.append(output_of(call, block, event))
                     self._settled(call)
-
-    def _whole_input(self, call: Call) -> None:
-        """Complete the input of a call before its output, even if lines were lost."""
-        known = next((known for known in self.state.inner.parts.calls if known.id == call.id and not known.done), None)
-        if known is not None:
-            self._complete([{"type": "tool_use", "id": known.vendor_id}])
 
     def _system(self, event: JsonObject) -> None:
         if event.get("subtype") == "init":

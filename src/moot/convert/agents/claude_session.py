@@ -194,7 +194,6 @@ class ClaudeMessage(SessionMessage):
 
 
 def _refused(block: JsonObject, line: JsonObject) -> bool:
-    """Return True if the user denied the call."""
     if as_object(line.get("permissionDecision")).get("source") == "user_reject" or line.get("toolDenialKind") == "user-rejected":
         return True
     text = block.get("content")

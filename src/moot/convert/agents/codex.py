@@ -109,7 +109,12 @@ class Line:
             case "thread/started":
                 self._session_started(as_object(params.get("thread")))
             case "turn/started":
-                self._turn_started(params)
+                turn = as_text(as_object(params.get("turn")).get("id"))
+                if self._inner(params):
+                    self.state = self.state._replace(inner_turns=(*self.state.inner_turns, turn))
+                else:
+                    self.state = self.state._replace(turn=turn)
+                    self.know(turn_id=turn)
             case "turn/completed":
                 self._turn_completed(params)
             case "turn/plan/updated":
@@ -146,14 +151,6 @@ class Line:
         """Return the sub-agent that the message is about; empty for the agent itself."""
         thread = as_text(params.get("threadId"))
         return thread if self.state.thread and thread and thread != self.state.thread else ""
-
-    def _turn_started(self, params: JsonObject) -> None:
-        turn = as_text(as_object(params.get("turn")).get("id"))
-        if self._inner(params):
-            self.state = self.state._replace(inner_turns=(*self.state.inner_turns, turn))
-        else:
-            self.state = self.state._replace(turn=turn)
-            self.know(turn_id=turn)
 
     def _turn_completed(self, params: JsonObject) -> None:
         turn = as_object(params.get("turn"))

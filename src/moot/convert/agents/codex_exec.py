@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from moot.convert.agents.codex import Line, State, close
 from moot.convert.agents.codex_calls import camel, failure_of, usage_of
-from moot.convert.vendor import as_list, as_object, as_text
+from moot.convert.vendor import as_list, as_object, as_text, plan_of
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, data
@@ -54,7 +54,9 @@ def _take(line: Line, event: JsonObject) -> None:
             _step(line, item)
             line.started(item)
         case "item.updated" | "item.completed" if item.get("type") == "todoList":
-            line.chunks.append(data("plan", _plan(item), id="plan"))
+            steps = map(as_object, as_list(item.get("items")))
+            items: list[Json] = [{**step, "status": "completed" if step.get("completed") is True else ""} for step in steps]
+            line.chunks.append(data("plan", plan_of(items, "text"), id="plan"))
         case "item.completed":
             _step(line, item)
             line.completed(item)
@@ -86,10 +88,3 @@ def _item(item: JsonObject) -> JsonObject:
     if status:
         fields["status"] = _STATES.get(status, status)
     return fields
-
-
-def _plan(item: JsonObject) -> JsonObject:
-    entries: list[Json] = []
-    for entry in map(as_object, as_list(item.get("items"))):
-        entries.append({"content": as_text(entry.get("text")), "status": "completed" if entry.get("completed") is True else "pending"})
-    return {"entries": entries}

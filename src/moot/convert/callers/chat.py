@@ -58,7 +58,6 @@ def read_settings(fields: Fields, effort: Effort | None, max_tokens: int | None,
 
 
 def _schema(form: Fields, *, nested: bool) -> JsonObject | None:
-    """Return the JSON Schema that the answer must match."""
     match form.one_of("type", ("text", "json_object", "json_schema")):
         case "json_schema":
             form = form.fields("json_schema") if nested else form
@@ -221,7 +220,6 @@ def _reason(outcome: Outcome, *, calls: bool) -> str:
 
 
 def _usage(usage: Usage) -> JsonObject | None:
-    """Return the usage, or None if it is unknown."""
     if usage.input is None and usage.output is None:
         return None
     sent, made = usage.input or 0, usage.output or 0

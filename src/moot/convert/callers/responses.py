@@ -158,7 +158,6 @@ class ResponsesAnswer:
                 ]
 
     def _of(self, type: str, change: Change, **fields: Json) -> JsonObject:
-        """Return a frame about one item."""
         return self._frame(type, item_id=_item_id(self._head.id, change.at, change.piece), output_index=change.at, **fields)
 
     def _frame(self, type: str, **fields: Json) -> JsonObject:

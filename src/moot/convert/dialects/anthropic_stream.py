@@ -43,14 +43,12 @@ def usage_of(usage: JsonObject) -> Usage:
     return Usage(total, count(usage.get("output_tokens")), read, written, reasoning)
 
 
-def citation_key(citation: JsonObject) -> str:
-    """Return a key that identifies a citation's source; empty if it has none."""
+def _citation_key(citation: JsonObject) -> str:
     url = as_text(citation.get("url"))
     return url or (f"{citation['document_index']}:{_title(citation)}" if "document_index" in citation else "")
 
 
-def source(citation: JsonObject, id: str) -> Chunk:
-    """Return the chunk of a citation's source."""
+def _source(citation: JsonObject, id: str) -> Chunk:
     url, title = as_text(citation.get("url")), _title(citation)
     if url:
         found: Chunk = {"type": "source-url", "sourceId": id, "url": url}
@@ -282,10 +280,10 @@ class _Turn(Turn[State]):
             self.writer.say("text", text)
 
     def _source(self, citation: JsonObject) -> None:
-        name = citation_key(citation)
+        name = _citation_key(citation)
         if name and name not in self._state.sources:
             self._state = self._state._replace(sources=(*self._state.sources, name))
-            self.writer.chunks.append(source(citation, self.writer.part_id()))
+            self.writer.chunks.append(_source(citation, self.writer.part_id()))
 
 
 def _index(event: JsonObject) -> int:

@@ -37,8 +37,6 @@ def subset(schema: JsonObject) -> JsonObject:
 
 
 class _Reduction:
-    """The reduction of one schema."""
-
     def __init__(self, root: JsonObject) -> None:
         self._root = root
         self._left = _SIZE
@@ -92,19 +90,16 @@ def _resolved(schema: Json, root: JsonObject, level: int = 0) -> JsonObject:
         reference = found.get("$ref")
         if not isinstance(reference, str):
             break
-        found = {**_at(root, reference), **{name: value for name, value in found.items() if name != "$ref"}}
+        target: Json = root
+        for step in reference.removeprefix("#").strip("/").split("/"):
+            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) and step else target
+        rest = {name: value for name, value in found.items() if name != "$ref"}
+        found = {**(target if isinstance(target, dict) else {}), **rest}
     merged: JsonObject = {}
     parts = found.get("allOf")
     for part in parts if isinstance(parts, list) and level < _NESTED else ():
         merged |= _resolved(part, root, level + 1)
     return {**merged, **{name: value for name, value in found.items() if name != "allOf"}}
-
-
-def _at(root: JsonObject, reference: str) -> JsonObject:
-    value: Json = root
-    for step in reference.removeprefix("#").strip("/").split("/"):
-        value = value.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(value, dict) and step else value
-    return value if isinstance(value, dict) else {}
 
 
 def _types(schema: JsonObject) -> tuple[list[str], bool]:
@@ -272,18 +267,13 @@ def _step_parts(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]
             case "reasoning" if made is not None:
                 parts.append(_signed({"text": part.get("text", ""), "thought": True}, made))
             case "file" | "reasoning-file" if made is not None and part.get("providerMetadata"):
-                parts.append(_signed(_given(part), made))
+                thought: JsonObject = {"thought": True} if part["type"] == "reasoning-file" else {}
+                parts.append(_signed({**_data(_files.parse_file(part)), **thought}, made))
             case "custom" if made is not None and isinstance(block := made.get("block"), dict):
                 parts.append(_signed(dict(block), made))
             case _:
                 pass
     return parts
-
-
-def _given(part: Part) -> JsonObject:
-    """Return a file that the model made."""
-    made = _data(_files.parse_file(part))
-    return {**made, "thought": True} if part.get("type") == "reasoning-file" else made
 
 
 def _signed(part: JsonObject, made: JsonObject | None) -> JsonObject:

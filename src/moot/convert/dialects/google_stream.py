@@ -324,7 +324,6 @@ class GoogleStream(StreamTranslator[State]):
 
 
 def _failed(state: State) -> Failure | None:
-    """Return the failure that follows from the reason."""
     if state.blocked:
         return Failure(f"the provider did not answer this prompt: {state.blocked}", "content")
     if state.reason == "MALFORMED_FUNCTION_CALL":

@@ -23,7 +23,7 @@ from moot.types.chunk import Chunk
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending
 from moot.types.message import Message, Part, text_part, tool_name
-from moot.types.model import Model, ModelSettings
+from moot.types.model import Model
 from moot.types.provider import ModelPrompt
 from moot.types.usage import Usage
 
@@ -159,20 +159,16 @@ class OllamaChat:
             body["think"] = level if "gpt-oss" in model.wire_name.lower() else settings.effort != "none"
         if settings.schema is not None:
             body["format"] = canonical.loads(canonical.dumps(settings.schema))
-        if options := _options(settings, model):
-            body["options"] = options
+        options: JsonObject = {
+            "num_ctx": model.context,
+            "num_predict": settings.max_tokens,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "stop": list[Json](settings.stop) or None,
+        }
+        if given := {name: value for name, value in options.items() if value is not None}:
+            body["options"] = given
         return body | prompt.quirks.extra
-
-
-def _options(settings: ModelSettings, model: Model) -> JsonObject:
-    options: JsonObject = {
-        "num_ctx": model.context,
-        "num_predict": settings.max_tokens,
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "stop": list[Json](settings.stop) or None,
-    }
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _messages(prompt: ModelPrompt) -> list[Json]:

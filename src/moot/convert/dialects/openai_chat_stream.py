@@ -131,7 +131,11 @@ class _Turn(Turn[State]):
                 self._state = self._state._replace(reason=reason)
 
     def _delta(self, delta: JsonObject) -> None:
-        self._reasoning(delta)
+        details = [item for item in as_list(delta.get("reasoning_details")) if isinstance(item, dict)]
+        if not any(as_text(item.get("text")) or as_text(item.get("summary")) for item in details):
+            self._think(as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning")))
+        for item in details:
+            self._detail(item)
         content = delta.get("content")
         if isinstance(content, str):
             self._append_text(content)
@@ -163,15 +167,6 @@ class _Turn(Turn[State]):
             thinking = piece.get("thinking")
             text = thinking if isinstance(thinking, str) else "".join(as_text(as_object(item).get("text")) for item in as_list(thinking))
             self._think(text)
-
-    def _reasoning(self, delta: JsonObject) -> None:
-        details = [item for item in as_list(delta.get("reasoning_details")) if isinstance(item, dict)]
-        has_text = any(as_text(item.get("text")) or as_text(item.get("summary")) for item in details)
-        text = as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning"))
-        if not has_text:
-            self._think(text)
-        for item in details:
-            self._detail(item)
 
     def _think(self, text: str) -> None:
         if text:
@@ -309,7 +304,6 @@ class OpenAIStream(StreamTranslator[State]):
 
 
 def _only(delta: JsonObject, name: str) -> bool:
-    """Return True if the delta has no other field."""
     return not any(value for key, value in delta.items() if key != name and key != "role")
 
 
@@ -319,7 +313,6 @@ def _index(delta: JsonObject, otherwise: int) -> int:
 
 
 def _error_of(event: JsonObject, name: str) -> Json:
-    """Return the error in an event, or None."""
     if event.get("error"):
         return event["error"]
     if event.get("object") == "error" or event.get("type") == "error" or name == "error" or ("detail" in event and "choices" not in event):

@@ -68,10 +68,8 @@ def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
     """Return the options of a reasoning model: always its sealed reasoning, the rest only if an effort was set."""
     fields: JsonObject = {"include": ["reasoning.encrypted_content"]}
     if settings.effort is not None:
-        options: JsonObject = {"effort": _effort(str(settings.effort), model)}
-        if settings.show_reasoning and settings.effort != "none":
-            options["summary"] = "auto"
-        fields["reasoning"] = options
+        shown: JsonObject = {"summary": "auto"} if settings.show_reasoning and settings.effort != "none" else {}
+        fields["reasoning"] = {"effort": _effort(str(settings.effort), model), **shown}
     return fields
 
 
@@ -100,7 +98,6 @@ def _input(prompt: ModelPrompt) -> list[Json]:
 
 
 def _add(items: list[Json], role: str, parts: tuple[Part, ...], model: Model) -> None:
-    """Append a message unless it is empty."""
     if content := _content(parts, model):
         items.append({"type": "message", "role": role, "content": content})
 
@@ -234,8 +231,12 @@ class _StepItems:
     def _ran(self, part: Part) -> list[JsonObject]:
         """Return a call of the vendor's own tool with its output; empty if it has none."""
         made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata") or {}
-        if made.get("type") == "mcp_approval_request":
-            return self._approval(part, made)
+        sent = made.get("item")
+        call: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(sent if isinstance(sent, dict) else {})}
+        if made.get("type") == "mcp_approval_request":  # without a response it is denied
+            approval = part.get("approval")
+            approved = isinstance(approval, dict) and approval.get("approved") is True
+            return [call, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
         result = made_here(part, METADATA, self._message, self._provider, field="resultProviderMetadata")
         if result is None or not result.get("type"):
             return []
@@ -244,16 +245,7 @@ class _StepItems:
         if result.get("type") == made.get("type"):
             self._by_id[str(result.get("itemId"))] = answer
             return [answer]
-        call = made.get("item")
-        return [{"type": made["type"], "id": made.get("itemId"), **(call if isinstance(call, dict) else {})}, answer]
-
-    def _approval(self, part: Part, made: JsonObject) -> list[JsonObject]:
-        """Return the vendor's approval request and the response; without a response it is denied."""
-        approval = part.get("approval")
-        approved = isinstance(approval, dict) and approval.get("approved") is True
-        rest = made.get("item")
-        item: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(rest if isinstance(rest, dict) else {})}
-        return [item, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
+        return [call, answer]
 
     def _sound(self) -> list[Json]:
         """Return the items without reasoning that is unreadable or that nothing follows: both are refused."""

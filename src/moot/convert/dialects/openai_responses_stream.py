@@ -47,34 +47,16 @@ _DELTAS = {
 _INPUTS = ("response.function_call_arguments", "response.custom_tool_call_input", "response.mcp_call_arguments")
 
 
-def is_call(item: JsonObject) -> bool:
-    """Return True if the item is a call of a tool that the vendor runs."""
-    kind = as_text(item.get("type"))
-    return kind not in OWN_CALLS and (kind.endswith("_call") or kind == "program")
+def _is_call(kind: str) -> bool:
+    """Return True for an item that is a call of a tool that the vendor runs."""
+    return kind not in OWN_CALLS and (kind.endswith("_call") or kind in ("program", "mcp_approval_request"))
 
 
-def is_output(item: JsonObject) -> bool:
-    """Return True if the item is the output of a call in another item."""
-    return as_text(item.get("type")).endswith("_output")
-
-
-def tool_of(item: JsonObject) -> str:
-    """Return the name of the vendor's tool."""
-    return as_text(item.get("name")) or as_text(item.get("type")).removesuffix("_call")
-
-
-def input_of(item: JsonObject) -> JsonObject:
-    """Return the input of a vendor tool's call."""
-    return {name: item[name] for name in _GIVEN if item.get(name) is not None}
-
-
-def rest_of(item: JsonObject, *without: str) -> JsonObject:
-    """Return the item without its type, id and the named fields."""
+def _rest_of(item: JsonObject, *without: str) -> JsonObject:
     return {name: value for name, value in item.items() if name not in ("type", "id", *without)}
 
 
-def picture(item: JsonObject) -> Chunk | None:
-    """Return the image that a call generated, or None."""
+def _picture(item: JsonObject) -> Chunk | None:
     data = as_text(item.get("result"))
     if not data:
         return None
@@ -82,7 +64,7 @@ def picture(item: JsonObject) -> Chunk | None:
     return {"type": "file", "url": f"data:{media_type};base64,{data}", "mediaType": media_type}
 
 
-def error_of(item: JsonObject) -> str:
+def _error_of(item: JsonObject) -> str:
     """Return why a vendor tool's call failed; empty if it did not."""
     error = item.get("error")
     text = as_text(error) or as_text(as_object(error).get("message"))
@@ -91,25 +73,19 @@ def error_of(item: JsonObject) -> str:
     return text or ("the tool failed" if item.get("status") == "failed" else "")
 
 
-def annotation_key(annotation: JsonObject) -> str:
+def _annotation_key(annotation: JsonObject) -> str:
     """Return a key that identifies the target of an annotation; empty if it has none."""
     return as_text(annotation.get("url")) or as_text(annotation.get("file_id"))
 
 
-def source(annotation: JsonObject, id: str) -> Chunk:
-    """Return the chunk of an annotation's source."""
+def _source(annotation: JsonObject, id: str) -> Chunk:
     url, name = as_text(annotation.get("url")), as_text(annotation.get("filename"))
     if url:
         found: Chunk = {"type": "source-url", "sourceId": id, "url": url}
         title = as_text(annotation.get("title"))
         return {**found, "title": title} if title else found
-    document: Chunk = {"type": "source-document", "sourceId": id, "mediaType": "text/plain", "title": name or annotation_key(annotation)}
+    document: Chunk = {"type": "source-document", "sourceId": id, "mediaType": "text/plain", "title": name or _annotation_key(annotation)}
     return {**document, "filename": name} if name else document
-
-
-def facts_of(response: JsonObject) -> JsonObject:
-    """Return the facts about a response as a whole."""
-    return {ours: response[theirs] for theirs, ours in _FACTS.items() if response.get(theirs) is not None}
 
 
 def usage_of(usage: JsonObject) -> Usage:
@@ -123,7 +99,7 @@ def usage_of(usage: JsonObject) -> Usage:
     )
 
 
-def texts_of(item: JsonObject) -> list[tuple[str, int, str, list[Json]]]:
+def _texts_of(item: JsonObject) -> list[tuple[str, int, str, list[Json]]]:
     """Return the text pieces of a message or reasoning item: kind, index, text, annotations."""
     found: list[tuple[str, int, str, list[Json]]] = []
     for field, kinds in (("summary", _THOUGHTS), ("content", _WORDS)):
@@ -135,7 +111,7 @@ def texts_of(item: JsonObject) -> list[tuple[str, int, str, list[Json]]]:
     return found
 
 
-def at_of(event: JsonObject) -> str:
+def _at_of(event: JsonObject) -> str:
     """Return the position of the event's item: its index, or its id for servers that send no index."""
     index = event.get("output_index")
     return str(index) if isinstance(index, int) else as_text(event.get("item_id")) or as_text(as_object(event.get("item")).get("id"))
@@ -180,9 +156,9 @@ class _Turn(Turn[State]):
         elif isinstance(event.get("response"), dict):
             self._whole(as_object(event["response"]), kind.removeprefix("response."))
         elif kind in ("response.output_item.added", "response.output_item.done"):
-            self._item(at_of(event), as_object(event.get("item")), ended=kind.endswith(".done"))
+            self._item(_at_of(event), as_object(event.get("item")), ended=kind.endswith(".done"))
         elif kind in _DELTAS:
-            self.say(_DELTAS[kind], event, as_text(event.get("delta")))
+            self._say(_DELTAS[kind], event, as_text(event.get("delta")))
         else:
             self._more(kind, event)
 
@@ -192,17 +168,20 @@ class _Turn(Turn[State]):
         if head in _INPUTS:
             self._input(event, what)
         elif kind == "response.code_interpreter_call_code.delta":
-            self._code(event)
+            # streamed code is wrapped into an object, because a call's input is an object
+            if (call := self._call(_at_of(event))) is not None:
+                piece = canonical.dumps(as_text(event.get("delta"))).decode()[1:-1]
+                self.writer.arguments(call, piece if call.text else f'{{"code":"{piece}')
         elif kind == "response.reasoning_summary_part.added":
-            self.say("summary", event, "")
+            self._say("summary", event, "")
         elif kind == "response.output_text.annotation.added":
-            self.annotate([event.get("annotation")], at_of(event))
+            self._annotate([event.get("annotation")], _at_of(event))
         elif kind == "response.image_generation_call.partial_image":
             self._draft(event)
 
     def _whole(self, response: JsonObject, status: str) -> None:
         """Handle the response as a whole: at its start, at its end, or sent in place of a stream."""
-        if facts := facts_of(response):
+        if facts := {ours: response[theirs] for theirs, ours in _FACTS.items() if response.get(theirs) is not None}:
             self._state = self._state._replace(facts={**(self._state.facts or {}), **facts})
         if isinstance(usage := response.get("usage"), dict):
             self._state = self._state._replace(usage=usage)
@@ -211,16 +190,13 @@ class _Turn(Turn[State]):
         if status not in ("completed", "incomplete", "failed", "cancelled"):
             return
         for index, item in enumerate(as_list(response.get("output"))):
-            self._item(self._place(index, as_object(item)), as_object(item), ended=True)
+            id = as_text(as_object(item).get("id"))  # its position in a stream without positions
+            known = id and id in self._state.begun + self._state.said
+            self._item(id if known else str(index), as_object(item), ended=True)
         self.end_open()
         self.writer.close(cut=status in ("failed", "cancelled"))
         reason = as_text(as_object(response.get("incomplete_details")).get("reason"))
         self._state = self._state._replace(status=self._state.status or status, reason=reason)
-
-    def _place(self, index: int, item: JsonObject) -> str:
-        """Return the position at which an item of the whole response was streamed; without positions in the events, its id."""
-        id = as_text(item.get("id"))
-        return id if id and id in self._state.begun + self._state.said else str(index)
 
     def _item(self, at: str, item: JsonObject, *, ended: bool) -> None:
         if at not in self._state.begun:
@@ -231,37 +207,36 @@ class _Turn(Turn[State]):
             self._end(at, item)
 
     def _begin(self, at: str, item: JsonObject) -> None:
-        kind = as_text(item.get("type"))
+        kind, vendor_id = as_text(item.get("type")), as_text(item.get("call_id")) or as_text(item.get("id"))
         if kind == "message" and as_text(item.get("phase")):
             self._state = self._state._replace(phases={**(self._state.phases or {}), at: item["phase"]})
         elif kind in OWN_CALLS:
             self.end_open()
             details: JsonObject = {"itemId": as_text(item.get("id"))}
-            rest: JsonObject = rest_of(item, "call_id", "name", "status", OWN_CALLS[kind])
+            rest: JsonObject = _rest_of(item, "call_id", "name", "status", OWN_CALLS[kind])
             if any(rest.values()):
                 details["item"] = rest
             free = kind == "custom_tool_call"
-            vendor_id = as_text(item.get("call_id")) or as_text(item.get("id"))
             self.writer.call(self._state.begun.index(at), vendor_id, as_text(item.get("name")), free=free, metadata=self.made_by(details))
-        elif is_call(item) or kind == "mcp_approval_request":
+        elif _is_call(kind):
             self.end_open()
-            details = {"type": kind, "itemId": as_text(item.get("id"))}
-            vendor_id = as_text(item.get("call_id")) or as_text(item.get("id"))
-            dynamic = kind.startswith("mcp_")
-            self.writer.call(
-                self._state.begun.index(at), vendor_id, tool_of(item), executed=True, dynamic=dynamic, metadata=self.made_by(details)
+            made, name = (
+                self.made_by({"type": kind, "itemId": as_text(item.get("id"))}),
+                as_text(item.get("name")) or kind.removesuffix("_call"),
             )
+            dynamic = kind.startswith("mcp_")
+            self.writer.call(self._state.begun.index(at), vendor_id, name, executed=True, dynamic=dynamic, metadata=made)
 
     def _end(self, at: str, item: JsonObject) -> None:
         kind = as_text(item.get("type"))
         call = self._call(at)
         if kind in ("message", "reasoning"):
-            self.end_spoken(at, item)
+            self._end_spoken(at, item)
         elif kind in OWN_CALLS:
             self._end_own(call, item.get(OWN_CALLS[kind]))
-        elif is_output(item):
+        elif kind.endswith("_output"):
             self._output(item)
-        elif call is not None and (is_call(item) or kind == "mcp_approval_request"):
+        elif call is not None and _is_call(kind):
             self._end_call(call, item)
         elif kind:
             self.end_open()
@@ -290,15 +265,16 @@ class _Turn(Turn[State]):
             call = self.writer.arguments(call, '"}')
         details: JsonObject | None = None
         if paired:  # the output is an item of its own: this item's fields are stored next to the input
-            details = self.made_by({"type": kind, "itemId": as_text(item.get("id")), "item": rest_of(item)})
+            details = self.made_by({"type": kind, "itemId": as_text(item.get("id")), "item": _rest_of(item)})
+        given = {name: item[name] for name in _GIVEN if item.get(name) is not None}
         if call.text or call.done:
             self.writer.finish(call)
         else:
-            self.writer.give(call, arguments if isinstance(arguments, str) else canonical.dumps(input_of(item)).decode(), details)
+            self.writer.give(call, arguments if isinstance(arguments, str) else canonical.dumps(given).decode(), details)
         if asks:
             self.writer.chunks.append({"type": "tool-approval-request", "approvalId": as_text(item.get("id")), "toolCallId": call.id})
         elif not paired:
-            self._answer(call, item, rest_of(item, "result"))
+            self._answer(call, item, _rest_of(item, "result"))
 
     def _output(self, item: JsonObject) -> None:
         """Handle the output of a call of this response in an item of its own."""
@@ -309,32 +285,32 @@ class _Turn(Turn[State]):
         if call is not None:
             self.end_open()
             self.writer.finish(call)
-            self._answer(call, item, rest_of(item))
+            self._answer(call, item, _rest_of(item))
 
     def _answer(self, call: Call, item: JsonObject, output: JsonObject) -> None:
         details: JsonObject = {"type": as_text(item.get("type")), "itemId": as_text(item.get("id"))}
-        if error := error_of(item):
+        if error := _error_of(item):
             chunk, details["item"] = tool_error(call.id, error), output
         else:
             chunk = tool_output(call.id, output)
         if call.dynamic:
             chunk["dynamic"] = True
         self.writer.chunks.append({**chunk, "providerExecuted": True, "providerMetadata": self.made_by(details)})
-        if (shown := picture(item)) is not None and item.get("type") == "image_generation_call":
+        if (shown := _picture(item)) is not None and item.get("type") == "image_generation_call":
             self.writer.chunks.append({**shown, "providerMetadata": self.made_by({"itemId": as_text(item.get("id"))})})
 
     def _draft(self, event: JsonObject) -> None:
         """Show a partial image as the preliminary output."""
-        call = self._call(at_of(event))
+        call = self._call(_at_of(event))
         data = as_text(event.get("partial_image_b64"))
         if call is not None and data:
             self.writer.give(call, "{}")
-            drawn = picture({**event, "result": data}) or {}
+            drawn = _picture({**event, "result": data}) or {}
             output: JsonObject = {"partial": event.get("partial_image_index"), "url": drawn.get("url")}
             self.writer.chunks.append({**tool_output(call.id, output), "preliminary": True, "providerExecuted": True})
 
     def _input(self, event: JsonObject, what: str) -> None:
-        call = self._call(at_of(event))
+        call = self._call(_at_of(event))
         if call is None:
             return
         if what == "delta":
@@ -342,18 +318,11 @@ class _Turn(Turn[State]):
         elif not call.executed:
             self._end_own(call, event.get("arguments", event.get("input")))
 
-    def _code(self, event: JsonObject) -> None:
-        """Wrap streamed code into an object, because a call's input is an object."""
-        call = self._call(at_of(event))
-        if call is not None:
-            piece = canonical.dumps(as_text(event.get("delta"))).decode()[1:-1]
-            self.writer.arguments(call, piece if call.text else f'{{"code":"{piece}')
-
     # ── texts and reasoning ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def say(self, kind: str, event: JsonObject, text: str) -> None:
+    def _say(self, kind: str, event: JsonObject, text: str) -> None:
         """Append a piece of text to an item, starting its part if needed."""
-        at, id = at_of(event), as_text(event.get("item_id"))
+        at, id = _at_of(event), as_text(event.get("item_id"))
         index = event.get("content_index", event.get("summary_index"))
         self._append_text(kind, at, id, index if isinstance(index, int) else 0, text)
 
@@ -372,14 +341,14 @@ class _Turn(Turn[State]):
         if text:
             self.writer.say("text" if part_kind == "text" else "reasoning", text)
 
-    def end_spoken(self, at: str, item: JsonObject) -> None:
+    def _end_spoken(self, at: str, item: JsonObject) -> None:
         """End a message or reasoning item, with all metadata that must be sent back."""
         if at not in self._state.said:
-            for kind, index, text, _ in texts_of(item):
+            for kind, index, text, _ in _texts_of(item):
                 if text or kind == "summary":
                     self._append_text(kind, at, as_text(item.get("id")), index, text)
-        for _, _, _, pointers in texts_of(item):
-            self.annotate(pointers, at)
+        for _, _, _, pointers in _texts_of(item):
+            self._annotate(pointers, at)
         sealed = as_text(item.get("encrypted_content"))
         known = self._state.open
         if sealed and (known is None or known["at"] != at):
@@ -391,7 +360,7 @@ class _Turn(Turn[State]):
             self._state = self._state._replace(open={**known, **named, **more})
             self.end_open()
 
-    def annotate(self, annotations: list[Json], at: str) -> None:
+    def _annotate(self, annotations: list[Json], at: str) -> None:
         """Record the annotations of a text, and emit each source once."""
         known: JsonObject | None = self._state.open
         for annotation in [as_object(one) for one in annotations]:
@@ -399,10 +368,10 @@ class _Turn(Turn[State]):
             if known is not None and known["at"] == at and annotation and annotation not in recorded:
                 pointers: list[Json] = [*recorded, annotation]
                 known = {**known, "annotations": pointers}
-            name = annotation_key(annotation)
+            name = _annotation_key(annotation)
             if name and name not in self._state.sources:
                 self._state = self._state._replace(sources=(*self._state.sources, name))
-                self.writer.chunks.append(source(annotation, self.writer.part_id()))
+                self.writer.chunks.append(_source(annotation, self.writer.part_id()))
         self._state = self._state._replace(open=known)
 
     def end_open(self) -> None:

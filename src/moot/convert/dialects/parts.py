@@ -86,18 +86,19 @@ class Output(NamedTuple):
 
 def output_of(part: Part) -> Output:
     """Return the call's one output. A call that never had one gets text that says so, so that no call is sent without an output."""
+    approval = answer if isinstance(answer := part.get("approval"), dict) else dict[str, Json]()
     match part.get("state"):
         case "output-available":
             text, files = _content(part.get("output"))
             return Output(f"[interrupted; the output so far]\n{text}" if part.get("preliminary") else text, files)
         case "output-error":
             return Output(str(part.get("errorText") or "failed"), error=True)
-        case "output-denied":
-            return Output(_denied(part), error=True)
+        case "output-denied" | "approval-responded" if part["state"] == "output-denied" or approval.get("approved") is False:
+            reason = approval.get("reason")
+            said = f": {reason}" if isinstance(reason, str) and reason else "."
+            return Output(f"The user denied this call{said}", error=True)
         case "approval-requested":
             return Output(UNANSWERED, error=True)
-        case "approval-responded" if _approval(part).get("approved") is False:
-            return Output(_denied(part), error=True)
         case _:
             return Output(UNKNOWN, error=True)
 
@@ -126,7 +127,9 @@ def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = Non
         id = vendor if vendor and vendor not in used else own
         count = 0
         while not id or id in used or (fits and re.fullmatch(fits, id) is None):
-            id = _derived(f"{own}/{count}" if count else own)
+            # nine letters and digits, which every vendor accepts
+            number = int.from_bytes(blake2b((f"{own}/{count}" if count else own).encode("utf-8", "replace"), digest_size=8).digest())
+            id = "".join(_ALPHABET[number // len(_ALPHABET) ** place % len(_ALPHABET)] for place in range(9))
             count += 1
         used.add(id)
         ids.append(id)
@@ -193,25 +196,6 @@ def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
     if not settings.parallel_calls:
         fields["parallel_tool_calls"] = False
     return fields
-
-
-def _derived(id: str) -> str:
-    number = int.from_bytes(blake2b(id.encode("utf-8", "replace"), digest_size=8).digest())
-    letters = ""
-    for _ in range(9):
-        number, digit = divmod(number, len(_ALPHABET))
-        letters += _ALPHABET[digit]
-    return letters
-
-
-def _approval(part: Part) -> JsonObject:
-    approval = part.get("approval")
-    return approval if isinstance(approval, dict) else {}
-
-
-def _denied(part: Part) -> str:
-    reason = _approval(part).get("reason")
-    return f"The user denied this call: {reason}" if isinstance(reason, str) and reason else "The user denied this call."
 
 
 def _content(output: Json) -> tuple[str, tuple[Part, ...]]:
