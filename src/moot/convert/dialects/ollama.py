@@ -166,7 +166,8 @@ class OllamaChat:
             "top_p": settings.top_p,
             "stop": list[Json](settings.stop) or None,
         }
-        if given := {name: value for name, value in options.items() if value is not None}:
+        given: JsonObject = {name: value for name, value in options.items() if value is not None}
+        if given:
             body["options"] = given
         return body | prompt.quirks.extra
 

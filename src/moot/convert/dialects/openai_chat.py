@@ -6,7 +6,6 @@ from moot.convert.dialects import parts as _files
 from moot.convert.dialects.openai_chat_stream import METADATA, OpenAIStream
 from moot.convert.dialects.parts import (
     arguments_of,
-    choice_fields,
     is_custom,
     made_here,
     output_of,
@@ -127,6 +126,16 @@ def is_strict(schema: Json) -> bool:
         ):
             return False
     return all(is_strict(value) for value in schema.values())
+
+
+def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
+    """Return the tool choice, with `named` for one tool; empty if the model may choose freely: not every endpoint accepts these fields."""
+    fields: JsonObject = {}
+    if settings.tool_choice:
+        fields["tool_choice"] = named if settings.tool_choice.startswith("=") else settings.tool_choice
+    if not settings.parallel_calls:
+        fields["parallel_tool_calls"] = False
+    return fields
 
 
 def function_tool(tool: ToolDefinition) -> JsonObject:

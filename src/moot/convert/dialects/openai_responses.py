@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from moot.convert.dialects import parts as _files
-from moot.convert.dialects.openai_chat import is_strict
+from moot.convert.dialects.openai_chat import choice_fields, is_strict
 from moot.convert.dialects.openai_responses_stream import METADATA, OWN_CALLS, ResponsesStream
-from moot.convert.dialects.parts import arguments_of, choice_fields, is_custom, made_here, output_of, ran_by, texts_and_files, wire_ids
+from moot.convert.dialects.parts import arguments_of, is_custom, made_here, output_of, ran_by, texts_and_files, wire_ids
 from moot.convert.history import Step, split_steps
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject

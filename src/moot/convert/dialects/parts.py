@@ -14,7 +14,7 @@ from moot.convert.history import Step
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message, Part
-from moot.types.model import Model, ModelSettings
+from moot.types.model import Model
 
 Kind = Literal["image", "pdf", "audio", "text", "other"]
 
@@ -186,16 +186,6 @@ def add_turn(turns: list[JsonObject], role: str, field: str, pieces: list[Json],
         known.sort(key=lambda piece: not (isinstance(piece, dict) and is_output(piece)))
     elif pieces:
         turns.append({"role": role, field: pieces})
-
-
-def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
-    """Return OpenAI's tool choice, with `named` for one tool; empty if the model may choose freely: not every endpoint accepts these."""
-    fields: JsonObject = {}
-    if settings.tool_choice:
-        fields["tool_choice"] = named if settings.tool_choice.startswith("=") else settings.tool_choice
-    if not settings.parallel_calls:
-        fields["parallel_tool_calls"] = False
-    return fields
 
 
 def _content(output: Json) -> tuple[str, tuple[Part, ...]]:

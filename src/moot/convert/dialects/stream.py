@@ -173,7 +173,7 @@ class StreamTranslator(Generic[S]):
     def _feed_data(self, state: S, data: bytes, name: str, *, cut: bool = False) -> tuple[S, tuple[Chunk, ...]]:
         event = event_of(data, *self._input)
         if event is None:
-            unread = not cut and data.strip() != b"[DONE]"  # other servers end every stream with openai-chat's end marker
+            unread = not cut and data.strip() != b"[DONE]"  # many servers end any stream with this marker
             return (state._replace(unreadable=state.unreadable + 1) if unread else state), ()  # pyright: ignore[reportPrivateUsage]
         turn = self._turn(state)
         turn.take(event, name)
