@@ -137,10 +137,6 @@ class Writer:
         self._parts = parts._replace(next=parts.next + 1)
         return f"{parts.prefix}.{parts.next}"
 
-    def reserve(self, id: str) -> None:
-        """Mark the id of a call as used, for a call that the writer does not write."""
-        self._parts = self._parts._replace(used=(*self._parts.used, id))
-
     def find(self, key: int) -> Call | None:
         """Return the newest call with that index."""
         return next((call for call in reversed(self._parts.calls) if call.key == key), None)

@@ -71,7 +71,9 @@ class HeadlessWriter:
             head["title"] = title
         head["toolMetadata"] = {"vendorId": vendor_id}
         self._writer.chunks += [{"type": "tool-input-start", **head}, {"type": "tool-input-available", **head, "input": given}]
-        self._writer.reserve(id)
+        writer = Writer(parts._replace(used=(*parts.used, id)))
+        writer.chunks = self._writer.chunks
+        self._writer = writer
         self._said = self._said._replace(open=(*self._said.open, (vendor_id, id)))
 
     def output(self, vendor_id: str, text: str, *, failed: bool = False) -> None:

@@ -10,7 +10,7 @@ from typing import cast
 
 from moot.convert.callers.errors import completion_error
 from moot.convert.callers.pieces import Change, Outcome, Piece
-from moot.convert.callers.request import CallerRequest, Drafts, Fields, file_part, invalid_field, output_of, tool_of
+from moot.convert.callers.request import CallerRequest, Drafts, Fields, content_of, effort_of, file_part, invalid_field, output_of, tool_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, text_part
 from moot.types.model import Effort, ModelSettings
@@ -38,7 +38,7 @@ def read_chat(body: Json) -> CallerRequest:
     if not fields.items("messages"):
         raise invalid_field("messages", "Expected at least one message.")
     limit = fields.count("max_completion_tokens") or fields.count("max_tokens")
-    settings = read_settings(fields, fields.effort("reasoning_effort"), limit, fields.fields("response_format"), nested=True)
+    settings = read_settings(fields, effort_of(fields, "reasoning_effort"), limit, fields.fields("response_format"), nested=True)
     usage = fields.fields("stream_options").flag("include_usage")
     return drafts.request(fields, lambda tool: read_function(tool, nested=True), settings, stream_usage=usage)
 
@@ -90,11 +90,11 @@ def _message(drafts: Drafts, message: Fields) -> None:
         case "system" | "developer":
             drafts.instruct(_text(message))
         case "user":
-            drafts.say(message.content("content", _piece))
+            drafts.say(content_of(message, "content", _piece))
         case "assistant":
             _assistant(drafts, message)
         case "tool":
-            output = output_of(message.content("content", _piece))
+            output = output_of(content_of(message, "content", _piece))
             drafts.output(message.needed("tool_call_id"), output, message.path("tool_call_id"))
         case other:
             raise invalid_field(message.path("role"), f"{other!r} is not one of system, developer, user, assistant, tool.")

@@ -10,7 +10,7 @@ from typing import cast
 
 from moot.convert.callers.errors import message_error
 from moot.convert.callers.pieces import Change, Outcome, Piece
-from moot.convert.callers.request import CallerRequest, Drafts, Fields, file_part, invalid_field, output_of, tool_of
+from moot.convert.callers.request import CallerRequest, Drafts, Fields, content_of, effort_of, file_part, invalid_field, output_of, tool_of
 from moot.convert.dialects.anthropic_stream import METADATA
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.message import Part, text_part
@@ -32,7 +32,7 @@ def read_messages(body: Json, *, counting: bool = False) -> CallerRequest:
     if not counting and fields.count("max_tokens") is None:
         raise invalid_field("max_tokens", "This field is missing.")
     drafts = Drafts()
-    drafts.instruct("\n\n".join(str(part["text"]) for part in fields.content("system", lambda block: text_part(block.text("text")))))
+    drafts.instruct("\n\n".join(str(part["text"]) for part in content_of(fields, "system", lambda block: text_part(block.text("text")))))
     for message in fields.objects("messages"):
         _message(drafts, message)
     if not fields.items("messages"):
@@ -60,7 +60,7 @@ def _settings(fields: Fields) -> ModelSettings:
 
 
 def _effort(fields: Fields) -> Effort | None:
-    thinking, effort = fields.fields("thinking"), fields.fields("output_config").effort("effort")
+    thinking, effort = fields.fields("thinking"), effort_of(fields.fields("output_config"), "effort")
     kind = thinking.one_of("type", ("enabled", "disabled", "adaptive"))
     if kind == "disabled":
         return "none"
@@ -96,7 +96,7 @@ def _message(drafts: Drafts, message: Fields) -> None:
     else:
         for block in blocks:
             if block.text("type") == "tool_result":
-                output = output_of(block.content("content", _piece), "\n")
+                output = output_of(content_of(block, "content", _piece), "\n")
                 drafts.output(block.needed("tool_use_id"), output, block.path("tool_use_id"), error=block.flag("is_error"))
         shown = (block for block in blocks if block.text("type") != "tool_result")
         drafts.say([_piece(block) for block in shown if block.text("type") != "text" or block.text("text")])

@@ -124,22 +124,11 @@ class Fields:
             raise invalid_field(self.path(name), "Expected strings.")
         return tuple(str(item) for item in found)
 
-    def content(self, name: str, piece: Callable[[Fields], Part]) -> list[Part]:
-        """Return the parts of a content field, which holds text or a list of pieces."""
-        if isinstance(self.value.get(name), list):
-            return [piece(item) for item in self.objects(name)]
-        text = self.text(name)
-        return [text_part(text)] if text else []
-
     def one_of(self, name: str, known: Sequence[str], default: str = "") -> str:
         value = self.text(name, default)
         if value and value not in known:
             raise invalid_field(self.path(name), f"{value!r} is not one of {', '.join(known)}.")
         return value
-
-    def effort(self, name: str) -> Effort | None:
-        word = self.one_of(name, tuple(EFFORTS))
-        return EFFORTS[word] if word else None
 
     def refuse(self, name: str, why: str = "This field is not supported.") -> None:
         """Raise UsageError if the field has a value, because it would be ignored otherwise."""
@@ -273,6 +262,20 @@ def tool_of(tool: Fields, schema: str) -> ToolDefinition:
     """Return a tool of the caller; `schema` is the field with its arguments' schema."""
     found = tool.fields(schema).value or {"type": "object", "properties": {}}
     return ToolDefinition(tool_name_of(tool.needed("name"), tool.path("name")), tool.text("description"), found)
+
+
+def content_of(fields: Fields, name: str, piece: Callable[[Fields], Part]) -> list[Part]:
+    """Return the parts of a content field, which holds text or a list of pieces."""
+    if isinstance(fields.value.get(name), list):
+        return [piece(item) for item in fields.objects(name)]
+    text = fields.text(name)
+    return [text_part(text)] if text else []
+
+
+def effort_of(fields: Fields, name: str) -> Effort | None:
+    """Return moot's reasoning effort."""
+    word = fields.one_of(name, tuple(EFFORTS))
+    return EFFORTS[word] if word else None
 
 
 def output_of(parts: Sequence[Part], separator: str = "") -> Json:

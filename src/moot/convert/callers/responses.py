@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from moot.convert.callers.chat import read_function, read_settings
 from moot.convert.callers.errors import code_of
 from moot.convert.callers.pieces import Change, Outcome, Piece
-from moot.convert.callers.request import CallerRequest, Drafts, Fields, file_part, invalid_field, output_of
+from moot.convert.callers.request import CallerRequest, Drafts, Fields, content_of, effort_of, file_part, invalid_field, output_of
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.message import Part, text_part
 from moot.types.usage import Usage
@@ -31,7 +31,7 @@ def read_responses(body: Json) -> CallerRequest:
             _read_item(drafts, item)
     else:
         drafts.say([text_part(fields.needed("input"))])
-    effort, form = fields.fields("reasoning").effort("effort"), fields.fields("text").fields("format")
+    effort, form = effort_of(fields.fields("reasoning"), "effort"), fields.fields("text").fields("format")
     settings = read_settings(fields, effort, fields.count("max_output_tokens"), form, nested=False)
     return drafts.request(fields, lambda tool: read_function(tool, nested=False), settings, after=after, conversation=conversation)
 
@@ -44,7 +44,7 @@ def _read_item(drafts: Drafts, item: Fields) -> None:
             drafts.answer(join=True)
             drafts.call(item.needed("call_id"), item.needed("name"), item.text("arguments"), item.path("name"))
         case "function_call_output":
-            drafts.output(item.needed("call_id"), output_of(item.content("output", _piece)), item.path("call_id"))
+            drafts.output(item.needed("call_id"), output_of(content_of(item, "output", _piece)), item.path("call_id"))
         case "reasoning":
             pass  # moot's own reasoning: it is not signed, so no model would accept it
         case other:
@@ -56,7 +56,7 @@ def _message(drafts: Drafts, item: Fields) -> None:
         case "system" | "developer":
             drafts.instruct(_read_text(item))
         case "user":
-            drafts.say(item.content("content", _piece))
+            drafts.say(content_of(item, "content", _piece))
         case "assistant":
             text = _read_text(item)
             drafts.answer([text_part(text)] if text else [], join=True)
@@ -65,7 +65,7 @@ def _message(drafts: Drafts, item: Fields) -> None:
 
 
 def _read_text(item: Fields) -> str:
-    return "".join(str(part["text"]) for part in item.content("content", _piece) if part["type"] == "text")
+    return "".join(str(part["text"]) for part in content_of(item, "content", _piece) if part["type"] == "text")
 
 
 def _piece(piece: Fields) -> Part:
