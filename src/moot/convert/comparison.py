@@ -65,10 +65,10 @@ def _apart(expected: Json, found: Json, where: str) -> Difference:
     return Difference(where, short(expected), short(found))
 
 
-def short(value: Json) -> str:
+def short(value: Json, limit: int = _MAX_SHOWN) -> str:
     """Return the value as JSON, truncated if it is long."""
     text = dumps(value).decode()
-    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
@@ -89,8 +89,6 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """A prompt and its answers, in one conversation."""
-
     prompt: Message | None
     answers: tuple[Message, ...]
 
@@ -131,13 +129,10 @@ def _pair(one: Side, other: Side, left: _Exchange | None, right: _Exchange | Non
     a, b = _answer(one, left), _answer(other, right)
     texts = [str(side["text"]) if side is not None else "" for side in (a, b)]
     tools = [side["tools"] if side is not None else None for side in (a, b)]
-    prompts: JsonObject = {"a": _prompt(left), "b": _prompt(right)}
-    same = texts[0] == texts[1] and tools[0] == tools[1] and prompts["a"] == prompts["b"]
+    asked = [text_of(side.prompt.parts) if side is not None and side.prompt is not None else None for side in (left, right)]
+    same = texts[0] == texts[1] and tools[0] == tools[1] and asked[0] == asked[1]
+    prompts: JsonObject = {"a": asked[0], "b": asked[1]}
     return {"prompt": prompts, "a": a, "b": b, "same": same, "diff": list[Json](word_diff(*texts))}
-
-
-def _prompt(asked: _Exchange | None) -> str | None:
-    return text_of(asked.prompt.parts) if asked is not None and asked.prompt is not None else None
 
 
 def _answer(side: Side, asked: _Exchange | None) -> JsonObject | None:
@@ -165,13 +160,8 @@ def _model(message: Message, runs: Sequence[Run]) -> str:
 
 
 def _call(part: JsonObject) -> JsonObject:
-    arguments = dumps(part.get("input")).decode() if part.get("input") is not None else ""
-    state = str(part.get("state"))
-    return {
-        "name": tool_name(part),
-        "input": arguments if len(arguments) <= _MAX_INPUT else f"{arguments[: _MAX_INPUT - 1]}…",
-        "state": state,
-    }
+    arguments = short(part["input"], _MAX_INPUT) if part.get("input") is not None else ""
+    return {"name": tool_name(part), "input": arguments, "state": str(part.get("state"))}
 
 
 def _took(runs: Sequence[Run]) -> JsonObject:

@@ -45,7 +45,16 @@ CUT = "the stream ended before the call was whole"
 
 def close_open(parts: Sequence[Part]) -> tuple[Chunk, ...]:
     """End open texts and reasoning; an incomplete tool input becomes a tool-input-error."""
-    return tuple(chunk for part in parts if part.get("state") in ("streaming", "input-streaming") for chunk in _close(part))
+    chunks: list[Chunk] = []
+    for part in parts:
+        if part.get("state") not in ("streaming", "input-streaming"):
+            continue
+        if is_tool(part):
+            value = part.get("rawInput", part.get("input"))
+            chunks.append(tool_input_error(str(part.get("toolCallId")), tool_name(part), value, CUT))
+        else:
+            chunks.append({"type": f"{part.get('type')}-end", "id": str(part.get("id", ""))})
+    return tuple(chunks)
 
 
 def settle_calls(parts: Sequence[Part], why: str) -> tuple[Chunk, ...]:
@@ -60,13 +69,6 @@ def settle_calls(parts: Sequence[Part], why: str) -> tuple[Chunk, ...]:
 def _so_far(part: Part, why: str) -> str:
     shown = part.get("output") if part.get("state") == "output-available" else None
     return f"{why}; its output so far:\n{shown}" if isinstance(shown, str) and shown else why
-
-
-def _close(part: Part) -> tuple[Chunk, ...]:
-    if is_tool(part):
-        value = part.get("rawInput", part.get("input"))
-        return (tool_input_error(str(part.get("toolCallId")), tool_name(part), value, CUT),)
-    return ({"type": f"{part.get('type')}-end", "id": str(part.get("id", ""))},)
 
 
 def translator_of(converter: str) -> Translator[Any] | None:
@@ -168,12 +170,9 @@ class InterruptedExchange:
 
     def end(self, run: str | None, failure: Failure) -> Event:
         """Return the event that ends the exchange as `cut`, with that failure."""
-        chunks, ending = self._closing()
+        chunks, ending = (), Ending("error")
+        with suppress(TranslatorFailed):
+            if self._again is not None:
+                chunks, ending = self._again.close("cut")
         ending = dataclasses.replace(ending, finish_reason="error", error=failure)
         return Event("exchange", chunks, None, run, self._exchange, "end", self._key, end_body(ending, "cut", ending.cost, failure))
-
-    def _closing(self) -> tuple[tuple[Chunk, ...], Ending]:
-        try:
-            return self._again.close("cut") if self._again is not None else ((), Ending("error"))
-        except TranslatorFailed:
-            return (), Ending("error")

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from moot.convert import tool_parts
 from moot.convert.tool_parts import NoValue, partial_json
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk
 from moot.types.message import Part, is_tool
 
@@ -99,8 +99,8 @@ class Folder:
         self._step = 0
         self._recall()
         self._handlers: dict[str, _Handler] = {
-            "text-delta": self._text_delta,
-            "reasoning-delta": self._reasoning_delta,
+            "text-delta": lambda chunk: self._delta("text", self._text, chunk),
+            "reasoning-delta": lambda chunk: self._delta("reasoning", self._reasoning, chunk),
             "tool-input-delta": self._tool_delta,
             "text-start": lambda chunk: self._begin("text", self._text, chunk),
             "text-end": lambda chunk: self._end("text", self._text, chunk),
@@ -177,12 +177,6 @@ class Folder:
         else:
             self._parts[open_part.index] = {**part, "text": f"{part.get('text', '')}{added}"}
 
-    def _text_delta(self, chunk: Chunk) -> None:
-        self._delta("text", self._text, chunk)
-
-    def _reasoning_delta(self, chunk: Chunk) -> None:
-        self._delta("reasoning", self._reasoning, chunk)
-
     def _delta(self, kind: str, open_parts: dict[str, _Open], chunk: Chunk) -> None:
         id, delta = chunk.get("id"), chunk.get("delta")
         if not isinstance(id, str) or not isinstance(delta, str):
@@ -232,7 +226,7 @@ class Folder:
             return
         dynamic = bool(chunk.get("dynamic"))
         either = change is tool_parts.input_error  # an error finds its call by id, even if the type differs
-        index = self._find(id, None if either else dynamic)
+        index = self._find(id, None if either else dynamic, self._step)
         if index is None:
             index = len(self._parts)
             self._parts.append(tool_parts.new_part(chunk, dynamic=dynamic))
@@ -244,22 +238,15 @@ class Folder:
         if open_part is not None:
             self._settle(open_part)
         self._parts[index] = change(self._parts[index], chunk)
-        newest = self._find_anywhere(id, _call_id)
+        newest = self._find(id, None, 0)
         if newest is not None and self._parts[newest].get("state") == "input-streaming":
             self._tool_input[id] = _Open(newest)
 
-    def _find(self, id: str, dynamic: bool | None) -> int | None:
-        """Return the index of the newest call with that id in the current step."""
-        for index in range(len(self._parts) - 1, self._step - 1, -1):
+    def _find(self, id: str, dynamic: bool | None, begin: int) -> int | None:
+        """Return the index of the newest call with that id, from `begin` on."""
+        for index in range(len(self._parts) - 1, begin - 1, -1):
             part = self._parts[index]
             if part.get("toolCallId") == id and is_tool(part) and dynamic in (None, part.get("type") == "dynamic-tool"):
-                return index
-        return None
-
-    def _find_anywhere(self, id: Json, by: Callable[[Part], Json]) -> int | None:
-        """Return the index of the newest call for which `by` returns that id."""
-        for index in range(len(self._parts) - 1, -1, -1):
-            if is_tool(self._parts[index]) and by(self._parts[index]) == id:
                 return index
         return None
 
@@ -268,16 +255,18 @@ class Folder:
         change = tool_parts.OUTPUTS[str(chunk["type"])]
         if not isinstance(id, str) or (change is tool_parts.approval_request and not isinstance(chunk.get("approvalId"), str)):
             return
-        index = self._find_anywhere(id, _call_id)
+        index = self._find(id, None, 0)
         if index is not None:
             self._change(id, index, change, chunk)
 
     def _approval_response(self, chunk: Chunk) -> None:
         if not isinstance(chunk.get("approvalId"), str) or not isinstance(chunk.get("approved"), bool):
             return
-        index = self._find_anywhere(chunk["approvalId"], _approval_id)
-        if index is not None:
-            self._change(str(self._parts[index].get("toolCallId")), index, tool_parts.approval_response, chunk)
+        for index, part in reversed([*enumerate(self._parts)]):
+            approval = part.get("approval")
+            if is_tool(part) and isinstance(approval, dict) and approval.get("id") == chunk["approvalId"]:
+                self._change(str(part.get("toolCallId")), index, tool_parts.approval_response, chunk)
+                return
 
     def _data(self, chunk: Chunk) -> None:
         if chunk.get("transient"):
@@ -319,12 +308,3 @@ def _with_raw_input(part: Part, raw: str) -> Part:
             streamed["input"] = partial_json(raw)
     streamed["rawInput"] = raw
     return streamed
-
-
-def _call_id(part: Part) -> Json:
-    return part.get("toolCallId")
-
-
-def _approval_id(part: Part) -> Json:
-    approval = part.get("approval")
-    return approval.get("id") if isinstance(approval, dict) else None

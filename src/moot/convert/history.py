@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from moot.convert.fold import in_history
@@ -75,8 +76,12 @@ def trim(
     """
     if budget_tokens is None or _size(messages, count) <= budget_tokens:
         return messages
-    groups = _groups(messages)
-    kept: list[tuple[Message, ...]] = []
+    groups: list[list[Message]] = []  # what comes before the first user message is also a group
+    for message in messages:
+        if not groups or (message.role == "user" and any(known.role != "user" for known in groups[-1])):
+            groups.append([])
+        groups[-1].append(message)
+    kept: list[Sequence[Message]] = []
     left = budget_tokens
     for position, group in enumerate(reversed(groups)):
         size = _size(group, count)
@@ -89,17 +94,7 @@ def trim(
     return tuple(message for group in reversed(kept) for message in group)
 
 
-def _groups(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
-    """Split messages into groups that start with a user message; what comes before the first one is also a group."""
-    groups: list[list[Message]] = []
-    for message in messages:
-        if not groups or (message.role == "user" and any(known.role != "user" for known in groups[-1])):
-            groups.append([])
-        groups[-1].append(message)
-    return [tuple(group) for group in groups]
-
-
-def _shortened(group: tuple[Message, ...], budget: int, count: Callable[[Sequence[Part]], int]) -> tuple[Message, ...]:
+def _shortened(group: Sequence[Message], budget: int, count: Callable[[Sequence[Part]], int]) -> tuple[Message, ...]:
     """Shorten the newest group: keep its user messages, and as many last steps of the answers as fit, at least one."""
     left = budget - _size([message for message in group if message.role != "assistant"], count)
     kept: list[Message] = []
@@ -116,7 +111,7 @@ def _shortened(group: tuple[Message, ...], budget: int, count: Callable[[Sequenc
             left -= size
             steps[:0] = step
         if steps:
-            kept.append(_with_parts(message, tuple(steps)))
+            kept.append(replace(message, parts=tuple(steps)))
     return tuple(reversed(kept))
 
 
@@ -129,10 +124,6 @@ def _blocks(message: Message) -> list[list[Part]]:
             blocks.append([])
         blocks[-1].append(part)
     return [block for block in blocks if block]
-
-
-def _with_parts(message: Message, parts: tuple[Part, ...]) -> Message:
-    return Message(message.id, message.role, parts, message.metadata, message.conversation, message.parent, message.run, message.status)
 
 
 def _size(messages: Sequence[Message], count: Callable[[Sequence[Part]], int]) -> int:

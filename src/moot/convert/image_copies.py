@@ -6,6 +6,8 @@ import io
 import math
 import struct
 import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import lru_cache
 
 from PIL import Image, ImageOps
@@ -33,10 +35,8 @@ def fit_image(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
 
     Raise Refused if it is not an image, can't be read, or is too large to decode. Of an animation, the first frame is used.
     """
-    try:
-        return _fitted(data, limits)
-    except (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, MemoryError, zlib.error) as error:
-        raise Refused(f"it can't be read as an image: {error}") from error
+    with _opened(data) as opened:
+        return _fitted(opened, limits)
 
 
 def strip_metadata(data: bytes) -> tuple[bytes, str]:
@@ -44,28 +44,32 @@ def strip_metadata(data: bytes) -> tuple[bytes, str]:
 
     Raise Refused as `fitted` does. Of an animation, the first frame is used.
     """
-    try:
-        with Image.open(io.BytesIO(data), formats=_READ) as opened:
-            if opened.size[0] * opened.size[1] > MOST_PIXELS:
-                raise Refused(f"it has {opened.size[0]} x {opened.size[1]} pixels; the limit is {MOST_PIXELS:,}")
-            photo = opened.format == "JPEG"
-            turned = ImageOps.exif_transpose(opened)
+    with _opened(data) as opened:
+        photo = opened.format == "JPEG"
+        turned = ImageOps.exif_transpose(opened)
         picture = turned.convert("RGBA" if turned.has_transparency_data else "RGB")
         picture.info.clear()  # comments and profiles would be written back
         return (_saved(picture, "JPEG", quality=_QUALITY), "image/jpeg") if photo else (_saved(picture, "PNG"), "image/png")
+
+
+@contextmanager
+def _opened(data: bytes) -> Generator[Image.Image]:
+    try:
+        with Image.open(io.BytesIO(data), formats=_READ) as opened:
+            width, height = opened.size
+            if width * height > MOST_PIXELS:
+                raise Refused(f"it has {width} x {height} pixels; the limit is {MOST_PIXELS:,}")
+            yield opened
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error, MemoryError, zlib.error) as error:
         raise Refused(f"it can't be read as an image: {error}") from error
 
 
-def _fitted(data: bytes, limits: ImageLimits) -> tuple[bytes, str, int, int]:
-    with Image.open(io.BytesIO(data), formats=_READ) as opened:
-        width, height = opened.size
-        if width * height > MOST_PIXELS:
-            raise Refused(f"it has {width} x {height} pixels; the limit is {MOST_PIXELS:,}")
-        wanted = min(1.0, math.sqrt(limits.max_pixels / (width * height)), limits.max_side / max(width, height))
-        whole = (height, width) if opened.getexif().get(_ORIENTATION) in _LYING else (width, height)
-        opened.draft("RGB", _times(opened.size, wanted))
-        picture = ImageOps.exif_transpose(opened)
+def _fitted(opened: Image.Image, limits: ImageLimits) -> tuple[bytes, str, int, int]:
+    width, height = opened.size
+    wanted = min(1.0, math.sqrt(limits.max_pixels / (width * height)), limits.max_side / max(width, height))
+    whole = (height, width) if opened.getexif().get(_ORIENTATION) in _LYING else (width, height)
+    opened.draft("RGB", _times(opened.size, wanted))
+    picture = ImageOps.exif_transpose(opened)
     seen = picture.has_transparency_data
     picture = picture.convert("RGBA" if seen else "RGB")
     for attempt in range(_TRIES):

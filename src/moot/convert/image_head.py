@@ -28,14 +28,6 @@ def head_of(data: bytes) -> Head | None:
     return None
 
 
-def _png(data: bytes) -> Head:
-    return Head("image/png", *struct.unpack_from(">II", data, 16))
-
-
-def _gif(data: bytes) -> Head:
-    return Head("image/gif", *struct.unpack_from("<HH", data, 6))
-
-
 def _webp(data: bytes) -> Head | None:
     if data[8:12] != b"WEBP":
         return None
@@ -67,8 +59,8 @@ def _jpeg(data: bytes) -> Head | None:
 
 
 _READERS: dict[bytes, Callable[[bytes], Head | None]] = {
-    b"\x89PNG\r\n\x1a\n": _png,
+    b"\x89PNG\r\n\x1a\n": lambda data: Head("image/png", *struct.unpack_from(">II", data, 16)),
     b"\xff\xd8": _jpeg,
-    b"GIF8": _gif,
+    b"GIF8": lambda data: Head("image/gif", *struct.unpack_from("<HH", data, 6)),
     b"RIFF": _webp,
 }

@@ -135,8 +135,7 @@ def apply_growth(parts: Sequence[Part], metadata: JsonObject, body: JsonObject) 
 
 def is_continuation(before: Sequence[Part], after: Sequence[Part]) -> bool:
     """Return True if the later parts extend the earlier ones: the same message, though its source rewrote all of it."""
-    same = _common(before, after)
-    return len(after) >= len(before) and all(_extends(old, new) for old, new in zip(before[same:], after[same:], strict=False))
+    return len(after) >= len(before) and all(_extends(old, new) for old, new in zip(before, after, strict=False) if old != new)
 
 
 def _extends(old: Part, new: Part) -> bool:
@@ -148,13 +147,8 @@ def _extends(old: Part, new: Part) -> bool:
 
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:
-    """Return the length of the common prefix."""
-    count = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
 
 
 def _list(value: Json) -> list[Json] | None:

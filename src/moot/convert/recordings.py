@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from moot.convert.exchanges import close_open, rebuild, settle_calls, totals, translator_of
 from moot.convert.fold import Folder
 from moot.convert.imports import is_growth
 from moot.types import chunk
-from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.exchange import Exchange
 from moot.types.imports import Recording
@@ -24,26 +23,24 @@ def complete_recording(recording: Recording) -> Recording:
     """Return the recording in the form that a store imports. Existing fields are kept; raw events without chunks are translated."""
     exchanges = {exchange.id: exchange for exchange in recording.exchanges}
     events = _translated(recording.events, exchanges)
-    unended = _unended(events, recording.runs)
+    with_end = {event.run for event in events if event.key == "run" and event.phase == "end"}
+    unended = [run for run in recording.runs if run.id not in with_end]
     events = _with_ends(events, unended, exchanges)
     places = {event.seq: at for at, event in enumerate(events, 1)}
     numbered = tuple(event._replace(seq=at) for at, event in enumerate(events, 1))
     spans = _spans(numbered)
     runs = tuple(_run(_cut(run, numbered) if run in unended else run, spans, numbered) for run in recording.runs)
     by_run = {run.id: run for run in runs}
-    ends = _ends(numbered)
+    ends = {
+        str(event.body.get("id")): event.seq
+        for event in numbered
+        if event.kind == "message" and isinstance(event.body, dict) and is_growth(event.body)
+    }
     messages = tuple(_message(message, places, ends, by_run, numbered, exchanges) for message in recording.messages)
-    kept = tuple(_exchanges(recording.exchanges, numbered))
+    present = {event.exchange for event in numbered}
+    ended = {event.exchange for event in numbered if event.kind == "exchange" and event.phase == "end"}
+    kept = tuple(one if one.id in ended else replace(one, ended=None) for one in recording.exchanges if one.id in present)
     return replace(recording, events=numbered, runs=runs, messages=messages, exchanges=kept)
-
-
-def _exchanges(exchanges: Sequence[Exchange], events: Sequence[Event]) -> Iterator[Exchange]:
-    """Yield the exchanges that have events."""
-    present = {event.exchange for event in events}
-    ended = {event.exchange for event in events if event.kind == "exchange" and event.phase == "end"}
-    for exchange in exchanges:
-        if exchange.id in present:
-            yield exchange if exchange.id in ended else replace(exchange, ended=None)
 
 
 def _cut(run: Run, events: Sequence[Event]) -> Run:
@@ -67,25 +64,14 @@ def _translated(events: Sequence[Event], exchanges: dict[str, Exchange]) -> list
         for at, chunks in zip(raws[id], rebuilt.chunks, strict=True):
             made[at] = made[at]._replace(chunks=chunks)
         if exchange.converter != f"{translator.name}/{translator.version}":
-            _close_anew(made, id, rebuilt.closing)
+            for at, event in enumerate(made):
+                if event.kind == "exchange" and event.phase == "end" and event.exchange == id:
+                    marks = (piece for piece in event.chunks if piece["type"] == "data-attempt")
+                    made[at] = event._replace(chunks=(*rebuilt.closing, *marks))
     return made
 
 
-def _close_anew(events: list[Event], exchange: str, closing: tuple[Chunk, ...]) -> None:
-    for at, event in enumerate(events):
-        if event.kind == "exchange" and event.phase == "end" and event.exchange == exchange:
-            marks = tuple(piece for piece in event.chunks if piece["type"] == "data-attempt")
-            events[at] = event._replace(chunks=(*closing, *marks))
-
-
-def _unended(events: Sequence[Event], runs: Sequence[Run]) -> list[Run]:
-    """Return the runs whose last event is missing."""
-    found = {event.run for event in events if event.key == "run" and event.phase == "end"}
-    return [run for run in runs if run.id not in found]
-
-
 def _with_ends(events: list[Event], unended: Sequence[Run], exchanges: dict[str, Exchange]) -> list[Event]:
-    """Add an end event to each of these runs."""
     for run in unended:
         own = [event for event in events if event.run == run.id]
         if not own:
@@ -129,15 +115,6 @@ def _run(run: Run, spans: dict[str, tuple[int, int]], events: Sequence[Event]) -
         started_at=run.started_at or run.created_at,
         owner=None,
     )
-
-
-def _ends(events: Sequence[Event]) -> dict[str, int]:
-    """Return message → the seq of the last event that extends it."""
-    return {
-        str(event.body.get("id")): event.seq
-        for event in events
-        if event.kind == "message" and isinstance(event.body, dict) and is_growth(event.body)
-    }
 
 
 def _message(

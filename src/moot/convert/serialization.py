@@ -55,23 +55,16 @@ def direction(event: Event) -> Literal["in", "out"]:
     return "out" if event.kind == "raw" and isinstance(event.body, dict) and event.body.get("dir") == "out" else "in"
 
 
+def _pick(value: object, names: str) -> JsonObject:
+    """Return these attributes of a value, in that order."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
 def agent_json(agent: Agent) -> JsonObject:
     """Return an agent as a JSON object."""
-    return {
-        "id": agent.name,
-        "name": agent.name,
-        "description": agent.description,
-        "agent_type": agent.agent_type,
-        "model": agent.model,
-        "instructions": agent.instructions,
-        "rules": agent.rules,
-        "tools": None if agent.tools is None else list[Json](agent.tools),
-        "role": agent.role,
-        "temperature": agent.temperature,
-        "max_steps": agent.max_steps,
-        "effort": agent.effort,
-        "fallback": list[Json](agent.fallback),
-    }
+    names = "name description agent_type model instructions rules tools role temperature max_steps effort fallback"
+    tools = None if agent.tools is None else list[Json](agent.tools)
+    return {"id": agent.name, **_pick(agent, names), "tools": tools, "fallback": list[Json](agent.fallback)}
 
 
 def model_json(model: Model) -> JsonObject:
@@ -81,45 +74,23 @@ def model_json(model: Model) -> JsonObject:
         "id": str(model.id),
         "model": model.id.model,
         "provider": model.id.provider,
-        "wire_name": model.wire_name,
-        "context": model.context,
-        "max_output": model.max_output,
+        **_pick(model, "wire_name context max_output modalities tools reasoning price note"),
         "modalities": list[Json](model.modalities),
-        "tools": model.tools,
-        "reasoning": model.reasoning,
         "price": {"input": price.input, "output": price.output} if price else None,
-        "note": model.note,
     }
 
 
 def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus]) -> JsonObject:
     """Return a conversation as in lists. `live` maps conversations to the status of their live run."""
+    grants = list[Json]([grant.to_json() for grant in grants_of(conversation.settings)])
     return {
-        "id": conversation.id,
-        "no": conversation.no,
-        "client_id": conversation.client_id,
-        "title": conversation.title,
-        "title_source": conversation.title_source,
-        "agent": conversation.agent,
-        "model": conversation.model,
-        "project": conversation.project,
-        "directory": conversation.directory,
+        **_pick(conversation, "id no client_id title title_source agent model project directory"),
         "status": status_of(conversation, live),
-        "head": conversation.head,
-        "message_count": conversation.message_count,
+        **_pick(conversation, "head message_count usage cost unpriced_runs context_usage"),
         "usage": conversation.usage.to_json(),
-        "cost": conversation.cost,
-        "unpriced_runs": conversation.unpriced_runs,
-        "context_usage": conversation.context_usage,
         "settings": {key: value for key, value in conversation.settings.items() if key != "grants"},
-        "grants": list[Json]([grant.to_json() for grant in grants_of(conversation.settings)]),
-        "parent": conversation.parent,
-        "forked_from": conversation.forked_from,
-        "origin": conversation.origin,
-        "created_at": conversation.created_at,
-        "updated_at": conversation.updated_at,
-        "archived_at": conversation.archived_at,
-        "deleted_at": conversation.deleted_at,
+        "grants": grants,
+        **_pick(conversation, "parent forked_from origin created_at updated_at archived_at deleted_at"),
     }
 
 
@@ -140,54 +111,19 @@ def status_of(conversation: Conversation, live: Mapping[str, RunStatus]) -> str:
 
 def message_json(message: Message) -> JsonObject:
     """Return a message in the shape of the AI SDK's UIMessage, with moot's own fields added."""
-    return {
-        "id": message.id,
-        "client_id": message.client_id,
-        "role": message.role,
-        "parts": list[Json](message.parts),
-        "metadata": message.metadata,
-        "status": message.status,
-        "parent": message.parent,
-        "run": message.run,
-        "created_at": message.created_at,
-    }
+    names = "id client_id role parts metadata status parent run created_at"
+    return {**_pick(message, names), "parts": list[Json](message.parts)}
 
 
 def node_json(node: Node) -> JsonObject:
     """Return a message with its position in the tree."""
-    return {
-        "no": node.no,
-        "id": node.id,
-        "parent": node.parent,
-        "role": node.role,
-        "status": node.status,
-        "line": node.line,
-        "created_at": node.at,
-        "run": node.run,
-        "shown": node.shown,
-        "deleted": node.deleted,
-    }
+    return {**_pick(node, "no id parent role status line"), "created_at": node.at, **_pick(node, "run shown deleted")}
 
 
 def run_json(run: Run) -> JsonObject:
     """Return a run, without what only its owner needs to continue it."""
-    return {
-        "id": run.id,
-        "no": run.no,
-        "conversation": run.conversation,
-        "message": run.message,
-        "agent": run.agent,
-        "model": run.model,
-        "trigger": run.trigger,
-        "parent_run": run.parent_run,
-        "status": run.status,
-        "error": run.error.to_json() if run.error is not None else None,
-        "usage": run.usage.to_json(),
-        "cost": run.cost,
-        "created_at": run.created_at,
-        "started_at": run.started_at,
-        "ended_at": run.ended_at,
-        "first_seq": run.first_seq,
-        "last_seq": run.last_seq,
-        "result_seq": run.result_seq,
-    }
+    names = (
+        "id no conversation message agent model trigger parent_run status error usage cost"
+        " created_at started_at ended_at first_seq last_seq result_seq"
+    )
+    return {**_pick(run, names), "error": run.error.to_json() if run.error is not None else None, "usage": run.usage.to_json()}

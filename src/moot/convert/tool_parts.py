@@ -14,7 +14,6 @@ from moot.types.message import Part
 _TOKEN = re.compile(r'\s+|"(?:[^"\\]|\\.)*"|[{}\[\],:]|-?\d[\d.eE+-]*|true|false|null', re.DOTALL)
 _OPEN_STRING = re.compile(r'"((?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u]))*)', re.DOTALL)
 _CLOSE = {"{": "}", "[": "]"}
-_WORDS = ("true", "false", "null")
 
 
 class NoValue(Exception):
@@ -60,24 +59,17 @@ def _completed(text: str) -> str:
         elif token.isspace() or key:
             continue
         sound = position
+    closed = "".join(_CLOSE[bracket] for bracket in reversed(stack))
     if position < len(text) and not key and (rest := _tail(text[position:])):
-        return text[:position] + rest + _closed(stack)
-    return _without_number_tail(text[:sound]) + _closed(stack)
-
-
-def _closed(stack: list[str]) -> str:
-    return "".join(_CLOSE[bracket] for bracket in reversed(stack))
+        return text[:position] + rest + closed
+    return re.sub(r"(?<=\d)[.eE+-]+$", "", text[:sound]) + closed
 
 
 def _tail(rest: str) -> str:
     """Complete a value that starts at the end of the text; return an empty string if it has no content yet."""
     if rest.startswith('"') and (match := _OPEN_STRING.match(rest)) is not None:
         return f'"{match.group(1)}"'
-    return next((word for word in _WORDS if word.startswith(rest)), "")
-
-
-def _without_number_tail(text: str) -> str:
-    return re.sub(r"(?<=\d)[.eE+-]+$", "", text)
+    return next((word for word in ("true", "false", "null") if word.startswith(rest)), "")
 
 
 Output: TypeAlias = Callable[[Part, Chunk], Part]
@@ -111,7 +103,7 @@ def input_error(part: Part, chunk: Chunk) -> Part:
 
 
 def output_available(part: Part, chunk: Chunk) -> Part:
-    fields: JsonObject = {name: part[name] for name in ("input",) if name in part}
+    fields: JsonObject = {"input": part["input"]} if "input" in part else {}
     fields["output"] = chunk.get("output")
     if chunk.get("preliminary") is not None:
         fields["preliminary"] = chunk["preliminary"]

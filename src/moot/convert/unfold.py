@@ -51,24 +51,20 @@ def _part_id(part: Part, index: int, used: set[str]) -> str:
 
 
 def _spoken(kind: str, part: Part, id: str) -> Iterator[Chunk]:
-    begin: Chunk = {"type": f"{kind}-start", "id": id}
-    if "providerMetadata" in part:
-        begin["providerMetadata"] = part["providerMetadata"]
-    yield begin
+    yield _with({"type": f"{kind}-start", "id": id}, part, "providerMetadata")
     if part.get("text"):
         yield {"type": f"{kind}-delta", "id": id, "delta": part["text"]}
     if part.get("state") != "streaming":
-        end: Chunk = {"type": f"{kind}-end", "id": id}
-        if "citations" in part:
-            end["citations"] = part["citations"]
-        yield end
+        yield _with({"type": f"{kind}-end", "id": id}, part, "citations")
 
 
 def _call(part: Part, *, alone: bool) -> Iterator[Chunk]:
     """Yield the chunks of a tool call, including what earlier states left on the part (an approval, a result's metadata)."""
     state = str(part.get("state"))
-    if state == "output-error" and alone and _failed_at_once(part):
-        yield _failed_input(part)
+    at_once = "input" in part and not part.keys() & {"rawInput", "callProviderMetadata", "approval", "title"}
+    if state == "output-error" and alone and at_once:  # the call's input was invalid: then one chunk is enough
+        failed: Chunk = {"type": "tool-input-error", **_head(part), "input": part["input"], "errorText": part.get("errorText", "")}
+        yield _with(failed, part, "resultProviderMetadata", "providerMetadata")
         return
     result, approvals = _result(part), list(_approvals(part))
     leftover = "resultProviderMetadata" in part and not result
@@ -99,22 +95,14 @@ def _head(part: Part) -> JsonObject:
     if part.get("type") == "dynamic-tool":
         head["dynamic"] = True
     for name in ("title", "toolMetadata", "providerExecuted"):
-        if name in part:
-            head[name] = part[name]
-    if "callProviderMetadata" in part:
-        head["providerMetadata"] = part["callProviderMetadata"]
-    return head
+        _with(head, part, name)
+    return _with(head, part, "callProviderMetadata", "providerMetadata")
 
 
-def _failed_at_once(part: Part) -> bool:
-    """Return True if the call's input was invalid: then one chunk is enough."""
-    return "input" in part and not part.keys() & {"rawInput", "callProviderMetadata", "approval", "title"}
-
-
-def _failed_input(part: Part) -> Chunk:
-    chunk: Chunk = {"type": "tool-input-error", **_head(part), "input": part["input"], "errorText": part.get("errorText", "")}
-    if "resultProviderMetadata" in part:
-        chunk["providerMetadata"] = part["resultProviderMetadata"]
+def _with(chunk: Chunk, part: JsonObject, field: str, name: str = "") -> Chunk:
+    """Copy the field to the chunk if the part has it, under the name if it differs."""
+    if field in part:
+        chunk[name or field] = part[field]
     return chunk
 
 
@@ -143,28 +131,21 @@ def _approvals(part: Part) -> Iterator[Chunk]:
     request: Chunk = {"type": "tool-approval-request", "approvalId": approval.get("id", ""), **_id(part)}
     names = {"descriptor": "approvalDescriptor", "requestReason": "reason"}
     for name in ("descriptor", "inputSchemaInput", "requestReason", "isAutomatic", "signature"):
-        if name in approval:
-            request[names.get(name, name)] = approval[name]
+        _with(request, approval, name, names.get(name, ""))
     yield request
     if "approved" in approval:
         response: Chunk = {"type": "tool-approval-response", "approvalId": approval.get("id", ""), "approved": approval["approved"]}
-        if "reason" in approval:
-            response["reason"] = approval["reason"]
-        yield response
+        yield _with(response, approval, "reason")
 
 
 def _result(part: Part) -> list[Chunk]:
-    """Return the chunk of the call's output, or none."""
-    chunk: Chunk = {}
     if "errorText" in part:
-        chunk = {"type": "tool-output-error", **_id(part), "errorText": part["errorText"]}
+        chunk: Chunk = {"type": "tool-output-error", **_id(part), "errorText": part["errorText"]}
     elif "output" in part:
-        chunk = {"type": "tool-output-available", **_id(part), "output": part["output"]}
-        if "preliminary" in part:
-            chunk["preliminary"] = part["preliminary"]
-    if chunk and "resultProviderMetadata" in part:
-        chunk["providerMetadata"] = part["resultProviderMetadata"]
-    return [chunk] if chunk else []
+        chunk = _with({"type": "tool-output-available", **_id(part), "output": part["output"]}, part, "preliminary")
+    else:
+        return []
+    return [_with(chunk, part, "resultProviderMetadata", "providerMetadata")]
 
 
 Version = Literal[6, 7]

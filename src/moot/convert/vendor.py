@@ -1,9 +1,11 @@
-"""Parsing that all translators share: token counts, errors, bodies that are not streams."""
+"""Parsing that all translators share: JSON values, token counts, errors."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.exchange import Ended, Failure
+from moot.types.exchange import Failure
 
 _BY_STATUS = {401: "auth", 403: "auth", 408: "timeout", 413: "context_too_long", 429: "rate_limit", 504: "timeout", 529: "overloaded"}
 _BY_WORD = (
@@ -21,6 +23,7 @@ _BY_WORD = (
     ("content", ("content_policy", "content_filter", "moderation", "safety")),
     ("invalid_request", ("invalid_request", "not_found", "unsupported")),
 )
+_STATES: Mapping[str, str] = {"pending": "pending", "in_progress": "in_progress", "completed": "completed"}
 _RETRYABLE = frozenset({"rate_limit", "overloaded", "timeout", "transport"})
 
 
@@ -42,6 +45,14 @@ def as_list(value: Json) -> list[Json]:
 def count(value: Json) -> int | None:
     """Return a token count, or None if the value is not one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def plan_of(steps: Json, field: str, states: Mapping[str, str] = _STATES) -> JsonObject:
+    """Return an agent's whole plan: its entries with their status. `field` holds an entry's text; `states` maps an agent's own statuses."""
+    entries: list[Json] = []
+    for step in map(as_object, as_list(steps)):
+        entries.append({"content": as_text(step.get(field)), "status": states.get(as_text(step.get("status")), "pending")})
+    return {"entries": entries}
 
 
 def nano_dollars(value: Json) -> int | None:
@@ -83,24 +94,3 @@ def _by_status(error: JsonObject) -> str:
 def _in(text: str, table: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
     lowered = text.lower()
     return next((kind for kind, signs in table if any(sign in lowered for sign in signs)), "")
-
-
-def garbled_failure(ended: Ended, unreadable: int) -> Failure | None:
-    """Return the failure of an answer with events that are not JSON: their content is lost, so the text may have gaps."""
-    if not unreadable or ended == "cancelled":
-        return None
-    return Failure(f"{unreadable} of the answer's events could not be read: something may be missing", "transport", retryable=True)
-
-
-def unfinished_failure(ended: Ended, *, seen: bool, unreadable: int, body: str) -> Failure | None:
-    """Return the failure of an answer without an end: truncated, empty or not a stream. None if moot closed the connection itself."""
-    if ended == "cancelled":
-        return None
-    if not seen and body:
-        what = "HTML" if body.lstrip("\ufeff \r\n\t").startswith("<") else "something that is no event stream"
-        return Failure(f"the endpoint answered with {what}: {body.strip()[:200]!r}; check its base_url", "protocol")
-    if not seen and unreadable:
-        return Failure(f"none of the {unreadable} events of the answer could be read", "protocol")
-    if not seen:
-        return Failure("the answer ended before it said anything", "transport", retryable=True)
-    return Failure("the answer was cut off before its end", "transport", retryable=True)

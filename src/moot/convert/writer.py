@@ -5,18 +5,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Literal, NamedTuple
 
 from moot.types import canonical
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk
-from moot.types.exchange import ExchangeOptions
+from moot.types.exchange import Ended, ExchangeOptions
 
 Rope = tuple[str, ...]
 Spoken = Literal["text", "reasoning"]
 
 UNNAMED = "unknown"
 """Tool name for calls without one."""
+
+UNSETTLED: dict[Ended, str] = {
+    "eof": "the agent ended without an output of this call",
+    "cut": "the agent was cut off before this call had an output",
+    "cancelled": "the run was stopped before this call had an output",
+}
+"""Error of a call that an outside agent left without an output."""
 
 
 def join(rope: Rope, piece: str) -> Rope:
@@ -59,6 +67,14 @@ class Parts(NamedTuple):
     """Kind of the open part: text, reasoning, or empty."""
     id: str = ""
     calls: tuple[Call, ...] = ()
+
+
+def free_id(first: str, used: Container[str], stem: str, number: int) -> str:
+    """Return the first id that is not used: `first`, else `<stem>.<number>`, counting up."""
+    id = first
+    while id in used:
+        id, number = f"{stem}.{number}", number + 1
+    return id
 
 
 def begin(options: ExchangeOptions) -> Parts:
@@ -175,7 +191,10 @@ class Writer:
         elif call.free:
             chunk = {"type": "tool-input-available", **_head(named), "input": text}
         else:
-            chunk = _available(named, text)
+            try:
+                chunk = {"type": "tool-input-available", **_head(named), "input": read_arguments(text)}
+            except ValueError as error:
+                chunk = _failed(named, text, f"the arguments can't be read: {error}")
         self.chunks.append(chunk)
         self._put(call, named._replace(done=True, text=()))
 
@@ -223,14 +242,6 @@ def _head(call: Call) -> JsonObject:
     return head
 
 
-def _available(call: Call, text: str) -> Chunk:
-    try:
-        arguments: Json = read_arguments(text)
-    except ValueError as error:
-        return _failed(call, text, f"the arguments can't be read: {error}")
-    return {"type": "tool-input-available", **_head(call), "input": arguments}
-
-
 def _failed(call: Call, text: str, reason: str) -> Chunk:
     return {"type": "tool-input-error", **_head(call), "input": text, "errorText": reason}
 
@@ -239,8 +250,5 @@ def _new_id(parts: Parts, vendor_id: str) -> str:
     """Return the vendor's id if the message does not have it yet: vendors reuse ids in later steps and attempts."""
     count = len(parts.calls)
     names = (vendor_id or f"call_{parts.prefix}_{count}", f"{vendor_id}#{parts.step}.{count}", f"{vendor_id}#{parts.prefix}.{count}")
-    free = next((name for name in names if name not in parts.used), None)
-    while free is None:
-        count += 1
-        free = name if (name := f"{vendor_id}#{parts.prefix}.{count}") not in parts.used else None
-    return free
+    first = next((name for name in names if name not in parts.used), names[-1])
+    return free_id(first, parts.used, f"{vendor_id}#{parts.prefix}", count + 1)

@@ -12,7 +12,6 @@ from moot.convert.agents import acp_calls
 from moot.convert.agents.acp_calls import (
     REASONS,
     Call,
-    agent_of,
     attachment,
     chunk_usage,
     cost_of,
@@ -20,13 +19,12 @@ from moot.convert.agents.acp_calls import (
     message_of,
     model_of,
     parent_of,
-    plan_of,
     session_tokens,
     tool_name,
     usage_of,
 )
-from moot.convert.vendor import as_list, as_object, as_text, count, failure
-from moot.convert.writer import Parts, Writer, begin
+from moot.convert.vendor import as_list, as_object, as_text, count, failure, plan_of
+from moot.convert.writer import Parts, Writer, begin, free_id
 from moot.types.canonical import JsonObject
 from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, message_metadata
 from moot.types.event import Raw
@@ -107,11 +105,11 @@ class Acp:
         error = Failure.from_json(state.error) if state.error is not None else None
         if error is None and not state.stop and ended != "cancelled":
             error = Failure("the agent ended before its answer was whole", "cut")
-        metadata: JsonObject = dict(state.facts or {})
-        if state.session:
-            metadata["session"] = state.session
-        if state.noise:
-            metadata["noise_lines"] = state.noise
+        metadata: JsonObject = {
+            **(state.facts or {}),
+            **({"session": state.session} if state.session else {}),
+            **({"noise_lines": state.noise} if state.noise else {}),
+        }
         reason = "error" if error is not None else REASONS.get(state.stop, "other")
         return tuple(turn.writer.chunks), Ending(reason, state.stop or None, _spent(state), _paid(state), error, metadata)
 
@@ -194,12 +192,13 @@ class _Turn:
     def _result(self, id: str, message: JsonObject) -> None:
         result, error, state = as_object(message.get("result")), message.get("error"), self._state
         if "protocolVersion" in result:
-            self._know(agent_of(result))
+            info = as_object(result.get("agentInfo"))
+            self._know({"agent": as_text(info.get("name")), "agent_version": as_text(info.get("version"))})
         if "sessionId" in result or "modes" in result or "configOptions" in result:
             session = as_text(result.get("sessionId")) or state.session
             mode = as_text(as_object(result.get("modes")).get("currentModeId"))
             self._state = state._replace(session=session)
-            self._know({name: value for name, value in (("model", model_of(result)), ("mode", mode)) if value})
+            self._know({"model": model_of(result), "mode": mode})
         ours = state.live and id == state.prompt if state.spoken else "stopReason" in result
         if not ours:
             return
@@ -213,8 +212,9 @@ class _Turn:
             known = Usage.from_json(self._state.usage or {}) if self._state.before is None else Usage()
             self._state = self._state._replace(usage=(known + Usage.from_json(usage)).to_json())
 
-    def _know(self, facts: JsonObject) -> None:
-        self._state = self._state._replace(facts={**(self._state.facts or {}), **facts})
+    def _know(self, facts: dict[str, str]) -> None:
+        known = {name: value for name, value in facts.items() if value}
+        self._state = self._state._replace(facts={**(self._state.facts or {}), **known})
 
     def _request(self, id: str, method: str, params: JsonObject) -> None:
         about = as_text(params.get("terminalId"))
@@ -224,7 +224,11 @@ class _Turn:
             # the user is asked about the input as it is known at this point
             call = self._put(call, *acp_calls.show(call)) if not call.settled else call
             about = call.id
-            refuse = [as_text(option.get("optionId")) for option in map(as_object, as_list(params.get("options"))) if _refuses(option)]
+            refuse = [
+                as_text(option.get("optionId"))
+                for option in map(as_object, as_list(params.get("options")))
+                if as_text(option.get("kind")).startswith("reject")
+            ]
             self._state = self._state._replace(refusals=(*self._state.refusals, *(f"{id}/{option}" for option in refuse)))
         self._state = self._state._replace(asked=(*self._state.asked, (id, method, about)))
 
@@ -246,12 +250,18 @@ class _Turn:
             case "agent_thought_chunk":
                 self._append_text("reasoning", update)
             case "tool_call" | "tool_call_update":
-                self._called(update, new=kind == "tool_call")
+                known, new = call_of(self._state, as_text(update.get("toolCallId"))), kind == "tool_call"
+                if new or known is None or not known.settled:  # otherwise it is an update after the call's end
+                    call = self._call(update, new=new)
+                    self._put(call, *acp_calls.advance(call, dict(self._state.streams)))
             case "plan":
                 self._in_step()
-                self.writer.chunks.append(data("plan", plan_of(update), id="plan"))
+                self.writer.chunks.append(data("plan", plan_of(update.get("entries"), "content"), id="plan"))
             case "current_mode_update":
-                self._mode(as_text(update.get("currentModeId")))
+                mode = as_text(update.get("currentModeId"))
+                if mode and mode != (self._state.facts or {}).get("mode"):
+                    self._know({"mode": mode})
+                    self.writer.chunks.append(data("note", {"text": f"The agent is now in its mode {mode!r}."}, id=f"mode:{mode}"))
             case _:
                 pass  # commands, options, titles, echoes of our prompt, and future kinds
 
@@ -268,11 +278,6 @@ class _Turn:
             if context != state.context:
                 self._state = state._replace(context=context)
                 self.writer.chunks.append(message_metadata({"context_usage": context}))
-
-    def _mode(self, mode: str) -> None:
-        if mode and mode != (self._state.facts or {}).get("mode"):
-            self._know({"mode": mode})
-            self.writer.chunks.append(data("note", {"text": f"The agent is now in its mode {mode!r}."}, id=f"mode:{mode}"))
 
     # ── parts of the answer ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -306,13 +311,6 @@ class _Turn:
         metadata: JsonObject | None = {"acp": {"parent": self._id_of(parent)}} if parent else None
         self.writer.say("text" if kind == "text" else "reasoning", text, metadata)
 
-    def _called(self, update: JsonObject, *, new: bool) -> None:
-        known = call_of(self._state, as_text(update.get("toolCallId")))
-        if known is not None and known.settled and not new:
-            return  # an update after the call's end
-        call = self._call(update, new=new)
-        self._put(call, *acp_calls.advance(call, dict(self._state.streams)))
-
     def _call(self, update: JsonObject, *, new: bool) -> Call:
         """Return the call that a message is about, updated; create it if unknown: agents differ in what mentions a call first."""
         vendor_id = as_text(update.get("toolCallId"))
@@ -323,7 +321,10 @@ class _Turn:
         self.writer.end()
         name = tool_name(update, as_text((self._state.facts or {}).get("agent")))
         parent = parent_of(update)
-        call = Call(self._new_id(vendor_id), vendor_id, name, parent=self._id_of(parent) if parent else "")
+        parts, number = self._state.parts, len(self._state.calls)
+        used = {*parts.used, *(call.id for call in self._state.calls)}
+        id = free_id(vendor_id or f"call_{parts.prefix}_{number}", used, f"{vendor_id}#{parts.step}", number)
+        call = Call(id, vendor_id, name, parent=self._id_of(parent) if parent else "")
         call = acp_calls.merge_update(call, update)
         self.writer.chunks.append(acp_calls.begin(call))
         self._state = self._state._replace(calls=(*self._state.calls, call))
@@ -341,16 +342,6 @@ class _Turn:
         call = call_of(self._state, vendor_id)
         return call.id if call is not None else vendor_id
 
-    def _new_id(self, vendor_id: str) -> str:
-        """Return the agent's own id if the message does not have it yet."""
-        parts, number = self._state.parts, len(self._state.calls)
-        used = {*parts.used, *(call.id for call in self._state.calls)}
-        id = vendor_id or f"call_{parts.prefix}_{number}"
-        while id in used:
-            id = f"{vendor_id}#{parts.step}.{number}"
-            number += 1
-        return id
-
     def finish(self, ended: Ended) -> None:
         """Close everything that is open. claude and codex leave cancelled calls without an end."""
         self.writer.end()
@@ -362,14 +353,7 @@ class _Turn:
             if not call.settled:
                 call = self._put(call, *acp_calls.show(call))
                 self._put(call, *acp_calls.settle(call, dict(self._state.streams), why))
-        self._close_step()
-
-    def _close_step(self) -> None:
         if self._state.step:
             self.writer.end()
             self.writer.chunks.append(FINISH_STEP)
             self._state = self._state._replace(step=False, message="")
-
-
-def _refuses(option: JsonObject) -> bool:
-    return as_text(option.get("kind")).startswith("reject")

@@ -69,13 +69,6 @@ REASONS = {"end_turn": "stop", "max_tokens": "length", "max_turn_requests": "oth
 _TOOL = re.compile(r"[A-Za-z][\w.:-]{0,63}")
 
 
-def agent_of(initialized: JsonObject) -> JsonObject:
-    """Return the agent's name and version as it reports them."""
-    info = as_object(initialized.get("agentInfo"))
-    facts = {"agent": as_text(info.get("name")), "agent_version": as_text(info.get("version"))}
-    return {name: value for name, value in facts.items() if value}
-
-
 def model_of(opened: JsonObject) -> str:
     """Return the model of a session that was just opened, from its own field or from the session's options."""
     model = as_text(as_object(opened.get("models")).get("currentModelId"))
@@ -95,26 +88,9 @@ def tool_name(update: JsonObject, agent: str) -> str:
     return next((name for name in map(as_text, named) if _TOOL.fullmatch(name)), "tool")
 
 
-def noted_result(meta: JsonObject) -> Json:
-    """Return a result that claude-agent-acp reports before the call's end, or None. A cancelled call has no other output."""
-    return as_object(meta.get("claudeCode")).get("toolResponse")
-
-
 def parent_of(update: JsonObject) -> str:
     """Return the id of the call whose sub-agent sent this; empty for the agent itself."""
     return as_text(as_object(as_object(update.get("_meta")).get("claudeCode")).get("parentToolUseId"))
-
-
-def shown_input(raw: Json, title: str, kind: str, locations: Json) -> Json:
-    """Return a call's input. Gemini never sends one, so the text that it shows to users is used instead."""
-    if raw not in (None, {}):
-        return raw
-    paths = [as_text(as_object(place).get("path")) for place in as_list(locations)]
-    if kind == "execute" and title:
-        return {"command": title}
-    if paths and paths[0]:
-        return {"path": paths[0]}
-    return {"title": title} if title else {}
 
 
 def usage_of(answer: JsonObject) -> Usage:
@@ -164,22 +140,9 @@ _COMPARED = 200_000
 """Up to this many characters on both sides, a change is shown as a diff. The time to compare grows with the square."""
 
 
-def texts_of(content: Json) -> str:
-    """Join the texts of a call's `content` with newlines."""
-    pieces = [content_text(as_object(item).get("content")) for item in as_list(content) if as_object(item).get("type") == "content"]
-    return "\n".join(piece for piece in pieces if piece)
-
-
-def terminals_of(content: Json) -> list[str]:
-    """Return the ids of the terminals that a call's `content` refers to."""
-    items = [as_object(item) for item in as_list(content)]
-    return [as_text(item.get("terminalId")) for item in items if item.get("type") == "terminal" and item.get("terminalId")]
-
-
-def diffs_of(content: Json) -> str:
-    """Return the file changes in a call's `content` as one unified diff."""
-    items = [as_object(item) for item in as_list(content)]
-    return "".join(_diff(item) for item in items if item.get("type") == "diff")
+def items_of(content: Json, kind: str) -> list[JsonObject]:
+    """Return the items of one kind in a call's `content`: content, terminal or diff."""
+    return [item for item in map(as_object, as_list(content)) if item.get("type") == kind]
 
 
 def output_text(content: Json, raw: Json, terminal: str, noted: Json) -> str:
@@ -189,12 +152,9 @@ def output_text(content: Json, raw: Json, terminal: str, noted: Json) -> str:
     """
     if isinstance(raw, str) and raw:
         return raw
-    return texts_of(content) or _of_blocks(raw) or terminal or _of_fields(raw) or _of_noted(noted)
-
-
-def _of_blocks(raw: Json) -> str:
-    """Return the text of a raw output that is a list of content blocks, as MCP servers send it."""
-    return "\n".join(text for item in as_list(raw) if (text := content_text(item)))
+    of_blocks = "\n".join(text for item in as_list(raw) if (text := content_text(item)))  # as MCP servers send it
+    texts = "\n".join(text for item in items_of(content, "content") if (text := content_text(item.get("content"))))
+    return texts or of_blocks or terminal or _of_fields(raw) or _of_noted(noted)
 
 
 def _of_fields(raw: Json) -> str:
@@ -227,9 +187,6 @@ def _diff(item: JsonObject) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-_STATES = frozenset({"pending", "in_progress", "completed"})
-
-
 def attachment(content: JsonObject) -> Chunk | None:
     """Return the chunk of a content block that is not text, or None. A source's id is still empty."""
     match content.get("type"):
@@ -244,15 +201,6 @@ def attachment(content: JsonObject) -> Chunk | None:
             return _file(blob, as_text(resource.get("mimeType")) or plain, "")
         case _:
             return None
-
-
-def plan_of(update: JsonObject) -> JsonObject:
-    """Return the whole current plan: its entries with their status."""
-    entries: list[Json] = []
-    for entry in map(as_object, as_list(update.get("entries"))):
-        status = as_text(entry.get("status"))
-        entries.append({"content": as_text(entry.get("content")), "status": status if status in _STATES else "pending"})
-    return {"entries": entries}
 
 
 def _file(encoded: str, media_type: str, uri: str) -> Chunk | None:
@@ -270,7 +218,6 @@ def _source(uri: str, title: str, content: JsonObject) -> Chunk | None:
 
 
 def _on_the_web(uri: str) -> bool:
-    """Return True for an http or https URL."""
     try:
         return urlsplit(uri).scheme in ("http", "https")
     except ValueError:
@@ -328,7 +275,9 @@ def merge_update(call: Call, update: JsonObject) -> Call:
         call = call._replace(raw=update["rawOutput"])
     if update.get("content"):
         content = update["content"]
-        call = call._replace(diff=diffs_of(content) or call.diff, terminals=tuple(terminals_of(content)) or call.terminals)
+        diff = "".join(map(_diff, items_of(content, "diff")))
+        terminals = tuple(as_text(item.get("terminalId")) for item in items_of(content, "terminal") if item.get("terminalId"))
+        call = call._replace(diff=diff or call.diff, terminals=terminals or call.terminals)
         # before a call runs, its content describes what it will do ("Run a command"), as does the first mention of a running call
         if status in _TERMINAL or (status and update.get("sessionUpdate") == "tool_call_update"):
             call = call._replace(content=content)
@@ -357,7 +306,14 @@ def show(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
     """Emit the call's input as known so far, once."""
     if call.shown:
         return call, ()
-    arguments = shown_input(call.input, call.title, call.kind, call.locations)
+    arguments = call.input
+    if arguments in (None, {}):  # gemini never sends one, so the text that it shows to users is used instead
+        path = next((as_text(as_object(place).get("path")) for place in as_list(call.locations)), "")
+        name, value = (
+            ("command", call.title) if call.kind == "execute" and call.title else ("path", path) if path else ("title", call.title)
+        )
+        shown: JsonObject = {name: value}
+        arguments = shown if value else {}
     return call._replace(shown=True, input=None), ({"type": "tool-input-available", **_head(call), "input": arguments},)
 
 
@@ -390,7 +346,8 @@ def _merge_meta(call: Call, meta: JsonObject) -> Call:
     delta, exit = as_object(meta.get("terminal_output_delta")), as_object(meta.get("terminal_exit"))
     if text := as_text(delta.get("data")):
         call = call._replace(terminal=join(call.terminal, text))
-    if (details := noted_result(meta)) is not None:
+    # claude-agent-acp reports a result before the call's end; a cancelled call has no other output
+    if (details := as_object(meta.get("claudeCode")).get("toolResponse")) is not None:
         call = call._replace(noted=details)
     return call._replace(exit=exit) if exit else call
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from moot.convert.agents import acp
 from moot.convert.agents.acp import Acp
@@ -10,7 +10,7 @@ from moot.convert.agents.acp_calls import id_of, message_of
 from moot.convert.agents.claude_code import ClaudeCode
 from moot.convert.agents.codex import CodexAppServer
 from moot.convert.vendor import as_object, as_text
-from moot.types.canonical import Json, JsonObject, dumps, loads_exact
+from moot.types.canonical import JsonObject, dumps, loads_exact
 from moot.types.chunk import Chunk
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
@@ -61,23 +61,16 @@ def side_of(asked: PendingRequests, message: JsonObject) -> tuple[Side, PendingR
     """
     id, method = id_of(message), message.get("method")
     if method is not None:
-        side: Side = "agent" if _by_agent(as_text(method)) else "client"
+        name = as_text(method)  # unknown methods count as the agent's
+        side: Side = "agent" if name.startswith(_OF_AGENT) or not name.startswith(_OF_CLIENT) else "client"
         return side, (*asked, (side, id)) if "id" in message else asked
     askers = [side for side, other in asked if other == id]
-    side = "client" if (askers and "client" not in askers) or (len(askers) > 1 and _answers(message.get("result"))) else "agent"
+    result = message.get("result")
+    client_only = result in (None, {}) or bool(_ANSWERS & as_object(result).keys())
+    side = "client" if (askers and "client" not in askers) or (len(askers) > 1 and client_only) else "agent"
     asker: Side = "client" if side == "agent" else "agent"
     at = next((at for at, other in enumerate(asked) if other == (asker, id)), None)
     return side, asked if at is None else (*asked[:at], *asked[at + 1 :])
-
-
-def _answers(result: Json) -> bool:
-    """Return True if only a client sends such a result."""
-    return result in (None, {}) or bool(_ANSWERS & as_object(result).keys())
-
-
-def _by_agent(method: str) -> bool:
-    """Return True if the method is one that agents call; unknown methods count as the agent's."""
-    return method.startswith(_OF_AGENT) or not method.startswith(_OF_CLIENT)
 
 
 _OURS = frozenset({"out", "client->agent", "sent", "send", ">"})
@@ -98,10 +91,11 @@ def is_outgoing(line: JsonObject) -> bool:
 class CaptureAdapter:
     """Adapter of a translator to the lines of a wire capture; the raw bytes remain those of the line in the file."""
 
-    def __init__(self, inner: Translator[Any]) -> None:
-        self.name = f"{inner.name}-wire"
-        self.version = inner.version
-        self._inner = inner
+    _inner: ClassVar[Translator[Any]]
+
+    def __init__(self) -> None:
+        self.name = f"{self._inner.name}-wire"
+        self.version = self._inner.version
 
     def open(self, options: ExchangeOptions) -> Any:
         return self._inner.open(options)
@@ -121,22 +115,19 @@ class CaptureAdapter:
 class ClaudeWire(CaptureAdapter):
     """A wire capture of Claude Code's stream JSON in both directions."""
 
-    def __init__(self) -> None:
-        super().__init__(ClaudeCode())
+    _inner = ClaudeCode()
 
 
 class CodexWire(CaptureAdapter):
     """A wire capture of the Codex app-server."""
 
-    def __init__(self) -> None:
-        super().__init__(CodexAppServer())
+    _inner = CodexAppServer()
 
 
 class AcpWire(CaptureAdapter):
     """A wire capture of the Agent Client Protocol."""
 
-    def __init__(self) -> None:
-        super().__init__(Acp())
+    _inner = Acp()
 
 
 def _message(raw: Raw) -> Raw:

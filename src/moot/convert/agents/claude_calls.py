@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
+from moot.convert import vendor
 from moot.convert.dialects.anthropic_stream import usage_of
 from moot.convert.vendor import as_list, as_object, as_text, count, failure, nano_dollars
 from moot.convert.writer import read_arguments
@@ -19,7 +19,6 @@ _SHORT = 500
 """Maximum length of a string kept from a structured result. Longer ones repeat the output or a whole file."""
 _FACTS = 4096
 """Maximum size of a structured result stored next to its output, in bytes."""
-_STATES = frozenset({"pending", "in_progress", "completed"})
 _LIMITS = {"error_max_turns": "raise it with max_steps", "error_max_budget_usd": ""}
 """The agent's own limits, and how to raise each."""
 
@@ -85,13 +84,7 @@ def note_of(event: JsonObject) -> str:
 def plan_of(arguments: Json) -> JsonObject | None:
     """Return the to-do list that a call of `TodoWrite` sets, or None for other arguments."""
     todos = as_object(arguments).get("todos")
-    if not isinstance(todos, list):
-        return None
-    entries: list[Json] = []
-    for todo in map(as_object, todos):
-        status = as_text(todo.get("status"))
-        entries.append({"content": as_text(todo.get("content")), "status": status if status in _STATES else "pending"})
-    return {"entries": entries}
+    return vendor.plan_of(todos, "content") if isinstance(todos, list) else None
 
 
 def structured_facts(result: Json) -> JsonObject | None:
@@ -157,7 +150,8 @@ def output_of(call: Call, block: JsonObject, line: JsonObject) -> Chunk:
     content = block.get("content")
     facts = structured_facts(line.get("tool_use_result"))
     if block.get("is_error") is True:
-        chunk = tool_error(call.id, _unwrapped(_text(content)) or "the tool failed and did not say why")
+        text = _text(content).strip().removeprefix(_WRAP[0]).removesuffix(_WRAP[1]).strip()
+        chunk = tool_error(call.id, text or "the tool failed and did not say why")
     else:
         chunk = tool_output(call.id, _output(content))
     return {**mark_own(chunk, call), "toolMetadata": _metadata(call, facts)}
@@ -183,11 +177,10 @@ def _output(content: Json) -> Json:
     """Return text, or text and images in the shape of moot's own tool outputs."""
     if isinstance(content, str):
         return content
-    blocks = [as_object(block) for block in as_list(content)]
-    files = [file for block in blocks if (file := _file(block)) is not None]
-    if not files:
-        return _text(content)
+    files = [file for block in as_list(content) if (file := _file(as_object(block))) is not None]
     text = _text(content)
+    if not files:
+        return text
     return {"type": "content", "value": [*([{"type": "text", "text": text}] if text else []), *files]}
 
 
@@ -202,15 +195,6 @@ def _file(block: JsonObject) -> JsonObject | None:
 def _text(content: Json) -> str:
     if isinstance(content, str):
         return content
-    blocks: Sequence[JsonObject] = [as_object(block) for block in as_list(content)]
-    return "\n".join(_words(block) for block in blocks if _words(block))
-
-
-def _words(block: JsonObject) -> str:
-    if block.get("type") == "tool_reference":
-        return as_text(block.get("tool_name"))
-    return as_text(block.get("text"))
-
-
-def _unwrapped(text: str) -> str:
-    return text.strip().removeprefix(_WRAP[0]).removesuffix(_WRAP[1]).strip()
+    blocks = map(as_object, as_list(content))
+    texts = (as_text(block.get("tool_name" if block.get("type") == "tool_reference" else "text")) for block in blocks)
+    return "\n".join(filter(None, texts))

@@ -25,9 +25,9 @@ from moot.convert.agents.claude_calls import (
 )
 from moot.convert.dialects import anthropic_stream
 from moot.convert.dialects.anthropic_stream import REASONS, usage_of
-from moot.convert.dialects.frames import event_of
+from moot.convert.dialects.stream import event_of
 from moot.convert.vendor import as_list, as_object, as_text
-from moot.convert.writer import Writer, begin
+from moot.convert.writer import UNSETTLED, Writer, begin, free_id
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, tool_error
 from moot.types.event import Raw
@@ -83,7 +83,7 @@ class ClaudeCode:
     def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
         line = _Line(state)
         line.end_call(cut=not state.turns)
-        line.chunks += [tool_error(call.id, _UNSETTLED[ended]) for call in line.state.calls]
+        line.chunks += [tool_error(call.id, UNSETTLED[ended]) for call in line.state.calls]
         line.chunks += [FINISH_STEP] if line.state.step else []
         state = line.state
         error = Failure.from_json(state.error) if state.error is not None else None
@@ -93,7 +93,8 @@ class ClaudeCode:
             error = None
         reason = "error" if error else REASONS.get(state.reason, "other") if state.reason else "stop" if ended == "eof" else "other"
         cost = None if state.unpriced or not state.turns else state.cost
-        return tuple(line.chunks), Ending(reason, state.reason or None, Usage.from_json(state.usage), cost, error, _known(state))
+        facts = {**state.facts, "unreadable_lines": state.lost} if state.lost else state.facts
+        return tuple(line.chunks), Ending(reason, state.reason or None, Usage.from_json(state.usage), cost, error, facts)
 
 
 class ClaudeStreamJson(ClaudeCode):
@@ -102,23 +103,9 @@ class ClaudeStreamJson(ClaudeCode):
     name = "claude-stream-json"
 
 
-_UNSETTLED: dict[Ended, str] = {
-    "eof": "the agent ended without an output of this call",
-    "cut": "the agent was cut off before this call had an output",
-    "cancelled": "the run was stopped before this call had an output",
-}
-
-
 def call_id(state: State, vendor_id: str) -> str:
     """Return the toolCallId under which a call of the agent is shown."""
     return next((call.id for call in reversed(state.calls) if call.vendor_id == vendor_id), vendor_id)
-
-
-def _known(state: State) -> JsonObject:
-    facts: JsonObject = {**state.facts}
-    if state.lost:
-        facts["unreadable_lines"] = state.lost
-    return facts
 
 
 class _Line:
@@ -155,7 +142,6 @@ class _Line:
         self._append_text(event)
 
     def _begin(self, message: str, *, streamed: bool) -> None:
-        """Start a new model call."""
         self.end_step(cut=False)
         state = self.state
         inner = anthropic_stream.State(state.inner.parts._replace(calls=()), NAME)
@@ -207,12 +193,7 @@ class _Line:
             self.state = self.state._replace(calls=(*self.state.calls, call))
         elif kind == "tool-input-error":
             self._settled(call)
-        elif kind == "tool-input-available" and chunk.get("toolName") == "TodoWrite":
-            self._plan(chunk.get("input"))
-
-    def _plan(self, arguments: Json) -> None:
-        plan = plan_of(arguments)
-        if plan is not None:
+        elif chunk.get("toolName") == "TodoWrite" and kind.endswith("available") and (plan := plan_of(chunk.get("input"))) is not None:
             self.chunks.append(data("plan", plan, id="plan"))
 
     def _settled(self, call: Call) -> None:
@@ -252,17 +233,12 @@ class _Line:
     def _sub_agent(self, event: JsonObject, parent: str) -> None:
         kind = as_text(event.get("subagent_type"))
         for block in map(as_object, as_list(as_object(event.get("message")).get("content"))):
-            if block.get("type") == "tool_use":
-                self._sub_call(block, parent, kind)
-            else:
-                self._sub_words(block, parent, kind)
+            (self._sub_call if block.get("type") == "tool_use" else self._sub_words)(block, parent, kind)
 
     def _sub_call(self, block: JsonObject, parent: str, kind: str) -> None:
         parts = self.state.inner.parts
-        vendor_id = as_text(block.get("id"))
-        id, count = vendor_id, len(parts.used)
-        while not id or id in parts.used:
-            id, count = f"{vendor_id or 'call'}#{parts.prefix}.{count}", count + 1
+        vendor_id, stem, number = as_text(block.get("id")), f"{as_text(block.get('id')) or 'call'}#{parts.prefix}", len(parts.used)
+        id = free_id(vendor_id or f"{stem}.{number}", parts.used, stem, number)
         call = Call(id, vendor_id, call_id(self.state, parent), kind)
         inner = self.state.inner._replace(parts=parts._replace(used=(*parts.used, id)))
         chunks = input_chunks(call, block)
@@ -285,16 +261,12 @@ class _Line:
             vendor_id = as_text(block.get("tool_use_id"))
             call = next((call for call in self.state.calls if call.vendor_id == vendor_id), None)
             if block.get("type") == "tool_result" and call is not None:
-                self._whole_input(call)
+                # lines may have been lost: the call's input is completed before its output
+                if any(known.id == call.id and not known.done for known in self.state.inner.parts.calls):
+                    self._complete([{"type": "tool_use", "id": vendor_id}])
                 if call in self.state.calls:  # otherwise its input could not be parsed, and the parse error was its output
                     self.chunks.append(output_of(call, block, event))
                     self._settled(call)
-
-    def _whole_input(self, call: Call) -> None:
-        """Complete the input of a call before its output, even if lines were lost."""
-        known = next((known for known in self.state.inner.parts.calls if known.id == call.id and not known.done), None)
-        if known is not None:
-            self._complete([{"type": "tool_use", "id": known.vendor_id}])
 
     def _system(self, event: JsonObject) -> None:
         if event.get("subtype") == "init":

@@ -10,20 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from moot.convert.agents.claude_calls import NAME, Call, note_of, output_of, plan_of
+from moot.convert.agents.session import EXACTLY, PREFIX, SessionMessage, SessionStep
 from moot.convert.dialects.anthropic_stream import METADATA, REASONS, State, take, usage_of
-from moot.convert.fold import fold_parts
-from moot.convert.tool_parts import OUTPUTS
 from moot.convert.vendor import as_list, as_object, as_text
-from moot.convert.writer import Parts
+from moot.convert.writer import Parts, free_id
 from moot.types.canonical import Json, JsonObject
-from moot.types.chunk import data
 from moot.types.message import Part, text_part
 
-EXACTLY = "moot"
-"""A field of lines that moot writes, for facts about a part that Claude Code's own fields can't hold."""
-
-_PREFIX = "1.0"
-NO_OUTPUT = "the agent ended without an output of this call"
 _REFUSED = "The user doesn't want to "
 """The beginning of the output of a call that the user denied, for lines without a field that says so."""
 _SYNTHETIC = "<synthetic>"
@@ -59,44 +52,26 @@ def part_of(block: JsonObject) -> Part | None:
 
 
 @dataclass(slots=True)
-class _Step:
-    id: str
-    model: str = ""
-    usage: JsonObject | None = None
+class _Step(SessionStep):
     reason: str = ""
-    begun: int = 0
-    until: int = 0
-    cost: int | None = None
     at: str = ""
     """The uuid of its newest line, after which the agent can continue."""
 
 
-class ClaudeMessage:
+class ClaudeMessage(SessionMessage):
     """An assistant's message, built line by line."""
 
-    __slots__ = ("_calls", "_next_id", "_parts", "_steps", "_used", "error", "last_at")
+    __slots__ = ("_steps", "_used")
 
     def __init__(self, at: int = 0) -> None:
-        self._parts: list[Part] = []
-        self._calls: dict[str, tuple[int, str]] = {}
-        """Tool calls without an output: vendor id → index of the part, our id."""
+        super().__init__(at)
         self._used = set[str]()
         self._steps: list[_Step] = []
-        self._next_id = 0
-        self.error = ""
-        """The final error, in the program's own text."""
-        self.last_at = at
-        """The time in ms of the newest line, initially of the prompt."""
 
     def begins_step(self, line: JsonObject) -> bool:
         """Return True if the line starts another model call."""
         id = as_text(as_object(line.get("message")).get("id"))
         return not self._steps or self._steps[-1].id != id
-
-    @property
-    def waits(self) -> bool:
-        """Return True if a call has no output yet."""
-        return bool(self._calls)
 
     def said(self, line: JsonObject, at: int = 0) -> tuple[str, ...]:
         """Add a line of the model and return the vendor's ids of its calls."""
@@ -145,7 +120,7 @@ class ClaudeMessage:
         elif kind == "thinking":
             signature = as_text(block.get("signature"))
             made_by: JsonObject = {METADATA: {"signature": signature, "provider": NAME}} if signature else _MADE_BY
-            part: Part = {"type": "reasoning", "id": f"{_PREFIX}.{self._next_id}", "text": as_text(block.get("thinking")), "state": "done"}
+            part: Part = {"type": "reasoning", "id": f"{PREFIX}.{self._next_id}", "text": as_text(block.get("thinking")), "state": "done"}
             self._parts.append({**part, "providerMetadata": made_by})
             self._next_id += 1
         elif kind == "tool_use":
@@ -156,41 +131,35 @@ class ClaudeMessage:
 
     def _call(self, block: JsonObject) -> str:
         vendor_id, name = as_text(block.get("id")), as_text(block.get("name")) or "unknown"
-        id, number = vendor_id or f"call_{_PREFIX}_{len(self._used)}", len(self._used)
-        while id in self._used:
-            id, number = f"{vendor_id}#{len(self._steps)}.{number}", number + 1
+        number = len(self._used)
+        id = free_id(vendor_id or f"call_{PREFIX}_{number}", self._used, f"{vendor_id}#{len(self._steps)}", number)
         self._used.add(id)
-        self._calls[vendor_id] = (len(self._parts), id)
         arguments = block.get("input")
-        call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
-        call |= {"toolMetadata": {"vendorId": vendor_id}, "providerExecuted": True, "input": arguments if arguments is not None else {}}
-        self._parts.append(call)
+        self._begin_call(vendor_id, id, name, {} if arguments is None else arguments)
         if name == "TodoWrite" and (plan := plan_of(arguments)) is not None:
-            self._parts = list(fold_parts(self._parts, (data("plan", plan, id="plan"),)))
+            self._show_plan(plan)
         return vendor_id
 
     def _other(self, block: JsonObject) -> None:
         """Add a rare block, using the stream's own translator."""
-        state = State(Parts(_PREFIX, len(self._steps), tuple(self._used), self._next_id), NAME)
+        state = State(Parts(PREFIX, len(self._steps), tuple(self._used), self._next_id), NAME)
         state, started = take(state, {"type": "content_block_start", "index": 0, "content_block": block})
         state, ended = take(state, {"type": "content_block_stop", "index": 0})
-        self._parts = list(fold_parts(self._parts, (*started, *ended)))
+        self._fold(*started, *ended)
         self._used.update(state.parts.used)
         self._next_id = state.parts.next
 
     def output(self, block: JsonObject, line: JsonObject, at: int = 0) -> bool:
         """Add the output of a call; return False if no call waits for it."""
-        known = self._calls.pop(as_text(block.get("tool_use_id")), None)
-        if known is None:
+        place = self._calls.pop(as_text(block.get("tool_use_id")), None)
+        if place is None:
             return False
-        place, id = known
-        call = Call(id, as_text(block.get("tool_use_id")))
+        call = Call(as_text(self._parts[place]["toolCallId"]), as_text(block.get("tool_use_id")))
         beside: JsonObject = {"tool_use_result": line.get("toolUseResult", line.get("tool_use_result"))}
         if _refused(block, line):
             beside["tool_result_meta"] = [{"id": call.vendor_id, "non_execution_kind": "user-rejected"}]
-        chunk = output_of(call, block, beside)
-        exact = as_object(as_object(line.get(EXACTLY)).get(call.vendor_id))
-        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk) | exact
+        self._apply_output(place, output_of(call, block, beside))
+        self._parts[place] |= as_object(as_object(line.get(EXACTLY)).get(call.vendor_id))
         self.last_at = at or self.last_at
         return True
 
@@ -200,22 +169,12 @@ class ClaudeMessage:
 
     def note(self, line: JsonObject) -> None:
         """Add a note for an event that the user should see; ignore other events."""
-        if text := note_of(line):
-            self._parts = list(fold_parts(self._parts, (data("note", {"text": text}, id=f"{_PREFIX}.{line.get('subtype')}"),)))
+        self._show_note(note_of(line), f"{line.get('subtype')}")
 
     def cost(self, amount: int) -> None:
         """Add the cost of the newest model calls together, in nano-dollars."""
         if self._steps:
             self._steps[-1].cost = (self._steps[-1].cost or 0) + amount
-
-    def parts(self, *, over: bool) -> tuple[Part, ...]:
-        """Return the parts so far. `over` means that nothing more will come."""
-        parts: list[Part] = list(self._parts)
-        for place, _ in self._calls.values() if over else ():
-            parts[place] = {**parts[place], "state": "output-error", "errorText": NO_OUTPUT}
-        if self.error:
-            parts.append({"type": "data-note", "data": {"text": self.error}, "id": f"{_PREFIX}.error"})
-        return tuple(parts)
 
     def metadata(self) -> JsonObject:
         """Return the metadata, in the same form as for moot's own runs."""
@@ -229,20 +188,12 @@ class ClaudeMessage:
 
     def _step_facts(self) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
-            facts: JsonObject = {"step": number, "model": step.model}
-            facts |= {"finish_reason": REASONS.get(step.reason, "other") if step.reason else "other"}
-            facts |= {"usage": usage_of(step.usage or {}).to_json(), "cost": step.cost}
-            if step.until > step.begun > 0:
-                facts["ms"] = step.until - step.begun
-            if step.id:
-                facts["response_id"] = step.id  # copies of a session share this id, so that the cost counts once
-            if step.at:
-                facts["session_at"] = step.at
-            yield facts
+            reason = REASONS.get(step.reason, "other") if step.reason else "other"
+            facts = step.facts(number, reason, usage_of(step.usage).to_json())
+            yield {**facts, "session_at": step.at} if step.at else facts
 
 
 def _refused(block: JsonObject, line: JsonObject) -> bool:
-    """Return True if the user denied the call."""
     if as_object(line.get("permissionDecision")).get("source") == "user_reject" or line.get("toolDenialKind") == "user-rejected":
         return True
     text = block.get("content")

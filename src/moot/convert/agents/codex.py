@@ -12,6 +12,7 @@ from typing import NamedTuple
 from moot.convert.agents.codex_calls import Call, failure_of, input_of, is_call, mark_own, note_of, output_of, plan_of, usage_of
 from moot.convert.vendor import as_list, as_object, as_text
 from moot.convert.vendor import count as number_of
+from moot.convert.writer import UNSETTLED, free_id
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, tool_error, tool_input_error, tool_output
@@ -93,18 +94,27 @@ class Line:
 
     def _of_item(self, method: str, params: JsonObject) -> None:
         if method in ("item/started", "item/completed"):
-            self._item(params, done=method == "item/completed")
+            handle = self.completed if method == "item/completed" else self.started
+            handle(as_object(params.get("item")), self._inner(params))
         elif method == "item/commandExecution/outputDelta":
             self._output(as_text(params.get("itemId")), as_text(params.get("delta")))
         elif method.endswith("/requestApproval"):
-            self._approval_requested(params)
+            # a call may be first mentioned in an approval request
+            id = as_text(params.get("itemId"))
+            if id and "command" in params and not any(call.item == id for call in self.state.calls):
+                self._call({"type": "commandExecution", "id": id, "command": params["command"]}, self._inner(params))
 
     def _of_turn(self, method: str, params: JsonObject) -> None:
         match method:
             case "thread/started":
                 self._session_started(as_object(params.get("thread")))
             case "turn/started":
-                self._turn_started(params)
+                turn = as_text(as_object(params.get("turn")).get("id"))
+                if self._inner(params):
+                    self.state = self.state._replace(inner_turns=(*self.state.inner_turns, turn))
+                else:
+                    self.state = self.state._replace(turn=turn)
+                    self.know(turn_id=turn)
             case "turn/completed":
                 self._turn_completed(params)
             case "turn/plan/updated":
@@ -142,14 +152,6 @@ class Line:
         thread = as_text(params.get("threadId"))
         return thread if self.state.thread and thread and thread != self.state.thread else ""
 
-    def _turn_started(self, params: JsonObject) -> None:
-        turn = as_text(as_object(params.get("turn")).get("id"))
-        if self._inner(params):
-            self.state = self.state._replace(inner_turns=(*self.state.inner_turns, turn))
-        else:
-            self.state = self.state._replace(turn=turn)
-            self.know(turn_id=turn)
-
     def _turn_completed(self, params: JsonObject) -> None:
         turn = as_object(params.get("turn"))
         if self._inner(params) or (self.state.turn and turn.get("id") != self.state.turn):
@@ -186,13 +188,6 @@ class Line:
         """Add a note for the user unless another part already says it."""
         if text := note_of(method, params):
             self.chunks.append(data("note", {"text": text}, id=f"{self.state.prefix}.{method}"))
-
-    def _item(self, params: JsonObject, *, done: bool) -> None:
-        item, inner = as_object(params.get("item")), self._inner(params)
-        if done:
-            self.completed(item, inner)
-        else:
-            self.started(item, inner)
 
     # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -247,7 +242,11 @@ class Line:
     def completed(self, item: JsonObject, inner: str = "") -> None:
         kind, id = as_text(item.get("type")), as_text(item.get("id"))
         if is_call(item):
-            self._settle(item, self._call(item, inner))
+            call = self._call(item, inner)
+            if call.waits:
+                self._input(call, input_of(item)[1])
+            self.chunks.append(output_of(item, call))
+            self._forget(call)
         elif kind in _TALK and inner:
             self._inner_words(item, inner)
         elif kind in _TALK:
@@ -315,7 +314,8 @@ class Line:
         if not inner:
             self._begin_step()
         name, value, waiting = input_of(item)
-        call = Call(id, self._fresh(id), name, inner, waiting)
+        fresh = free_id(id or "call", self.state.used, f"{id or 'call'}#{self.state.prefix}", 0)
+        call = Call(id, fresh, name, inner, waiting)
         self.state = self.state._replace(used=(*self.state.used, call.id), calls=(*self.state.calls, call))
         self.chunks.append(mark_own({"type": "tool-input-start", "toolCallId": call.id, "toolName": name}, call))
         if not waiting:
@@ -324,20 +324,6 @@ class Line:
 
     def _input(self, call: Call, value: JsonObject) -> None:
         self.chunks.append(mark_own({"type": "tool-input-available", "toolCallId": call.id, "toolName": call.name, "input": value}, call))
-
-    def _fresh(self, id: str) -> str:
-        """Return an id that the message has not used: Codex's own id, with a number appended if it is taken."""
-        wanted, number = id or "call", 0
-        fresh = wanted
-        while not fresh or fresh in self.state.used:
-            fresh, number = f"{wanted}#{self.state.prefix}.{number}", number + 1
-        return fresh
-
-    def _approval_requested(self, params: JsonObject) -> None:
-        """Start a call that is first mentioned in an approval request."""
-        id = as_text(params.get("itemId"))
-        if id and "command" in params and not any(call.item == id for call in self.state.calls):
-            self._call({"type": "commandExecution", "id": id, "command": params["command"]}, self._inner(params))
 
     def _output(self, item: str, delta: str) -> None:
         call = next((call for call in reversed(self.state.calls) if call.item == item), None)
@@ -349,12 +335,6 @@ class Line:
             more = f"\n[{updated.said - _SHOWN} more characters]" if updated.said > _SHOWN else ""
             self.chunks.append({**mark_own(tool_output(call.id, updated.output + more), call), "preliminary": True})
         self.state = self.state._replace(calls=tuple(updated if known.id == call.id else known for known in self.state.calls))
-
-    def _settle(self, item: JsonObject, call: Call) -> None:
-        if call.waits:
-            self._input(call, input_of(item)[1])
-        self.chunks.append(output_of(item, call))
-        self._forget(call)
 
     def give_up(self, call: Call, why: str) -> None:
         """End a call that will never have an output."""
@@ -385,8 +365,13 @@ class CodexAppServer:
         return State(options.prefix, options.tool_call_ids)
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        message = _read(raw)
-        if message is None:
+        try:
+            message: Json = canonical.loads(raw)
+            if b'"arguments"' in raw:  # keeps all digits of integers in a call's input
+                message = canonical.loads_exact(raw)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict):
             return (state._replace(lost=state.lost + 1) if raw.strip() else state), ()
         line = Line(state)
         line.take(message)
@@ -396,23 +381,13 @@ class CodexAppServer:
         return close(state, ended)
 
 
-def _read(raw: bytes) -> JsonObject | None:
-    try:
-        value: Json = canonical.loads(raw)
-        if b'"arguments"' in raw:  # keeps all digits of integers in a call's input
-            value = canonical.loads_exact(raw)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def close(state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
     """Implement `Translator.close`."""
     line = Line(state)
     for part in state.parts:
         line.end_part(part)
     for call in line.state.calls:
-        line.give_up(call, _UNSETTLED[ended])
+        line.give_up(call, UNSETTLED[ended])
     line.end_step()
     state = line.state
     error = Failure.from_json(state.error) if state.error is not None else None
@@ -423,13 +398,6 @@ def close(state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
     reason = "error" if error is not None else "stop" if state.reason == "completed" else "other"
     facts = {**state.facts, "unreadable_lines": state.lost} if state.lost else state.facts
     return tuple(line.chunks), Ending(reason, state.reason or None, Usage.from_json(state.usage), None, error, facts)
-
-
-_UNSETTLED: dict[Ended, str] = {
-    "eof": "the agent ended without an output of this call",
-    "cut": "the agent was cut off before this call had an output",
-    "cancelled": "the run was stopped before this call had an output",
-}
 
 
 def call_id(state: State, item: str) -> str:

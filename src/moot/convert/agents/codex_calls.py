@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from moot.convert import vendor
 from moot.convert.vendor import as_list, as_object, as_text, count, failure
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
 from moot.types.exchange import Failure
 from moot.types.usage import Usage
 
+_HUMP = re.compile(r"_([a-z])")
 _STATES = {"pending": "pending", "inProgress": "in_progress", "in_progress": "in_progress", "completed": "completed"}
 _FAILURE_KINDS = {
     "contextWindowExceeded": "context_too_long",
@@ -33,11 +37,12 @@ _FAILURE_KINDS = {
 
 def plan_of(params: JsonObject) -> JsonObject:
     """Return the current plan."""
-    entries: list[Json] = []
-    for step in map(as_object, as_list(params.get("plan"))):
-        state = _STATES.get(as_text(step.get("status")), "pending")
-        entries.append({"content": as_text(step.get("step")), "status": state})
-    return {"entries": entries}
+    return vendor.plan_of(params.get("plan"), "step", _STATES)
+
+
+def camel(name: str) -> str:
+    """Return a name of Codex's files and headless stream in the app-server's spelling."""
+    return _HUMP.sub(lambda found: found[1].upper(), name)
 
 
 def usage_of(told: JsonObject) -> Usage:
@@ -105,7 +110,8 @@ class Call(NamedTuple):
     shown: int = 0
 
 
-class _Kind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Kind:
     name: Callable[[JsonObject], str]
     input: Callable[[JsonObject], JsonObject]
     output: Callable[[JsonObject], Json]
@@ -150,20 +156,13 @@ def output_of(item: JsonObject, call: Call) -> Chunk:
     facts = {name: item[name] for name in ("exitCode", "durationMs", "cwd") if item.get(name) is not None}
     output = kind.output(item)
     if status in ("failed", "interrupted") or item.get("success") is False:
-        return mark_own(tool_error(call.id, _failed(item, output)), call, facts)
+        text = as_text(as_object(item.get("error")).get("message")) or as_text(item.get("error")) or as_text(output)
+        code = item.get("exitCode")
+        if isinstance(code, int):
+            text = f"exit code {code}\n{text}".rstrip()
+        text = text or f"{as_text(item.get('status')) or 'failed'}, and Codex did not say why"
+        return mark_own(tool_error(call.id, text), call, facts)
     return mark_own(tool_output(call.id, output), call, facts)
-
-
-def _failed(item: JsonObject, output: Json) -> str:
-    text = as_text(as_object(item.get("error")).get("message")) or as_text(item.get("error")) or (output if isinstance(output, str) else "")
-    code = item.get("exitCode")
-    if isinstance(code, int):
-        return f"exit code {code}\n{text}".rstrip()
-    return text or f"{as_text(item.get('status')) or 'failed'}, and Codex did not say why"
-
-
-def _always(name: str) -> Callable[[JsonObject], str]:
-    return lambda item: name
 
 
 def _fields(*names: str) -> Callable[[JsonObject], JsonObject]:
@@ -175,14 +174,6 @@ def _arguments(item: JsonObject) -> JsonObject:
     return value if isinstance(value, dict) else {} if value is None else {"arguments": value}
 
 
-def _command(item: JsonObject) -> JsonObject:
-    return {"command": unwrap_shell(as_text(item.get("command")))}
-
-
-def _changes(item: JsonObject) -> JsonObject:
-    return {"changes": item.get("changes") or []}
-
-
 def _changed(item: JsonObject) -> str:
     lines: list[str] = []
     for change in map(as_object, as_list(item.get("changes"))):
@@ -192,17 +183,9 @@ def _changed(item: JsonObject) -> str:
     return "\n".join(lines) or "nothing was changed"
 
 
-def _mcp_name(item: JsonObject) -> str:
-    return ".".join(filter(None, (as_text(item.get("server")), as_text(item.get("tool"))))) or "tool"
-
-
 def _mcp_output(item: JsonObject) -> Json:
     result = as_object(item.get("result"))
     return _content(as_list(result.get("content"))) or result.get("structuredContent") or ""
-
-
-def _dynamic_output(item: JsonObject) -> Json:
-    return _content(as_list(item.get("contentItems"))) or ""
 
 
 def _content(pieces: list[Json]) -> Json:
@@ -226,44 +209,33 @@ def _piece(block: JsonObject) -> JsonObject | None:
 
 
 def _picture(item: JsonObject) -> Json:
-    path, encoded = as_text(item.get("savedPath")), as_text(item.get("result"))
-    if encoded:
+    if encoded := as_text(item.get("result")):
         return {"type": "content", "value": [{"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{encoded}"}]}
-    return path or as_text(item.get("status"))
+    return as_text(item.get("savedPath")) or as_text(item.get("status"))
 
 
-def _found(item: JsonObject) -> Json:
-    return item.get("results") or as_text(item.get("query"))
-
-
-def _shell_output(item: JsonObject) -> Json:
-    return as_text(item.get("aggregatedOutput"))
-
-
-def _dynamic_name(item: JsonObject) -> str:
+def _tool(item: JsonObject) -> str:
     return as_text(item.get("tool")) or "tool"
 
 
-def _path(item: JsonObject) -> Json:
-    return as_text(item.get("path"))
-
-
-def _agents(item: JsonObject) -> Json:
-    return item.get("agentsStates") or as_text(item.get("status"))
-
-
-def _nothing(item: JsonObject) -> Json:
-    return ""
-
-
 _KINDS: dict[str, _Kind] = {
-    "commandExecution": _Kind(_always("shell"), _command, _shell_output),
-    "fileChange": _Kind(_always("apply_patch"), _changes, _changed),
-    "mcpToolCall": _Kind(_mcp_name, _arguments, _mcp_output),
-    "dynamicToolCall": _Kind(_dynamic_name, _arguments, _dynamic_output),
-    "webSearch": _Kind(_always("web_search"), _fields("query", "action"), _found, waits=True),
-    "imageView": _Kind(_always("view_image"), _fields("path"), _path),
-    "imageGeneration": _Kind(_always("image_generation"), _fields("revisedPrompt"), _picture, waits=True),
-    "collabAgentToolCall": _Kind(_dynamic_name, _fields("prompt", "model", "receiverThreadIds"), _agents),
-    "sleep": _Kind(_always("sleep"), _fields("durationMs"), _nothing),
+    "commandExecution": _Kind(
+        lambda item: "shell",
+        lambda item: {"command": unwrap_shell(as_text(item.get("command")))},
+        lambda item: as_text(item.get("aggregatedOutput")),
+    ),
+    "fileChange": _Kind(lambda item: "apply_patch", lambda item: {"changes": item.get("changes") or []}, _changed),
+    "mcpToolCall": _Kind(
+        lambda item: ".".join(filter(None, (as_text(item.get("server")), as_text(item.get("tool"))))) or "tool", _arguments, _mcp_output
+    ),
+    "dynamicToolCall": _Kind(_tool, _arguments, lambda item: _content(as_list(item.get("contentItems"))) or ""),
+    "webSearch": _Kind(
+        lambda item: "web_search", _fields("query", "action"), lambda item: item.get("results") or as_text(item.get("query")), waits=True
+    ),
+    "imageView": _Kind(lambda item: "view_image", _fields("path"), lambda item: as_text(item.get("path"))),
+    "imageGeneration": _Kind(lambda item: "image_generation", _fields("revisedPrompt"), _picture, waits=True),
+    "collabAgentToolCall": _Kind(
+        _tool, _fields("prompt", "model", "receiverThreadIds"), lambda item: item.get("agentsStates") or as_text(item.get("status"))
+    ),
+    "sleep": _Kind(lambda item: "sleep", _fields("durationMs"), lambda item: ""),
 }

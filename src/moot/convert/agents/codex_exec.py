@@ -6,18 +6,15 @@ the turn. A resumed session's count includes earlier turns, so its usage stays u
 
 from __future__ import annotations
 
-import re
-
 from moot.convert.agents.codex import Line, State, close
-from moot.convert.agents.codex_calls import failure_of, usage_of
-from moot.convert.vendor import as_list, as_object, as_text
+from moot.convert.agents.codex_calls import camel, failure_of, usage_of
+from moot.convert.vendor import as_list, as_object, as_text, plan_of
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, data
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions
 
-_HUMP = re.compile(r"_([a-z])")
 _TYPES = {"collabToolCall": "collabAgentToolCall"}
 _TALK = frozenset({"agentMessage", "reasoning"})
 _STATES = {"in_progress": "inProgress"}
@@ -57,7 +54,9 @@ def _take(line: Line, event: JsonObject) -> None:
             _step(line, item)
             line.started(item)
         case "item.updated" | "item.completed" if item.get("type") == "todoList":
-            line.chunks.append(data("plan", _plan(item), id="plan"))
+            steps = map(as_object, as_list(item.get("items")))
+            items: list[Json] = [{**step, "status": "completed" if step.get("completed") is True else ""} for step in steps]
+            line.chunks.append(data("plan", plan_of(items, "text"), id="plan"))
         case "item.completed":
             _step(line, item)
             line.completed(item)
@@ -82,21 +81,10 @@ def _step(line: Line, item: JsonObject) -> None:
 
 def _item(item: JsonObject) -> JsonObject:
     """Return the item in the app-server's spelling."""
-    fields: JsonObject = {_camel(name): value for name, value in item.items()}
-    kind = _camel(as_text(item.get("type")))
+    fields: JsonObject = {camel(name): value for name, value in item.items()}
+    kind = camel(as_text(item.get("type")))
     fields["type"] = _TYPES.get(kind, kind)
     status = as_text(item.get("status"))
     if status:
         fields["status"] = _STATES.get(status, status)
     return fields
-
-
-def _camel(name: str) -> str:
-    return _HUMP.sub(lambda found: found[1].upper(), name)
-
-
-def _plan(item: JsonObject) -> JsonObject:
-    entries: list[Json] = []
-    for entry in map(as_object, as_list(item.get("items"))):
-        entries.append({"content": as_text(entry.get("text")), "status": "completed" if entry.get("completed") is True else "pending"})
-    return {"entries": entries}

@@ -9,16 +9,27 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from moot.convert.agents.codex_calls import NAME, Call, input_of, is_call, mark_own, note_of, output_of, plan_of, unwrap_shell, usage_of
-from moot.convert.fold import fold_parts
-from moot.convert.tool_parts import OUTPUTS
+from moot.convert.agents.codex_calls import (
+    NAME,
+    Call,
+    camel,
+    input_of,
+    is_call,
+    mark_own,
+    note_of,
+    output_of,
+    plan_of,
+    unwrap_shell,
+    usage_of,
+)
+from moot.convert.agents.session import PREFIX, SessionMessage, SessionStep
 from moot.convert.vendor import as_list, as_object, as_text, count
 from moot.convert.writer import read_arguments
 from moot.types.canonical import Json, JsonObject, loads
-from moot.types.chunk import Chunk, data, tool_denied, tool_error, tool_output
+from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
 from moot.types.message import Part, text_part
 
 API = "openai"
@@ -26,7 +37,6 @@ CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web
 """API items that are tool calls."""
 OUTPUT_TYPES = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 _SHELLS = frozenset({"shell", "local_shell", "shell_command", "exec_command", "container.exec"})
-_HUMP = re.compile(r"_([a-z])")
 _EXIT = re.compile(r"(?:Exit code:|Process exited with code) (-?\d+)")
 _OUTPUT = "\nOutput:\n"
 _REFUSED = ("exec command rejected by user", "rejected by user", "patch rejected by user")
@@ -122,7 +132,10 @@ def outcome_of(item: JsonObject) -> Chunk:
         parts = user_parts(output)
         if all(part["type"] == "text" for part in parts):
             return mark_own(tool_output(call.id, "\n".join(as_text(part["text"]) for part in parts)), call)
-        return mark_own(tool_output(call.id, {"type": "content", "value": [_plain(part) for part in parts]}), call)
+        return mark_own(
+            tool_output(call.id, {"type": "content", "value": [{name: part[name] for name in part if name != "state"} for part in parts]}),
+            call,
+        )
     text, code = _split_output(as_text(output))
     if text.startswith(_REFUSED):
         return tool_denied(call.id)
@@ -130,10 +143,6 @@ def outcome_of(item: JsonObject) -> Chunk:
     if code:
         return mark_own(tool_error(call.id, f"exit code {code}\n{text}".rstrip()), call, facts)
     return mark_own(tool_output(call.id, text), call, facts)
-
-
-def _plain(part: Part) -> Json:
-    return {name: value for name, value in part.items() if name != "state"}
 
 
 def _split_output(text: str) -> tuple[str, int | None]:
@@ -153,7 +162,7 @@ def _split_output(text: str) -> tuple[str, int | None]:
 
 def as_protocol(item: JsonObject) -> JsonObject:
     """Return an item of the file in the app-server's spelling."""
-    renamed: JsonObject = {_camel(name): value for name, value in item.items()}
+    renamed: JsonObject = {camel(name): value for name, value in item.items()}
     kind = as_text(item.get("type"))
     renamed["type"] = kind[:1].lower() + kind[1:]
     if isinstance(item.get("command"), list):
@@ -165,62 +174,33 @@ def as_protocol(item: JsonObject) -> JsonObject:
         renamed["durationMs"] = (count(duration.get("secs")) or 0) * 1000 + (count(duration.get("nanos")) or 0) // 1_000_000
     changes = item.get("changes")
     if isinstance(changes, dict):
-        renamed["changes"] = [{"path": path, "kind": _change(as_object(change))} for path, change in changes.items()]
+        renamed["changes"] = [
+            {"path": path, "kind": as_text(as_object(change).get("type")) or next(iter(as_object(change)), "change")}
+            for path, change in changes.items()
+        ]
     return renamed
 
 
-def _change(change: JsonObject) -> str:
-    return as_text(change.get("type")) or next(iter(change), "change")
-
-
-def _camel(name: str) -> str:
-    return _HUMP.sub(lambda found: found[1].upper(), name)
-
-
-EXACTLY = "moot"
-"""A field of lines that moot writes, for facts about a part that Codex's own fields can't hold."""
-
-_PREFIX = "1.0"
-_NO_OUTPUT = "the agent ended without an output of this call"
-
-
 @dataclass(slots=True)
-class _Step:
-    model: str = ""
-    begun: int = 0
-    until: int = 0
-    usage: JsonObject = field(default_factory=dict[str, Json])
+class _Step(SessionStep):
     counted: bool = False
     told: bool = False
     """True if the token count comes from the model call itself, not from a display event."""
-    id: str = ""
-    cost: int | None = None
 
 
-class CodexMessage:
+class CodexMessage(SessionMessage):
     """An assistant's message, built line by line."""
 
-    __slots__ = ("_calls", "_next_id", "_parts", "_settled", "_steps", "error", "last_at", "model", "reason", "turn")
+    __slots__ = ("_settled", "_steps", "model", "reason", "turn")
 
     def __init__(self, at: int = 0, model: str = "") -> None:
-        self._parts: list[Part] = []
-        self._calls: dict[str, int] = {}
-        """Tool calls without an output: id → index of the part."""
+        super().__init__(at)
         self._settled: dict[str, int] = {}
         self._steps: list[_Step] = []
-        self._next_id = 0
-        self.last_at = at
-        """The time in ms of the newest line, initially of the prompt."""
         self.model = model
         self.reason = ""
-        self.error = ""
         self.turn = ""
         """Codex's own id of the turn, after which it can continue; empty until the turn is over."""
-
-    @property
-    def waits(self) -> bool:
-        """Return True if a call has no output yet."""
-        return bool(self._calls)
 
     @property
     def between(self) -> bool:
@@ -235,28 +215,27 @@ class CodexMessage:
         else:
             self._in_step(at)
             if part:
-                self._exactly(part, item, kind)
+                if kind in CALLS:
+                    self._calls[as_text(item.get("call_id"))] = len(self._parts)
+                self._parts.append(part)
+                self._next_id += 1
             elif kind == "message":
                 self._add_text(item)
             elif kind == "reasoning":
-                self._thoughts(item)
+                thoughts = reasoning_part(item)
+                self._parts += [{**thoughts, "id": f"{PREFIX}.{self._next_id}"}] if thoughts is not None else []
+                self._next_id += 1
             elif kind in CALLS:
                 self._call(item, kind)
         self.last_at = at or self.last_at
         if self._steps:
             self._steps[-1].until = self.last_at
 
-    def _exactly(self, part: Part, item: JsonObject, kind: str) -> None:
-        if kind in CALLS:
-            self._calls[as_text(item.get("call_id"))] = len(self._parts)
-        self._parts.append(part)
-        self._next_id += 1
-
     def facts(self, step: int, model: str, cost: int | None) -> None:
         """Add a line written by moot about the model call with this number."""
         self.model = model or self.model
         if step > len(self._steps):
-            self._steps.append(_Step(self.model, self.last_at, self.last_at))
+            self._steps.append(_Step("", self.model, self.last_at, self.last_at))
             self._parts.append({"type": "step-start"})
         if self._steps:
             self._steps[-1].counted = False
@@ -264,7 +243,7 @@ class CodexMessage:
 
     def _in_step(self, at: int) -> None:
         if self.between:
-            self._steps.append(_Step(self.model, self.last_at, at))
+            self._steps.append(_Step("", self.model, self.last_at, at))
             self._parts.append({"type": "step-start"})
 
     def _add_text(self, item: JsonObject) -> None:
@@ -275,30 +254,19 @@ class CodexMessage:
             self._parts.append(text_part(text))
         self._next_id += 1
 
-    def _thoughts(self, item: JsonObject) -> None:
-        part = reasoning_part(item)
-        if part is not None:
-            self._parts.append({**part, "id": f"{_PREFIX}.{self._next_id}"})
-        self._next_id += 1
-
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _call(self, item: JsonObject, kind: str) -> None:
-        id = as_text(item.get("call_id")) or as_text(item.get("id")) or f"call_{_PREFIX}_{len(self._parts)}"
+        id = as_text(item.get("call_id")) or as_text(item.get("id")) or f"call_{PREFIX}_{len(self._parts)}"
         if id in self._calls or id in self._settled:
             return
         name, arguments = call_input(item)
         if name == "update_plan" and isinstance(arguments, dict):
             self.event("turn/plan/updated", arguments)
             return
-        if self._begin(id, name, arguments) and kind in ("web_search_call", "image_generation_call"):
+        self._begin_call(id, id, name, arguments)
+        if kind in ("web_search_call", "image_generation_call"):
             self._settle(id, vendor_output(item, Call(id, id, name)))
-
-    def _begin(self, id: str, name: str, arguments: Json) -> bool:
-        self._calls[id] = len(self._parts)
-        call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
-        self._parts.append({**call, "toolMetadata": {"vendorId": id}, "providerExecuted": True, "input": arguments})
-        return True
 
     def _output(self, item: JsonObject, exactly: JsonObject) -> None:
         id = as_text(item.get("call_id"))
@@ -313,7 +281,7 @@ class CodexMessage:
         place = self._calls.pop(id, None)
         place = self._settled[id] if place is None else place
         self._settled[id] = place
-        self._parts[place] = OUTPUTS[as_text(chunk["type"])](self._parts[place], chunk)
+        self._apply_output(place, chunk)
 
     def shown(self, item: JsonObject, at: int = 0) -> bool:
         """Add a display item; return True if it says more than the API's items."""
@@ -325,7 +293,7 @@ class CodexMessage:
         name, arguments, _ = input_of(protocol_item)
         if id not in self._calls and id not in self._settled:
             self._in_step(at)
-            self._begin(id, name, arguments)
+            self._begin_call(id, id, name, arguments)
         place = self._calls[id] if id in self._calls else self._settled[id]
         part = {key: value for key, value in self._parts[place].items() if key not in ("output", "errorText", "toolMetadata")}
         self._parts[place] = {**part, "toolName": name, "state": "input-available", "input": arguments, "toolMetadata": {"vendorId": id}}
@@ -336,13 +304,10 @@ class CodexMessage:
 
     def event(self, method: str, fields: JsonObject) -> None:
         """Add a note for an event that the user should see; ignore other events."""
-        chunk: Chunk | None = None
         if method == "turn/plan/updated":
-            chunk = data("plan", plan_of(fields), id="plan")
-        elif text := note_of(method, fields):
-            chunk = data("note", {"text": text}, id=f"{_PREFIX}.{method}")
-        if chunk is not None:
-            self._parts = list(fold_parts(self._parts, (chunk,)))
+            self._show_plan(plan_of(fields))
+        else:
+            self._show_note(note_of(method, fields), method)
 
     def steered(self, part: Part) -> None:
         """Add a user message that arrived while the agent was working."""
@@ -362,15 +327,6 @@ class CodexMessage:
             step.usage, step.told, step.id = counted or usage_of(usage).to_json(), told, id or step.id
         step.counted = True
 
-    def parts(self, *, over: bool) -> tuple[Part, ...]:
-        """Return the parts so far. `over` means that nothing more will come."""
-        parts: list[Part] = list(self._parts)
-        for place in self._calls.values() if over else ():
-            parts[place] = {**parts[place], "state": "output-error", "errorText": _NO_OUTPUT}
-        if self.error:
-            parts.append({"type": "data-note", "data": {"text": self.error}, "id": f"{_PREFIX}.error"})
-        return tuple(parts)
-
     def metadata(self) -> JsonObject:
         """Return the metadata, in the same form as for moot's own runs."""
         reason = "error" if self.error else self.reason or "other"
@@ -380,12 +336,5 @@ class CodexMessage:
 
     def _step_facts(self, reason: str) -> Iterator[Json]:
         for number, step in enumerate(self._steps, 1):
-            facts: JsonObject = {"step": number, "model": step.model}
-            facts |= {"finish_reason": reason if number == len(self._steps) else "tool-calls", "usage": step.usage, "cost": step.cost}
-            if step.until > step.begun > 0:
-                facts["ms"] = step.until - step.begun
-            if step.id:
-                facts["response_id"] = step.id
-            if self.turn:
-                facts["turn_id"] = self.turn
-            yield facts
+            facts = step.facts(number, reason if number == len(self._steps) else "tool-calls", step.usage)
+            yield {**facts, "turn_id": self.turn} if self.turn else facts

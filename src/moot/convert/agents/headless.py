@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from moot.convert.agents.acp_calls import message_of, usage_of
 from moot.convert.vendor import as_object, as_text, count, failure, nano_dollars
-from moot.convert.writer import Parts, Spoken, Writer, begin
+from moot.convert.writer import Parts, Spoken, Writer, begin, free_id
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import FINISH_REASONS, FINISH_STEP, START_STEP, Chunk, data, tool_error, tool_output
 from moot.types.event import Raw
@@ -21,11 +21,6 @@ class HeadlessState(NamedTuple):
     """True if a call of this step has its output."""
     open: tuple[tuple[str, str], ...] = ()
     """Tool calls without an output: the agent's id, and ours."""
-
-
-def open_state(options: ExchangeOptions) -> HeadlessState:
-    """Return the state before the first line."""
-    return HeadlessState(begin(options))
 
 
 class HeadlessWriter:
@@ -69,13 +64,16 @@ class HeadlessWriter:
         self._in_step()
         self._writer.end()
         parts = self._writer.parts
-        id = self._new_id(parts, vendor_id)
+        number = len(parts.used)
+        id = free_id(vendor_id or f"call_{parts.prefix}_{number}", parts.used, f"{vendor_id}#{parts.step}", number)
         head: JsonObject = {"toolCallId": id, "toolName": name or "tool", "providerExecuted": True, "dynamic": True}
         if title:
             head["title"] = title
         head["toolMetadata"] = {"vendorId": vendor_id}
         self._writer.chunks += [{"type": "tool-input-start", **head}, {"type": "tool-input-available", **head, "input": given}]
-        self._writer = self._with(parts._replace(used=(*parts.used, id)))
+        writer = Writer(parts._replace(used=(*parts.used, id)))
+        writer.chunks = self._writer.chunks
+        self._writer = writer
         self._said = self._said._replace(open=(*self._said.open, (vendor_id, id)))
 
     def output(self, vendor_id: str, text: str, *, failed: bool = False) -> None:
@@ -86,31 +84,29 @@ class HeadlessWriter:
         self._writer.chunks.append(tool_error(known[1], text or "failed") if failed else tool_output(known[1], text))
         self._said = self._said._replace(open=tuple(call for call in self._said.open if call != known), answered=True)
 
-    def close(self, ended: Ended) -> None:
-        """Close everything that is open."""
+    def close(self, ended: Ended) -> tuple[Chunk, ...]:
+        """Close everything that is open, and return the chunks."""
         self._writer.end()
         why = "cancelled before it ended" if ended == "cancelled" else "the agent ended without saying what came of this call"
         self._writer.chunks += [tool_error(id, why) for _, id in self._said.open]
         self._said = self._said._replace(open=())
         self.end_step()
+        return self.chunks
 
     def _in_step(self) -> None:
         """Start a step if none is open, or if this follows the outputs of all calls: some agents don't report steps."""
         if not self._said.step or (self._said.answered and not self._said.open):
             self.step()
 
-    def _with(self, parts: Parts) -> Writer:
-        writer = Writer(parts)
-        writer.chunks = self._writer.chunks
-        return writer
 
-    def _new_id(self, parts: Parts, vendor_id: str) -> str:
-        number = len(parts.used)
-        id = vendor_id or f"call_{parts.prefix}_{number}"
-        while id in parts.used:
-            id = f"{vendor_id}#{parts.step}.{number}"
-            number += 1
-        return id
+def _failed(error: JsonObject | None, ended: Ended, *, agent: str, over: bool) -> Failure | None:
+    if error is not None:
+        return Failure.from_json(error)
+    return Failure(f"{agent} ended before its answer was whole", "cut") if not over and ended != "cancelled" else None
+
+
+def _with_noise(facts: JsonObject | None, noise: int) -> JsonObject:
+    return {**(facts or {}), **({"noise_lines": noise} if noise else {})}
 
 
 class GeminiState(NamedTuple):
@@ -130,7 +126,7 @@ class GeminiStream:
     version = 1
 
     def open(self, options: ExchangeOptions) -> GeminiState:
-        return GeminiState(open_state(options))
+        return GeminiState(HeadlessState(begin(options)))
 
     def feed(self, state: GeminiState, raw: Raw) -> tuple[GeminiState, tuple[Chunk, ...]]:
         event = message_of(raw)
@@ -149,7 +145,8 @@ class GeminiStream:
                 arguments: Json = event.get("parameters") if event.get("parameters") is not None else {}
                 writer.call(as_text(event.get("tool_id")), as_text(event.get("tool_name")), arguments)
             case "tool_result":
-                _output(writer, event)
+                text = as_text(event.get("output")) or as_text(as_object(event.get("error")).get("message"))
+                writer.output(as_text(event.get("tool_id")), text, failed=event.get("status") == "error")
             case "error":
                 return _warned(state, event)
             case "result":
@@ -159,22 +156,12 @@ class GeminiStream:
         return state._replace(said=writer.said), writer.chunks
 
     def close(self, state: GeminiState, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        writer = HeadlessWriter(state.said)
-        writer.close(ended)
-        error = Failure.from_json(state.error) if state.error is not None else None
-        if error is None and not state.status and ended != "cancelled":
-            error = Failure("gemini ended before its answer was whole", "cut")
+        error = _failed(state.error, ended, agent="gemini", over=bool(state.status))
         reason = "error" if error is not None else "stop" if state.status else "other"
-        metadata = dict(state.facts or {})
-        if state.noise:
-            metadata["noise_lines"] = state.noise
-        return writer.chunks, Ending(reason, state.status or None, Usage.from_json(state.usage or {}), None, error, metadata)
-
-
-def _output(writer: HeadlessWriter, event: JsonObject) -> None:
-    failed = event.get("status") == "error"
-    text = as_text(event.get("output")) or as_text(as_object(event.get("error")).get("message"))
-    writer.output(as_text(event.get("tool_id")), text, failed=failed)
+        ending = Ending(
+            reason, state.status or None, Usage.from_json(state.usage or {}), None, error, _with_noise(state.facts, state.noise)
+        )
+        return HeadlessWriter(state.said).close(ended), ending
 
 
 def _warned(state: GeminiState, event: JsonObject) -> tuple[GeminiState, tuple[Chunk, ...]]:
@@ -208,7 +195,7 @@ class OpencodeRun:
     version = 1
 
     def open(self, options: ExchangeOptions) -> OpencodeState:
-        return OpencodeState(open_state(options))
+        return OpencodeState(HeadlessState(begin(options)))
 
     def feed(self, state: OpencodeState, raw: Raw) -> tuple[OpencodeState, tuple[Chunk, ...]]:
         event = message_of(raw)
@@ -232,23 +219,20 @@ class OpencodeRun:
                 writer.end_step()
                 state = _counted(state, part)
             case "error":
-                state = state._replace(error=_failure(event.get("error")).to_json())
+                error = as_object(event.get("error"))  # opencode names an error and describes it in `data`
+                inside = as_object(error.get("data"))
+                state = state._replace(error=failure({**error, **inside} if inside else event.get("error")).to_json())
             case _:
                 pass
         return state._replace(said=writer.said), writer.chunks
 
     def close(self, state: OpencodeState, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        writer = HeadlessWriter(state.said)
-        writer.close(ended)
-        error = Failure.from_json(state.error) if state.error is not None else None
         # a refused permission ends the program after a step that was to continue
-        if error is None and ended != "cancelled" and state.reason in ("", "tool-calls"):
-            error = Failure("opencode ended before its answer was whole", "cut")
+        error = _failed(state.error, ended, agent="opencode", over=state.reason not in ("", "tool-calls"))
         reason = "error" if error is not None else state.reason if state.reason in FINISH_REASONS else "other"
-        metadata: JsonObject = {"session": state.session} if state.session else {}
-        if state.noise:
-            metadata["noise_lines"] = state.noise
-        return writer.chunks, Ending(reason, state.reason or None, Usage.from_json(state.usage or {}), state.cost, error, metadata)
+        facts = _with_noise({"session": state.session} if state.session else {}, state.noise)
+        ending = Ending(reason, state.reason or None, Usage.from_json(state.usage or {}), state.cost, error, facts)
+        return HeadlessWriter(state.said).close(ended), ending
 
 
 def _call(writer: HeadlessWriter, part: JsonObject) -> None:
@@ -278,9 +262,3 @@ def _counted(state: OpencodeState, part: JsonObject) -> OpencodeState:
     usage = Usage.from_json(state.usage or {}) + usage_of({"usage": counted})
     known = state.cost if cost is None else (state.cost or 0) + cost
     return state._replace(usage=usage.to_json(), cost=known, reason=as_text(part.get("reason")))
-
-
-def _failure(error: Json) -> Failure:
-    """Return the failure of an error, which opencode names and describes in `data`."""
-    inside = as_object(as_object(error).get("data"))
-    return failure({**as_object(error), **inside} if inside else error)

@@ -6,12 +6,11 @@ Reasoning goes into `reasoning_content`, which DeepSeek introduced and most clie
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from moot.convert.callers.errors import completion_error
 from moot.convert.callers.pieces import Change, Outcome, Piece
-from moot.convert.callers.request import EFFORTS, CallerRequest, Drafts, Fields, file_part, invalid_field, tool_name_of
+from moot.convert.callers.request import CallerRequest, Drafts, Fields, content_of, effort_of, file_part, invalid_field, output_of, tool_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, text_part
 from moot.types.model import Effort, ModelSettings
@@ -27,48 +26,38 @@ OBJECT: JsonObject = {"type": "object"}
 def read_chat(body: Json) -> CallerRequest:
     """Parse the body. Raise UsageError for unsupported fields; hints (seed, penalties, tiers) are ignored."""
     fields = Fields(body)
-    _refuse(fields)
+    if fields.value.get("n") not in (None, 1):
+        raise invalid_field("n", "Only 1 is supported.", fix="Make more calls.")
+    fields.refuse("functions", "This field is deprecated. Use tools.")
+    fields.refuse("logprobs")
+    fields.refuse("audio", "Audio is not supported. Answers are text.")
+    fields.refuse("web_search_options", "This field is not supported. Use an agent with a web search tool.")
     drafts = Drafts()
     for message in fields.objects("messages"):
         _message(drafts, message)
     if not fields.items("messages"):
-        raise invalid_field("messages", "expected at least one message")
-    return CallerRequest(
-        model=fields.needed("model"),
-        messages=drafts.messages(),
-        system=drafts.system,
-        tools=tuple(_tool(tool) for tool in fields.objects("tools")),
-        settings=_settings(fields),
-        stream=fields.flag("stream"),
-        stream_usage=fields.fields("stream_options").flag("include_usage"),
-    )
+        raise invalid_field("messages", "Expected at least one message.")
+    limit = fields.count("max_completion_tokens") or fields.count("max_tokens")
+    settings = read_settings(fields, effort_of(fields, "reasoning_effort"), limit, fields.fields("response_format"), nested=True)
+    usage = fields.fields("stream_options").flag("include_usage")
+    return drafts.request(fields, lambda tool: read_function(tool, nested=True), settings, stream_usage=usage)
 
 
-def _refuse(fields: Fields) -> None:
-    if fields.value.get("n") not in (None, 1):
-        raise invalid_field("n", "only 1 is supported", fix="make more calls")
-    fields.refuse("functions", "is deprecated and not supported; use tools")
-    fields.refuse("logprobs", "is not supported")
-    fields.refuse("audio", "is not supported; answers are text")
-    fields.refuse("web_search_options", "is not supported; use an agent with a web search tool")
-
-
-def _settings(fields: Fields) -> ModelSettings:
-    effort = fields.one_of("reasoning_effort", tuple(EFFORTS))
+def read_settings(fields: Fields, effort: Effort | None, max_tokens: int | None, form: Fields, *, nested: bool) -> ModelSettings:
+    """Return the settings. `nested` means chat completions, which nest names and schemas one level deeper than responses."""
     return ModelSettings(
         temperature=fields.number("temperature", 0, 2),
-        max_tokens=fields.count("max_completion_tokens") or fields.count("max_tokens"),
+        max_tokens=max_tokens,
         top_p=fields.number("top_p", 0, 1),
-        stop=fields.texts("stop"),
-        effort=cast("Effort", EFFORTS[effort]) if effort else None,
-        schema=cast("dict[str, object] | None", schema_of(fields.fields("response_format"), nested=True)),
-        tool_choice=_choice(fields),
+        stop=fields.texts("stop") if nested else (),
+        effort=effort,
+        schema=cast("dict[str, object] | None", _schema(form, nested=nested)),
+        tool_choice=_choice(fields, nested=nested),
         parallel_calls=fields.flag("parallel_tool_calls", True),
     )
 
 
-def schema_of(form: Fields, *, nested: bool) -> JsonObject | None:
-    """Return the JSON Schema that the answer must match. Chat completions nest it one level deeper than responses."""
+def _schema(form: Fields, *, nested: bool) -> JsonObject | None:
     match form.one_of("type", ("text", "json_object", "json_schema")):
         case "json_schema":
             form = form.fields("json_schema") if nested else form
@@ -79,24 +68,21 @@ def schema_of(form: Fields, *, nested: bool) -> JsonObject | None:
             return None
 
 
-def _choice(fields: Fields) -> str:
-    choice = fields.value.get("tool_choice")
-    if not isinstance(choice, dict):
+def _choice(fields: Fields, *, nested: bool) -> str:
+    if not isinstance(fields.value.get("tool_choice"), dict):
         word = fields.one_of("tool_choice", ("auto", "none", "required"))
         return "" if word == "auto" else word
     chosen = fields.fields("tool_choice")
     if chosen.text("type") != "function":
-        raise invalid_field(chosen.path("type"), "only 'function' is supported")
-    return f"={chosen.fields('function').needed('name')}"
+        raise invalid_field(chosen.path("type"), "Only 'function' is supported.")
+    return f"={(chosen.fields('function') if nested else chosen).needed('name')}"
 
 
-def _tool(tool: Fields) -> ToolDefinition:
+def read_function(tool: Fields, *, nested: bool) -> ToolDefinition:
+    """Return a tool of the caller."""
     if tool.text("type", "function") != "function":
-        raise invalid_field(tool.path("type"), f"tool type {tool.text('type')!r} is not supported; use 'function'")
-    function = tool.fields("function")
-    name = tool_name_of(function.needed("name"), function.path("name"))
-    schema = function.fields("parameters").value or {"type": "object", "properties": {}}
-    return ToolDefinition(name, function.text("description"), schema)
+        raise invalid_field(tool.path("type"), f"Tool type {tool.text('type')!r} is not supported. Use 'function'.")
+    return tool_of(tool.fields("function") if nested else tool, "parameters")
 
 
 def _message(drafts: Drafts, message: Fields) -> None:
@@ -104,23 +90,24 @@ def _message(drafts: Drafts, message: Fields) -> None:
         case "system" | "developer":
             drafts.instruct(_text(message))
         case "user":
-            drafts.say(_content(message))
+            drafts.say(content_of(message, "content", _piece))
         case "assistant":
             _assistant(drafts, message)
         case "tool":
-            drafts.output(message.needed("tool_call_id"), _output(message), message.path("tool_call_id"))
+            output = output_of(content_of(message, "content", _piece))
+            drafts.output(message.needed("tool_call_id"), output, message.path("tool_call_id"))
         case other:
-            raise invalid_field(message.path("role"), f"{other!r} is not one of system, developer, user, assistant, tool")
+            raise invalid_field(message.path("role"), f"{other!r} is not one of system, developer, user, assistant, tool.")
 
 
 def _assistant(drafts: Drafts, message: Fields) -> None:
-    message.refuse("function_call", "is deprecated and not supported; use tool_calls")
+    message.refuse("function_call", "This field is deprecated. Use tool_calls.")
     reasoning, text = message.text("reasoning_content"), _text(message)
     parts: list[Part] = [{"type": "reasoning", "text": reasoning, "state": "done"}] if reasoning else []
     drafts.answer([*parts, text_part(text)] if text else parts)
     for call in message.objects("tool_calls"):
         if call.text("type", "function") != "function":
-            raise invalid_field(call.path("type"), "only 'function' is supported")
+            raise invalid_field(call.path("type"), "Only 'function' is supported.")
         function = call.fields("function")
         drafts.call(call.needed("id"), function.needed("name"), function.text("arguments"), function.path("name"))
 
@@ -133,25 +120,9 @@ def _text(message: Fields) -> str:
     for piece in message.objects("content"):
         kind = piece.needed("type")
         if kind not in ("text", "refusal"):
-            raise invalid_field(piece.path("type"), f"{kind!r} is not allowed here; only text")
+            raise invalid_field(piece.path("type"), f"{kind!r} is not allowed here. Only text is.")
         texts.append(piece.text(kind))
     return "".join(texts)
-
-
-def _content(message: Fields) -> list[Part]:
-    if not isinstance(message.value.get("content"), list):
-        text = message.text("content")
-        return [text_part(text)] if text else []
-    return [_piece(piece) for piece in message.objects("content")]
-
-
-def _output(message: Fields) -> Json:
-    if not isinstance(message.value.get("content"), list):
-        return message.text("content")
-    parts = _content(message)
-    if all(part["type"] == "text" for part in parts):
-        return "".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": [*parts]}
 
 
 def _piece(piece: Fields) -> Part:
@@ -170,67 +141,52 @@ def _piece(piece: Fields) -> Part:
             return file_part(f"data:{kind};base64,{audio.needed('data')}", audio.path("data"))
         case "file":
             file = piece.fields("file")
-            file.refuse("file_id", "stored files are not supported; send file_data")
+            file.refuse("file_id", "Stored files are not supported. Send file_data.")
             return file_part(file.needed("file_data"), file.path("file_data"), name=file.text("filename"))
         case other:
-            raise invalid_field(piece.path("type"), f"{other!r} is not one of text, image_url, input_audio, file")
+            raise invalid_field(piece.path("type"), f"{other!r} is not one of text, image_url, input_audio, file.")
 
 
-_REASONS = {"length": "length", "content-filter": "content_filter", "tool-calls": "tool_calls"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    id: str
-    model: str
-    created: int
-
-    def chunk(self, delta: JsonObject, reason: str | None = None) -> JsonObject:
-        choice: JsonObject = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return {"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model, "choices": [choice]}
+_REASONS = {"length": "length", "content-filter": "content_filter"}
 
 
 class ChatAnswer:
     """Writer of the stream: the data of each frame, in order. The dialect's frames have no event names."""
 
     def __init__(self, id: str, model: str, created: int, *, usage: bool = False) -> None:
-        self._facts = _Facts(f"chatcmpl-{id}", model, created)
+        self._head: JsonObject = {"id": f"chatcmpl-{id}", "object": "chat.completion.chunk", "created": created, "model": model}
         self._usage = usage
         self._calls: dict[int, int] = {}
 
     def begin(self) -> list[JsonObject]:
-        return [self._facts.chunk({"role": "assistant", "content": ""})]
+        return [self._chunk({"role": "assistant", "content": ""})]
 
     def tell(self, changes: Iterable[Change]) -> list[JsonObject]:
-        return [self._facts.chunk(delta) for change in changes if (delta := self._delta(change))]
+        return [self._chunk(delta) for change in changes if (delta := self._delta(change))]
 
     def end(self, outcome: Outcome) -> list[JsonObject]:
         """Return the frames before `[DONE]`; for a failed run only the error."""
         if outcome.error is not None:
             return [completion_error(outcome.error)]
-        frames = [self._facts.chunk({}, _reason(outcome, calls=bool(self._calls)))]
+        frames = [self._chunk({}, _reason(outcome, calls=bool(self._calls)))]
         if self._usage:
-            last = self._facts.chunk({})
-            frames.append({**last, "choices": [], "usage": _usage(outcome.usage)})
+            frames.append({**self._head, "choices": [], "usage": _usage(outcome.usage)})
         return frames
+
+    def _chunk(self, delta: JsonObject, reason: str | None = None) -> JsonObject:
+        return {**self._head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]}
 
     def _delta(self, change: Change) -> JsonObject:
         piece = change.piece
-        if piece.kind == "call":
-            return self._call(change)
-        if change.what != "add":
-            return {}
-        return {"content" if piece.kind == "text" else "reasoning_content": change.text}
-
-    def _call(self, change: Change) -> JsonObject:
+        if piece.kind != "call":
+            return {"content" if piece.kind == "text" else "reasoning_content": change.text} if change.what == "add" else {}
         at = self._calls.setdefault(change.at, len(self._calls))
         match change.what:
             case "open":
-                head: JsonObject = {"name": change.piece.name, "arguments": ""}
-                return {"tool_calls": [{"index": at, "id": change.piece.id, "type": "function", "function": head}]}
+                return {"tool_calls": [{"index": at, **_call(piece, "")}]}
             case "add":
                 return {"tool_calls": [{"index": at, "function": {"arguments": change.text}}]}
-            case _:
+            case "close":
                 return {}
 
 
@@ -238,7 +194,7 @@ def chat_completion(id: str, model: str, created: int, pieces: Sequence[Piece], 
     """Return the whole answer of a successful run."""
     text = "".join(piece.text for piece in pieces if piece.kind == "text")
     reasoning = "".join(piece.text for piece in pieces if piece.kind == "reasoning")
-    calls: list[Json] = [_whole_call(piece) for piece in pieces if piece.kind == "call"]
+    calls: list[Json] = [_call(piece, piece.text) for piece in pieces if piece.kind == "call"]
     message: JsonObject = {"role": "assistant", "content": text or (None if calls else ""), "refusal": None}
     if reasoning:
         message["reasoning_content"] = reasoning
@@ -255,19 +211,15 @@ def chat_completion(id: str, model: str, created: int, pieces: Sequence[Piece], 
     }
 
 
-def _whole_call(piece: Piece) -> JsonObject:
-    return {"id": piece.id, "type": "function", "function": {"name": piece.name, "arguments": piece.text}}
+def _call(piece: Piece, arguments: str) -> JsonObject:
+    return {"id": piece.id, "type": "function", "function": {"name": piece.name, "arguments": arguments}}
 
 
 def _reason(outcome: Outcome, *, calls: bool) -> str:
-    reason = _REASONS.get(outcome.reason, "stop")
-    if calls and reason == "stop":
-        return "tool_calls"
-    return "stop" if reason == "tool_calls" and not calls else reason
+    return _REASONS.get(outcome.reason) or ("tool_calls" if calls else "stop")
 
 
 def _usage(usage: Usage) -> JsonObject | None:
-    """Return the usage, or None if it is unknown."""
     if usage.input is None and usage.output is None:
         return None
     sent, made = usage.input or 0, usage.output or 0

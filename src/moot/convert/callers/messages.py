@@ -10,7 +10,7 @@ from typing import cast
 
 from moot.convert.callers.errors import message_error
 from moot.convert.callers.pieces import Change, Outcome, Piece
-from moot.convert.callers.request import EFFORTS, CallerRequest, Drafts, Fields, file_part, invalid_field, tool_name_of
+from moot.convert.callers.request import CallerRequest, Drafts, Fields, content_of, effort_of, file_part, invalid_field, output_of, tool_of
 from moot.convert.dialects.anthropic_stream import METADATA
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.message import Part, text_part
@@ -19,7 +19,6 @@ from moot.types.provider import ToolDefinition
 from moot.types.usage import Usage
 
 _BUDGETS = ((4_096, "low"), (10_240, "medium"), (16_384, "high"))
-_THINKING = ("enabled", "disabled", "adaptive")
 
 
 def read_messages(body: Json, *, counting: bool = False) -> CallerRequest:
@@ -28,31 +27,17 @@ def read_messages(body: Json, *, counting: bool = False) -> CallerRequest:
     `counting` is for a request that only counts tokens: it has no `max_tokens`.
     """
     fields = Fields(body)
-    fields.refuse("mcp_servers", "is not supported; configure MCP servers for an agent")
-    fields.refuse("container", "is not supported")
+    fields.refuse("mcp_servers", "This field is not supported. Configure MCP servers for an agent.")
+    fields.refuse("container")
     if not counting and fields.count("max_tokens") is None:
-        raise invalid_field("max_tokens", "is missing")
+        raise invalid_field("max_tokens", "This field is missing.")
     drafts = Drafts()
-    drafts.instruct(_system(fields))
+    drafts.instruct("\n\n".join(str(part["text"]) for part in content_of(fields, "system", lambda block: text_part(block.text("text")))))
     for message in fields.objects("messages"):
         _message(drafts, message)
     if not fields.items("messages"):
-        raise invalid_field("messages", "expected at least one message")
-    return CallerRequest(
-        model=fields.needed("model"),
-        messages=drafts.messages(),
-        system=drafts.system,
-        tools=tuple(_tool(tool) for tool in fields.objects("tools")),
-        settings=_settings(fields),
-        stream=fields.flag("stream"),
-        stream_usage=True,
-    )
-
-
-def _system(fields: Fields) -> str:
-    if not isinstance(fields.value.get("system"), list):
-        return fields.text("system")
-    return "\n\n".join(block.text("text") for block in fields.objects("system"))
+        raise invalid_field("messages", "Expected at least one message.")
+    return drafts.request(fields, _tool, _settings(fields))
 
 
 def _settings(fields: Fields) -> ModelSettings:
@@ -75,40 +60,35 @@ def _settings(fields: Fields) -> ModelSettings:
 
 
 def _effort(fields: Fields) -> Effort | None:
-    thinking, word = fields.fields("thinking"), fields.fields("output_config").one_of("effort", tuple(EFFORTS))
-    kind = thinking.one_of("type", _THINKING)
+    thinking, effort = fields.fields("thinking"), effort_of(fields.fields("output_config"), "effort")
+    kind = thinking.one_of("type", ("enabled", "disabled", "adaptive"))
     if kind == "disabled":
         return "none"
     if kind == "enabled":
         budget = thinking.count("budget_tokens") or 0
-        return cast("Effort", next((effort for most, effort in _BUDGETS if budget <= most), "max"))
-    return cast("Effort", EFFORTS[word]) if word else ("high" if kind == "adaptive" else None)
+        return cast("Effort", next((name for most, name in _BUDGETS if budget <= most), "max"))
+    return effort or ("high" if kind == "adaptive" else None)
 
 
 def _choice(choice: Fields) -> str:
-    match choice.one_of("type", ("auto", "any", "tool", "none")):
-        case "any":
-            return "required"
-        case "tool":
-            return f"={choice.needed('name')}"
-        case "none":
-            return "none"
-        case _:
-            return ""
+    kind = choice.one_of("type", ("auto", "any", "tool", "none"))
+    return f"={choice.needed('name')}" if kind == "tool" else {"any": "required", "none": "none"}.get(kind, "")
 
 
 def _tool(tool: Fields) -> ToolDefinition:
     if tool.text("type", "custom") != "custom":
-        raise invalid_field(tool.path("type"), f"tool type {tool.text('type')!r} is not supported; only the caller's own tools are")
-    schema = tool.fields("input_schema").value or {"type": "object", "properties": {}}
-    return ToolDefinition(tool_name_of(tool.needed("name"), tool.path("name")), tool.text("description"), schema)
+        raise invalid_field(tool.path("type"), f"Tool type {tool.text('type')!r} is not supported. Only your own tools are.")
+    return tool_of(tool, "input_schema")
 
 
 def _message(drafts: Drafts, message: Fields) -> None:
     role = message.needed("role")
     if role not in ("user", "assistant", "system"):
-        raise invalid_field(message.path("role"), f"{role!r} is not one of user, assistant, system")
-    blocks = [_text_block(message)] if not isinstance(message.value.get("content"), list) else list(message.objects("content"))
+        raise invalid_field(message.path("role"), f"{role!r} is not one of user, assistant, system.")
+    if isinstance(message.value.get("content"), list):
+        blocks = list(message.objects("content"))
+    else:
+        blocks = [Fields({"type": "text", "text": message.text("content")}, message.path("content"))]
     if role == "assistant":
         _assistant(drafts, blocks)
     elif role == "system":
@@ -116,17 +96,10 @@ def _message(drafts: Drafts, message: Fields) -> None:
     else:
         for block in blocks:
             if block.text("type") == "tool_result":
-                drafts.output(block.needed("tool_use_id"), _result(block), block.path("tool_use_id"), error=block.flag("is_error"))
-        drafts.say([_piece(block) for block in blocks if block.text("type") != "tool_result" and not _is_blank(block)])
-
-
-def _text_block(message: Fields) -> Fields:
-    """Return a message's text as a text block."""
-    return Fields({"type": "text", "text": message.text("content")}, message.path("content"))
-
-
-def _is_blank(block: Fields) -> bool:
-    return block.text("type") == "text" and not block.text("text")
+                output = output_of(content_of(block, "content", _piece), "\n")
+                drafts.output(block.needed("tool_use_id"), output, block.path("tool_use_id"), error=block.flag("is_error"))
+        shown = (block for block in blocks if block.text("type") != "tool_result")
+        drafts.say([_piece(block) for block in shown if block.text("type") != "text" or block.text("text")])
 
 
 def _assistant(drafts: Drafts, blocks: list[Fields]) -> None:
@@ -142,20 +115,11 @@ def _assistant(drafts: Drafts, blocks: list[Fields]) -> None:
             case "tool_use":
                 drafts.call(block.needed("id"), block.needed("name"), block.fields("input").value, block.path("name"))
             case other:
-                raise invalid_field(block.path("type"), f"block type {other!r} is not supported")
+                raise invalid_field(block.path("type"), f"Block type {other!r} is not supported.")
 
 
 def _thought(text: str, name: str, proof: str) -> Part:
     return {"type": "reasoning", "text": text, "state": "done", "providerMetadata": {METADATA: {name: proof}}}
-
-
-def _result(block: Fields) -> Json:
-    if not isinstance(block.value.get("content"), list):
-        return block.text("content")
-    parts = [_piece(piece) for piece in block.objects("content")]
-    if all(part["type"] == "text" for part in parts):
-        return "\n".join(str(part["text"]) for part in parts)
-    return {"type": "content", "value": [*parts]}
 
 
 def _piece(block: Fields) -> Part:
@@ -167,7 +131,7 @@ def _piece(block: Fields) -> Part:
         case "document":
             return _source(block, "application/pdf")
         case other:
-            raise invalid_field(block.path("type"), f"block type {other!r} is not supported")
+            raise invalid_field(block.path("type"), f"Block type {other!r} is not supported.")
 
 
 def _source(block: Fields, kind: str) -> Part:
@@ -181,10 +145,13 @@ def _source(block: Fields, kind: str) -> Part:
         case "text":
             return text_part(f"{name}:\n{source.text('data')}" if name else source.text("data"))
         case other:
-            raise invalid_field(source.path("type"), f"{other!r} is not one of base64, url, text")
+            raise invalid_field(source.path("type"), f"{other!r} is not one of base64, url, text.")
 
 
-_REASONS = {"length": "max_tokens", "content-filter": "refusal", "tool-calls": "tool_use"}
+_REASONS = {"length": "max_tokens", "content-filter": "refusal"}
+
+
+_DELTAS = {"text": ("text_delta", "text"), "reasoning": ("thinking_delta", "thinking"), "call": ("input_json_delta", "partial_json")}
 
 
 class MessagesAnswer:
@@ -241,17 +208,15 @@ class MessagesAnswer:
         at, piece = self._blocks, change.piece
         match change.what:
             case "open":
-                return [{"type": "content_block_start", "index": at, "content_block": _opened(piece)}]
+                return [{"type": "content_block_start", "index": at, "content_block": _block(piece._replace(text=""), opened=True)}]
             case "add":
-                return [{"type": "content_block_delta", "index": at, "delta": _delta(piece, change.text)}]
+                kind, field = _DELTAS[piece.kind]
+                return [{"type": "content_block_delta", "index": at, "delta": {"type": kind, field: change.text}}]
             case "close":
-                return [*self._proof(piece), {"type": "content_block_stop", "index": at}]
-
-    def _proof(self, piece: Piece) -> list[JsonObject]:
-        name, value = piece.proof
-        if name != "signature":
-            return []
-        return [{"type": "content_block_delta", "index": self._blocks, "delta": {"type": "signature_delta", "signature": value}}]
+                name, value = piece.proof
+                signature: JsonObject = {"type": "signature_delta", "signature": value}
+                proof: list[JsonObject] = [{"type": "content_block_delta", "index": at, "delta": signature}] if name == "signature" else []
+                return [*proof, {"type": "content_block_stop", "index": at}]
 
 
 def message_answer(id: str, model: str, pieces: Sequence[Piece], outcome: Outcome, *, thinking: bool) -> JsonObject:
@@ -270,40 +235,15 @@ def message_answer(id: str, model: str, pieces: Sequence[Piece], outcome: Outcom
     }
 
 
-def _redacted(piece: Piece) -> bool:
-    return piece.proof[0] == "redactedData"
-
-
-def _opened(piece: Piece) -> JsonObject:
-    match piece.kind:
-        case "text":
-            return {"type": "text", "text": ""}
-        case "reasoning" if _redacted(piece):
-            return _block(piece)
-        case "reasoning":
-            return {"type": "thinking", "thinking": "", "signature": ""}
-        case "call":
-            return {"type": "tool_use", "id": piece.id, "name": piece.name, "input": {}}
-
-
-def _delta(piece: Piece, text: str) -> JsonObject:
-    match piece.kind:
-        case "text":
-            return {"type": "text_delta", "text": text}
-        case "reasoning":
-            return {"type": "thinking_delta", "thinking": text}
-        case "call":
-            return {"type": "input_json_delta", "partial_json": text}
-
-
-def _block(piece: Piece) -> JsonObject:
+def _block(piece: Piece, *, opened: bool = False) -> JsonObject:
+    """Return a piece as a block. A block that has just opened is empty, unless it is redacted."""
     match piece.kind:
         case "text":
             return {"type": "text", "text": piece.text}
-        case "reasoning" if _redacted(piece):
+        case "reasoning" if piece.proof[0] == "redactedData":
             return {"type": "redacted_thinking", "data": piece.proof[1]}
         case "reasoning":
-            return {"type": "thinking", "thinking": piece.text, "signature": piece.proof[1]}
+            return {"type": "thinking", "thinking": piece.text, "signature": "" if opened else piece.proof[1]}
         case "call":
             return {"type": "tool_use", "id": piece.id, "name": piece.name, "input": _input(piece.text)}
 
@@ -318,10 +258,7 @@ def _input(text: str) -> Json:
 
 
 def _reason(outcome: Outcome, *, calls: bool) -> str:
-    reason = _REASONS.get(outcome.reason, "end_turn")
-    if calls and reason == "end_turn":
-        return "tool_use"
-    return "end_turn" if reason == "tool_use" and not calls else reason
+    return _REASONS.get(outcome.reason) or ("tool_use" if calls else "end_turn")
 
 
 def _usage(usage: Usage) -> JsonObject:

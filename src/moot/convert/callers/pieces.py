@@ -253,18 +253,14 @@ def answer_digest(before: str, pieces: Iterable[Piece]) -> str:
 
 def _said(parts: Sequence[Part]) -> list[str]:
     files = [str(part.get("url")) for part in parts if part.get("type") == "file"]
-    data = [_json(part.get("data")) for part in parts if str(part.get("type")).startswith("data-")]
+    data = [dumps(part.get("data")).decode() for part in parts if str(part.get("type")).startswith("data-")]
     return ["user", _plain(text_of([*parts])), *files, *data]
 
 
 def _outputs(parts: Sequence[Part]) -> list[str]:
     """Return the outputs of the calls; empty if no call has one, as when the answer was given."""
     calls = [part for part in parts if is_tool(part) and ("output" in part or "errorText" in part)]
-    return [f"{part.get('toolCallId')} {_json(part.get('output', part.get('errorText')))}" for part in calls]
-
-
-def _json(value: Json) -> str:
-    return dumps(value).decode()
+    return [f"{part.get('toolCallId')} {dumps(part.get('output', part.get('errorText'))).decode()}" for part in calls]
 
 
 def _plain(text: str) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from moot.convert.writer import read_arguments
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message, Part, Role, text_part
-from moot.types.model import ModelSettings
+from moot.types.model import Effort, ModelSettings
 from moot.types.provider import ToolDefinition
 
 OUTPUT = "data-tool-output"
@@ -45,7 +46,7 @@ class Fields:
 
     def __init__(self, value: Json, where: str = "") -> None:
         if not isinstance(value, dict):
-            raise invalid_field(where or "the body", f"expected an object, got {_kind(value)}")
+            raise invalid_field(where or "the body", f"Expected an object, got {_kind(value)}.")
         self.value: JsonObject = value
         self.where = where
 
@@ -58,16 +59,16 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise invalid_field(self.path(name), f"expected a string, got {_kind(value)}")
+            raise invalid_field(self.path(name), f"Expected a string, got {_kind(value)}.")
         return value
 
     def needed(self, name: str) -> str:
         """Return a required string that is not empty."""
         if self.value.get(name) is None:
-            raise invalid_field(self.path(name), "is missing")
+            raise invalid_field(self.path(name), "This field is missing.")
         text = self.text(name)
         if not text:
-            raise invalid_field(self.path(name), "is empty")
+            raise invalid_field(self.path(name), "The text is empty.")
         return text
 
     def number(self, name: str, low: float, high: float) -> float | None:
@@ -75,9 +76,9 @@ class Fields:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise invalid_field(self.path(name), f"expected a number, got {_kind(value)}")
+            raise invalid_field(self.path(name), f"Expected a number, got {_kind(value)}.")
         if not low <= value <= high:
-            raise invalid_field(self.path(name), f"{value} is not between {low:g} and {high:g}")
+            raise invalid_field(self.path(name), f"{value} is not between {low:g} and {high:g}.")
         return float(value)
 
     def count(self, name: str) -> int | None:
@@ -86,7 +87,7 @@ class Fields:
         if value is None:
             return None
         if type(value) is not int or not 1 <= value <= 1 << 31:
-            raise invalid_field(self.path(name), "expected a positive integer")
+            raise invalid_field(self.path(name), "Expected a positive integer.")
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
@@ -94,7 +95,7 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise invalid_field(self.path(name), f"expected true or false, got {_kind(value)}")
+            raise invalid_field(self.path(name), f"Expected true or false, got {_kind(value)}.")
         return value
 
     def fields(self, name: str) -> Fields:
@@ -107,7 +108,7 @@ class Fields:
         if value is None:
             return []
         if not isinstance(value, list):
-            raise invalid_field(self.path(name), f"expected a list, got {_kind(value)}")
+            raise invalid_field(self.path(name), f"Expected a list, got {_kind(value)}.")
         return value
 
     def objects(self, name: str) -> Iterator[Fields]:
@@ -120,16 +121,16 @@ class Fields:
         value = self.value.get(name)
         found = [value] if isinstance(value, str) else self.items(name)
         if any(not isinstance(item, str) for item in found):
-            raise invalid_field(self.path(name), "expected strings")
+            raise invalid_field(self.path(name), "Expected strings.")
         return tuple(str(item) for item in found)
 
     def one_of(self, name: str, known: Sequence[str], default: str = "") -> str:
         value = self.text(name, default)
         if value and value not in known:
-            raise invalid_field(self.path(name), f"{value!r} is not one of {', '.join(known)}")
+            raise invalid_field(self.path(name), f"{value!r} is not one of {', '.join(known)}.")
         return value
 
-    def refuse(self, name: str, why: str) -> None:
+    def refuse(self, name: str, why: str = "This field is not supported.") -> None:
         """Raise UsageError if the field has a value, because it would be ignored otherwise."""
         if self.value.get(name) not in (None, False, [], {}):
             raise invalid_field(self.path(name), why)
@@ -140,7 +141,15 @@ def _kind(value: Json) -> str:
     return kinds.get(type(value), "a number")
 
 
-EFFORTS = {"none": "none", "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max"}
+EFFORTS: dict[str, Effort] = {
+    "none": "none",
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "max",
+    "max": "max",
+}
 """Reasoning effort in the callers' dialects → moot's."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_.:-]{1,128}")
@@ -157,12 +166,28 @@ class Drafts:
         self._drafts: list[tuple[Role, list[Part]]] = []
         self._calls: dict[str, Part] = {}
 
-    @property
-    def system(self) -> str:
-        return "\n\n".join(self._system)
-
-    def messages(self) -> tuple[Message, ...]:
-        return tuple(Message("", role, tuple(parts)) for role, parts in self._drafts if parts)
+    def request(
+        self,
+        fields: Fields,
+        tool: Callable[[Fields], ToolDefinition],
+        settings: ModelSettings,
+        *,
+        stream_usage: bool = True,
+        after: str = "",
+        conversation: str = "",
+    ) -> CallerRequest:
+        """Return the request with these messages; `tool` parses one of its tools."""
+        return CallerRequest(
+            fields.needed("model"),
+            tuple(Message("", role, tuple(parts)) for role, parts in self._drafts if parts),
+            "\n\n".join(self._system),
+            tuple(tool(item) for item in fields.objects("tools")),
+            settings,
+            fields.flag("stream"),
+            stream_usage,
+            after,
+            conversation,
+        )
 
     def instruct(self, text: str) -> None:
         """Add a system message: before all other messages it becomes the system prompt, otherwise it keeps its position."""
@@ -180,16 +205,21 @@ class Drafts:
 
     def answer(self, parts: Sequence[Part] = (), *, join: bool = False) -> None:
         """Add an assistant message; with `join`, extend the last one if none of its calls has an output yet."""
-        if not (join and self._drafts and self._drafts[-1][0] == "assistant" and not self._answered()):
+        role, known = self._drafts[-1] if self._drafts else ("user", [])
+        if not join or role != "assistant" or any("output" in part or "errorText" in part for part in known):
             self._drafts.append(("assistant", []))
         self._drafts[-1][1].extend(parts)
 
     def call(self, id: str, name: str, arguments: Json, where: str) -> None:
         """Add a call to the last assistant message; `arguments` are an object or JSON text."""
         if not id:
-            raise invalid_field(where, "the call has no id")
-        part: Part = {"type": f"tool-{tool_name_of(name, where)}", "toolCallId": id, "state": "input-available"}
-        part["input"] = _arguments(arguments)
+            raise invalid_field(where, "The call has no id.")
+        if isinstance(arguments, str):
+            with suppress(ValueError):  # otherwise the model's output is kept unchanged
+                arguments = read_arguments(arguments)
+        elif not isinstance(arguments, dict):
+            arguments = {}
+        part: Part = {"type": f"tool-{tool_name_of(name, where)}", "toolCallId": id, "state": "input-available", "input": arguments}
         self._drafts[-1][1].append(part)
         self._calls[id] = part
 
@@ -202,16 +232,13 @@ class Drafts:
         elif self._after:
             self.say([{"type": OUTPUT, "data": {"toolCallId": id, **fields}}])
         else:
-            raise invalid_field(where, f"no call with the id {id!r} precedes this output")
-
-    def _answered(self) -> bool:
-        return any("output" in part or "errorText" in part for part in self._drafts[-1][1])
+            raise invalid_field(where, f"No call with the id {id!r} precedes this output.")
 
 
 def tool_name_of(name: str, where: str) -> str:
     """Return the name. Raise UsageError if no model would accept it."""
     if _NAME.fullmatch(name) is None:
-        raise invalid_field(where, f"{name[:80]!r} is not a valid tool name; use at most 128 letters, digits, _ and -")
+        raise invalid_field(where, f"{name[:80]!r} is not a valid tool name. Use at most 128 letters, digits, _ and -.")
     return name
 
 
@@ -219,10 +246,10 @@ def file_part(url: str, where: str, *, media_type: str = "", name: str = "", det
     """Return a file as a part. Only `data:` and http(s) URLs are accepted: others would refer to this machine, not the caller's."""
     if url.startswith("data:"):
         if _DATA.match(url) is None:
-            raise invalid_field(where, "expected data:MEDIA/TYPE;base64,…")
+            raise invalid_field(where, "Expected data:MEDIA/TYPE;base64,….")
         media_type = media_type or url[5:].partition(";")[0]
     elif not url.startswith(("https://", "http://")):
-        raise invalid_field(where, "expected a data: URL in base64, or an http(s) URL")
+        raise invalid_field(where, "Expected a data: URL in base64, or an http(s) URL.")
     part: Part = {"type": "file", "mediaType": media_type or "application/octet-stream", "url": url}
     if name:
         part["filename"] = name
@@ -231,13 +258,31 @@ def file_part(url: str, where: str, *, media_type: str = "", name: str = "", det
     return part
 
 
-def _arguments(arguments: Json) -> Json:
-    if not isinstance(arguments, str):
-        return arguments if isinstance(arguments, dict) else {}
-    try:
-        return read_arguments(arguments)
-    except ValueError:
-        return arguments  # the model's output, unchanged
+def tool_of(tool: Fields, schema: str) -> ToolDefinition:
+    """Return a tool of the caller; `schema` is the field with its arguments' schema."""
+    found = tool.fields(schema).value or {"type": "object", "properties": {}}
+    return ToolDefinition(tool_name_of(tool.needed("name"), tool.path("name")), tool.text("description"), found)
+
+
+def content_of(fields: Fields, name: str, piece: Callable[[Fields], Part]) -> list[Part]:
+    """Return the parts of a content field, which holds text or a list of pieces."""
+    if isinstance(fields.value.get(name), list):
+        return [piece(item) for item in fields.objects(name)]
+    text = fields.text(name)
+    return [text_part(text)] if text else []
+
+
+def effort_of(fields: Fields, name: str) -> Effort | None:
+    """Return moot's reasoning effort."""
+    word = fields.one_of(name, tuple(EFFORTS))
+    return EFFORTS[word] if word else None
+
+
+def output_of(parts: Sequence[Part], separator: str = "") -> Json:
+    """Return a call's output: the text, or text and files in the shape of moot's own tool outputs."""
+    if all(part["type"] == "text" for part in parts):
+        return separator.join(str(part["text"]) for part in parts)
+    return {"type": "content", "value": [*parts]}
 
 
 def _words(output: Json) -> str:

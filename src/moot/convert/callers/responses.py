@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
-from moot.convert.callers.chat import schema_of
+from moot.convert.callers.chat import read_function, read_settings
 from moot.convert.callers.errors import code_of
 from moot.convert.callers.pieces import Change, Outcome, Piece
-from moot.convert.callers.request import EFFORTS, CallerRequest, Drafts, Fields, file_part, invalid_field, tool_name_of
+from moot.convert.callers.request import CallerRequest, Drafts, Fields, content_of, effort_of, file_part, invalid_field, output_of
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.message import Part, text_part
-from moot.types.model import Effort, ModelSettings
-from moot.types.provider import ToolDefinition
 from moot.types.usage import Usage
 
 
 def read_responses(body: Json) -> CallerRequest:
     """Parse the body. Raise UsageError for unsupported fields; hints are ignored."""
     fields = Fields(body)
-    fields.refuse("background", "is not supported; wait for the answer")
-    fields.refuse("prompt", "stored prompts are not supported")
-    after, conversation = fields.text("previous_response_id"), _conversation(fields)
+    fields.refuse("background", "Background answers are not supported. Wait for the answer.")
+    fields.refuse("prompt", "Stored prompts are not supported.")
+    named = fields.value.get("conversation")
+    conversation = named if isinstance(named, str) else fields.fields("conversation").text("id")
+    after = fields.text("previous_response_id")
     if after and conversation:
-        raise invalid_field("previous_response_id", "can't be combined with conversation")
+        raise invalid_field("previous_response_id", "This field can't be combined with conversation.")
     drafts = Drafts(after=bool(after))
     drafts.instruct(fields.text("instructions"))
     if isinstance(fields.value.get("input"), list):
@@ -32,54 +31,9 @@ def read_responses(body: Json) -> CallerRequest:
             _read_item(drafts, item)
     else:
         drafts.say([text_part(fields.needed("input"))])
-    return CallerRequest(
-        model=fields.needed("model"),
-        messages=drafts.messages(),
-        system=drafts.system,
-        tools=tuple(_read_tool(tool) for tool in fields.objects("tools")),
-        settings=_settings(fields),
-        stream=fields.flag("stream"),
-        stream_usage=True,
-        after=after,
-        conversation=conversation,
-    )
-
-
-def _conversation(fields: Fields) -> str:
-    if isinstance(fields.value.get("conversation"), str):
-        return fields.text("conversation")
-    return fields.fields("conversation").text("id")
-
-
-def _settings(fields: Fields) -> ModelSettings:
-    effort = fields.fields("reasoning").one_of("effort", tuple(EFFORTS))
-    return ModelSettings(
-        temperature=fields.number("temperature", 0, 2),
-        max_tokens=fields.count("max_output_tokens"),
-        top_p=fields.number("top_p", 0, 1),
-        effort=cast("Effort", EFFORTS[effort]) if effort else None,
-        schema=cast("dict[str, object] | None", schema_of(fields.fields("text").fields("format"), nested=False)),
-        tool_choice=_read_choice(fields),
-        parallel_calls=fields.flag("parallel_tool_calls", True),
-    )
-
-
-def _read_choice(fields: Fields) -> str:
-    choice = fields.value.get("tool_choice")
-    if not isinstance(choice, dict):
-        word = fields.one_of("tool_choice", ("auto", "none", "required"))
-        return "" if word == "auto" else word
-    chosen = fields.fields("tool_choice")
-    if chosen.text("type") != "function":
-        raise invalid_field(chosen.path("type"), "only 'function' is supported")
-    return f"={chosen.needed('name')}"
-
-
-def _read_tool(tool: Fields) -> ToolDefinition:
-    if tool.text("type", "function") != "function":
-        raise invalid_field(tool.path("type"), f"tool type {tool.text('type')!r} is not supported; use 'function'")
-    schema = tool.fields("parameters").value or {"type": "object", "properties": {}}
-    return ToolDefinition(tool_name_of(tool.needed("name"), tool.path("name")), tool.text("description"), schema)
+    effort, form = effort_of(fields.fields("reasoning"), "effort"), fields.fields("text").fields("format")
+    settings = read_settings(fields, effort, fields.count("max_output_tokens"), form, nested=False)
+    return drafts.request(fields, lambda tool: read_function(tool, nested=False), settings, after=after, conversation=conversation)
 
 
 def _read_item(drafts: Drafts, item: Fields) -> None:
@@ -90,42 +44,28 @@ def _read_item(drafts: Drafts, item: Fields) -> None:
             drafts.answer(join=True)
             drafts.call(item.needed("call_id"), item.needed("name"), item.text("arguments"), item.path("name"))
         case "function_call_output":
-            drafts.output(item.needed("call_id"), _output(item), item.path("call_id"))
+            drafts.output(item.needed("call_id"), output_of(content_of(item, "output", _piece)), item.path("call_id"))
         case "reasoning":
             pass  # moot's own reasoning: it is not signed, so no model would accept it
         case other:
-            raise invalid_field(item.path("type"), f"item type {other!r} is not supported")
+            raise invalid_field(item.path("type"), f"Item type {other!r} is not supported.")
 
 
 def _message(drafts: Drafts, item: Fields) -> None:
     match item.needed("role"):
         case "system" | "developer":
-            drafts.instruct(_read_text(_content(item)))
+            drafts.instruct(_read_text(item))
         case "user":
-            drafts.say(_content(item))
+            drafts.say(content_of(item, "content", _piece))
         case "assistant":
-            text = _read_text(_content(item))
+            text = _read_text(item)
             drafts.answer([text_part(text)] if text else [], join=True)
         case other:
-            raise invalid_field(item.path("role"), f"{other!r} is not one of system, developer, user, assistant")
+            raise invalid_field(item.path("role"), f"{other!r} is not one of system, developer, user, assistant.")
 
 
-def _read_text(parts: list[Part]) -> str:
-    return "".join(str(part["text"]) for part in parts if part["type"] == "text")
-
-
-def _content(item: Fields, name: str = "content") -> list[Part]:
-    if not isinstance(item.value.get(name), list):
-        text = item.text(name)
-        return [text_part(text)] if text else []
-    return [_piece(piece) for piece in item.objects(name)]
-
-
-def _output(item: Fields) -> Json:
-    parts = _content(item, "output")
-    if all(part["type"] == "text" for part in parts):
-        return _read_text(parts)
-    return {"type": "content", "value": [*parts]}
+def _read_text(item: Fields) -> str:
+    return "".join(str(part["text"]) for part in content_of(item, "content", _piece) if part["type"] == "text")
 
 
 def _piece(piece: Fields) -> Part:
@@ -135,16 +75,16 @@ def _piece(piece: Fields) -> Part:
         case "refusal":
             return text_part(piece.text("refusal"))
         case "input_image":
-            piece.refuse("file_id", "stored files are not supported; send image_url")
+            piece.refuse("file_id", "Stored files are not supported. Send image_url.")
             url, detail = piece.needed("image_url"), piece.one_of("detail", ("auto", "low", "high", "original"))
             kind = "" if url.startswith("data:") else "image/*"
             return file_part(url, piece.path("image_url"), media_type=kind, detail=detail.replace("original", "high"))
         case "input_file":
-            piece.refuse("file_id", "stored files are not supported; send file_data")
+            piece.refuse("file_id", "Stored files are not supported. Send file_data.")
             field = "file_url" if piece.text("file_url") else "file_data"
             return file_part(piece.needed(field), piece.path(field), name=piece.text("filename"))
         case other:
-            raise invalid_field(piece.path("type"), f"{other!r} is not one of input_text, input_image, input_file, output_text")
+            raise invalid_field(piece.path("type"), f"{other!r} is not one of input_text, input_image, input_file, output_text.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,53 +122,42 @@ class ResponsesAnswer:
         return [self._frame(f"response.{whole['status']}", response=whole)]
 
     def _frames(self, change: Change) -> list[JsonObject]:
-        at = change.at
-        item = _item(self._head.id, at, change.piece, "in_progress" if change.what == "open" else "completed")
+        at, started = change.at, change.what == "open"
+        item = _item(self._head.id, at, change.piece, "in_progress" if started else "completed")
+        if started:
+            return [self._frame("response.output_item.added", output_index=at, item=item), *self._inner(change)]
+        frames = self._inner(change)
+        if change.what == "close":
+            self._pieces[at] = change.piece
+            frames.append(self._frame("response.output_item.done", output_index=at, item=item))
+        return frames
+
+    def _inner(self, change: Change) -> list[JsonObject]:
+        """Return the frames about the content of an item."""
+        piece, arguments = change.piece, "response.function_call_arguments"
+        if piece.kind == "call":
+            match change.what:
+                case "open":
+                    return []
+                case "add":
+                    return [self._of(f"{arguments}.delta", change, delta=change.text)]
+                case "close":
+                    return [self._of(f"{arguments}.done", change, name=piece.name, arguments=piece.text)]
+        text, part, index, content = _FRAMES[piece.kind]
+        where: JsonObject = {index: 0}
+        more: JsonObject = {"logprobs": []} if piece.kind == "text" else {}
         match change.what:
             case "open":
-                return [self._frame("response.output_item.added", output_index=at, item=item), *self._opened(change)]
+                return [self._of(f"{part}.added", change, **where, part=content(""))]
             case "add":
-                return [self._added(change)]
+                return [self._of(f"{text}.delta", change, **where, delta=change.text, **more)]
             case "close":
-                self._pieces[at] = change.piece
-                return [*self._closed(change), self._frame("response.output_item.done", output_index=at, item=item)]
-
-    def _opened(self, change: Change) -> list[JsonObject]:
-        match change.piece.kind:
-            case "text":
-                return [self._of("response.content_part.added", change, content_index=0, part=_text(""))]
-            case "reasoning":
-                return [self._of("response.reasoning_summary_part.added", change, summary_index=0, part=_summary(""))]
-            case "call":
-                return []
-
-    def _added(self, change: Change) -> JsonObject:
-        match change.piece.kind:
-            case "text":
-                return self._of("response.output_text.delta", change, content_index=0, delta=change.text, logprobs=[])
-            case "reasoning":
-                return self._of("response.reasoning_summary_text.delta", change, summary_index=0, delta=change.text)
-            case "call":
-                return self._of("response.function_call_arguments.delta", change, delta=change.text)
-
-    def _closed(self, change: Change) -> list[JsonObject]:
-        piece = change.piece
-        match piece.kind:
-            case "text":
                 return [
-                    self._of("response.output_text.done", change, content_index=0, text=piece.text, logprobs=[]),
-                    self._of("response.content_part.done", change, content_index=0, part=_text(piece.text)),
+                    self._of(f"{text}.done", change, **where, text=piece.text, **more),
+                    self._of(f"{part}.done", change, **where, part=content(piece.text)),
                 ]
-            case "reasoning":
-                return [
-                    self._of("response.reasoning_summary_text.done", change, summary_index=0, text=piece.text),
-                    self._of("response.reasoning_summary_part.done", change, summary_index=0, part=_summary(piece.text)),
-                ]
-            case "call":
-                return [self._of("response.function_call_arguments.done", change, name=piece.name, arguments=piece.text)]
 
     def _of(self, type: str, change: Change, **fields: Json) -> JsonObject:
-        """Return a frame about one item."""
         return self._frame(type, item_id=_item_id(self._head.id, change.at, change.piece), output_index=change.at, **fields)
 
     def _frame(self, type: str, **fields: Json) -> JsonObject:
@@ -256,7 +185,7 @@ def _response(
 ) -> JsonObject:
     done = "in_progress" if status == "in_progress" else "completed"
     request = head.asked or CallerRequest(head.model, ())
-    settings = request.settings
+    settings, choice = request.settings, request.settings.tool_choice
     return {
         "id": f"resp_{head.id}",
         "object": "response",
@@ -273,9 +202,12 @@ def _response(
         "reasoning": {"effort": settings.effort, "summary": None},
         "store": True,
         "temperature": settings.temperature,
-        "text": {"format": _format(request)},
-        "tool_choice": _choice(settings.tool_choice),
-        "tools": [_tool(tool.name, tool.description, tool.schema) for tool in request.tools],
+        "text": {"format": _format(settings.schema)},
+        "tool_choice": {"type": "function", "name": choice[1:]} if choice.startswith("=") else choice or "auto",
+        "tools": [
+            {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema, "strict": False}
+            for tool in request.tools
+        ],
         "top_p": settings.top_p,
         "truncation": "disabled",
         "usage": None if usage is None else _usage(usage),
@@ -283,18 +215,10 @@ def _response(
     }
 
 
-def _format(asked: CallerRequest) -> JsonObject:
-    if asked.settings.schema is None:
+def _format(schema: object) -> JsonObject:
+    if schema is None:
         return {"type": "text"}
-    return {"type": "json_schema", "name": "answer", "schema": loads(dumps(asked.settings.schema)), "strict": False}
-
-
-def _choice(choice: str) -> Json:
-    return {"type": "function", "name": choice[1:]} if choice.startswith("=") else choice or "auto"
-
-
-def _tool(name: str, description: str, schema: JsonObject) -> JsonObject:
-    return {"type": "function", "name": name, "description": description, "parameters": schema, "strict": False}
+    return {"type": "json_schema", "name": "answer", "schema": loads(dumps(schema)), "strict": False}
 
 
 def _item_id(run: str, at: int, piece: Piece) -> str:
@@ -322,6 +246,13 @@ def _text(text: str) -> JsonObject:
 
 def _summary(text: str) -> JsonObject:
     return {"type": "summary_text", "text": text}
+
+
+_FRAMES = {
+    "text": ("response.output_text", "response.content_part", "content_index", _text),
+    "reasoning": ("response.reasoning_summary_text", "response.reasoning_summary_part", "summary_index", _summary),
+}
+"""Kind of piece → names of the frames about its text and its part, the field with its index, its content."""
 
 
 def _usage(usage: Usage) -> JsonObject | None:

@@ -10,13 +10,13 @@ import re
 
 from moot.convert.dialects import parts as _files
 from moot.convert.dialects.anthropic_stream import METADATA, AnthropicStream
-from moot.convert.dialects.parts import arguments_of, made_here, output_of, wire_ids
+from moot.convert.dialects.parts import add_turn, arguments_of, made_here, output_of, ran_by, texts_and_files, wire_ids
 from moot.convert.history import Step, split_steps
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message, Part, is_tool, tool_name
 from moot.types.model import Effort, Model, ModelSettings
-from moot.types.provider import ModelPrompt, ToolDefinition
+from moot.types.provider import ModelPrompt
 
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
 _BUDGETS: dict[Effort, int] = {"low": 4_096, "medium": 10_240, "high": 16_384, "max": 31_999}
@@ -65,7 +65,6 @@ def _version(model: Model) -> tuple[int, int]:
 
 _IDS = r"[a-zA-Z0-9_-]{1,64}"
 _CACHED: JsonObject = {"type": "ephemeral"}
-_UNCACHEABLE = frozenset({"thinking", "redacted_thinking"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 _BEGIN = "(The conversation's earlier messages are left out.)"
 
@@ -88,7 +87,8 @@ class AnthropicMessages:
         if _mode(thinking) == "enabled" and _unsigned(messages):
             thinking = {}  # a turn of calls that started without thinking, on another model, can't continue with a thinking budget
         body: JsonObject = {"model": model.wire_name, "max_tokens": limit}
-        tools: list[Json] = [_tool(tool) for tool in prompt.tools] if model.tools == "native" else []
+        offered = prompt.tools if model.tools == "native" else ()
+        tools: list[Json] = [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in offered]
         if tools:
             if not prompt.system:
                 _mark(tools[-1])
@@ -102,21 +102,15 @@ class AnthropicMessages:
         body["stream"] = True
         if settings.stop:
             body["stop_sequences"] = list(settings.stop)
-        if _mode(thinking) in ("", "disabled") and takes_sampling(model):
-            body |= _sampling(settings.temperature, settings.top_p)
+        if (settings.temperature, settings.top_p) != (None, None) and _mode(thinking) in ("", "disabled") and takes_sampling(model):
+            # at most one of the two, because newer models refuse requests with both
+            body |= {"temperature": min(settings.temperature, 1.0)} if settings.temperature is not None else {"top_p": settings.top_p}
         body |= thinking
         if settings.schema is not None:
             schema = canonical.loads(canonical.dumps(settings.schema))
             effort = body.get("output_config")
             body["output_config"] = {**(effort if isinstance(effort, dict) else {}), "format": {"type": "json_schema", "schema": schema}}
         return body | prompt.quirks.extra
-
-
-def _sampling(temperature: float | None, top_p: float | None) -> JsonObject:
-    """Return at most one of temperature and top_p, because newer models refuse requests with both."""
-    if temperature is not None:
-        return {"temperature": min(temperature, 1.0)}
-    return {"top_p": top_p} if top_p is not None else {}
 
 
 def _choice(settings: ModelSettings, thinking: JsonObject) -> JsonObject:
@@ -129,10 +123,6 @@ def _choice(settings: ModelSettings, thinking: JsonObject) -> JsonObject:
     if not settings.parallel_calls and choice["type"] != "none":
         choice["disable_parallel_tool_use"] = True
     return {} if choice == {"type": "auto"} else {"tool_choice": choice}
-
-
-def _tool(tool: ToolDefinition) -> JsonObject:
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
 
 
 def _messages(prompt: ModelPrompt) -> list[JsonObject]:
@@ -151,28 +141,16 @@ def _messages(prompt: ModelPrompt) -> list[JsonObject]:
             _add(turns, "user", _outputs(step, ids, message, prompt))
     if turns and turns[0]["role"] == "assistant":
         turns.insert(0, {"role": "user", "content": [_text(_BEGIN)]})
-    _trim_last(turns)
-    return turns
-
-
-def _add(turns: list[JsonObject], role: str, blocks: list[Json]) -> None:
-    """Append to the last message if it has that role, with outputs before everything else."""
-    if not blocks:
-        return
-    content = turns[-1]["content"] if turns and turns[-1]["role"] == role else None
-    if not isinstance(content, list):
-        turns.append({"role": role, "content": blocks})
-        return
-    content += blocks
-    content.sort(key=lambda block: not (isinstance(block, dict) and block.get("type") == "tool_result"))
-
-
-def _trim_last(turns: list[JsonObject]) -> None:
-    """Strip trailing white space from an answer that the model is to continue."""
+    # trailing white space is stripped from an answer that the model is to continue
     content = turns[-1]["content"] if turns and turns[-1]["role"] == "assistant" else None
     block = content[-1] if isinstance(content, list) else None
     if isinstance(block, dict) and isinstance(text := block.get("text"), str):
         block["text"] = text.rstrip()
+    return turns
+
+
+def _add(turns: list[JsonObject], role: str, blocks: list[Json]) -> None:
+    add_turn(turns, role, "content", blocks, lambda block: block.get("type") == "tool_result")
 
 
 def _text(text: str) -> JsonObject:
@@ -181,13 +159,8 @@ def _text(text: str) -> JsonObject:
 
 def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
     """Return the blocks of a user message or a tool output. Texts of white space alone are refused, so they are omitted."""
-    blocks: list[Json] = []
-    for part in parts:
-        if part.get("type") == "text" and str(part.get("text", "")).strip():
-            blocks.append(_text(str(part["text"])))
-        elif part.get("type") == "file":
-            blocks.append(_file(part, model))
-    return blocks
+    shown = [part for part in texts_and_files(parts) if part["type"] == "file" or str(part["text"]).strip()]
+    return [_file(part, model) if part["type"] == "file" else _text(str(part["text"])) for part in shown]
 
 
 def _file(part: Part, model: Model) -> JsonObject:
@@ -214,9 +187,12 @@ def _step_blocks(step: Step, ids: list[str], message: Message, prompt: ModelProm
         made = made_here(part, METADATA, message, provider)
         match part.get("type"):
             case "text" if str(part.get("text", "")).strip():
-                blocks.append(_answer(part, made))
-            case "reasoning" if made is not None:
-                blocks += _thought(part, made)
+                cited: JsonObject = {"citations": made["citations"]} if made and made.get("citations") else {}
+                blocks.append({**_text(str(part["text"])), **cited})
+            case "reasoning" if made and "redactedData" in made:
+                blocks.append({"type": "redacted_thinking", "data": made["redactedData"]})
+            case "reasoning" if made and made.get("signature"):  # unsigned thinking is refused
+                blocks.append({"type": "thinking", "thinking": part.get("text", ""), "signature": made["signature"]})
             case "custom" if made is not None and isinstance(block := made.get("block"), dict):
                 blocks.append(dict(block))
             case _:
@@ -224,29 +200,14 @@ def _step_blocks(step: Step, ids: list[str], message: Message, prompt: ModelProm
     return blocks
 
 
-def _answer(part: Part, made: JsonObject | None) -> JsonObject:
-    block = _text(str(part["text"]))
-    if made is not None and made.get("citations"):
-        block["citations"] = made["citations"]
-    return block
-
-
-def _thought(part: Part, made: JsonObject) -> list[Json]:
-    if "redactedData" in made:
-        return [{"type": "redacted_thinking", "data": made["redactedData"]}]
-    if made.get("signature"):
-        return [{"type": "thinking", "thinking": part.get("text", ""), "signature": made["signature"]}]
-    return []  # unsigned thinking is refused
-
-
 def _call(part: Part, id: str, message: Message, provider: str, *, goes_on: bool) -> list[Json]:
     """Return a call. One that the vendor ran has its result, or is alone if the answer was paused in the middle of it."""
     made = made_here(part, METADATA, message, provider, field="callProviderMetadata") or {}
-    rest = made.get("block")
+    rest, name = made.get("block"), re.sub(r"[^a-zA-Z0-9_-]", "_", tool_name(part))[:128] or "unknown"
     kind = "tool_use"
-    if _is_servers(part, message, provider):
+    if ran_by(part, METADATA, message, provider):
         kind = str(made.get("type"))
-    call: JsonObject = {"type": kind, "id": id, "name": _name(part), "input": arguments_of(part)}
+    call: JsonObject = {"type": kind, "id": id, "name": name, "input": arguments_of(part)}
     if isinstance(rest, dict):
         call |= rest
     if kind == "tool_use":
@@ -260,21 +221,11 @@ def _call(part: Part, id: str, message: Message, provider: str, *, goes_on: bool
     return [call, answer]
 
 
-def _is_servers(part: Part, message: Message, provider: str) -> bool:
-    """Return True if this provider ran the call itself."""
-    made = made_here(part, METADATA, message, provider, field="callProviderMetadata")
-    return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
-
-
-def _name(part: Part) -> str:
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", tool_name(part))[:128] or "unknown"
-
-
 def _outputs(step: Step, ids: list[str], message: Message, prompt: ModelPrompt) -> list[Json]:
     """Return a result for every call of the step that the provider has not answered itself."""
     results: list[Json] = []
     for call, id in zip(step.calls, ids, strict=True):
-        if _is_servers(call, message, prompt.model.id.provider):
+        if ran_by(call, METADATA, message, prompt.model.id.provider):
             continue
         output = output_of(call)
         result: JsonObject = {"type": "tool_result", "tool_use_id": id, "content": output.text}
@@ -306,13 +257,11 @@ def _unsigned(messages: list[JsonObject]) -> bool:
 
 def _mark_messages(messages: list[JsonObject]) -> None:
     """Set breakpoints on the last two user messages: the last request wrote the cache up to the older one."""
-    users = [message for message in messages if message["role"] == "user"]
-    for message in users[-2:]:
-        content = message["content"]
-        if isinstance(content, list):
+    for message in [message for message in messages if message["role"] == "user"][-2:]:
+        if isinstance(content := message["content"], list):
             _mark(content[-1])
 
 
 def _mark(block: Json) -> None:
-    if isinstance(block, dict) and block.get("type") not in _UNCACHEABLE:
+    if isinstance(block, dict) and block.get("type") not in _THINKING:
         block["cache_control"] = _CACHED

@@ -11,15 +11,14 @@ from typing import Literal, NamedTuple
 
 import orjson
 
-from moot.convert.dialects import frames
-from moot.convert.dialects.frames import event_of, feed_body
-from moot.convert.vendor import as_list, as_object, as_text, count, failure, garbled_failure, unfinished_failure
-from moot.convert.writer import Parts, Writer, begin
+from moot.convert.dialects.stream import NO_FACTS, StreamTranslator, Turn
+from moot.convert.vendor import as_list, as_object, as_text, count
+from moot.convert.writer import Parts
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, tool_error, tool_output
 from moot.types.event import Raw
-from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+from moot.types.exchange import Ended, Ending
 from moot.types.usage import Usage
 
 REASONS = {
@@ -44,14 +43,12 @@ def usage_of(usage: JsonObject) -> Usage:
     return Usage(total, count(usage.get("output_tokens")), read, written, reasoning)
 
 
-def citation_key(citation: JsonObject) -> str:
-    """Return a key that identifies a citation's source; empty if it has none."""
+def _citation_key(citation: JsonObject) -> str:
     url = as_text(citation.get("url"))
     return url or (f"{citation['document_index']}:{_title(citation)}" if "document_index" in citation else "")
 
 
-def source(citation: JsonObject, id: str) -> Chunk:
-    """Return the chunk of a citation's source."""
+def _source(citation: JsonObject, id: str) -> Chunk:
     url, title = as_text(citation.get("url")), _title(citation)
     if url:
         found: Chunk = {"type": "source-url", "sourceId": id, "url": url}
@@ -68,8 +65,6 @@ METADATA = "anthropic"
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _EVENT = b"event: content_block_delta\ndata: "
-_FILLED_INPUT = re.compile(rb'"input"\s*:\s*\{\s*"')
-_NO_FACTS: JsonObject = {"response_id": None}
 
 
 class State(NamedTuple):
@@ -93,96 +88,15 @@ class State(NamedTuple):
     body: str = ""
 
 
-class AnthropicStream:
-    name = "anthropic"
-    version = 1
+class _Turn(Turn[State]):
+    metadata = METADATA
 
-    def open(self, options: ExchangeOptions) -> State:
-        return State(begin(options), as_text(options.extra.get("provider")))
-
-    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        # nearly all events append to the open part and leave the state unchanged
-        if state.kind and state.parts.kind and raw.startswith(_EVENT):
-            try:
-                event = orjson.loads(raw[33:])
-                delta = event["delta"]
-                if event["index"] == state.at:
-                    if state.kind == "text":
-                        text = delta["text"]
-                        if text.__class__ is str and text and delta["type"] == "text_delta":
-                            return state, ({"type": "text-delta", "id": state.parts.id, "delta": text},)
-                    elif state.kind == "thinking" and delta["type"] == "thinking_delta":
-                        text = delta["thinking"]
-                        if text.__class__ is str and text:
-                            return state, ({"type": "reasoning-delta", "id": state.parts.id, "delta": text},)
-            except (ValueError, LookupError, TypeError):
-                pass
-        return _feed(state, raw)
-
-    def spoiled(self, state: State) -> bool:
-        return state.unreadable > 0 and state.facts is not None
-
-    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        whole = bool(state.reason or (state.stopped and state.facts is not None)) and state.error is None
-        error = Failure.from_json(state.error) if state.error is not None else None
-        if error is None and state.facts is not None:
-            error = garbled_failure(ended, state.unreadable)
-        if error is None and not whole:
-            error = unfinished_failure(ended, seen=state.facts is not None, unreadable=state.unreadable, body=state.body)
-        turn = _Turn(state)
-        turn.end_block()
-        turn.writer.close(cut=not whole)
-        metadata: JsonObject = {name: value for name, value in (state.facts or {}).items() if value is not None}
-        metadata |= state.ending or {}
-        if state.reason in PAUSES:
-            metadata["continue"] = True
-        if state.unreadable:
-            metadata["unreadable_events"] = state.unreadable
-        reason = REASONS.get(state.reason, "other") if state.reason else "stop" if whole else "other"
-        if error is not None:
-            reason = "error"
-        return tuple(turn.writer.chunks), Ending(reason, state.reason or None, usage_of(state.usage or {}), None, error, metadata)
-
-
-def take(state: State, event: JsonObject) -> tuple[State, tuple[Chunk, ...]]:
-    """Translate an event that came in another envelope than SSE: agents pass these events on."""
-    turn = _Turn(state)
-    turn.take(event)
-    return turn.state, tuple(turn.writer.chunks)
-
-
-def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-    frame = frames.read(raw)
-    if frame is None:
-        return feed_body(state, raw, _feed_data, lambda body: state._replace(body=body))
-    name, data = frame
-    return _feed_data(state, data, name, cut=raw[-1:] not in (b"\n", b"\r")) if data.strip() else (state, ())
-
-
-def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
-    event = event_of(data, b'"input"', _FILLED_INPUT)
-    if event is None:
-        # other servers end every stream with openai-chat's end marker
-        return (state if cut or data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
-    return take(state, {**event, "type": name} if name and not as_text(event.get("type")) else event)
-
-
-class _Turn:
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self.writer = Writer(state.parts)
-
-    @property
-    def state(self) -> State:
-        parts = self.writer.parts
-        return self._state if parts is self._state.parts else self._state._replace(parts=parts)
-
-    def take(self, event: JsonObject) -> None:
-        kind = as_text(event.get("type"))
+    def take(self, event: JsonObject, name: str = "") -> None:
+        kind = as_text(event.get("type")) or name
         if self._state.facts is None and kind != "ping":
-            self._state = self._state._replace(facts=_NO_FACTS)
+            self._state = self._state._replace(facts=NO_FACTS)
         if kind == "error" or event.get("error"):
-            self._fail(event.get("error") or event)
+            self.fail(event.get("error") or {**event, "type": kind})
             return
         match kind:
             case "message_start":
@@ -201,10 +115,6 @@ class _Turn:
                 self._whole(event)
             case _:
                 pass  # ping, and future kinds
-
-    def _fail(self, error: Json) -> None:
-        if self._state.error is None:
-            self._state = self._state._replace(error=failure(error).to_json())
 
     def _message(self, message: JsonObject) -> None:
         facts: JsonObject = {"response_id": message.get("id"), "model": message.get("model")}
@@ -226,7 +136,7 @@ class _Turn:
 
     def _message_delta(self, delta: JsonObject, usage: Json) -> None:
         self._count(usage)
-        self.end_block()
+        self.end_open()
         reason = as_text(delta.get("stop_reason"))
         if reason and not self._state.reason:
             self.writer.close(cut=False)
@@ -237,7 +147,7 @@ class _Turn:
 
     def _start(self, index: int, block: JsonObject) -> None:
         kind = as_text(block.get("type"))
-        self.end_block()
+        self.end_open()
         if kind in _CALLS:
             self._call(index, kind, block)
         elif kind.endswith("_tool_result"):
@@ -249,10 +159,10 @@ class _Turn:
                 self._source(as_object(citation))
         elif kind == "thinking":
             self._open(index, "thinking", {"signature": as_text(block.get("signature"))})
-            self.writer.begin("reasoning", self._made_by({}))
+            self.writer.begin("reasoning", self.made_by({}))
             self.writer.say("reasoning", as_text(block.get("thinking")))
         elif kind == "redacted_thinking":
-            self.writer.begin("reasoning", self._made_by({"redactedData": block.get("data")}))
+            self.writer.begin("reasoning", self.made_by({"redactedData": block.get("data")}))
             self.writer.end()
         elif kind:
             self._open(index, "other", block)
@@ -267,7 +177,7 @@ class _Turn:
             return  # a repeated start
         rest: JsonObject = {name: value for name, value in block.items() if name not in ("type", "id", "name", "input")}
         own = kind == "tool_use"
-        details = self._made_by({} if own and not rest else {"type": kind, "block": rest})
+        details = self.made_by({} if own and not rest else {"type": kind, "block": rest})
         name, server = as_text(block.get("name")), not own
         call = self.writer.call(
             index, id, name, executed=server, dynamic=kind == "mcp_tool_use", metadata=details if server or rest else None
@@ -294,7 +204,7 @@ class _Turn:
             chunk = tool_error(id, error)
             details["content"] = content
         chunk["providerExecuted"] = True
-        chunk["providerMetadata"] = self._made_by(details)
+        chunk["providerMetadata"] = self.made_by(details)
         self.writer.chunks.append(chunk)
 
     def _delta(self, index: int, delta: JsonObject) -> None:
@@ -304,7 +214,7 @@ class _Turn:
                 self._append_text(as_text(delta.get("text")))
             case "thinking_delta":
                 self._expect(index, "thinking", {"signature": ""})
-                self.writer.say("reasoning", as_text(delta.get("thinking")), self._made_by({}))
+                self.writer.say("reasoning", as_text(delta.get("thinking")), self.made_by({}))
             case "signature_delta":
                 self._expect(index, "thinking", {"signature": ""})
                 signature = as_text(as_object(self._state.block).get("signature")) + as_text(delta.get("signature"))
@@ -325,7 +235,7 @@ class _Turn:
     def _expect(self, index: int, kind: Literal["text", "thinking"], block: JsonObject) -> None:
         """Open a delta's block if its start was lost."""
         if self._state.kind != kind or self._state.at != index:
-            self.end_block()
+            self.end_open()
             self._open(index, kind, block)
 
     def _grow(self, index: int, delta: JsonObject) -> None:
@@ -345,21 +255,21 @@ class _Turn:
         if call is not None and not call.done:
             self.writer.finish(call)
         elif index == self._state.at:
-            self.end_block()
+            self.end_open()
 
-    def end_block(self) -> None:
+    def end_open(self) -> None:
         """Close the open block, with all metadata that its provider needs back."""
         state = self._state
         block = state.block or {}
         if state.kind == "thinking" and block.get("signature"):
             if self.writer.parts.kind != "reasoning":
                 self.writer.begin("reasoning")
-            self.writer.end(self._made_by({"signature": block["signature"]}))
+            self.writer.end(self.made_by({"signature": block["signature"]}))
         elif state.kind == "text" and block.get("citations"):
-            self.writer.end(self._made_by({"citations": block["citations"]}))
+            self.writer.end(self.made_by({"citations": block["citations"]}))
         elif state.kind == "other":
             self.writer.end()
-            kept: Chunk = {"type": "custom", "kind": f"{METADATA}.{block.get('type')}", "providerMetadata": self._made_by({"block": block})}
+            kept: Chunk = {"type": "custom", "kind": f"{METADATA}.{block.get('type')}", "providerMetadata": self.made_by({"block": block})}
             self.writer.chunks.append(kept)
         self.writer.end()
         if state.kind:
@@ -370,15 +280,56 @@ class _Turn:
             self.writer.say("text", text)
 
     def _source(self, citation: JsonObject) -> None:
-        name = citation_key(citation)
+        name = _citation_key(citation)
         if name and name not in self._state.sources:
             self._state = self._state._replace(sources=(*self._state.sources, name))
-            self.writer.chunks.append(source(citation, self.writer.part_id()))
-
-    def _made_by(self, fields: JsonObject) -> JsonObject:
-        return {METADATA: {**fields, "provider": self._state.provider} if self._state.provider else fields}
+            self.writer.chunks.append(_source(citation, self.writer.part_id()))
 
 
 def _index(event: JsonObject) -> int:
     index = event.get("index")
     return index if isinstance(index, int) else -1
+
+
+class AnthropicStream(StreamTranslator[State]):
+    name = "anthropic"
+    _begin = State
+    _turn = _Turn
+    _input = (b'"input"', re.compile(rb'"input"\s*:\s*\{\s*"'))
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        # nearly all events append to the open part and leave the state unchanged
+        if state.kind and state.parts.kind and raw.startswith(_EVENT):
+            try:
+                event = orjson.loads(raw[33:])
+                delta = event["delta"]
+                if event["index"] == state.at:
+                    if state.kind == "text":
+                        text = delta["text"]
+                        if text.__class__ is str and text and delta["type"] == "text_delta":
+                            return state, ({"type": "text-delta", "id": state.parts.id, "delta": text},)
+                    elif state.kind == "thinking" and delta["type"] == "thinking_delta":
+                        text = delta["thinking"]
+                        if text.__class__ is str and text:
+                            return state, ({"type": "reasoning-delta", "id": state.parts.id, "delta": text},)
+            except (ValueError, LookupError, TypeError):
+                pass
+        return self._feed_frame(state, raw)
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        stopped = state.stopped and state.facts is not None
+        return _Turn(state).close(
+            ended,
+            whole=bool(state.reason) or stopped,
+            reason=REASONS.get(state.reason, "other") if state.reason else "stop" if stopped else "other",
+            raw_reason=state.reason,
+            usage=usage_of(state.usage or {}),
+            facts={**(state.ending or {}), **({"continue": True} if state.reason in PAUSES else {})},
+        )
+
+
+def take(state: State, event: JsonObject) -> tuple[State, tuple[Chunk, ...]]:
+    """Translate an event that came in another envelope than SSE: agents pass these events on."""
+    turn = _Turn(state)
+    turn.take(event)
+    return turn.state, tuple(turn.writer.chunks)

@@ -1,17 +1,13 @@
-"""Frames of streams: parsing of server-sent events, the event in a frame, or a body sent in place of a stream."""
+"""Frames of streams: splitting of a response body, and parsing of server-sent events."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Protocol, TypeVar
 
-from moot.convert.vendor import as_object
 from moot.errors import ProviderError
 from moot.types import canonical
-from moot.types.canonical import Json, JsonObject
-from moot.types.chunk import Chunk
+from moot.types.canonical import Json
 from moot.types.event import Raw
 
 _BOM = b"\xef\xbb\xbf"
@@ -139,7 +135,9 @@ class Frames:
             frames[0] = bytes(pending[:-_SEAM]) + frames[0]
             pending.clear()
         if len(frames[0]) > self._max_frame or len(window) > self._max_frame:
-            self._check(frames)
+            for frame in frames:
+                if len(frame) > self._max_frame:
+                    raise too_large("frame", self._max_frame, frame)
         self._buffer(tail)
         return tuple(frames)
 
@@ -150,17 +148,11 @@ class Frames:
             raise too_large("frame", self._max_frame, buffered)
         self._pending += data
 
-    def _check(self, frames: list[bytes]) -> None:
-        for frame in frames:
-            if len(frame) > self._max_frame:
-                self._pending.clear()
-                raise too_large("frame", self._max_frame, frame)
-
 
 def too_large(what: str, limit: int, raw: bytes) -> ProviderError:
     """Return the error for a response that exceeds a limit."""
-    message = f"the {what} of the response is larger than {limit:,} bytes"
-    return ProviderError(message, fix="check that base_url is a model endpoint", kind="protocol", raw=raw[:KEPT])
+    message = f"The {what} of the response is larger than {limit:,} bytes."
+    return ProviderError(message, fix="Check that base_url is a model endpoint.", kind="protocol", raw=raw[:KEPT])
 
 
 def _split_lf(window: bytes) -> tuple[list[bytes], bytes]:
@@ -188,53 +180,3 @@ def _split_any(window: bytes) -> tuple[list[bytes], bytes]:
         frames.append(window[start:end])
         start = end
     return frames, window[start:]
-
-
-_BODY = 1000
-"""Bytes and characters kept of a body sent in place of a stream: enough for an error message."""
-
-
-class Fed(Protocol):
-    """The fields that all translator states have in common."""
-
-    @property
-    def facts(self) -> JsonObject | None: ...
-
-    @property
-    def unreadable(self) -> int: ...
-
-    @property
-    def body(self) -> str: ...
-
-
-S = TypeVar("S", bound=Fed)
-
-
-def event_of(data: bytes, field: bytes, filled: re.Pattern[bytes]) -> JsonObject | None:
-    """Parse an event, or return None if the data is not an object.
-
-    If `filled` finds an object in the field, integers keep all their digits: they are a call's input.
-    """
-    try:
-        event = parse(data)
-    except ValueError:
-        return None
-    if not isinstance(event, dict) or field not in data or filled.search(data) is None:
-        return event if isinstance(event, dict) else None
-    try:
-        return as_object(canonical.loads_exact(data)) or event
-    except ValueError:
-        return event
-
-
-def feed_body(
-    state: S, raw: bytes, feed: Callable[[S, bytes, str], tuple[S, tuple[Chunk, ...]]], with_body: Callable[[str], S]
-) -> tuple[S, tuple[Chunk, ...]]:
-    """Feed a complete answer sent in place of a stream. After the first event, the rest is a truncated event and is ignored."""
-    if state.facts is not None:
-        return state, ()
-    if raw.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"{":
-        after, chunks = feed(state, raw.removeprefix(b"\xef\xbb\xbf"), "")
-        if not after.unreadable:
-            return after, chunks
-    return with_body((state.body + raw[:_BODY].decode("utf-8", "replace"))[:_BODY]), ()

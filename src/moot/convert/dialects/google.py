@@ -11,7 +11,7 @@ import re
 
 from moot.convert.dialects import parts as _files
 from moot.convert.dialects.google_stream import METADATA, GoogleStream
-from moot.convert.dialects.parts import arguments_of, made_here, output_of
+from moot.convert.dialects.parts import add_turn, arguments_of, made_here, output_of, ran_by, texts_and_files, vendor_id
 from moot.convert.history import Step, split_steps
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
@@ -37,8 +37,6 @@ def subset(schema: JsonObject) -> JsonObject:
 
 
 class _Reduction:
-    """The reduction of one schema."""
-
     def __init__(self, root: JsonObject) -> None:
         self._root = root
         self._left = _SIZE
@@ -49,7 +47,9 @@ class _Reduction:
         if depth > _DEPTH or self._left < 0:
             return {"type": "object"}
         kinds, nullable = _types(found)
-        choices = _choices(found)
+        choices = next(
+            (list(choice) for name in ("anyOf", "oneOf") if isinstance(choice := found.get(name), list) and choice), list[Json]()
+        )
         reduced: JsonObject = {name: found[name] for name in _KEPT if found.get(name) is not None}
         if any(_is_null(choice, self._root) for choice in choices):
             nullable, choices = True, [choice for choice in choices if not _is_null(choice, self._root)]
@@ -90,19 +90,16 @@ def _resolved(schema: Json, root: JsonObject, level: int = 0) -> JsonObject:
         reference = found.get("$ref")
         if not isinstance(reference, str):
             break
-        found = {**_at(root, reference), **{name: value for name, value in found.items() if name != "$ref"}}
+        target: Json = root
+        for step in reference.removeprefix("#").strip("/").split("/"):
+            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) and step else target
+        rest = {name: value for name, value in found.items() if name != "$ref"}
+        found = {**(target if isinstance(target, dict) else {}), **rest}
     merged: JsonObject = {}
     parts = found.get("allOf")
     for part in parts if isinstance(parts, list) and level < _NESTED else ():
         merged |= _resolved(part, root, level + 1)
     return {**merged, **{name: value for name, value in found.items() if name != "allOf"}}
-
-
-def _at(root: JsonObject, reference: str) -> JsonObject:
-    value: Json = root
-    for step in reference.removeprefix("#").strip("/").split("/"):
-        value = value.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(value, dict) and step else value
-    return value if isinstance(value, dict) else {}
 
 
 def _types(schema: JsonObject) -> tuple[list[str], bool]:
@@ -114,7 +111,7 @@ def _types(schema: JsonObject) -> tuple[list[str], bool]:
     if not kinds:
         values = _values(schema)
         guess = {"properties": "object", "items": "array", "pattern": "string", "minimum": "number", "maximum": "number"}
-        kinds = [_kind(values[0])] if values else [kind for name, kind in guess.items() if name in schema][:1]
+        kinds = [_NAMES.get(type(values[0]), "string")] if values else [kind for name, kind in guess.items() if name in schema][:1]
     return kinds, nullable
 
 
@@ -125,28 +122,8 @@ def _values(schema: JsonObject) -> list[Json]:
     return values if isinstance(values, list) else []
 
 
-def _kind(value: Json) -> str:
-    match value:
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case dict():
-            return "object"
-        case list():
-            return "array"
-        case _:
-            return "string"
-
-
-def _choices(schema: JsonObject) -> list[Json]:
-    for name in ("anyOf", "oneOf"):
-        choices = schema.get(name)
-        if isinstance(choices, list) and choices:
-            return choices
-    return []
+_NAMES: dict[type[object], str] = {bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
+"""JSON values → types of a schema; all others are strings."""
 
 
 def _is_null(schema: Json, root: JsonObject) -> bool:
@@ -250,26 +227,11 @@ def _contents(prompt: ModelPrompt) -> list[Json]:
 
 
 def _add(contents: list[JsonObject], role: str, parts: list[Json]) -> None:
-    """Append to the last content if it has that role, with outputs before everything else."""
-    if not parts:
-        return
-    known = contents[-1]["parts"] if contents and contents[-1]["role"] == role else None
-    if not isinstance(known, list):
-        contents.append({"role": role, "parts": parts})
-        return
-    known += parts
-    if role == "user":
-        known.sort(key=lambda part: not (isinstance(part, dict) and "functionResponse" in part))
+    add_turn(contents, role, "parts", parts, lambda part: role == "user" and "functionResponse" in part)
 
 
 def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
-    pieces: list[Json] = []
-    for part in parts:
-        if part.get("type") == "text" and part.get("text"):
-            pieces.append({"text": part["text"]})
-        elif part.get("type") == "file":
-            pieces.append(_file(part, model))
-    return pieces
+    return [_file(part, model) if part["type"] == "file" else {"text": part["text"]} for part in texts_and_files(parts)]
 
 
 def _file(part: Part, model: Model) -> JsonObject:
@@ -277,6 +239,10 @@ def _file(part: Part, model: Model) -> JsonObject:
     kind = "video" if file.media_type.startswith("video/") else file.kind
     if kind in ("text", "other") or kind not in model.modalities:
         return {"text": _files.text_of_file(file)}
+    return _data(file)
+
+
+def _data(file: _files.File) -> JsonObject:
     if file.base64:
         return {"inlineData": {"mimeType": file.media_type, "data": file.base64}}
     return {"fileData": {"mimeType": file.media_type, "fileUri": file.url}}
@@ -286,12 +252,13 @@ def _step_parts(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]
     """Return the model's own parts of a step, in order."""
     provider = prompt.model.id.provider
     parts: list[Json] = []
-    signs = not any(_signature(part, message, provider) for part in step.calls)
+    made_calls = (made_here(part, METADATA, message, provider, field="callProviderMetadata") for part in step.calls)
+    signs = not any(made and made.get("thoughtSignature") for made in made_calls)
     for part in step.parts:
         if is_tool(part):
-            called = _ran(part, message, provider) if _vendors(part, message, provider) else [_call(part, message, prompt, first=signs)]
-            signs = signs and _vendors(part, message, provider)
-            parts += called
+            ran = ran_by(part, METADATA, message, provider)
+            parts += _ran(part, message, provider) if ran else [_call(part, message, prompt, first=signs)]
+            signs = signs and ran
             continue
         made = made_here(part, METADATA, message, provider)
         match part.get("type"):
@@ -300,7 +267,8 @@ def _step_parts(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]
             case "reasoning" if made is not None:
                 parts.append(_signed({"text": part.get("text", ""), "thought": True}, made))
             case "file" | "reasoning-file" if made is not None and part.get("providerMetadata"):
-                parts.append(_signed(_given(part), made))
+                thought: JsonObject = {"thought": True} if part["type"] == "reasoning-file" else {}
+                parts.append(_signed({**_data(_files.parse_file(part)), **thought}, made))
             case "custom" if made is not None and isinstance(block := made.get("block"), dict):
                 parts.append(_signed(dict(block), made))
             case _:
@@ -308,23 +276,9 @@ def _step_parts(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]
     return parts
 
 
-def _given(part: Part) -> JsonObject:
-    """Return a file that the model made."""
-    file = _files.parse_file(part)
-    made: JsonObject = {"fileData": {"mimeType": file.media_type, "fileUri": file.url}}
-    if file.base64:
-        made = {"inlineData": {"mimeType": file.media_type, "data": file.base64}}
-    return {**made, "thought": True} if part.get("type") == "reasoning-file" else made
-
-
 def _signed(part: JsonObject, made: JsonObject | None) -> JsonObject:
     signature = (made or {}).get("thoughtSignature")
     return {**part, "thoughtSignature": signature} if signature else part
-
-
-def _signature(part: Part, message: Message, provider: str) -> bool:
-    made = made_here(part, METADATA, message, provider, field="callProviderMetadata")
-    return bool(made and made.get("thoughtSignature"))
 
 
 def _call(part: Part, message: Message, prompt: ModelPrompt, *, first: bool) -> JsonObject:
@@ -340,20 +294,12 @@ def _call(part: Part, message: Message, prompt: ModelPrompt, *, first: bool) -> 
 
 def _id(part: Part, message: Message, model: Model) -> JsonObject:
     """Return the vendor's own id of a call, if it has one; calls without ids are matched by order."""
-    metadata = part.get("toolMetadata")
-    id = metadata.get("vendorId") if isinstance(metadata, dict) else None
-    own = message.metadata.get("provider", model.id.provider) == model.id.provider
-    return {"id": id} if isinstance(id, str) and own else {}
+    id, own = vendor_id(part), message.metadata.get("provider", model.id.provider) == model.id.provider
+    return {"id": id} if id is not None and own else {}
 
 
 def _name(part: Part) -> str:
     return re.sub(r"[^a-zA-Z0-9_.:-]", "_", tool_name(part))[:64] or "unknown"
-
-
-def _vendors(part: Part, message: Message, provider: str) -> bool:
-    """Return True if this provider ran the call itself."""
-    made = made_here(part, METADATA, message, provider, field="callProviderMetadata")
-    return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
 
 
 def _ran(part: Part, message: Message, provider: str) -> list[Json]:
@@ -380,7 +326,7 @@ def _outputs(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
     responses: list[Json] = []
     files: list[Json] = []
     for call in step.calls:
-        if _vendors(call, message, model.id.provider):
+        if ran_by(call, METADATA, message, model.id.provider):
             continue
         output = output_of(call)
         response: JsonObject = {"error" if output.error else "output": output.text}

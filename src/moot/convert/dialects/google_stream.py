@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from moot.convert.dialects import frames
-from moot.convert.dialects.frames import event_of, feed_body
-from moot.convert.vendor import as_list, as_object, as_text, count, failure, garbled_failure, unfinished_failure
-from moot.convert.writer import Call, Parts, Spoken, Writer, begin
+from moot.convert.dialects.stream import NO_FACTS, StreamTranslator, Turn, start_of_body
+from moot.convert.vendor import as_list, as_object, as_text, count
+from moot.convert.writer import Call, Parts, Spoken
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, tool_output
 from moot.types.event import Raw
-from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+from moot.types.exchange import Ended, Ending, Failure
 from moot.types.usage import Usage
 
 REASONS = {
@@ -103,9 +103,7 @@ def _merged(value: Json, path: list[str | int], piece: Json) -> Json:
 
 METADATA = "google"
 
-_OBJECT_ARGUMENTS = re.compile(rb'"args"\s*:\s*\{')
 _FACTS = {"responseId": "response_id", "modelVersion": "model"}
-_NO_FACTS: JsonObject = {"response_id": None}
 _RAN = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
 """Parts of calls that the vendor runs, and the parts of their outputs."""
 _NAMES = ("id", "toolType")
@@ -133,102 +131,15 @@ class State(NamedTuple):
     body: str = ""
 
 
-class GoogleStream:
-    name = "google"
-    version = 1
+class _Turn(Turn[State]):
+    metadata = METADATA
 
-    def open(self, options: ExchangeOptions) -> State:
-        return State(begin(options), as_text(options.extra.get("provider")))
-
-    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        frame = frames.read(raw)
-        if frame is None:
-            return (
-                _feed_list(state, raw)
-                if raw.lstrip()[:1] == b"["
-                else feed_body(state, raw, _feed_data, lambda body: state._replace(body=body))
-            )
-        name, data = frame
-        return _feed_data(state, data, name, cut=raw[-1:] not in (b"\n", b"\r")) if data.strip() else (state, ())
-
-    def spoiled(self, state: State) -> bool:
-        return state.unreadable > 0 and state.facts is not None
-
-    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        whole = bool(state.reason or state.blocked) and state.error is None
-        error = _failed(state)
-        if error is None and state.facts is not None:
-            error = garbled_failure(ended, state.unreadable)
-        if error is None and not whole:
-            error = unfinished_failure(ended, seen=state.facts is not None, unreadable=state.unreadable, body=state.body)
-        turn = _Turn(state)
-        turn.end_growing()
-        turn.writer.close(cut=not whole)
-        metadata: JsonObject = {name: value for name, value in (state.facts or {}).items() if value is not None}
-        metadata |= state.ending or {}
-        if state.unreadable:
-            metadata["unreadable_events"] = state.unreadable
-        reason = "error" if error is not None else _reason(state, turn.writer.parts.calls)
-        raw_reason = state.reason or state.blocked or None
-        return tuple(turn.writer.chunks), Ending(reason, raw_reason, usage_of(state.usage or {}), None, error, metadata)
-
-
-def _failed(state: State) -> Failure | None:
-    """Return the failure that the vendor reports, in any of its forms."""
-    if state.error is not None:
-        return Failure.from_json(state.error)
-    if state.blocked:
-        return Failure(f"the provider did not answer this prompt: {state.blocked}", "content")
-    if state.reason == "MALFORMED_FUNCTION_CALL":
-        text = as_text((state.ending or {}).get("finish_message"))
-        return Failure(f"the model made a call that can't be read{f': {text}' if text else ''}", "overloaded", retryable=True)
-    return None
-
-
-def _reason(state: State, calls: tuple[Call, ...]) -> str:
-    reason = REASONS.get(state.reason, "other")
-    return "tool-calls" if reason == "stop" and any(not call.executed for call in calls) else reason
-
-
-def _feed_list(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-    """Feed the whole answer as one list, as the endpoint sends it if no event stream was requested."""
-    try:
-        events = as_list(frames.parse(raw))
-    except ValueError:
-        return state._replace(body=(state.body + raw[:1000].decode("utf-8", "replace"))[:1000]), ()
-    chunks: list[Chunk] = []
-    for event in events:
-        state, made = _feed_data(state, canonical.dumps(event), "")
-        chunks += made
-    return state, tuple(chunks)
-
-
-def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
-    event = event_of(data, b'"args"', _OBJECT_ARGUMENTS)
-    if event is None:
-        # other servers end every stream with openai-chat's end marker
-        return (state if cut or data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
-    turn = _Turn(state)
-    turn.take(event)
-    return turn.state, tuple(turn.writer.chunks)
-
-
-class _Turn:
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self.writer = Writer(state.parts)
-
-    @property
-    def state(self) -> State:
-        parts = self.writer.parts
-        return self._state if parts is self._state.parts else self._state._replace(parts=parts)
-
-    def take(self, event: JsonObject) -> None:
+    def take(self, event: JsonObject, name: str) -> None:
         if self._state.facts is None:
             facts: JsonObject = {ours: event[theirs] for theirs, ours in _FACTS.items() if event.get(theirs) is not None}
-            self._state = self._state._replace(facts=facts or _NO_FACTS)
-        if event.get("error") and self._state.error is None:
-            self._state = self._state._replace(error=failure(event).to_json())
+            self._state = self._state._replace(facts=facts or NO_FACTS)
+        if event.get("error"):
+            self.fail(event)
         for candidate in as_list(event.get("candidates")):
             if isinstance(candidate, dict) and not candidate.get("index"):
                 self._candidate(candidate)
@@ -284,18 +195,18 @@ class _Turn:
             case _:
                 self.writer.end()
                 self.writer.chunks.append(
-                    {"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": self._made_by({"block": part})}
+                    {"type": "custom", "kind": f"{METADATA}.{kind}", "providerMetadata": self.made_by({"block": part})}
                 )
 
     def _append_text(self, kind: Spoken, text: str, signature: str) -> None:
         if not text and not signature:
             return
         if signature and not text and self.writer.parts.kind != kind:
-            self.writer.begin(kind, self._made_by({}) if kind == "reasoning" else None)
+            self.writer.begin(kind, self.made_by({}) if kind == "reasoning" else None)
         if text:
-            self.writer.say(kind, text, self._made_by({}) if kind == "reasoning" else None)
+            self.writer.say(kind, text, self.made_by({}) if kind == "reasoning" else None)
         if signature:
-            self.writer.end(self._made_by({"thoughtSignature": signature}))
+            self.writer.end(self.made_by({"thoughtSignature": signature}))
 
     def _call(self, call: JsonObject, signature: str) -> None:
         name, id = as_text(call.get("name")), as_text(call.get("id"))
@@ -304,7 +215,7 @@ class _Turn:
             self._grow(call, known, signature)
             return
         self.end_growing()
-        metadata = self._made_by({"thoughtSignature": signature}) if signature else None
+        metadata = self.made_by({"thoughtSignature": signature}) if signature else None
         made = self.writer.call(len(self.writer.parts.calls), id, name, metadata=metadata)
         arguments = call.get("args")
         self.writer.give(made, arguments if isinstance(arguments, str) else canonical.dumps(as_object(arguments)).decode())
@@ -370,7 +281,52 @@ class _Turn:
         return None
 
     def _sealed(self, fields: JsonObject, signature: str) -> JsonObject:
-        return self._made_by({**fields, "thoughtSignature": signature} if signature else fields)
+        return self.made_by({**fields, "thoughtSignature": signature} if signature else fields)
 
-    def _made_by(self, fields: JsonObject) -> JsonObject:
-        return {METADATA: {**fields, "provider": self._state.provider} if self._state.provider else fields}
+
+class GoogleStream(StreamTranslator[State]):
+    name = "google"
+    _begin = State
+    _turn = _Turn
+    _input = (b'"args"', re.compile(rb'"args"\s*:\s*\{'))
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        return self._feed_frame(state, raw)
+
+    def _feed_body(self, state: State, raw: bytes) -> tuple[State, tuple[Chunk, ...]]:
+        if raw.lstrip()[:1] != b"[":
+            return super()._feed_body(state, raw)
+        try:
+            events = as_list(frames.parse(raw))  # without a request for an event stream, the endpoint sends one list
+        except ValueError:
+            return state._replace(body=start_of_body(state, raw)), ()
+        chunks: list[Chunk] = []
+        for event in events:
+            state, made = self._feed_data(state, canonical.dumps(event), "")
+            chunks += made
+        return state, tuple(chunks)
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        turn = _Turn(state)
+        turn.end_growing()
+        reason = REASONS.get(state.reason, "other")
+        if reason == "stop" and any(not call.executed for call in turn.writer.parts.calls):
+            reason = "tool-calls"
+        return turn.close(
+            ended,
+            whole=bool(state.reason or state.blocked),
+            reason=reason,
+            raw_reason=state.reason or state.blocked,
+            usage=usage_of(state.usage or {}),
+            error=_failed(state),
+            facts=state.ending,
+        )
+
+
+def _failed(state: State) -> Failure | None:
+    if state.blocked:
+        return Failure(f"the provider did not answer this prompt: {state.blocked}", "content")
+    if state.reason == "MALFORMED_FUNCTION_CALL":
+        text = as_text((state.ending or {}).get("finish_message"))
+        return Failure(f"the model made a call that can't be read{f': {text}' if text else ''}", "overloaded", retryable=True)
+    return None

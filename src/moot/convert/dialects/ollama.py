@@ -11,27 +11,26 @@ from typing import NamedTuple
 import orjson
 
 from moot.convert.dialects import parts as _files
-from moot.convert.dialects.frames import event_of
-from moot.convert.dialects.parts import arguments_of, made_here, output_of, wire_ids
+from moot.convert.dialects.openai_chat import function_tool
+from moot.convert.dialects.parts import arguments_of, made_here, output_of, text_of_step, texts_and_files, vendor_id, wire_ids
+from moot.convert.dialects.stream import StreamTranslator, Turn, event_of, start_of_body
 from moot.convert.history import Step, split_steps
-from moot.convert.vendor import as_list, as_object, as_text, count, failure, garbled_failure, unfinished_failure
-from moot.convert.writer import Call, Parts, Writer, begin
+from moot.convert.vendor import as_list, as_object, as_text, count
+from moot.convert.writer import Parts
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.event import Raw
-from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+from moot.types.exchange import Ended, Ending
 from moot.types.message import Message, Part, text_part, tool_name
-from moot.types.model import Model, ModelSettings
-from moot.types.provider import ModelPrompt, ToolDefinition
+from moot.types.model import Model
+from moot.types.provider import ModelPrompt
 from moot.types.usage import Usage
 
 METADATA = "ollama"
 
 _REASONS = {"stop": "stop", "length": "length"}
 _NANOSECONDS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
-_OBJECT_ARGUMENTS = re.compile(rb'"arguments"\s*:\s*\{')
-_BODY = 1000
 _PICTURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "UklGR": "image/webp", "R0lGO": "image/gif"}
 """Prefixes of image types in base64, because the wire format does not name the type."""
 
@@ -51,12 +50,52 @@ class State(NamedTuple):
     """The beginning of a body sent in place of an answer."""
 
 
-class OllamaStream:
-    name = "ollama"
-    version = 1
+class _Turn(Turn[State]):
+    metadata = METADATA
 
-    def open(self, options: ExchangeOptions) -> State:
-        return State(begin(options), as_text(options.extra.get("provider")))
+    def take(self, event: JsonObject, name: str) -> None:
+        if self._state.facts is None:
+            self._state = self._state._replace(facts={"model": as_text(event.get("model")) or None})
+        if event.get("error"):
+            self.fail(event["error"])
+        message = as_object(event.get("message"))
+        if thinking := as_text(message.get("thinking")):
+            self.writer.say("reasoning", thinking, self.made_by({}) if self._state.provider else None)
+        if text := as_text(message.get("content")):
+            self.writer.say("text", text)
+        for image in as_list(message.get("images")):
+            if not (data := as_text(image)):
+                continue
+            self.writer.end()
+            media_type = next((kind for start, kind in _PICTURES.items() if data.startswith(start)), "image/png")
+            self.writer.chunks.append({"type": "file", "url": f"data:{media_type};base64,{data}", "mediaType": media_type})
+        for call in as_list(message.get("tool_calls")):
+            self._call(as_object(call))
+        if event.get("done") is True:
+            self._done(event)
+
+    def _call(self, call: JsonObject) -> None:
+        function = as_object(call.get("function"))
+        name = as_text(function.get("name"))
+        if not function:
+            return
+        made = self.writer.call(len(self.writer.parts.calls), as_text(call.get("id")), name)
+        arguments = function.get("arguments")
+        self.writer.give(made, arguments if isinstance(arguments, str) else canonical.dumps(as_object(arguments)).decode())
+
+    def _done(self, line: JsonObject) -> None:
+        self.writer.close(cut=False)
+        names = ("prompt_eval_count", "eval_count", *_NANOSECONDS)
+        totals: JsonObject = {name: line[name] for name in names if line.get(name) is not None}
+        reason = as_text(line.get("done_reason"))
+        self._state = self._state._replace(done=True, reason=self._state.reason or reason, totals=totals or self._state.totals)
+
+
+class OllamaStream(StreamTranslator[State]):
+    name = "ollama"
+    _begin = State
+    _turn = _Turn
+    _input = (b'"arguments"', re.compile(rb'"arguments"\s*:\s*\{'))
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
         # nearly all lines append to the open text and leave the state unchanged
@@ -69,103 +108,34 @@ class OllamaStream:
                     return state, ({"type": "text-delta", "id": state.parts.id, "delta": text},)
             except (ValueError, LookupError, TypeError):
                 pass
-        return _feed(state, raw)
+        return self._feed_line(state, raw)
 
-    def spoiled(self, state: State) -> bool:
-        return state.unreadable > 0 and state.facts is not None
-
-    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        whole = state.done and state.error is None
-        error = Failure.from_json(state.error) if state.error is not None else None
-        if error is None and state.facts is not None:
-            error = garbled_failure(ended, state.unreadable)
-        if error is None and not whole:
-            error = unfinished_failure(
-                ended, seen=state.facts is not None, unreadable=0 if state.body else state.unreadable, body=state.body
-            )
-        writer = Writer(state.parts)
-        writer.close(cut=not whole)
-        metadata: JsonObject = {name: value for name, value in (state.facts or {}).items() if value is not None}
-        totals = state.totals or {}
-        if times := {name: totals[name] for name in _NANOSECONDS if count(totals.get(name)) is not None}:
-            metadata[METADATA] = times
-        if state.unreadable:
-            metadata["unreadable_events"] = state.unreadable
-        usage = Usage(count(totals.get("prompt_eval_count")), count(totals.get("eval_count")))
-        reason = "error" if error is not None else _reason(state, writer.parts.calls)
-        return tuple(writer.chunks), Ending(reason, state.reason or None, usage, None, error, metadata)
-
-
-def _reason(state: State, calls: tuple[Call, ...]) -> str:
-    reason = _REASONS.get(state.reason, "other") if state.reason else "stop" if state.done else "other"
-    return "tool-calls" if reason == "stop" and calls else reason
-
-
-def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-    text = raw.removeprefix(b"\xef\xbb\xbf").strip()
-    if not text:
-        return state, ()
-    line = event_of(text, b'"arguments"', _OBJECT_ARGUMENTS)
-    if line is None:
+    def _feed_line(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        text = raw.removeprefix(b"\xef\xbb\xbf").strip()
+        if not text:
+            return state, ()
+        line = event_of(text, *self._input)
+        if line is not None:
+            turn = _Turn(state)
+            turn.take(line, "")
+            return turn.state, tuple(turn.writer.chunks)
         if raw[-1:] != b"\n" and (state.facts is not None or text[:1] == b"{"):
             return state, ()  # a truncated tail is ignored
-        body = state.body if state.facts is not None else (state.body + raw[:_BODY].decode("utf-8", "replace"))[:_BODY]
+        body = state.body if state.facts is not None else start_of_body(state, raw)
         return state._replace(unreadable=state.unreadable + 1, body=body), ()
-    turn = _Turn(state)
-    turn.take(line)
-    return turn.state, tuple(turn.writer.chunks)
 
-
-class _Turn:
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self.writer = Writer(state.parts)
-
-    @property
-    def state(self) -> State:
-        return self._state._replace(parts=self.writer.parts)
-
-    def take(self, line: JsonObject) -> None:
-        if self._state.facts is None:
-            self._state = self._state._replace(facts={"model": as_text(line.get("model")) or None})
-        if line.get("error") and self._state.error is None:
-            self._state = self._state._replace(error=failure(line["error"]).to_json())
-        message = as_object(line.get("message"))
-        if thinking := as_text(message.get("thinking")):
-            self.writer.say("reasoning", thinking, self._made_by())
-        if text := as_text(message.get("content")):
-            self.writer.say("text", text)
-        for image in as_list(message.get("images")):
-            self._image(as_text(image))
-        for call in as_list(message.get("tool_calls")):
-            self._call(as_object(call))
-        if line.get("done") is True:
-            self._done(line)
-
-    def _call(self, call: JsonObject) -> None:
-        function = as_object(call.get("function"))
-        name = as_text(function.get("name"))
-        if not function:
-            return
-        made = self.writer.call(len(self.writer.parts.calls), as_text(call.get("id")), name)
-        arguments = function.get("arguments")
-        self.writer.give(made, arguments if isinstance(arguments, str) else canonical.dumps(as_object(arguments)).decode())
-
-    def _image(self, data: str) -> None:
-        if data:
-            self.writer.end()
-            media_type = next((kind for start, kind in _PICTURES.items() if data.startswith(start)), "image/png")
-            self.writer.chunks.append({"type": "file", "url": f"data:{media_type};base64,{data}", "mediaType": media_type})
-
-    def _done(self, line: JsonObject) -> None:
-        self.writer.close(cut=False)
-        names = ("prompt_eval_count", "eval_count", *_NANOSECONDS)
-        totals: JsonObject = {name: line[name] for name in names if line.get(name) is not None}
-        reason = as_text(line.get("done_reason"))
-        self._state = self._state._replace(done=True, reason=self._state.reason or reason, totals=totals or self._state.totals)
-
-    def _made_by(self) -> JsonObject | None:
-        return {METADATA: {"provider": self._state.provider}} if self._state.provider else None
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        totals = state.totals or {}
+        times: JsonObject = {name: totals[name] for name in _NANOSECONDS if count(totals.get(name)) is not None}
+        reason = _REASONS.get(state.reason, "other") if state.reason else "stop" if state.done else "other"
+        return _Turn(state).close(
+            ended,
+            whole=state.done,
+            reason="tool-calls" if reason == "stop" and state.parts.calls else reason,
+            raw_reason=state.reason,
+            usage=Usage(count(totals.get("prompt_eval_count")), count(totals.get("eval_count"))),
+            facts={METADATA: times} if times else None,
+        )
 
 
 class OllamaChat:
@@ -182,36 +152,24 @@ class OllamaChat:
         settings, model = prompt.settings, prompt.model
         body: JsonObject = {"model": model.wire_name, "messages": _messages(prompt), "stream": True}
         if prompt.tools and model.tools == "native" and settings.tool_choice != "none":
-            body["tools"] = [_tool(tool) for tool in prompt.tools]
+            body["tools"] = [function_tool(tool) for tool in prompt.tools]
         if model.reasoning and settings.effort is not None:
-            body["think"] = _think(settings, model)
+            # only gpt-oss has levels, and it can't turn thinking off; all others take a boolean
+            level = {"none": "low", "max": "high"}.get(settings.effort, settings.effort)
+            body["think"] = level if "gpt-oss" in model.wire_name.lower() else settings.effort != "none"
         if settings.schema is not None:
             body["format"] = canonical.loads(canonical.dumps(settings.schema))
-        if options := _options(settings, model):
-            body["options"] = options
+        options: JsonObject = {
+            "num_ctx": model.context,
+            "num_predict": settings.max_tokens,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "stop": list[Json](settings.stop) or None,
+        }
+        given: JsonObject = {name: value for name, value in options.items() if value is not None}
+        if given:
+            body["options"] = given
         return body | prompt.quirks.extra
-
-
-def _think(settings: ModelSettings, model: Model) -> Json:
-    """Return the thinking option. Only gpt-oss has levels, and it can't turn thinking off; all others take a boolean."""
-    if "gpt-oss" not in model.wire_name.lower():
-        return settings.effort != "none"
-    return {"none": "low", "max": "high"}.get(str(settings.effort), settings.effort)
-
-
-def _options(settings: ModelSettings, model: Model) -> JsonObject:
-    options: JsonObject = {
-        "num_ctx": model.context,
-        "num_predict": settings.max_tokens,
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "stop": list[Json](settings.stop) or None,
-    }
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _tool(tool: ToolDefinition) -> JsonObject:
-    return {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema}}
 
 
 def _messages(prompt: ModelPrompt) -> list[Json]:
@@ -231,15 +189,14 @@ def _add(messages: list[Json], role: str, parts: tuple[Part, ...], model: Model)
     """Append a message unless it is empty: texts in one string, images as bare base64 next to it."""
     texts: list[str] = []
     images: list[Json] = []
-    for part in parts:
-        if part.get("type") == "text" and part.get("text"):
+    for part in texts_and_files(parts):
+        file = _files.parse_file(part) if part["type"] == "file" else None
+        if file is None:
             texts.append(str(part["text"]))
-        elif part.get("type") == "file":
-            file = _files.parse_file(part)
-            if file.kind == "image" and file.base64 and _files.is_accepted(file, model):
-                images.append(file.base64)
-            else:
-                texts.append(_files.text_of_file(file))
+        elif file.kind == "image" and file.base64 and _files.is_accepted(file, model):
+            images.append(file.base64)
+        else:
+            texts.append(_files.text_of_file(file))
     if texts or images:
         messages.append({"role": role, "content": "\n\n".join(texts), **({"images": images} if images else {})})
 
@@ -249,9 +206,11 @@ def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
     messages: list[Json] = []
     _add(messages, "user", step.steering, prompt.model)
     calls, provider = step.calls, prompt.model.id.provider
-    text = "\n\n".join(str(part["text"]) for part in step.parts if part.get("type") == "text" and part.get("text"))
+    text = text_of_step(step)
     assistant: JsonObject = {"role": "assistant", "content": text}
-    if thinking := _thinking(step, message, provider):
+    # reasoning is for models that think between calls; other models can't use it
+    own = (part for part in step.parts if part.get("type") == "reasoning" and made_here(part, METADATA, message, provider) is not None)
+    if thinking := "".join(str(part.get("text", "")) for part in own):
         assistant["thinking"] = thinking
     ids = wire_ids(calls)
     if calls:
@@ -262,7 +221,12 @@ def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
     for call, id in zip(calls, ids, strict=True):
         output = output_of(call)
         messages.append(
-            {"role": "tool", "content": output.text, "tool_name": tool_name(call), **({"tool_call_id": id} if _has_id(call) else {})}
+            {
+                "role": "tool",
+                "content": output.text,
+                "tool_name": tool_name(call),
+                **({"tool_call_id": id} if vendor_id(call) is not None else {}),
+            }
         )
         if output.files:
             pictures += [text_part(f"Files that {tool_name(call)} gave:"), *output.files]
@@ -270,18 +234,6 @@ def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
     return messages
 
 
-def _thinking(step: Step, message: Message, provider: str) -> str:
-    """Return the step's reasoning for models that think between calls; other models can't use it."""
-    own = (part for part in step.parts if part.get("type") == "reasoning" and made_here(part, METADATA, message, provider) is not None)
-    return "".join(str(part.get("text", "")) for part in own)
-
-
 def _call(call: Part, id: str) -> JsonObject:
     sent: JsonObject = {"function": {"name": tool_name(call), "arguments": arguments_of(call)}}
-    return {"id": id, **sent} if _has_id(call) else sent
-
-
-def _has_id(call: Part) -> bool:
-    """Return True if the vendor gave the call an id; older servers match calls by order."""
-    metadata = call.get("toolMetadata")
-    return isinstance(metadata, dict) and isinstance(metadata.get("vendorId"), str)
+    return {"id": id, **sent} if vendor_id(call) is not None else sent

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from moot.convert.dialects import parts as _files
 from moot.convert.dialects.openai_chat_stream import METADATA, OpenAIStream
-from moot.convert.dialects.parts import arguments_of, is_custom, made_here, output_of, wire_ids
+from moot.convert.dialects.parts import (
+    arguments_of,
+    is_custom,
+    made_here,
+    output_of,
+    text_of_step,
+    texts_and_files,
+    wire_ids,
+)
 from moot.convert.history import Step, split_steps
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
@@ -67,8 +75,8 @@ class OpenAIChat:
         if quirks.stream_usage:
             body["stream_options"] = {"include_usage": True}
         if prompt.tools and model.tools == "native":
-            body["tools"] = [_tool(tool) for tool in prompt.tools]
-            body |= _choice(settings)
+            body["tools"] = [function_tool(tool) for tool in prompt.tools]
+            body |= choice_fields(settings, {"type": "function", "function": {"name": settings.tool_choice[1:]}})
         if settings.max_tokens is not None:
             body[quirks.max_tokens] = settings.max_tokens
         # OpenAI's own reasoning models answer 400 to any sampling setting
@@ -120,32 +128,27 @@ def is_strict(schema: Json) -> bool:
     return all(is_strict(value) for value in schema.values())
 
 
-def _choice(settings: ModelSettings) -> JsonObject:
-    """Return the tool choice; empty if the model may choose freely, because not every endpoint accepts these fields."""
+def choice_fields(settings: ModelSettings, named: JsonObject) -> JsonObject:
+    """Return the tool choice, with `named` for one tool; empty if the model may choose freely: not every endpoint accepts these fields."""
     fields: JsonObject = {}
-    if settings.tool_choice.startswith("="):
-        fields["tool_choice"] = {"type": "function", "function": {"name": settings.tool_choice[1:]}}
-    elif settings.tool_choice:
-        fields["tool_choice"] = settings.tool_choice
+    if settings.tool_choice:
+        fields["tool_choice"] = named if settings.tool_choice.startswith("=") else settings.tool_choice
     if not settings.parallel_calls:
         fields["parallel_tool_calls"] = False
     return fields
 
 
-def _tool(tool: ToolDefinition) -> JsonObject:
+def function_tool(tool: ToolDefinition) -> JsonObject:
+    """Return a tool as a function that the model may call."""
     return {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema}}
 
 
 def _content(parts: tuple[Part, ...], model: Model) -> str | list[Json]:
     """Return plain text as a string, because not every endpoint accepts pieces; empty if there is nothing to send."""
-    pieces: list[Json] = []
-    for part in parts:
-        if part.get("type") == "text" and part.get("text"):
-            pieces.append({"type": "text", "text": part["text"]})
-        elif part.get("type") == "file":
-            pieces.append(_file(part, model))
-    texts = [str(piece["text"]) for piece in pieces if isinstance(piece, dict) and "text" in piece]
-    return "\n\n".join(texts) if len(texts) == len(pieces) else pieces
+    shown = texts_and_files(parts)
+    pieces = [_file(part, model) if part["type"] == "file" else {"type": "text", "text": part["text"]} for part in shown]
+    texts = [str(piece["text"]) for piece in pieces if "text" in piece]
+    return "\n\n".join(texts) if len(texts) == len(pieces) else list[Json](pieces)
 
 
 def _file(part: Part, model: Model) -> JsonObject:
@@ -171,7 +174,7 @@ def _step(step: Step, message: Message, prompt: ModelPrompt) -> list[Json]:
         messages.append({"role": "user", "content": steering})
     calls = step.calls
     ids = wire_ids(calls, prompt.quirks.call_ids)
-    text = "\n\n".join(str(part["text"]) for part in step.parts if part.get("type") == "text" and part.get("text"))
+    text = text_of_step(step)
     assistant: JsonObject = {"role": "assistant", "content": text or None}
     assistant |= _reasoning(step, message, prompt.model.id.provider, prompt.quirks)
     if calls:
@@ -213,13 +216,9 @@ def _reasoning(step: Step, message: Message, provider: str, quirks: Quirks) -> J
     if quirks.reasoning_back != "reasoning_details":
         text = "".join(str(part.get("text", "")) for part, _ in own)
         return {quirks.reasoning_back: text} if text else {}
-    details: list[Json] = [_detail(part, made["detail"]) for part, made in own if isinstance(made.get("detail"), dict)]
+    details: list[Json] = []  # the entries as received; their texts are stored in the parts
+    for part, made in own:
+        if isinstance(detail := made.get("detail"), dict):
+            field = "summary" if detail.get("type") == "reasoning.summary" else "text"
+            details.append({**detail, field: part["text"]} if part.get("text") else dict(detail))
     return {"reasoning_details": details} if details else {}
-
-
-def _detail(part: Part, detail: Json) -> JsonObject:
-    """Return an entry of `reasoning_details` as received; its text is stored in the part."""
-    entry: JsonObject = dict(detail) if isinstance(detail, dict) else {}
-    if part.get("text"):
-        entry["summary" if entry.get("type") == "reasoning.summary" else "text"] = part["text"]
-    return entry

@@ -13,14 +13,14 @@ import msgspec
 import orjson
 
 from moot.convert.dialects import frames
-from moot.convert.dialects.frames import event_of, feed_body
-from moot.convert.vendor import as_list, as_object, as_text, count, failure, garbled_failure, nano_dollars, unfinished_failure
-from moot.convert.writer import Call, Parts, Writer, begin
+from moot.convert.dialects.stream import NO_FACTS, StreamTranslator, Turn
+from moot.convert.vendor import as_list, as_object, as_text, count, nano_dollars
+from moot.convert.writer import Call, Parts
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.event import Raw
-from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+from moot.types.exchange import Ended, Ending, Failure
 from moot.types.usage import Usage
 
 NotOnePiece = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -79,8 +79,6 @@ _FACTS = {
     "system_fingerprint": "system_fingerprint",
     "service_tier": "service_tier",
 }
-_OBJECT_ARGUMENTS = re.compile(rb'"arguments"\s*:\s*\{')
-_NO_FACTS: JsonObject = {"response_id": None}
 
 
 class State(NamedTuple):
@@ -100,109 +98,16 @@ class State(NamedTuple):
     body: str = ""
 
 
-class OpenAIStream:
-    name = "openai-chat"
-    version = 1
-
-    def open(self, options: ExchangeOptions) -> State:
-        return State(begin(options), as_text(options.extra.get("provider")))
-
-    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        # nearly all events append to the open part and leave the state unchanged
-        kind = state.parts.kind
-        if kind and state.detail is None and raw.startswith(b'data: {"'):
-            try:
-                if kind == "text":
-                    (piece,) = text_piece(raw[6:]).choices
-                    if piece.delta.content and not piece.index:
-                        return state, ({"type": "text-delta", "id": state.parts.id, "delta": piece.delta.content},)
-            except NotOnePiece:
-                pass
-            try:
-                event = orjson.loads(raw[6:])
-                choice = event["choices"][0]
-                delta = choice["delta"]
-                bare = not (
-                    choice.get("finish_reason") or choice.get("index") or choice.get("usage") or event.get("usage") or "error" in event
-                )
-                if bare and kind == "text":
-                    text = delta["content"]
-                    if text.__class__ is str and text and (len(delta) == 1 or _only(delta, "content")):
-                        return state, ({"type": "text-delta", "id": state.parts.id, "delta": text},)
-                elif bare:
-                    name = "reasoning_content" if "reasoning_content" in delta else "reasoning"
-                    text = delta[name]
-                    if text.__class__ is str and text and _only(delta, name):
-                        return state, ({"type": "reasoning-delta", "id": state.parts.id, "delta": text},)
-            except (ValueError, LookupError, TypeError, AttributeError):
-                pass
-        return _feed(state, raw)
-
-    def spoiled(self, state: State) -> bool:
-        return state.unreadable > 0 and state.facts is not None
-
-    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        whole = bool(state.reason or (state.done and state.facts is not None)) and state.error is None
-        error = Failure.from_json(state.error) if state.error is not None else _FAILURES.get(state.reason)
-        if error is None and state.facts is not None:
-            error = garbled_failure(ended, state.unreadable)
-        if error is None and not whole:
-            error = unfinished_failure(ended, seen=state.facts is not None, unreadable=state.unreadable, body=state.body)
-        turn = _Turn(state)
-        turn.end_spoken()
-        turn.writer.close(cut=not whole)
-        metadata: JsonObject = {name: value for name, value in (state.facts or {}).items() if value is not None}
-        if state.unreadable:
-            metadata["unreadable_events"] = state.unreadable
-        usage, cost = _usage(state.usage or {})
-        reason = "error" if error is not None else _reason(state, turn.writer.parts.calls)
-        return tuple(turn.writer.chunks), Ending(reason, state.reason or None, usage, cost, error, metadata)
-
-
-def _only(delta: JsonObject, name: str) -> bool:
-    """Return True if the delta has no other field."""
-    return not any(value for key, value in delta.items() if key != name and key != "role")
-
-
-def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-    frame = frames.read(raw)
-    if frame is None:
-        return feed_body(state, raw, _feed_data, lambda body: state._replace(body=body))
-    name, text = frame[0], frame[1].strip()
-    if not text:
-        return state, ()
-    if text == b"[DONE]":
-        return state._replace(done=True), ()
-    return _feed_data(state, text, name, cut=raw[-1:] not in (b"\n", b"\r"))
-
-
-def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
-    event = event_of(data, b'"arguments"', _OBJECT_ARGUMENTS)
-    if event is None:
-        return (state if cut else state._replace(unreadable=state.unreadable + 1)), ()
-    turn = _Turn(state)
-    turn.take(event, name)
-    return turn.state, tuple(turn.writer.chunks)
-
-
-class _Turn:
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self.writer = Writer(state.parts)
-
-    @property
-    def state(self) -> State:
-        parts = self.writer.parts
-        return self._state if parts is self._state.parts else self._state._replace(parts=parts)
+class _Turn(Turn[State]):
+    metadata = METADATA
 
     def take(self, event: JsonObject, name: str) -> None:
-        state = self._state
-        if state.facts is None:
+        if self._state.facts is None:
             facts: JsonObject = {ours: event[theirs] for theirs, ours in _FACTS.items() if event.get(theirs) is not None}
-            self._state = state = state._replace(facts=facts or _NO_FACTS)
+            self._state = self._state._replace(facts=facts or NO_FACTS)
         error = _error_of(event, name)
-        if error is not None and state.error is None:
-            self._state = state = state._replace(error=failure(error).to_json())
+        if error is not None:
+            self.fail(error)
         choice: JsonObject = {}
         for item in as_list(event.get("choices")):
             if isinstance(item, dict) and not item.get("index"):
@@ -220,20 +125,28 @@ class _Turn:
             self._delta(delta)
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
-            self.end_spoken()
+            self.end_open()
             self.writer.close(cut=reason in _FAILURES)
             if not self._state.reason:
                 self._state = self._state._replace(reason=reason)
 
     def _delta(self, delta: JsonObject) -> None:
-        self._reasoning(delta)
+        details = [item for item in as_list(delta.get("reasoning_details")) if isinstance(item, dict)]
+        if not any(as_text(item.get("text")) or as_text(item.get("summary")) for item in details):
+            self._think(as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning")))
+        for item in details:
+            self._detail(item)
         content = delta.get("content")
         if isinstance(content, str):
             self._append_text(content)
         for piece in as_list(content):
             self._piece(as_object(piece))
         if refusal := as_text(delta.get("refusal")):
-            self._refuse(refusal)
+            self.end_reasoning()
+            if not self._state.refused:
+                self._state = self._state._replace(refused=True)
+                self.writer.begin("text", {METADATA: {"refusal": True}})
+            self.writer.say("text", refusal)
         for index, call in enumerate(as_list(delta.get("tool_calls"))):
             if isinstance(call, dict):
                 self._call(call, index)
@@ -246,13 +159,6 @@ class _Turn:
             self.end_reasoning()
             self.writer.say("text", text)
 
-    def _refuse(self, text: str) -> None:
-        self.end_reasoning()
-        if not self._state.refused:
-            self._state = self._state._replace(refused=True)
-            self.writer.begin("text", {METADATA: {"refusal": True}})
-        self.writer.say("text", text)
-
     def _piece(self, piece: JsonObject) -> None:
         """Handle content in pieces: some vendors send thinking and text as a list."""
         if piece.get("type") == "text":
@@ -261,15 +167,6 @@ class _Turn:
             thinking = piece.get("thinking")
             text = thinking if isinstance(thinking, str) else "".join(as_text(as_object(item).get("text")) for item in as_list(thinking))
             self._think(text)
-
-    def _reasoning(self, delta: JsonObject) -> None:
-        details = [item for item in as_list(delta.get("reasoning_details")) if isinstance(item, dict)]
-        has_text = any(as_text(item.get("text")) or as_text(item.get("summary")) for item in details)
-        text = as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning"))
-        if not has_text:
-            self._think(text)
-        for item in details:
-            self._detail(item)
 
     def _think(self, text: str) -> None:
         if text:
@@ -295,13 +192,12 @@ class _Turn:
             self.writer.end(self._made_by({"detail": detail}) if detail is not None else None)
             self._state = self._state._replace(detail=None)
 
-    def end_spoken(self) -> None:
+    def end_open(self) -> None:
         self.end_reasoning()
         self.writer.end()
 
     def _made_by(self, fields: JsonObject) -> JsonObject | None:
-        made: JsonObject = {**fields, "provider": self._state.provider} if self._state.provider else fields
-        return {METADATA: made} if made else None
+        return self.made_by(fields) if fields or self._state.provider else None
 
     def _call(self, delta: JsonObject, position: int) -> None:
         function = as_object(delta.get("function")) or as_object(delta.get("custom"))
@@ -347,13 +243,76 @@ class _Turn:
                 self.writer.chunks.append({"type": "file", "url": url, "mediaType": url[5:].partition(";")[0] or "image/png"})
 
 
+class OpenAIStream(StreamTranslator[State]):
+    name = "openai-chat"
+    _begin = State
+    _turn = _Turn
+    _input = (b'"arguments"', re.compile(rb'"arguments"\s*:\s*\{'))
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        # nearly all events append to the open part and leave the state unchanged
+        kind = state.parts.kind
+        if kind and state.detail is None and raw.startswith(b'data: {"'):
+            try:
+                if kind == "text":
+                    (piece,) = text_piece(raw[6:]).choices
+                    if piece.delta.content and not piece.index:
+                        return state, ({"type": "text-delta", "id": state.parts.id, "delta": piece.delta.content},)
+            except NotOnePiece:
+                pass
+            try:
+                event = orjson.loads(raw[6:])
+                choice = event["choices"][0]
+                delta = choice["delta"]
+                bare = not (
+                    choice.get("finish_reason") or choice.get("index") or choice.get("usage") or event.get("usage") or "error" in event
+                )
+                if bare and kind == "text":
+                    text = delta["content"]
+                    if text.__class__ is str and text and (len(delta) == 1 or _only(delta, "content")):
+                        return state, ({"type": "text-delta", "id": state.parts.id, "delta": text},)
+                elif bare:
+                    name = "reasoning_content" if "reasoning_content" in delta else "reasoning"
+                    text = delta[name]
+                    if text.__class__ is str and text and _only(delta, name):
+                        return state, ({"type": "reasoning-delta", "id": state.parts.id, "delta": text},)
+            except (ValueError, LookupError, TypeError, AttributeError):
+                pass
+        return self._feed_frame(state, raw)
+
+    def _feed_frame(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        frame = frames.read(raw)
+        if frame is None:
+            return self._feed_body(state, raw)
+        data = frame[1].strip()
+        if data == b"[DONE]":
+            return state._replace(done=True), ()
+        return self._feed_data(state, data, frame[0], cut=raw[-1:] not in (b"\n", b"\r")) if data else (state, ())
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        whole = bool(state.reason or (state.done and state.facts is not None))
+        usage, cost = _usage(state.usage or {})
+        return _Turn(state).close(
+            ended,
+            whole=whole,
+            reason=_reason(state),
+            raw_reason=state.reason,
+            usage=usage,
+            cost=cost,
+            error=_FAILURES.get(state.reason),
+        )
+
+
+def _only(delta: JsonObject, name: str) -> bool:
+    return not any(value for key, value in delta.items() if key != name and key != "role")
+
+
 def _index(delta: JsonObject, otherwise: int) -> int:
     index = delta.get("index")
     return index if isinstance(index, int) else otherwise
 
 
 def _error_of(event: JsonObject, name: str) -> Json:
-    """Return the error in an event, or None."""
     if event.get("error"):
         return event["error"]
     if event.get("object") == "error" or event.get("type") == "error" or name == "error" or ("detail" in event and "choices" not in event):
@@ -361,11 +320,11 @@ def _error_of(event: JsonObject, name: str) -> Json:
     return None
 
 
-def _reason(state: State, calls: tuple[Call, ...]) -> str:
+def _reason(state: State) -> str:
     if state.refused:
         return "content-filter"
     reason = _REASONS.get(state.reason, "other") if state.reason else ("stop" if state.done else "other")
-    return "tool-calls" if reason == "stop" and calls else reason  # local servers say stop after a call
+    return "tool-calls" if reason == "stop" and state.parts.calls else reason  # local servers say stop after a call
 
 
 def _usage(usage: JsonObject) -> tuple[Usage, int | None]:

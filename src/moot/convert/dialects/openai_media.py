@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from moot.convert.dialects.openai_responses_items import usage_of
+from moot.convert.dialects.openai_responses_stream import usage_of
 from moot.convert.vendor import as_list, as_object, as_text
 from moot.errors import ProviderError
 from moot.types.canonical import JsonObject, loads
@@ -60,7 +60,9 @@ def images_of(body: bytes) -> tuple[list[str], str]:
         urls += [url] if url else []
         words += [as_text(item.get("revised_prompt"))] if item.get("revised_prompt") else []
     if not urls:
-        raise ProviderError("the answer has no picture", fix="check that models.image names a model that generates images", kind="protocol")
+        raise ProviderError(
+            "The answer has no picture.", fix="Check that models.image names a model that generates images.", kind="protocol"
+        )
     return urls, "\n".join(words)
 
 
@@ -68,8 +70,8 @@ def transcript_of(body: bytes) -> str:
     """Return the transcript of a recording. Raise ProviderError if there is none."""
     answer = _object(body)
     if not isinstance(answer.get("text"), str):
-        fix = "check that models.transcription names a model that transcribes"
-        raise ProviderError("the answer has no text", fix=fix, kind="protocol")
+        fix = "Check that models.transcription names a model that transcribes."
+        raise ProviderError("The answer has no text.", fix=fix, kind="protocol")
     return as_text(answer.get("text"))
 
 
@@ -79,13 +81,12 @@ def decode_data_url(url: str) -> tuple[bytes, str]:
     try:
         return base64.b64decode(data, validate=True), head.partition(";")[0]
     except (binascii.Error, ValueError) as error:
-        raise ProviderError("the answer contains an image that is not valid base64", kind="protocol") from error
+        raise ProviderError("The answer contains an image that is not valid base64.", kind="protocol") from error
 
 
 def _object(body: bytes) -> JsonObject:
     try:
         return as_object(loads(body))
     except ValueError as error:
-        raise ProviderError(
-            "the answer is not valid JSON", fix="check the provider's base_url", kind="protocol", raw=body[:1000]
-        ) from error
+        fix = "Check the provider's base_url."
+        raise ProviderError("The answer is not valid JSON.", fix=fix, kind="protocol", raw=body[:1000]) from error

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 
 from moot.convert.dialects import parts as _files
-from moot.convert.dialects.openai_chat import is_strict
-from moot.convert.dialects.openai_responses_items import METADATA, OWN_CALLS
-from moot.convert.dialects.openai_responses_stream import ResponsesStream
-from moot.convert.dialects.parts import arguments_of, is_custom, made_here, output_of, wire_ids
+from moot.convert.dialects.openai_chat import choice_fields, is_strict
+from moot.convert.dialects.openai_responses_stream import METADATA, OWN_CALLS, ResponsesStream
+from moot.convert.dialects.parts import arguments_of, is_custom, made_here, output_of, ran_by, texts_and_files, wire_ids
 from moot.convert.history import Step, split_steps
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
@@ -44,7 +43,7 @@ class OpenAIResponses:
         body["store"] = False
         tools: list[Json] = [_tool(tool) for tool in prompt.tools] if model.tools == "native" else []
         if tools:
-            body |= _choice(settings)
+            body |= choice_fields(settings, {"type": "function", "name": settings.tool_choice[1:]})
         if tools := [*tools, *prompt.quirks.vendor_tools]:
             body["tools"] = tools
         if settings.max_tokens is not None:
@@ -65,25 +64,12 @@ def _tool(tool: ToolDefinition) -> JsonObject:
     return {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema, "strict": False}
 
 
-def _choice(settings: ModelSettings) -> JsonObject:
-    fields: JsonObject = {}
-    if settings.tool_choice.startswith("="):
-        fields["tool_choice"] = {"type": "function", "name": settings.tool_choice[1:]}
-    elif settings.tool_choice:
-        fields["tool_choice"] = settings.tool_choice
-    if not settings.parallel_calls:
-        fields["parallel_tool_calls"] = False
-    return fields
-
-
 def _reasoning(settings: ModelSettings, model: Model) -> JsonObject:
     """Return the options of a reasoning model: always its sealed reasoning, the rest only if an effort was set."""
     fields: JsonObject = {"include": ["reasoning.encrypted_content"]}
     if settings.effort is not None:
-        options: JsonObject = {"effort": _effort(str(settings.effort), model)}
-        if settings.show_reasoning and settings.effort != "none":
-            options["summary"] = "auto"
-        fields["reasoning"] = options
+        shown: JsonObject = {"summary": "auto"} if settings.show_reasoning and settings.effort != "none" else {}
+        fields["reasoning"] = {"effort": _effort(str(settings.effort), model), **shown}
     return fields
 
 
@@ -112,19 +98,13 @@ def _input(prompt: ModelPrompt) -> list[Json]:
 
 
 def _add(items: list[Json], role: str, parts: tuple[Part, ...], model: Model) -> None:
-    """Append a message unless it is empty."""
     if content := _content(parts, model):
         items.append({"type": "message", "role": role, "content": content})
 
 
 def _content(parts: tuple[Part, ...], model: Model) -> list[Json]:
-    pieces: list[Json] = []
-    for part in parts:
-        if part.get("type") == "text" and part.get("text"):
-            pieces.append({"type": "input_text", "text": part["text"]})
-        elif part.get("type") == "file":
-            pieces.append(_file(part, model))
-    return pieces
+    shown = texts_and_files(parts)
+    return [_file(part, model) if part["type"] == "file" else {"type": "input_text", "text": part["text"]} for part in shown]
 
 
 def _file(part: Part, model: Model) -> JsonObject:
@@ -157,7 +137,7 @@ class _StepItems:
         for part in step.parts:
             if is_tool(part):
                 id = next(waiting)
-                if self._vendors(part):
+                if ran_by(part, METADATA, self._message, self._provider):
                     self._items += self._ran(part)
                 else:
                     self._items.append(self._call(part, id))
@@ -248,16 +228,15 @@ class _StepItems:
         pieces: list[Json] = [{"type": "input_text", "text": output.text}] if output.text else []
         return {"type": kind, "call_id": id, "output": [*pieces, *(_file(file, self._model) for file in output.files)]}
 
-    def _vendors(self, part: Part) -> bool:
-        """Return True if this provider ran the call itself."""
-        made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata")
-        return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
-
     def _ran(self, part: Part) -> list[JsonObject]:
         """Return a call of the vendor's own tool with its output; empty if it has none."""
         made = made_here(part, METADATA, self._message, self._provider, field="callProviderMetadata") or {}
-        if made.get("type") == "mcp_approval_request":
-            return self._approval(part, made)
+        sent = made.get("item")
+        call: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(sent if isinstance(sent, dict) else {})}
+        if made.get("type") == "mcp_approval_request":  # without a response it is denied
+            approval = part.get("approval")
+            approved = isinstance(approval, dict) and approval.get("approved") is True
+            return [call, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
         result = made_here(part, METADATA, self._message, self._provider, field="resultProviderMetadata")
         if result is None or not result.get("type"):
             return []
@@ -266,16 +245,7 @@ class _StepItems:
         if result.get("type") == made.get("type"):
             self._by_id[str(result.get("itemId"))] = answer
             return [answer]
-        call = made.get("item")
-        return [{"type": made["type"], "id": made.get("itemId"), **(call if isinstance(call, dict) else {})}, answer]
-
-    def _approval(self, part: Part, made: JsonObject) -> list[JsonObject]:
-        """Return the vendor's approval request and the response; without a response it is denied."""
-        approval = part.get("approval")
-        approved = isinstance(approval, dict) and approval.get("approved") is True
-        rest = made.get("item")
-        item: JsonObject = {"type": made["type"], "id": made.get("itemId"), **(rest if isinstance(rest, dict) else {})}
-        return [item, {"type": "mcp_approval_response", "approval_request_id": made.get("itemId"), "approve": approved}]
+        return [call, answer]
 
     def _sound(self) -> list[Json]:
         """Return the items without reasoning that is unreadable or that nothing follows: both are refused."""

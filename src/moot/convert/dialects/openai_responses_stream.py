@@ -8,39 +8,36 @@ streamed is read from its end event, and one without an end event from the respo
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import orjson
 
-from moot.convert.dialects import frames
-from moot.convert.dialects.frames import event_of, feed_body
-from moot.convert.dialects.openai_responses_items import (
-    METADATA,
-    OWN_CALLS,
-    REASONS,
-    ItemWriter,
-    State,
-    at_of,
-    error_of,
-    facts_of,
-    input_of,
-    is_call,
-    is_output,
-    picture,
-    rest_of,
-    tool_of,
-    usage_of,
-)
-from moot.convert.vendor import as_list, as_object, as_text, failure, garbled_failure, unfinished_failure
-from moot.convert.writer import Call, begin
+from moot.convert.dialects.stream import NO_FACTS, StreamTranslator, Turn
+from moot.convert.vendor import as_list, as_object, as_text, count
+from moot.convert.writer import Call, Parts
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk, tool_error, tool_output
 from moot.types.event import Raw
-from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
+from moot.types.exchange import Ended, Ending
+from moot.types.usage import Usage
 
+METADATA = "openai"
+
+OWN_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+"""Items that need an output from moot, and the field that holds their input."""
+
+REASONS = {"max_output_tokens": "length", "content_filter": "content-filter"}
+"""Reasons why a response is incomplete."""
+
+_GIVEN = ("action", "actions", "queries", "operation", "arguments", "code", "container_id")
+_PICTURES = {"jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "svg": "image/svg+xml"}
+_FACTS = {"id": "response_id", "model": "model", "service_tier": "service_tier"}
+_THOUGHTS = {"summary_text": "summary"}
+_WORDS = {"output_text": "text", "refusal": "refusal", "reasoning_text": "thought"}
+_SPOKEN = {"text": "text", "refusal": "text", "summary": "reasoning", "thought": "reasoning"}
+"""Kind of text in an item → kind of our part."""
 _TEXT = b"event: response.output_text.delta\ndata: "
-_EXACT = re.compile(rb'"(?:action|operation|arguments)"\s*:\s*\{')
-_NO_FACTS: JsonObject = {"response_id": None}
 _DELTAS = {
     "response.output_text.delta": "text",
     "response.refusal.delta": "refusal",
@@ -50,90 +47,118 @@ _DELTAS = {
 _INPUTS = ("response.function_call_arguments", "response.custom_tool_call_input", "response.mcp_call_arguments")
 
 
-class ResponsesStream:
-    name = "openai-responses"
-    version = 1
-
-    def open(self, options: ExchangeOptions) -> State:
-        return State(begin(options), as_text(options.extra.get("provider")))
-
-    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-        # nearly all events append to the open text and leave the state unchanged
-        if state.open is not None and state.parts.kind == "text" and raw.startswith(_TEXT):
-            try:
-                event = orjson.loads(raw[len(_TEXT) :])
-                text, known = event["delta"], state.open
-                here = known["kind"] == "text" and known["at"] == str(event["output_index"]) and known["index"] == event["content_index"]
-                if here and text.__class__ is str and text:
-                    return state, ({"type": "text-delta", "id": state.parts.id, "delta": text},)
-            except (ValueError, LookupError, TypeError):
-                pass
-        return _feed(state, raw)
-
-    def spoiled(self, state: State) -> bool:
-        return state.unreadable > 0 and state.facts is not None
-
-    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
-        whole = state.status in ("completed", "incomplete") and state.error is None
-        error = Failure.from_json(state.error) if state.error is not None else None
-        if error is None and state.facts is not None:
-            error = garbled_failure(ended, state.unreadable)
-        if error is None and not whole:
-            error = unfinished_failure(ended, seen=state.facts is not None, unreadable=state.unreadable, body=state.body)
-        turn = _Turn(state)
-        turn.end_open()
-        turn.writer.close(cut=not whole)
-        metadata: JsonObject = {name: value for name, value in (state.facts or {}).items() if value is not None}
-        if state.unreadable:
-            metadata["unreadable_events"] = state.unreadable
-        reason = "error" if error is not None else _reason(state, turn.writer.parts.calls)
-        raw_reason = state.reason or state.status or None
-        return tuple(turn.writer.chunks), Ending(reason, raw_reason, usage_of(state.usage or {}), None, error, metadata)
+def _is_call(kind: str) -> bool:
+    """Return True for an item that is a call of a tool that the vendor runs."""
+    return kind not in OWN_CALLS and (kind.endswith("_call") or kind in ("program", "mcp_approval_request"))
 
 
-def _reason(state: State, calls: tuple[Call, ...]) -> str:
-    if state.refused:
-        return "content-filter"
-    if state.status == "incomplete":
-        return REASONS.get(state.reason, "other")
-    if state.status != "completed":
-        return "other"
-    return "tool-calls" if any(not call.executed for call in calls) else "stop"
+def _rest_of(item: JsonObject, *without: str) -> JsonObject:
+    return {name: value for name, value in item.items() if name not in ("type", "id", *without)}
 
 
-def _feed(state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
-    frame = frames.read(raw)
-    if frame is None:
-        return feed_body(state, raw, _feed_data, lambda body: state._replace(body=body))
-    name, data = frame
-    return _feed_data(state, data, name, cut=raw[-1:] not in (b"\n", b"\r")) if data.strip() else (state, ())
+def _picture(item: JsonObject) -> Chunk | None:
+    data = as_text(item.get("result"))
+    if not data:
+        return None
+    media_type = _PICTURES.get(as_text(item.get("output_format")), "image/png")
+    return {"type": "file", "url": f"data:{media_type};base64,{data}", "mediaType": media_type}
 
 
-def _feed_data(state: State, data: bytes, name: str, *, cut: bool = False) -> tuple[State, tuple[Chunk, ...]]:
-    event = event_of(data, b'"', _EXACT)
-    if event is None:
-        # other servers end every stream with openai-chat's end marker
-        return (state if cut or data.strip() == b"[DONE]" else state._replace(unreadable=state.unreadable + 1)), ()
-    turn = _Turn(state)
-    turn.take(event, name)
-    return turn.state, tuple(turn.writer.chunks)
+def _error_of(item: JsonObject) -> str:
+    """Return why a vendor tool's call failed; empty if it did not."""
+    error = item.get("error")
+    text = as_text(error) or as_text(as_object(error).get("message"))
+    if not text and isinstance(error, dict):
+        text = "\n".join(as_text(as_object(piece).get("text")) for piece in as_list(error.get("content"))) or as_text(error.get("type"))
+    return text or ("the tool failed" if item.get("status") == "failed" else "")
 
 
-class _Turn(ItemWriter):
+def _annotation_key(annotation: JsonObject) -> str:
+    """Return a key that identifies the target of an annotation; empty if it has none."""
+    return as_text(annotation.get("url")) or as_text(annotation.get("file_id"))
+
+
+def _source(annotation: JsonObject, id: str) -> Chunk:
+    url, name = as_text(annotation.get("url")), as_text(annotation.get("filename"))
+    if url:
+        found: Chunk = {"type": "source-url", "sourceId": id, "url": url}
+        title = as_text(annotation.get("title"))
+        return {**found, "title": title} if title else found
+    document: Chunk = {"type": "source-document", "sourceId": id, "mediaType": "text/plain", "title": name or _annotation_key(annotation)}
+    return {**document, "filename": name} if name else document
+
+
+def usage_of(usage: JsonObject) -> Usage:
+    into, out = as_object(usage.get("input_tokens_details")), as_object(usage.get("output_tokens_details"))
+    return Usage(
+        count(usage.get("input_tokens")),
+        count(usage.get("output_tokens")),
+        count(into.get("cached_tokens")),
+        count(into.get("cache_write_tokens")),
+        count(out.get("reasoning_tokens")),
+    )
+
+
+def _texts_of(item: JsonObject) -> list[tuple[str, int, str, list[Json]]]:
+    """Return the text pieces of a message or reasoning item: kind, index, text, annotations."""
+    found: list[tuple[str, int, str, list[Json]]] = []
+    for field, kinds in (("summary", _THOUGHTS), ("content", _WORDS)):
+        for index, piece in enumerate(as_list(item.get(field))):
+            one = as_object(piece)
+            kind = kinds.get(as_text(one.get("type")))
+            if kind:
+                found.append((kind, index, as_text(one.get("text")) or as_text(one.get("refusal")), as_list(one.get("annotations"))))
+    return found
+
+
+def _at_of(event: JsonObject) -> str:
+    """Return the position of the event's item: its index, or its id for servers that send no index."""
+    index = event.get("output_index")
+    return str(index) if isinstance(index, int) else as_text(event.get("item_id")) or as_text(as_object(event.get("item")).get("id"))
+
+
+class State(NamedTuple):
+    parts: Parts
+    provider: str = ""
+    facts: JsonObject | None = None
+    open: JsonObject | None = None
+    """The origin of the open part: `at`, `itemId`, `kind`, `index`, `phase`, `annotations`."""
+    begun: tuple[str, ...] = ()
+    """Items that have started, by position."""
+    said: tuple[str, ...] = ()
+    """Items that have produced text."""
+    ended: tuple[str, ...] = ()
+    phases: JsonObject | None = None
+    """Position → the phase of the message there."""
+    sources: tuple[str, ...] = ()
+    status: str = ""
+    """The status of the whole response, once it has ended."""
+    reason: str = ""
+    """The reason why it is incomplete."""
+    usage: JsonObject | None = None
+    error: JsonObject | None = None
+    refused: bool = False
+    unreadable: int = 0
+    body: str = ""
+
+
+class _Turn(Turn[State]):
+    metadata = METADATA
+
     def take(self, event: JsonObject, name: str) -> None:
         kind = as_text(event.get("type")) or name
         if self._state.facts is None:
-            self._state = self._state._replace(facts=_NO_FACTS)
+            self._state = self._state._replace(facts=NO_FACTS)
         if kind == "error" or (event.get("error") and not kind.startswith("response.") and event.get("object") != "response"):
-            self._fail(event.get("error") or event)
+            self.fail(event.get("error") or event)
         elif event.get("object") == "response":
             self._whole(event, as_text(event.get("status")))
         elif isinstance(event.get("response"), dict):
             self._whole(as_object(event["response"]), kind.removeprefix("response."))
         elif kind in ("response.output_item.added", "response.output_item.done"):
-            self._item(at_of(event), as_object(event.get("item")), ended=kind.endswith(".done"))
+            self._item(_at_of(event), as_object(event.get("item")), ended=kind.endswith(".done"))
         elif kind in _DELTAS:
-            self.say(_DELTAS[kind], event, as_text(event.get("delta")))
+            self._say(_DELTAS[kind], event, as_text(event.get("delta")))
         else:
             self._more(kind, event)
 
@@ -143,41 +168,35 @@ class _Turn(ItemWriter):
         if head in _INPUTS:
             self._input(event, what)
         elif kind == "response.code_interpreter_call_code.delta":
-            self._code(event)
+            # streamed code is wrapped into an object, because a call's input is an object
+            if (call := self._call(_at_of(event))) is not None:
+                piece = canonical.dumps(as_text(event.get("delta"))).decode()[1:-1]
+                self.writer.arguments(call, piece if call.text else f'{{"code":"{piece}')
         elif kind == "response.reasoning_summary_part.added":
-            self.say("summary", event, "")
+            self._say("summary", event, "")
         elif kind == "response.output_text.annotation.added":
-            self.annotate([event.get("annotation")], at_of(event))
+            self._annotate([event.get("annotation")], _at_of(event))
         elif kind == "response.image_generation_call.partial_image":
             self._draft(event)
 
-    def _fail(self, error: Json) -> None:
-        if self._state.error is None:
-            self._state = self._state._replace(error=failure(error).to_json())
-
     def _whole(self, response: JsonObject, status: str) -> None:
         """Handle the response as a whole: at its start, at its end, or sent in place of a stream."""
-        if facts := facts_of(response):
+        if facts := {ours: response[theirs] for theirs, ours in _FACTS.items() if response.get(theirs) is not None}:
             self._state = self._state._replace(facts={**(self._state.facts or {}), **facts})
         if isinstance(usage := response.get("usage"), dict):
             self._state = self._state._replace(usage=usage)
         if response.get("error") or status == "failed":
-            self._fail(response.get("error") or {"message": "the provider broke off and gave no reason", "type": "server_error"})
+            self.fail(response.get("error") or {"message": "the provider broke off and gave no reason", "type": "server_error"})
         if status not in ("completed", "incomplete", "failed", "cancelled"):
             return
         for index, item in enumerate(as_list(response.get("output"))):
-            self._item(self._place(index, as_object(item)), as_object(item), ended=True)
+            id = as_text(as_object(item).get("id"))  # its position in a stream without positions
+            known = id and id in self._state.begun + self._state.said
+            self._item(id if known else str(index), as_object(item), ended=True)
         self.end_open()
         self.writer.close(cut=status in ("failed", "cancelled"))
         reason = as_text(as_object(response.get("incomplete_details")).get("reason"))
         self._state = self._state._replace(status=self._state.status or status, reason=reason)
-
-    def _place(self, index: int, item: JsonObject) -> str:
-        """Return the position at which an item of the whole response was streamed; without positions in the events, its id."""
-        id = as_text(item.get("id"))
-        return id if id and id in self._state.begun + self._state.said else str(index)
-
-    # ── items ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _item(self, at: str, item: JsonObject, *, ended: bool) -> None:
         if at not in self._state.begun:
@@ -188,37 +207,36 @@ class _Turn(ItemWriter):
             self._end(at, item)
 
     def _begin(self, at: str, item: JsonObject) -> None:
-        kind = as_text(item.get("type"))
+        kind, vendor_id = as_text(item.get("type")), as_text(item.get("call_id")) or as_text(item.get("id"))
         if kind == "message" and as_text(item.get("phase")):
             self._state = self._state._replace(phases={**(self._state.phases or {}), at: item["phase"]})
         elif kind in OWN_CALLS:
             self.end_open()
             details: JsonObject = {"itemId": as_text(item.get("id"))}
-            rest: JsonObject = rest_of(item, "call_id", "name", "status", OWN_CALLS[kind])
+            rest: JsonObject = _rest_of(item, "call_id", "name", "status", OWN_CALLS[kind])
             if any(rest.values()):
                 details["item"] = rest
             free = kind == "custom_tool_call"
-            vendor_id = as_text(item.get("call_id")) or as_text(item.get("id"))
             self.writer.call(self._state.begun.index(at), vendor_id, as_text(item.get("name")), free=free, metadata=self.made_by(details))
-        elif is_call(item) or kind == "mcp_approval_request":
+        elif _is_call(kind):
             self.end_open()
-            details = {"type": kind, "itemId": as_text(item.get("id"))}
-            vendor_id = as_text(item.get("call_id")) or as_text(item.get("id"))
-            dynamic = kind.startswith("mcp_")
-            self.writer.call(
-                self._state.begun.index(at), vendor_id, tool_of(item), executed=True, dynamic=dynamic, metadata=self.made_by(details)
+            made, name = (
+                self.made_by({"type": kind, "itemId": as_text(item.get("id"))}),
+                as_text(item.get("name")) or kind.removesuffix("_call"),
             )
+            dynamic = kind.startswith("mcp_")
+            self.writer.call(self._state.begun.index(at), vendor_id, name, executed=True, dynamic=dynamic, metadata=made)
 
     def _end(self, at: str, item: JsonObject) -> None:
         kind = as_text(item.get("type"))
         call = self._call(at)
         if kind in ("message", "reasoning"):
-            self.end_spoken(at, item)
+            self._end_spoken(at, item)
         elif kind in OWN_CALLS:
             self._end_own(call, item.get(OWN_CALLS[kind]))
-        elif is_output(item):
+        elif kind.endswith("_output"):
             self._output(item)
-        elif call is not None and (is_call(item) or kind == "mcp_approval_request"):
+        elif call is not None and _is_call(kind):
             self._end_call(call, item)
         elif kind:
             self.end_open()
@@ -247,15 +265,16 @@ class _Turn(ItemWriter):
             call = self.writer.arguments(call, '"}')
         details: JsonObject | None = None
         if paired:  # the output is an item of its own: this item's fields are stored next to the input
-            details = self.made_by({"type": kind, "itemId": as_text(item.get("id")), "item": rest_of(item)})
+            details = self.made_by({"type": kind, "itemId": as_text(item.get("id")), "item": _rest_of(item)})
+        given = {name: item[name] for name in _GIVEN if item.get(name) is not None}
         if call.text or call.done:
             self.writer.finish(call)
         else:
-            self.writer.give(call, arguments if isinstance(arguments, str) else canonical.dumps(input_of(item)).decode(), details)
+            self.writer.give(call, arguments if isinstance(arguments, str) else canonical.dumps(given).decode(), details)
         if asks:
             self.writer.chunks.append({"type": "tool-approval-request", "approvalId": as_text(item.get("id")), "toolCallId": call.id})
         elif not paired:
-            self._answer(call, item, rest_of(item, "result"))
+            self._answer(call, item, _rest_of(item, "result"))
 
     def _output(self, item: JsonObject) -> None:
         """Handle the output of a call of this response in an item of its own."""
@@ -266,32 +285,32 @@ class _Turn(ItemWriter):
         if call is not None:
             self.end_open()
             self.writer.finish(call)
-            self._answer(call, item, rest_of(item))
+            self._answer(call, item, _rest_of(item))
 
     def _answer(self, call: Call, item: JsonObject, output: JsonObject) -> None:
         details: JsonObject = {"type": as_text(item.get("type")), "itemId": as_text(item.get("id"))}
-        if error := error_of(item):
+        if error := _error_of(item):
             chunk, details["item"] = tool_error(call.id, error), output
         else:
             chunk = tool_output(call.id, output)
         if call.dynamic:
             chunk["dynamic"] = True
         self.writer.chunks.append({**chunk, "providerExecuted": True, "providerMetadata": self.made_by(details)})
-        if (shown := picture(item)) is not None and item.get("type") == "image_generation_call":
+        if (shown := _picture(item)) is not None and item.get("type") == "image_generation_call":
             self.writer.chunks.append({**shown, "providerMetadata": self.made_by({"itemId": as_text(item.get("id"))})})
 
     def _draft(self, event: JsonObject) -> None:
         """Show a partial image as the preliminary output."""
-        call = self._call(at_of(event))
+        call = self._call(_at_of(event))
         data = as_text(event.get("partial_image_b64"))
         if call is not None and data:
             self.writer.give(call, "{}")
-            drawn = picture({**event, "result": data}) or {}
+            drawn = _picture({**event, "result": data}) or {}
             output: JsonObject = {"partial": event.get("partial_image_index"), "url": drawn.get("url")}
             self.writer.chunks.append({**tool_output(call.id, output), "preliminary": True, "providerExecuted": True})
 
     def _input(self, event: JsonObject, what: str) -> None:
-        call = self._call(at_of(event))
+        call = self._call(_at_of(event))
         if call is None:
             return
         if what == "delta":
@@ -299,9 +318,108 @@ class _Turn(ItemWriter):
         elif not call.executed:
             self._end_own(call, event.get("arguments", event.get("input")))
 
-    def _code(self, event: JsonObject) -> None:
-        """Wrap streamed code into an object, because a call's input is an object."""
-        call = self._call(at_of(event))
-        if call is not None:
-            piece = canonical.dumps(as_text(event.get("delta"))).decode()[1:-1]
-            self.writer.arguments(call, piece if call.text else f'{{"code":"{piece}')
+    # ── texts and reasoning ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _say(self, kind: str, event: JsonObject, text: str) -> None:
+        """Append a piece of text to an item, starting its part if needed."""
+        at, id = _at_of(event), as_text(event.get("item_id"))
+        index = event.get("content_index", event.get("summary_index"))
+        self._append_text(kind, at, id, index if isinstance(index, int) else 0, text)
+
+    def _append_text(self, kind: str, at: str, id: str, index: int, text: str) -> None:
+        known = self._state.open
+        part_kind = _SPOKEN[kind]
+        same = known is not None and (known["at"], known["kind"], known["index"]) == (at, kind, index)
+        if not same or self.writer.parts.kind != part_kind:
+            self.end_open()
+            now: JsonObject = {"at": at, "itemId": id, "kind": kind, "index": index}
+            if phase := as_text((self._state.phases or {}).get(at)):
+                now["phase"] = phase
+            with_text = self._state.said if at in self._state.said else (*self._state.said, at)
+            self._state = self._state._replace(open=now, said=with_text, refused=self._state.refused or kind == "refusal")
+            self.writer.begin("text" if part_kind == "text" else "reasoning", self._made_of(now))
+        if text:
+            self.writer.say("text" if part_kind == "text" else "reasoning", text)
+
+    def _end_spoken(self, at: str, item: JsonObject) -> None:
+        """End a message or reasoning item, with all metadata that must be sent back."""
+        if at not in self._state.said:
+            for kind, index, text, _ in _texts_of(item):
+                if text or kind == "summary":
+                    self._append_text(kind, at, as_text(item.get("id")), index, text)
+        for _, _, _, pointers in _texts_of(item):
+            self._annotate(pointers, at)
+        sealed = as_text(item.get("encrypted_content"))
+        known = self._state.open
+        if sealed and (known is None or known["at"] != at):
+            self._append_text("summary", at, as_text(item.get("id")), -1, "")
+        known = self._state.open
+        if known is not None and known["at"] == at:
+            named = {"itemId": as_text(item.get("id")) or known["itemId"]}
+            more: JsonObject = {"encryptedContent": sealed} if sealed else {}
+            self._state = self._state._replace(open={**known, **named, **more})
+            self.end_open()
+
+    def _annotate(self, annotations: list[Json], at: str) -> None:
+        """Record the annotations of a text, and emit each source once."""
+        known: JsonObject | None = self._state.open
+        for annotation in [as_object(one) for one in annotations]:
+            recorded: list[Json] = as_list(known.get("annotations")) if known is not None else []
+            if known is not None and known["at"] == at and annotation and annotation not in recorded:
+                pointers: list[Json] = [*recorded, annotation]
+                known = {**known, "annotations": pointers}
+            name = _annotation_key(annotation)
+            if name and name not in self._state.sources:
+                self._state = self._state._replace(sources=(*self._state.sources, name))
+                self.writer.chunks.append(_source(annotation, self.writer.part_id()))
+        self._state = self._state._replace(open=known)
+
+    def end_open(self) -> None:
+        """Close the open part, with all metadata that its provider needs back."""
+        known = self._state.open
+        if known is not None:
+            extra = known.get("annotations") or known.get("encryptedContent")
+            self.writer.end(self._made_of(known) if extra else None)
+            self._state = self._state._replace(open=None)
+
+    def _made_of(self, known: JsonObject) -> JsonObject:
+        return self.made_by({name: value for name, value in known.items() if name != "at"})
+
+
+class ResponsesStream(StreamTranslator[State]):
+    name = "openai-responses"
+    _begin = State
+    _turn = _Turn
+    _input = (b'"', re.compile(rb'"(?:action|operation|arguments)"\s*:\s*\{'))
+
+    def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
+        # nearly all events append to the open text and leave the state unchanged
+        if state.open is not None and state.parts.kind == "text" and raw.startswith(_TEXT):
+            try:
+                event = orjson.loads(raw[len(_TEXT) :])
+                text, known = event["delta"], state.open
+                here = known["kind"] == "text" and known["at"] == str(event["output_index"]) and known["index"] == event["content_index"]
+                if here and text.__class__ is str and text:
+                    return state, ({"type": "text-delta", "id": state.parts.id, "delta": text},)
+            except (ValueError, LookupError, TypeError):
+                pass
+        return self._feed_frame(state, raw)
+
+    def close(self, state: State, ended: Ended) -> tuple[tuple[Chunk, ...], Ending]:
+        return _Turn(state).close(
+            ended,
+            whole=state.status in ("completed", "incomplete"),
+            reason=_reason(state),
+            raw_reason=state.reason or state.status,
+            usage=usage_of(state.usage or {}),
+        )
+
+
+def _reason(state: State) -> str:
+    if state.refused:
+        return "content-filter"
+    if state.status == "incomplete":
+        return REASONS.get(state.reason, "other")
+    if state.status != "completed":
+        return "other"
+    return "tool-calls" if any(not call.executed for call in state.parts.calls) else "stop"

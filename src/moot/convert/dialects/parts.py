@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from moot.convert.history import Step
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message, Part
@@ -85,18 +86,19 @@ class Output(NamedTuple):
 
 def output_of(part: Part) -> Output:
     """Return the call's one output. A call that never had one gets text that says so, so that no call is sent without an output."""
+    approval = answer if isinstance(answer := part.get("approval"), dict) else dict[str, Json]()
     match part.get("state"):
         case "output-available":
             text, files = _content(part.get("output"))
             return Output(f"[interrupted; the output so far]\n{text}" if part.get("preliminary") else text, files)
         case "output-error":
             return Output(str(part.get("errorText") or "failed"), error=True)
-        case "output-denied":
-            return Output(_denied(part), error=True)
+        case "output-denied" | "approval-responded" if part["state"] == "output-denied" or approval.get("approved") is False:
+            reason = approval.get("reason")
+            said = f": {reason}" if isinstance(reason, str) and reason else "."
+            return Output(f"The user denied this call{said}", error=True)
         case "approval-requested":
             return Output(UNANSWERED, error=True)
-        case "approval-responded" if _approval(part).get("approved") is False:
-            return Output(_denied(part), error=True)
         case _:
             return Output(UNKNOWN, error=True)
 
@@ -120,13 +122,14 @@ def wire_ids(calls: Sequence[Part], fits: str = "", taken: set[str] | None = Non
     ids: list[str] = []
     for call in calls:
         own = str(call.get("toolCallId", ""))
-        metadata = call.get("toolMetadata")
-        vendor_id = metadata.get("vendorId") if isinstance(metadata, dict) else None
-        vendor = vendor_id if isinstance(vendor_id, str) else _OURS.sub("", own)
+        known = vendor_id(call)
+        vendor = _OURS.sub("", own) if known is None else known
         id = vendor if vendor and vendor not in used else own
         count = 0
         while not id or id in used or (fits and re.fullmatch(fits, id) is None):
-            id = _derived(f"{own}/{count}" if count else own)
+            # nine letters and digits, which every vendor accepts
+            number = int.from_bytes(blake2b((f"{own}/{count}" if count else own).encode("utf-8", "replace"), digest_size=8).digest())
+            id = "".join(_ALPHABET[number // len(_ALPHABET) ** place % len(_ALPHABET)] for place in range(9))
             count += 1
         used.add(id)
         ids.append(id)
@@ -152,23 +155,37 @@ def made_here(part: Part, dialect: str, message: Message, provider: str, *, fiel
     return made if made.get("provider", message.metadata.get("provider")) == provider else None
 
 
-def _derived(id: str) -> str:
-    number = int.from_bytes(blake2b(id.encode("utf-8", "replace"), digest_size=8).digest())
-    letters = ""
-    for _ in range(9):
-        number, digit = divmod(number, len(_ALPHABET))
-        letters += _ALPHABET[digit]
-    return letters
+def ran_by(part: Part, dialect: str, message: Message, provider: str) -> bool:
+    """Return True if this provider ran the call itself."""
+    made = made_here(part, dialect, message, provider, field="callProviderMetadata")
+    return part.get("providerExecuted") is True and made is not None and isinstance(made.get("type"), str)
 
 
-def _approval(part: Part) -> JsonObject:
-    approval = part.get("approval")
-    return approval if isinstance(approval, dict) else {}
+def vendor_id(call: Part) -> str | None:
+    """Return the vendor's own id of a call, or None if it sent none."""
+    metadata = call.get("toolMetadata")
+    id = metadata.get("vendorId") if isinstance(metadata, dict) else None
+    return id if isinstance(id, str) else None
 
 
-def _denied(part: Part) -> str:
-    reason = _approval(part).get("reason")
-    return f"The user denied this call: {reason}" if isinstance(reason, str) and reason else "The user denied this call."
+def texts_and_files(parts: Sequence[Part]) -> list[Part]:
+    """Return the texts that are not empty, and the files."""
+    return [part for part in parts if part.get("type") == "file" or (part.get("type") == "text" and part.get("text"))]
+
+
+def text_of_step(step: Step) -> str:
+    """Return the texts of a step, for wire formats with one text per message."""
+    return "\n\n".join(str(part["text"]) for part in step.parts if part.get("type") == "text" and part.get("text"))
+
+
+def add_turn(turns: list[JsonObject], role: str, field: str, pieces: list[Json], is_output: Callable[[JsonObject], bool]) -> None:
+    """Append to the last message if it has that role, with outputs before everything else: roles must alternate."""
+    known = turns[-1][field] if turns and turns[-1]["role"] == role else None
+    if isinstance(known, list):
+        known += pieces
+        known.sort(key=lambda piece: not (isinstance(piece, dict) and is_output(piece)))
+    elif pieces:
+        turns.append({"role": role, field: pieces})
 
 
 def _content(output: Json) -> tuple[str, tuple[Part, ...]]:

@@ -77,10 +77,8 @@ def feed(scan: Scan, text: str) -> tuple[Scan, Found]:
             return _reply(scan, text)
         case "input":
             return _input(scan, text)
-        case "plain":
-            return scan, Found(text)
-        case "after":
-            return scan, Found()
+        case "plain" | "after":
+            return scan, Found(text if scan.mode == "plain" else "")
 
 
 def rest(scan: Scan) -> str:
@@ -149,7 +147,7 @@ def _escape(text: str, at: int) -> tuple[str, int] | None:
     if unit < 0:
         return "\ufffd", at + 2
     if not 0xD800 <= unit < 0xDC00:
-        return _character(unit), at + 6
+        return "\ufffd" if 0xDC00 <= unit < 0xE000 else chr(unit), at + 6
     if not "\\u".startswith(text[at + 6 : at + 8]):
         return "\ufffd", at + 6
     second = _unit(text, at + 6)
@@ -166,10 +164,6 @@ def _unit(text: str, at: int) -> int | None:
     if re.fullmatch(r"[0-9a-fA-F]*", digits) is None:
         return -1
     return int(digits, 16) if len(digits) == 4 else None
-
-
-def _character(unit: int) -> str:
-    return "\ufffd" if 0xDC00 <= unit < 0xE000 else chr(unit)
 
 
 def _input(scan: Scan, text: str) -> tuple[Scan, Found]:
@@ -229,7 +223,11 @@ class OpenAISchema:
             effort=None,
         )
         body = OpenAIChat().to_request(dataclasses.replace(prompt, system="", messages=(), tools=(), settings=settings))
-        body["messages"] = _messages(prompt, tools)
+        system = system_prompt(prompt.system, tools)
+        shown = examples(tools, settled=is_settled(prompt.messages))
+        lines = [*shown, *history(prompt.messages, tools, room=HISTORY_TOKENS - cost(shown))]
+        first: list[Json] = [{"role": "system", "content": system}] if system else []
+        body["messages"] = [*first, *({"role": line.role, "content": line.text} for line in lines)]
         if tools:
             offered: Sequence[ToolDefinition] = () if is_settled(prompt.messages) else tools
             schema = answer_schema(offered)
@@ -242,14 +240,6 @@ def _offered(tools: Sequence[ToolDefinition], question: str) -> tuple[ToolDefini
     if wished is not None and (found := [tool for tool in tools if tool.name == wished]):
         return tuple(found)
     return tuple(tool for name in TOOLS for tool in tools if tool.name == name)
-
-
-def _messages(prompt: ModelPrompt, tools: Sequence[ToolDefinition]) -> list[Json]:
-    system = system_prompt(prompt.system, tools)
-    first: list[Json] = [{"role": "system", "content": system}] if system else []
-    shown = examples(tools, settled=is_settled(prompt.messages))
-    lines = [*shown, *history(prompt.messages, tools, room=HISTORY_TOKENS - cost(shown))]
-    return [*first, *({"role": line.role, "content": line.text} for line in lines)]
 
 
 class State(NamedTuple):

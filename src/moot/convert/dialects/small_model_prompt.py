@@ -260,9 +260,9 @@ def system_prompt(own: str, tools: Sequence[ToolDefinition]) -> str:
         return cut(own, SYSTEM_TOKENS)
     own = own.strip().partition("\n\n")[0]
     listed = "\n".join(["Tools:", *(_tool_line(tool) for tool in tools)])
-    if tools[0].name in ACTION_TOOLS:
-        return cut("\n\n".join([cut(own, _OWN_WORDS_TOKENS) or _OPENING, listed, _ACTION_RULES]), SYSTEM_TOKENS)
-    return cut("\n\n".join([f"{cut(own, _OWN_WORDS_TOKENS) or _OPENING} {_FORM}", listed, _RULES]), SYSTEM_TOKENS)
+    opening = cut(own, _OWN_WORDS_TOKENS) or _OPENING
+    pieces = [opening, listed, _ACTION_RULES] if tools[0].name in ACTION_TOOLS else [f"{opening} {_FORM}", listed, _RULES]
+    return cut("\n\n".join(pieces), SYSTEM_TOKENS)
 
 
 def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[Line]:
@@ -277,7 +277,12 @@ def examples(tools: Sequence[ToolDefinition], *, settled: bool = False) -> list[
             line for text, reply in OUTCOMES for line in (Line("user", f"{text}\n\n{_REPORT}"), Line("assistant", _dumps({"reply": reply})))
         ]
     if tools[0].name in ACTION_TOOLS:
-        return [line for tool in tools for question, given in EXAMPLES[tool.name] for line in _shown(tool.name, question, given)]
+        asked = [(tool.name, question, given) for tool in tools for question, given in EXAMPLES[tool.name]]
+        return [
+            line
+            for tool, question, given in asked
+            for line in (Line("user", f"{question}\n{_hint(tool)}"), Line("assistant", _dumps({"tool": tool, "arguments": given})))
+        ]
     own, *others = [_calls(tool) if tool.name != _WITHOUT_EXAMPLE else [] for tool in tools]
     firsts = [calls[0] for calls in others if calls]
     replies = [(question, _dumps({"reply": answer})) for question, answer in _REPLIES]
@@ -302,8 +307,12 @@ def history(messages: Sequence[Message], tools: Sequence[ToolDefinition], *, roo
     current = [line for message in messages[start:] for line in _lines(message, as_json)]
     if as_json:
         current = _with_hint(current, question, messages[start:], [tool.name for tool in tools])
-    current = _truncate_lines(current, room)
-    room -= sum(map(_cost, current))
+    limit = room
+    while cost(current) > room and limit > 1:  # truncates the longest lines
+        limit = limit * 3 // 4
+        current = [Line(line.role, cut(line.text, limit)) for line in current]
+    current = current if cost(current) <= room else current[-1:]
+    room -= cost(current)
     kept: list[Line] = []
     for line in reversed([line for message in messages[:start] for line in _lines(message, as_json)]):
         room -= _cost(line)
@@ -336,10 +345,6 @@ def question_of(messages: Sequence[Message]) -> str:
     return text_of(messages[_question_at(messages)].parts) if messages else ""
 
 
-def _shown(tool: str, question: str, arguments: JsonObject) -> tuple[Line, Line]:
-    return Line("user", f"{question}\n{_hint(tool)}"), Line("assistant", _dumps({"tool": tool, "arguments": arguments}))
-
-
 def _tool_line(tool: ToolDefinition) -> str:
     properties = small_arguments(tool)["properties"]
     names = ", ".join(properties) if isinstance(properties, dict) else ""
@@ -370,18 +375,13 @@ def _lines(message: Message, as_json: bool) -> Iterator[Line]:
             yield Line("user", steering)
         for part in step.parts:
             if is_tool(part):
-                yield from _call_lines(part, as_json)
+                name, output = tool_name(part), output_of(part)
+                if as_json:
+                    yield Line("assistant", _dumps({"tool": name, "arguments": part.get("input")}))
+                text = _LINE_NUMBERS.sub("", output.text) if name == "read_file" else output.text
+                yield Line("user", f"Output of {name}:\n{'Error: ' if output.error else ''}{text}")
             elif part.get("type") == "text" and (text := str(part.get("text", ""))).strip():
                 yield Line("assistant", _dumps({"reply": text}) if as_json else text)
-
-
-def _call_lines(part: Part, as_json: bool) -> Iterator[Line]:
-    name = tool_name(part)
-    output = output_of(part)
-    if as_json:
-        yield Line("assistant", _dumps({"tool": name, "arguments": part.get("input")}))
-    text = _LINE_NUMBERS.sub("", output.text) if name == "read_file" else output.text
-    yield Line("user", f"Output of {name}:\n{'Error: ' if output.error else ''}{text}")
 
 
 def _with_hint(lines: list[Line], question: str, messages: Sequence[Message], names: Sequence[str]) -> list[Line]:
@@ -395,7 +395,7 @@ def _with_hint(lines: list[Line], question: str, messages: Sequence[Message], na
     elif any(name in ACTION_TOOLS for name in names):
         before = [] if len(lines) == _ONE_CALL else lines[:-1]  # the request, its call and the output, as one line
         return [*before, Line("user", f"{cut(question, _QUESTION_TOKENS)}\n\n{last}\n\n{_REPORT}")]
-    elif is_settled(messages) or not (missing := _unread(question, messages)):
+    elif is_settled(messages) or not (missing := next((file for file in FILE.findall(question) if file not in _read_files(messages)), "")):
         pointed = f"{last}\n\nUsing this output, answer: {cut(question, _QUESTION_TOKENS)}"
     else:
         pointed = f"{last}\n\n{_hint('read_file', missing)}"
@@ -415,10 +415,8 @@ def _path_of(part: Part) -> str:
     return str(arguments.get("path", "")) if isinstance(arguments, dict) else ""
 
 
-def _unread(question: str, messages: Sequence[Message]) -> str:
-    """Return the first file that the question names and no call has read; empty if there is none."""
-    read = {_path_of(part) for part in _calls_since(messages, 0) if tool_name(part) == "read_file"}
-    return next((file for file in FILE.findall(question) if file not in read), "")
+def _read_files(messages: Sequence[Message]) -> set[str]:
+    return {_path_of(part) for part in _calls_since(messages, 0) if tool_name(part) == "read_file"}
 
 
 def _with_file_hint(question: str) -> str:
@@ -429,15 +427,6 @@ def _with_file_hint(question: str) -> str:
 
 def _hint(tool: str, file: str = "") -> str:
     return f"(Use {tool} on {file}.)" if file else f"(Use {tool}.)"
-
-
-def _truncate_lines(lines: list[Line], room: int) -> list[Line]:
-    """Truncate the longest lines until all fit."""
-    limit = room
-    while cost(lines) > room and limit > 1:
-        limit = limit * 3 // 4
-        lines = [Line(line.role, cut(line.text, limit)) for line in lines]
-    return lines if cost(lines) <= room else lines[-1:]
 
 
 def _cost(line: Line) -> int:

@@ -173,17 +173,17 @@ def test_a_failed_call_reads_as_failed() -> None:
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("chat", {"messages": [{"role": "user", "content": "x"}]}, "model: is missing"),
-    ("chat", {"model": "m"}, "messages: expected at least one message"),
-    ("chat", {"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2}, "n: only 1"),
-    ("chat", {"model": "m", "messages": [{"role": "user", "content": "x"}], "temperature": 3}, "temperature: 3 is not between 0 and 2"),
+    ("chat", {"messages": [{"role": "user", "content": "x"}]}, "model: This field is missing."),
+    ("chat", {"model": "m"}, "messages: Expected at least one message."),
+    ("chat", {"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2}, "n: Only 1"),
+    ("chat", {"model": "m", "messages": [{"role": "user", "content": "x"}], "temperature": 3}, "temperature: 3 is not between 0 and 2."),
     ("chat", {"model": "m", "messages": [{"role": "clown", "content": "x"}]}, "messages[0].role: 'clown'"),
-    ("chat", {"model": "m", "messages": [{"role": "tool", "tool_call_id": "c9", "content": "x"}]}, "no call with the id 'c9'"),
+    ("chat", {"model": "m", "messages": [{"role": "tool", "tool_call_id": "c9", "content": "x"}]}, "No call with the id 'c9'"),
     ("chat", {"model": "m", "messages": [{"role": "user", "content": "x"}], "logprobs": True}, "logprobs"),
-    ("responses", {"model": "m", "input": "x", "tools": [{"type": "web_search"}]}, "tools[0].type: tool type 'web_search'"),
+    ("responses", {"model": "m", "input": "x", "tools": [{"type": "web_search"}]}, "tools[0].type: Tool type 'web_search'"),
     ("responses", {"model": "m", "input": "x", "background": True}, "background"),
     ("responses", {"model": "m", "input": [{"type": "item_reference", "id": "i"}]}, "input[0].type"),
-    ("messages", {"model": "m", "messages": [{"role": "user", "content": "x"}]}, "max_tokens: is missing"),
+    ("messages", {"model": "m", "messages": [{"role": "user", "content": "x"}]}, "max_tokens: This field is missing."),
     ("messages", {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "video"}]}]}, "'video'"),
     ("messages", {"model": "m", "max_tokens": 0, "messages": [{"role": "user", "content": "x"}]}, "max_tokens"),
 ]

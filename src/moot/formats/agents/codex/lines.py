@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from moot.convert.agents.codex_session import CALLS, EXACTLY, OUTPUT_TYPES, call_input, outcome_of, reasoning_part, user_parts
+from moot.convert.agents.codex_session import CALLS, OUTPUT_TYPES, call_input, outcome_of, reasoning_part, user_parts
+from moot.convert.agents.session import EXACTLY
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.message import Part, is_tool, tool_name
 

@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from moot.convert.agents.codex_session import EXACTLY, user_parts
+from moot.convert.agents.codex_session import user_parts
+from moot.convert.agents.session import EXACTLY
 from moot.convert.fold import in_history
 from moot.formats.agents.codex.lines import PART, content_of, is_exact, item_of, output_of
 from moot.formats.kit.fidelity import steps_of

@@ -1,0 +1,87 @@
+"""An assistant's message in an agent's session file, built line by line: its parts, its open calls and the facts of its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from moot.convert.fold import fold_parts
+from moot.convert.tool_parts import OUTPUTS
+from moot.convert.writer import UNSETTLED
+from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import Chunk, data
+from moot.types.message import Part
+
+PREFIX = "1.0"
+"""Prefix of the ids of parts."""
+
+EXACTLY = "moot"
+"""A field of lines that moot writes, for facts about a part that the agent's own fields can't hold."""
+
+
+@dataclass(slots=True)
+class SessionStep:
+    """One model call."""
+
+    id: str = ""
+    model: str = ""
+    begun: int = 0
+    until: int = 0
+    usage: JsonObject = field(default_factory=dict[str, Json])
+    cost: int | None = None
+
+    def facts(self, number: int, reason: str, usage: JsonObject) -> JsonObject:
+        """Return the step's entry in the message's metadata."""
+        facts: JsonObject = {"step": number, "model": self.model, "finish_reason": reason, "usage": usage, "cost": self.cost}
+        if self.until > self.begun > 0:
+            facts["ms"] = self.until - self.begun
+        if self.id:
+            facts["response_id"] = self.id  # copies of a session share this id, so that the cost counts once
+        return facts
+
+
+class SessionMessage:
+    """Base of the agents' messages."""
+
+    __slots__ = ("_calls", "_next_id", "_parts", "error", "last_at")
+
+    def __init__(self, at: int = 0) -> None:
+        self._parts: list[Part] = []
+        self._calls: dict[str, int] = {}
+        """Tool calls without an output: the agent's id → index of the part."""
+        self._next_id = 0
+        self.error = ""
+        """The final error, in the program's own text."""
+        self.last_at = at
+        """The time in ms of the newest line, initially of the prompt."""
+
+    @property
+    def waits(self) -> bool:
+        """Return True if a call has no output yet."""
+        return bool(self._calls)
+
+    def parts(self, *, over: bool) -> tuple[Part, ...]:
+        """Return the parts so far. `over` means that nothing more will come."""
+        parts: list[Part] = list(self._parts)
+        for place in self._calls.values() if over else ():
+            parts[place] = {**parts[place], "state": "output-error", "errorText": UNSETTLED["eof"]}
+        if self.error:
+            parts.append({"type": "data-note", "data": {"text": self.error}, "id": f"{PREFIX}.error"})
+        return tuple(parts)
+
+    def _begin_call(self, vendor_id: str, id: str, name: str, arguments: Json) -> None:
+        self._calls[vendor_id] = len(self._parts)
+        call: Part = {"type": "dynamic-tool", "toolName": name, "toolCallId": id, "state": "input-available"}
+        self._parts.append({**call, "toolMetadata": {"vendorId": vendor_id}, "providerExecuted": True, "input": arguments})
+
+    def _apply_output(self, place: int, chunk: Chunk) -> None:
+        self._parts[place] = OUTPUTS[str(chunk["type"])](self._parts[place], chunk)
+
+    def _fold(self, *chunks: Chunk) -> None:
+        self._parts = list(fold_parts(self._parts, chunks))
+
+    def _show_plan(self, plan: JsonObject) -> None:
+        self._fold(data("plan", plan, id="plan"))
+
+    def _show_note(self, text: str, kind: str) -> None:
+        if text:
+            self._fold(data("note", {"text": text}, id=f"{PREFIX}.{kind}"))
