@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import anyio
 
+from moot.agents.journal import kill_noted
 from moot.convert.exchanges import close_open, settle_calls, totals
 from moot.convert.fold import Folder
 from moot.errors import Busy, FenceLost, MootError, StoreCorrupt
-from moot.guard.processes import kill_leftover
 from moot.plugins import AGENTS
 from moot.runtime.journal import LEG, PARKED, Journal, worked
 from moot.runtime.leg import Leg, mend
@@ -35,9 +35,8 @@ __all__ = ["kill_left_by", "kill_leftovers"]
 async def kill_leftovers(journal: Journal) -> None:
     """Kill the commands of calls that have no recorded end because a crash interrupted them."""
     for key, note in journal.notes.items():
-        group, started = note.get("pgid"), note.get("started")
-        if key not in journal.ends and isinstance(group, int) and isinstance(started, int | float | str):
-            await kill_leftover(group, started)
+        if key not in journal.ends:
+            await kill_noted(note)
 
 
 async def kill_left_by(store: Store, conversation: str, run: str) -> None:

@@ -72,7 +72,9 @@ class Failure:
 
     def advice(self) -> str:
         """Return the message followed by the fix, for places that have room for one text only."""
-        return f"{self.message}; {self.fix}" if self.fix else self.message
+        if not self.fix:
+            return self.message
+        return f"{self.message} {self.fix}" if self.message.endswith((".", "?", "!")) else f"{self.message}; {self.fix}"
 
     def to_json(self) -> JsonObject:
         facts: JsonObject = {"message": self.message, "kind": self.kind, "retryable": self.retryable, "retry_after": self.retry_after}

@@ -1,0 +1,31 @@
+"""What moot's loop and outside agents share of a run's journal: messages that arrive meanwhile, and processes left by a crash."""
+
+from __future__ import annotations
+
+from moot.convert.vendor import as_object
+from moot.guard.processes import kill_leftover
+from moot.types.canonical import JsonObject
+from moot.types.chunk import Chunk
+from moot.types.context import RunContext
+from moot.types.event import Event
+from moot.types.store import HandleInbox
+
+
+async def take_steers(context: RunContext) -> bool:
+    """Add the messages that users sent meanwhile to the answer, in one commit. Return True if there were any."""
+    items = [item for item in await context.inbox() if item.kind == "steer" and isinstance(item.body, dict)]
+    if not items:
+        return False
+    bodies = [(item.no, as_object(item.body)) for item in items]
+    chunks: tuple[Chunk, ...] = tuple(
+        {"type": "steering-message", "id": str(body.get("id", f"steer-{no}")), "parts": body.get("parts", [])} for no, body in bodies
+    )
+    await context.append(Event("chunks", chunks), changes=(HandleInbox(max(item.no for item in items)),), sync=True, fold=True)
+    return True
+
+
+async def kill_noted(note: JsonObject) -> None:
+    """Kill the process that journaled work recorded, if a crash of moot left it running."""
+    group, started = note.get("pgid"), note.get("started")
+    if isinstance(group, int) and isinstance(started, int | float | str):
+        await kill_leftover(group, started)
