@@ -359,7 +359,7 @@ async def test_a_model_that_the_agent_has_not_is_named_with_those_that_it_has(tm
     models = {"currentModelId": "a", "availableModels": [{"modelId": "a"}, {"modelId": "b"}]}
     async with acp_stage(tmp_path, {"session": {"models": models}, "prompt": []}, model="c") as on:
         run = await on.run()
-        assert run.error is not None and run.error.message == "'double' has no model 'c'; it has: a, b"
+        assert run.error is not None and run.error.message == "'double' has no model 'c'. Available models: a, b."
 
 
 async def test_files_go_in_the_forms_that_the_agent_takes(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ async def test_noise_floods_and_news_do_no_harm_and_are_kept(stage: Callable[...
         raw = b"".join(await on.raw(run))
         assert {"noise": b"\n\n\x1b[2J{not json}\n", "newer": b'"hologram"', "flood": b"x" * 200}[behaviour] in raw
         if behaviour == "newer":
-            assert b"unknown request" in b"".join(await on.raw(run, sent=True))
+            assert b"Unknown request" in b"".join(await on.raw(run, sent=True))
 
 
 async def test_one_that_takes_no_mcp_servers_is_told_of_and_answers_without(stage: Callable[..., Any]) -> None:
