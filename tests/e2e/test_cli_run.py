@@ -75,7 +75,7 @@ def test_in_a_pipe_the_answer_is_bare_text_and_comes_as_it_is_said(moot: MootPro
 
 @pytest.mark.parametrize(
     ("prompt", "words"),
-    [("html", b""), ("nothing", b""), ("half an event", b""), ("a billion bytes", b""), ("refused", b"\n  check providers.mine.api_key")],
+    [("html", b""), ("nothing", b""), ("half an event", b""), ("a billion bytes", b""), ("refused", b"\n  Check providers.mine.api_key")],
 )
 def test_a_provider_that_misbehaves_is_exit_5_with_a_word(moot: MootProcess, prompt: str, words: bytes) -> None:
     ended = moot.run("run", "--no-tools", "--json", prompt)

@@ -33,7 +33,12 @@ def _facts(name: str, providers: Providers, silent: set[str]) -> JsonObject:
     facts = providers.facts(name)
     entry = providers.settings.providers.get(name) or ProviderSettings(name)
     lacking = "needs a key" if entry.enabled else "disabled"
-    missing = _missing(name)
+    missing: str | None = None
+    if name == "local":
+        try:
+            check_machine(find(DEFAULT).size)
+        except MootError as error:
+            missing = error.advice()
     ready = "not running" if name in silent else "can't run here" if missing else "available"
     return {
         "name": name,
@@ -44,17 +49,6 @@ def _facts(name: str, providers: Providers, silent: set[str]) -> JsonObject:
         "needs_key": facts.needs_key,
         "priority": entry.priority if entry.priority is not None else facts.priority,
     }
-
-
-def _missing(name: str) -> str | None:
-    """Return what this machine lacks to run the embedded model and how to fix it. None for other providers."""
-    if name != "local":
-        return None
-    try:
-        check_machine(find(DEFAULT).size)
-    except MootError as error:
-        return error.advice()
-    return None
 
 
 QUESTION = "Answer with the one word: ready"
