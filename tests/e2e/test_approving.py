@@ -243,7 +243,7 @@ def test_a_yes_is_for_the_tool_as_it_was_told(moot: MootProcess, open_screen: Ca
     again.send("y")
     assert again.wait_exit(20) == 0
     told = said(moot)
-    assert "the approval was given for other arguments" in told and "8.04672 km" not in told
+    assert "The approval was given for other arguments" in told and "8.04672 km" not in told
 
 
 def test_an_answer_given_elsewhere_closes_the_prompt(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:

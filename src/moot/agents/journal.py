@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from moot.convert.vendor import as_object
+from moot.convert.vendor import as_list, as_object
 from moot.guard.processes import kill_leftover
-from moot.types.canonical import JsonObject
+from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.context import RunContext
 from moot.types.event import Event
+from moot.types.exchange import Ending
 from moot.types.store import HandleInbox
 
 
@@ -22,6 +23,23 @@ async def take_steers(context: RunContext) -> bool:
     )
     await context.append(Event("chunks", chunks), changes=(HandleInbox(max(item.no for item in items)),), sync=True, fold=True)
     return True
+
+
+def answer_metadata(
+    context: RunContext, ending: Ending, step: JsonObject, cost: Json, *, agent: str, model: Json, provider: str, began: int, first: int
+) -> JsonObject:
+    """Return the answer's metadata with the facts of one more step. `first` is the time of its first visible output; 0 = none."""
+    facts: JsonObject = {
+        **step,
+        "finish_reason": ending.finish_reason,
+        "usage": ending.usage.to_json(),
+        "cost": cost,
+        "ms": max(0, context.ports.now() - began) // 1000,
+        **({"first_ms": max(0, first - began) // 1000} if first else {}),
+        **ending.metadata,
+    }
+    steps: list[Json] = [*as_list(context.message().metadata.get("steps")), facts]
+    return {"agent": agent, "model": model, "provider": provider, "finish_reason": ending.finish_reason, "steps": steps}
 
 
 async def kill_noted(note: JsonObject) -> None:

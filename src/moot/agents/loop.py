@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from moot.agents.calls import run_calls
-from moot.agents.journal import take_steers
+from moot.agents.journal import answer_metadata, take_steers
 from moot.agents.model_call import answer
 from moot.agents.position import HANDED, Attempt, Position, locate
 from moot.types import chunk
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import JsonObject
 from moot.types.context import Choice, RunContext, StepSetup
 from moot.types.crash import point
 from moot.types.event import Event
@@ -87,15 +87,12 @@ async def _finish_step(
     context: RunContext, request: RunRequest, position: Position, attempt: Attempt, choice: Choice, *, handed: bool
 ) -> None:
     ending = attempt.ending or Ending("other")
-    earlier = context.message().metadata.get("steps")
-    steps: list[Json] = [*(earlier if isinstance(earlier, list) else []), _step_facts(context, position, attempt, choice, ending)]
-    metadata: JsonObject = {
-        "agent": request.run.agent,
-        "model": choice.model.id.model,
-        "provider": choice.provider.name,
-        "finish_reason": ending.finish_reason,
-        "steps": steps,
-    }
+    step: JsonObject = {"step": position.step, "model": str(choice.model.id)}
+    cost = position.costs[-1] if position.costs else None
+    agent, model, provider = request.run.agent, choice.model.id.model, choice.provider.name
+    metadata = answer_metadata(
+        context, ending, step, cost, agent=agent, model=model, provider=provider, began=attempt.at, first=attempt.first_at
+    )
     if choice.model.note:
         metadata["note"] = choice.model.note
     if choice.model.context and ending.usage.input is not None:
@@ -106,24 +103,7 @@ async def _finish_step(
     position.finish_step(handed=handed)
 
 
-def _step_facts(context: RunContext, position: Position, attempt: Attempt, choice: Choice, ending: Ending) -> JsonObject:
-    return {
-        "step": position.step,
-        "model": str(choice.model.id),
-        "finish_reason": ending.finish_reason,
-        "usage": ending.usage.to_json(),
-        "cost": position.costs[-1] if position.costs else None,
-        "ms": max(0, context.ports.now() - attempt.at) // 1000,
-        **({"first_ms": max(0, attempt.first_at - attempt.at) // 1000} if attempt.first_at else {}),
-        **ending.metadata,
-    }
-
-
 def _outcome(position: Position, reason: str, failure: Failure | None = None) -> RunOutcome:
     return RunOutcome(
-        "finished" if failure is None else "failed",
-        finish_reason=reason,
-        error=failure,
-        usage=position.usage,
-        cost=position.cost,
+        "finished" if failure is None else "failed", finish_reason=reason, error=failure, usage=position.usage, cost=position.cost
     )

@@ -111,10 +111,6 @@ class HttpProvider:
         self._mask = Mask(settings.api_key, settings.headers)
         self._session: aiohttp.ClientSession | None = None
 
-    def authentication(self) -> Mapping[str, str]:
-        """Return the authentication headers, which may be empty without a key."""
-        return self.shape.authentication(self.settings.api_key)
-
     async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
         """Yield the raw frames of the response, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
         response = await self._post(request)
@@ -176,13 +172,7 @@ class HttpProvider:
         return await self._whole("GET", path, "while listing its models", seconds)
 
     async def _whole(
-        self,
-        method: str,
-        path: str,
-        when: str,
-        seconds: float,
-        sent: bytes | None = None,
-        more: Mapping[str, str] | None = None,
+        self, method: str, path: str, when: str, seconds: float, sent: bytes | None = None, more: Mapping[str, str] | None = None
     ) -> bytes:
         timeout = aiohttp.ClientTimeout(total=seconds, connect=min(seconds, CONNECT_SECONDS))
         headers = {**self._headers(), **(more or {})}
@@ -237,7 +227,7 @@ class HttpProvider:
         return self._session
 
     def _headers(self) -> dict[str, str]:
-        headers = {"User-Agent": "moot", **self.authentication(), **self.settings.headers}
+        headers = {"User-Agent": "moot", **self.shape.authentication(self.settings.api_key), **self.settings.headers}
         for name, value in headers.items():
             if not value.isascii() or not value.isprintable():
                 raise ConfigError(

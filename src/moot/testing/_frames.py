@@ -65,27 +65,18 @@ def google(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
         return made
     last: Object = {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": reply.finish or "STOP", "index": 0}]}
     if reply.usage is not None:
-        last["usageMetadata"] = _google_usage(reply.usage)
+        used, output, thoughts = reply.usage.get("input", 0), reply.usage.get("output", 0), reply.usage.get("reasoning", 0)
+        counts = {"promptTokenCount": used, "candidatesTokenCount": output - thoughts, "totalTokenCount": used + output}
+        cached = {"cachedContentTokenCount": reply.usage["cache_read"]} if "cache_read" in reply.usage else {}
+        last["usageMetadata"] = {**counts, **({"thoughtsTokenCount": thoughts} if thoughts else {}), **cached}
     return [*made, _data({**last, **base})]
-
-
-def _google_usage(usage: Usage) -> dict[str, int]:
-    thoughts = usage.get("reasoning", 0)
-    counts = {"promptTokenCount": usage.get("input", 0), "candidatesTokenCount": usage.get("output", 0) - thoughts}
-    counts["totalTokenCount"] = usage.get("input", 0) + usage.get("output", 0)
-    if thoughts:
-        counts["thoughtsTokenCount"] = thoughts
-    return {**counts, "cachedContentTokenCount": usage["cache_read"]} if "cache_read" in usage else counts
 
 
 def responses(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
     """Return the events of all items in order, between the start and end of the response."""
     response: Object = {"id": f"resp_{next(ids)}", "object": "response", "created_at": 1_700_000_000, "model": reply.model or model}
     response |= {"status": "in_progress", "error": None, "incomplete_details": None, "output": [], "usage": None}
-    events: list[Object] = [
-        {"type": "response.created", "response": response},
-        {"type": "response.in_progress", "response": response},
-    ]
+    events: list[Object] = [{"type": "response.created", "response": response}, {"type": "response.in_progress", "response": response}]
     items: list[Object] = []
     for index, (item, more) in enumerate(_items(reply, ids)):
         items.append(item)
@@ -222,38 +213,32 @@ def _chat(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
         return made
     made.append(frame({}, reply.finish or ("tool_calls" if reply.tool_calls else "stop")))
     if reply.usage is not None:
-        made.append(_data({**base, "choices": [], "usage": _chat_usage(reply.usage)}))
+        used, output = reply.usage.get("input", 0), reply.usage.get("output", 0)
+        counts: Object = {"prompt_tokens": used, "completion_tokens": output, "total_tokens": used + output}
+        if "cache_read" in reply.usage:
+            counts["prompt_tokens_details"] = {"cached_tokens": reply.usage["cache_read"]}
+        if "reasoning" in reply.usage:
+            counts["completion_tokens_details"] = {"reasoning_tokens": reply.usage["reasoning"]}
+        made.append(_data({**base, "choices": [], "usage": counts}))
     return [*made, b"data: [DONE]\n\n"]
 
 
-def _chat_usage(usage: Usage) -> Object:
-    counts: Object = {"prompt_tokens": usage.get("input", 0), "completion_tokens": usage.get("output", 0)}
-    counts["total_tokens"] = counts["prompt_tokens"] + counts["completion_tokens"]
-    if "cache_read" in usage:
-        counts["prompt_tokens_details"] = {"cached_tokens": usage["cache_read"]}
-    if "reasoning" in usage:
-        counts["completion_tokens_details"] = {"reasoning_tokens": usage["reasoning"]}
-    return counts
-
-
 def _messages(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
-    message: Object = {
-        "id": f"msg_{next(ids)}",
-        "type": "message",
-        "role": "assistant",
-        "model": reply.model or model,
-        "content": [],
-    }
+    message: Object = {"id": f"msg_{next(ids)}", "type": "message", "role": "assistant", "model": reply.model or model, "content": []}
     message |= {"stop_reason": None, "stop_sequence": None, "usage": _messages_usage(reply.usage or {}, output=1)}
     made = [_event("message_start", {"message": message}), _event("ping", {})]
     blocks: list[list[bytes]] = []
     if reply.reasoning:
-        blocks.append(_thinking(reply, len(blocks)))
+        deltas: list[Object] = [{"type": "thinking_delta", "thinking": piece} for piece in split_text(reply.reasoning, reply.chunk_size)]
+        deltas.append({"type": "signature_delta", "signature": reply.signature})
+        blocks.append(_block(len(blocks), {"type": "thinking", "thinking": "", "signature": ""}, deltas))
     if reply.text:
         pieces = [{"type": "text_delta", "text": piece} for piece in split_text(reply.text, reply.chunk_size)]
         blocks.append(_block(len(blocks), {"type": "text", "text": ""}, pieces))
     for call in reply.tool_calls:
-        blocks.append(_tool_use(call, len(blocks), reply.chunk_size, ids))
+        head: Object = {"type": "tool_use", "id": call.id or f"toolu_{next(ids)}", "name": call.name, "input": {}}
+        inputs = [{"type": "input_json_delta", "partial_json": piece} for piece in split_text(call.text, reply.chunk_size)]
+        blocks.append(_block(len(blocks), head, inputs))
     made += [frame for block in blocks for frame in block]
     if reply.finish is None:
         return made
@@ -270,17 +255,6 @@ def _messages_usage(usage: Usage, output: int) -> dict[str, int]:
     if read or write:
         counts |= {"cache_read_input_tokens": read, "cache_creation_input_tokens": write}
     return counts
-
-
-def _thinking(reply: Reply, index: int) -> list[bytes]:
-    deltas: list[Object] = [{"type": "thinking_delta", "thinking": piece} for piece in split_text(reply.reasoning, reply.chunk_size)]
-    deltas.append({"type": "signature_delta", "signature": reply.signature})
-    return _block(index, {"type": "thinking", "thinking": "", "signature": ""}, deltas)
-
-
-def _tool_use(call: ToolCall, index: int, size: int, ids: Iterator[str]) -> list[bytes]:
-    head: Object = {"type": "tool_use", "id": call.id or f"toolu_{next(ids)}", "name": call.name, "input": {}}
-    return _block(index, head, [{"type": "input_json_delta", "partial_json": piece} for piece in split_text(call.text, size)])
 
 
 def _block(index: int, head: Object, deltas: list[Object]) -> list[bytes]:

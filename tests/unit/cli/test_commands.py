@@ -139,7 +139,7 @@ BAD = [
     (["run", "--modell", "x", "hi"], "", 2, "Did you mean '--model'?"),
     (["run", "-m", "big@mien", "hi"], MINE, 2, "Did you mean 'mine'?"),
     (["run", "-m", "nope", "hi"], MINE, 2, "No available provider has a model 'nope'"),
-    (["run", "-a", "reviewr", "hi"], MINE + "agents: {reviewer: {}}", 2, "no agent named 'reviewr'"),
+    (["run", "-a", "reviewr", "hi"], MINE + "agents: {reviewer: {}}", 2, "Agent 'reviewr' not found"),
     (["run", "--tools=reed_file", "hi"], MINE, 2, "did you mean 'read_file'?"),
     (["run", "--tools", "reed_file", "hi"], MINE, 2, "did you mean 'read_file'?"),
     (["search", "hi", "-c", "7"], "", 2, "No conversation number 7"),

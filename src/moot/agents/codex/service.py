@@ -66,7 +66,13 @@ class Plan:
         if self.instructions:
             facts["developerInstructions"] = self.instructions
         if self.servers:
-            facts["config"] = {"mcp_servers": {server.name: _server_config(server) for server in self.servers}}
+            servers: JsonObject = {
+                server.name: {"command": server.command, "args": list(server.args), "env": dict(server.env)}
+                if server.command
+                else {"url": server.url, "http_headers": dict(server.headers)}
+                for server in self.servers
+            }
+            facts["config"] = {"mcp_servers": servers}
         return facts
 
     def asked(self) -> JsonObject:
@@ -275,13 +281,6 @@ def _id_of(begun: Json) -> str:
     if not id:
         raise ProviderError("Codex did not start a session, or its response has an unknown form.", kind="protocol")
     return id
-
-
-def _server_config(server: McpServer) -> JsonObject:
-    """Return an MCP server in the form of Codex's configuration."""
-    if server.command:
-        return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
-    return {"url": server.url, "http_headers": dict(server.headers)}
 
 
 HINT = "npm install --global @openai/codex"

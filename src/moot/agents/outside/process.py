@@ -34,14 +34,7 @@ class Program:
     """
 
     def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        hint: str = "",
-        keeps: Sequence[str] = (),
-        longest: int = LONGEST,
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], hint: str = "", keeps: Sequence[str] = (), longest: int = LONGEST
     ) -> None:
         """`env` is added to the usual environment of children; `keeps` are additional names of our own environment that it needs.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from moot.agents.journal import answer_metadata
 from moot.guard.secrets import HIDDEN, SHORTEST
 from moot.types import chunk
 from moot.types.agent import McpServer
@@ -153,26 +154,12 @@ class Turn:
         return self.ending
 
     def _facts(self, ending: Ending) -> JsonObject:
-        earlier = self.context.message().metadata.get("steps")
         model = ending.metadata.get("model", self.exchange.model)
-        step: JsonObject = {
-            "step": self.number,
-            "model": model,
-            "finish_reason": ending.finish_reason,
-            "usage": ending.usage.to_json(),
-            "cost": ending.cost,
-            "ms": max(0, self.context.ports.now() - self._began) // 1000,
-            **({"first_ms": max(0, self._first - self._began) // 1000} if self._first else {}),
-            **ending.metadata,
-        }
-        steps: list[Json] = [*(earlier if isinstance(earlier, list) else []), step]
-        facts: JsonObject = {
-            "agent": self.request.run.agent,
-            "model": model,
-            "provider": self.request.run.agent_type,
-            "finish_reason": ending.finish_reason,
-            "steps": steps,
-        }
+        step: JsonObject = {"step": self.number, "model": model}
+        agent, service = self.request.run.agent, self.request.run.agent_type
+        facts = answer_metadata(
+            self.context, ending, step, ending.cost, agent=agent, model=model, provider=service, began=self._began, first=self._first
+        )
         if isinstance(used := ending.metadata.get("context_usage"), int | float):
             facts["context_usage"] = used
         return facts
