@@ -55,7 +55,7 @@ class Port:
         self._directory = _text(name, settings, "directory") or ""
         mode = _text(name, settings, "mode")
         if mode is not None and mode not in MODES:
-            raise ConfigError(f"channels.{name}.mode is {mode!r}. Expected one of: {', '.join(MODES)}.")
+            raise ConfigError(f"The option channels.{name}.mode is {mode!r}. Expected one of: {', '.join(MODES)}.")
         self._mode: Mode | None = cast("Mode | None", mode)
 
     async def conversation(self, who: str) -> Conversation | None:
@@ -117,4 +117,4 @@ def _text(name: str, settings: JsonObject, key: str) -> str | None:
     value = settings.get(key)
     if value is None or isinstance(value, str):
         return value
-    raise ConfigError(f"channels.{name}.{key} is {value!r}. Expected text.")
+    raise ConfigError(f"The option channels.{name}.{key} is {value!r}. Expected text.")

@@ -233,7 +233,7 @@ class _Overlay:
         raise self._wrong(field, value, expected)
 
     def _wrong(self, field: str, value: object, expected: str) -> ConfigError:
-        return ConfigError(f"{self._where}.{field} is {value!r}. Expected {expected}.")
+        return ConfigError(f"The option {self._where}.{field} is {value!r}. Expected {expected}.")
 
 
 def _offered(facts: Facts) -> list[str]:

@@ -97,7 +97,7 @@ class HttpProvider:
         tools = settings.options.get("vendor_tools", [])
         if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
             expected = "Expected a list of mappings in the vendor's format, such as [{type: web_search}]."
-            raise ConfigError(f"providers.{self.name}.vendor_tools is {tools!r}. {expected}")
+            raise ConfigError(f"The option providers.{self.name}.vendor_tools is {tools!r}. {expected}")
         self.quirks = replace(self.facts.quirks, vendor_tools=tuple(tools)) if tools else self.facts.quirks
         shape = shape_of(self.dialect)
         if shape is None:

@@ -24,40 +24,14 @@ PICTURES, SOUNDS = "pictures", "sounds"
 _GOOGLE = re.compile(r"/models/([^/:]+):\w+$")
 
 
-def dialect_of(path: str) -> str:
-    """Return the dialect of a path, or `PICTURES` or `SOUNDS`."""
-    if _GOOGLE.search(path):
-        return "google"
-    ends = {
-        "/messages": "anthropic",
-        "/responses": "openai-responses",
-        "/api/chat": "ollama",
-        "/images/generations": PICTURES,
-        "/images/edits": PICTURES,
-        "/audio/transcriptions": SOUNDS,
-    }
-    return next((dialect for end, dialect in ends.items() if path.endswith(end)), "openai-chat")
-
-
-def model_of(path: str, body: dict[str, Any]) -> str:
-    """Return the requested model, which Google's dialect has in the path."""
-    found = _GOOGLE.search(path)
-    return unquote(found[1]) if found else str(body.get("model", ""))
-
-
-def messages_of(dialect: str, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages with `role` (user, assistant, system, tool) and `content` as in openai-chat or anthropic."""
-    match dialect:
-        case "openai-responses":
-            value = body.get("input", [])
-            items = [{"role": "user", "content": value}] if isinstance(value, str) else objects(value)
-            return [_item(item) for item in items]
-        case "pictures":
-            return [{"role": "user", "content": body.get("prompt", "")}]
-        case "google":
-            return [_content(content) for content in objects(body.get("contents"))]
-        case _:
-            return objects(body.get("messages"))
+_ENDS = {
+    "/messages": "anthropic",
+    "/responses": "openai-responses",
+    "/api/chat": "ollama",
+    "/images/generations": PICTURES,
+    "/images/edits": PICTURES,
+    "/audio/transcriptions": SOUNDS,
+}
 
 
 def _item(item: dict[str, Any]) -> dict[str, Any]:
@@ -119,12 +93,16 @@ class Recorded:
 
     @property
     def dialect(self) -> str:
-        return dialect_of(self.path)
+        """The dialect of the path, or `PICTURES` or `SOUNDS`."""
+        if _GOOGLE.search(self.path):
+            return "google"
+        return next((dialect for end, dialect in _ENDS.items() if self.path.endswith(end)), "openai-chat")
 
     @property
     def model(self) -> str:
         """The requested model."""
-        return model_of(self.path, self.json)
+        found = _GOOGLE.search(self.path)  # Google's dialect has it in the path
+        return unquote(found[1]) if found else str(self.json.get("model", ""))
 
     @property
     def json(self) -> dict[str, Any]:
@@ -137,8 +115,18 @@ class Recorded:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages of a request in any dialect, each with `role` and `content`."""
-        return messages_of(self.dialect, self.json)
+        """The messages with `role` (user, assistant, system, tool) and `content` as in openai-chat or anthropic."""
+        body = self.json
+        match self.dialect:
+            case "openai-responses":
+                value = body.get("input", [])
+                return [{"role": "user", "content": value}] if isinstance(value, str) else [_item(item) for item in objects(value)]
+            case "pictures":
+                return [{"role": "user", "content": body.get("prompt", "")}]
+            case "google":
+                return [_content(content) for content in objects(body.get("contents"))]
+            case _:
+                return objects(body.get("messages"))
 
     @property
     def user_text(self) -> str:

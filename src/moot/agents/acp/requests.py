@@ -289,11 +289,6 @@ def shown_path(path: str, directory: Path) -> str:
     return str(whole.relative_to(directory)) if whole.is_relative_to(directory) else str(whole)
 
 
-def line_of(command: str, words: list[str]) -> str:
-    """Return a command with its arguments, quoted for a shell. A command without arguments counts as a command line."""
-    return shlex.join([command, *words]) if words else command
-
-
 Handler = Callable[[JsonObject], Awaitable[Json]]
 
 
@@ -388,7 +383,7 @@ class RequestHandler:
         command = _text(params, "command")
         words = [str(word) for word in as_list(params.get("args"))]
         env = {str(item.get("name")): str(item.get("value")) for item in as_list(params.get("env")) if isinstance(item, dict)}
-        line = line_of(command, words)
+        line = shlex.join([command, *words]) if words else command  # a command without arguments counts as a command line
         own = ""
         if not self._grants.has_command(self._state, line):
             own = await self._allowed("terminal", "shell", frozenset({"execute"}), line, {"command": line})

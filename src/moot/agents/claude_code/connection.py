@@ -6,6 +6,7 @@ Reading continues during a cancel: the program is interrupted by a request of it
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 
 import anyio
 from anyio.abc import TaskGroup
@@ -141,7 +142,9 @@ class Dialogue:
         match message.get("type"):
             case "control_request":
                 scope, over = self._open[str(message.get("request_id", ""))] = anyio.CancelScope(), anyio.Event()
-                group.start_soon(self._guard, self._answer, _exactly(line, message), scope, over)
+                with suppress(ValueError):  # arguments are sent back unchanged, so integers must be exact
+                    message = as_object(loads_exact(line)) or message
+                group.start_soon(self._guard, self._answer, message, scope, over)
             case "control_response":
                 await self._connected(message)
             case "control_cancel_request":
@@ -220,12 +223,3 @@ def _batches(lines: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
         if b'"control_cancel_request"' in line or at == len(lines):
             yield tuple(lines[begin:at])
             begin = at
-
-
-def _exactly(line: bytes, message: JsonObject) -> JsonObject:
-    """Return the message with exact integers: arguments are sent back unchanged."""
-    try:
-        exact = loads_exact(line)
-    except ValueError:
-        return message
-    return exact if isinstance(exact, dict) else message

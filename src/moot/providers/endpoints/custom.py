@@ -23,8 +23,10 @@ class Custom(HttpProvider):
         quirks = self.settings.options.get("quirks", {})
         known = {field.name: field.type for field in fields(Quirks) if field.name != "vendor_tools"}
         if not isinstance(quirks, dict) or quirks.keys() - known.keys():
-            raise ConfigError(f"providers.{self.name}.quirks is {quirks!r}. Expected a mapping with these keys: {', '.join(known)}.")
+            raise ConfigError(
+                f"The option providers.{self.name}.quirks is {quirks!r}. Expected a mapping with these keys: {', '.join(known)}."
+            )
         for name, value in quirks.items():
             if type(value) is not type(getattr(self.facts.quirks, name)):
-                raise ConfigError(f"providers.{self.name}.quirks.{name} is {value!r}. Expected {known[name]}.")
+                raise ConfigError(f"The option providers.{self.name}.quirks.{name} is {value!r}. Expected {known[name]}.")
         self.quirks = replace(self.quirks, **quirks)  # pyright: ignore[reportArgumentType]  (types checked above)

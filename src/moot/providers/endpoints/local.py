@@ -224,7 +224,9 @@ class Local:
             return None
         path = Path(configured).expanduser()
         if not path.is_file():
-            raise UsageError(f"providers.{self.name}.path is {configured!r}, which is not a file.", fix="Set it to a .gguf file.")
+            raise UsageError(
+                f"The option providers.{self.name}.path is {configured!r}, which is not a file.", fix="Set it to a .gguf file."
+            )
         return path
 
 
