@@ -33,7 +33,6 @@ UNKNOWN = (
 
 EDITED = "[The user changed the arguments before allowing the call. It ran with: {}]\n"
 
-
 HANDED = "Passed to the calling program, which runs this call itself."
 
 

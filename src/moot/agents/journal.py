@@ -1,4 +1,4 @@
-"""What moot's loop and outside agents share of a run's journal: messages that arrive meanwhile, and processes left by a crash."""
+"""Entries of a run's journal that moot's loop and outside agents share: incoming messages, step facts, leftover processes."""
 
 from __future__ import annotations
 

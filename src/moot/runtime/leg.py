@@ -38,7 +38,6 @@ ASKING = "tool-approval-request"
 HISTORY_PAGE = 64
 """Number of messages to read first."""
 
-
 _NO_PROJECT = Project(DEFAULT_PROJECT, DEFAULT_PROJECT)
 
 
