@@ -207,7 +207,7 @@ async def test_a_command_that_policy_denies_is_not_run(tmp_path: Path) -> None:
     async with acp_stage(
         tmp_path, {"prompt": [wants("terminal/create", command="touch", args=["made"]), {"say": "$ANSWER"}]}, rules=rules
     ) as on:
-        assert "not allowed" in (await last_answer(on, await on.run()))["message"]
+        assert "Not allowed" in (await last_answer(on, await on.run()))["message"]
         assert not (on.directory / "made").exists()
 
 
