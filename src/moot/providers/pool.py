@@ -276,7 +276,7 @@ class Providers:
             return UsageError(f"The provider {name!r} is disabled.", fix=f"Remove providers.{name}.enabled from {self._file}.")
         if facts.needs_key and not (entry.api_key or entry.base_url or entry.headers):
             places = [*KEY_VARIABLES.get(name, ()), f"providers.{name}.api_key in {self._file}"]
-            return ConfigError(f"The provider {name!r} has no API key. Set {' or '.join(places)}.")
+            return ConfigError(f"The provider {name!r} has no API key. Set {', or '.join(places)}.")
         if PROVIDERS.package(name) and name not in self._instances:
             try:
                 self._instances[name] = self._make(name)

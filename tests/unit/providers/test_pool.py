@@ -137,7 +137,9 @@ async def test_custom_is_not_a_provider_by_itself() -> None:
 
 async def test_missing_key_names_the_variable_and_the_file() -> None:
     async with pool() as providers:
-        with pytest.raises(ConfigError, match=r"Set ANTHROPIC_API_KEY or providers\.anthropic\.api_key in /home/someone/moot/config\.yaml"):
+        with pytest.raises(
+            ConfigError, match=r"Set ANTHROPIC_API_KEY, or providers\.anthropic\.api_key in /home/someone/moot/config\.yaml"
+        ):
             await providers.choice("claude-sonnet-4-5@anthropic")
         with pytest.raises(ConfigError, match=r"'claude-sonnet-4-5' is available from anthropic, .*ANTHROPIC_API_KEY"):
             await providers.choice("claude-sonnet-4-5")
