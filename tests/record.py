@@ -8,8 +8,9 @@ from typing import Any
 
 import orjson
 
+from moot.convert.dialects.frames import Frames
 from moot.plugins import DIALECTS
-from moot.providers.shapes import FrameSplitter, shape_of
+from moot.providers.shapes import shape_of
 from moot.types.canonical import JsonObject
 from moot.types.event import Raw
 from moot.types.exchange import Ended, ExchangeOptions
@@ -19,7 +20,7 @@ RECORDED = Path(__file__).parent / "recorded"
 OPTIONS = ExchangeOptions("1.0", 1, (), {"provider": "recorded"})
 
 
-def cutter(dialect: str) -> FrameSplitter:
+def cutter(dialect: str) -> Frames:
     """Return a splitter for the bodies of a dialect."""
     shape = shape_of(dialect)
     assert shape is not None

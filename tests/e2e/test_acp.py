@@ -209,7 +209,7 @@ async def test_a_command_that_policy_denies_is_not_run(tmp_path: Path) -> None:
     async with acp_stage(
         tmp_path, {"prompt": [wants("terminal/create", command="touch", args=["made"]), {"say": "$ANSWER"}]}, rules=rules
     ) as on:
-        assert "not allowed" in (await last_answer(on, await on.run()))["message"]
+        assert "Not allowed" in (await last_answer(on, await on.run()))["message"]
         assert not (on.directory / "made").exists()
 
 
@@ -361,7 +361,7 @@ async def test_an_unknown_model_is_reported_with_the_available_ones(tmp_path: Pa
     models = {"currentModelId": "a", "availableModels": [{"modelId": "a"}, {"modelId": "b"}]}
     async with acp_stage(tmp_path, {"session": {"models": models}, "prompt": []}, model="c") as on:
         run = await on.run()
-        assert run.error is not None and run.error.message == "'double' has no model 'c'; it has: a, b"
+        assert run.error is not None and run.error.message == "'double' has no model 'c'. Available models: a, b."
 
 
 async def test_files_are_sent_in_the_forms_the_agent_supports(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ async def test_an_agent_that_closes_its_stdout_has_ended(tmp_path: Path) -> None
 
 async def test_an_agent_that_never_answers_times_out(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"begin": [{"sleep": 60}], "deaf": True, "prompt": []}, patience=0.3) as on:
-        assert "no answer to initialize within 0.3 s" in failure(await on.run())
+        assert "No answer to initialize within 0.3 s" in failure(await on.run())
 
 
 async def test_an_agent_that_hangs_in_its_answer_is_cancelled_within_a_second(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ async def test_another_version_of_the_protocol_is_named(tmp_path: Path) -> None:
     async with acp_stage(tmp_path, {"initialize": {"protocolVersion": 2}, "prompt": []}) as on:
         run = await on.run()
         assert "speaks version 2 of the Agent Client Protocol, and moot speaks version 1" in failure(run)
-        assert run.error is not None and "update moot" in run.error.fix
+        assert run.error is not None and "Update moot" in run.error.fix
 
 
 async def test_a_required_login_is_reported_with_the_agents_command(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ async def test_a_required_login_is_reported_with_the_agents_command(tmp_path: Pa
     async with acp_stage(tmp_path, {"refuse": refuse, "prompt": []}, name="opencode") as on:
         run = await on.run()
         assert "'opencode' requires a login: Authentication required" in failure(run)
-        assert run.error is not None and run.error.kind == "auth" and run.error.fix == "log in with `opencode auth login`"
+        assert run.error is not None and run.error.kind == "auth" and run.error.fix == "Log in with `opencode auth login`."
 
 
 async def test_an_unknown_login_method_is_reported_with_the_agents_text(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ async def test_decisions_by_rules_and_modes_need_no_question(stage: Any) -> None
         assert await leg.decide(CALL) == OutsideAnswer(True, OPTIONS[0], "the rule Bash 'ls *' says allow")
         denied = await leg.decide(OutsideCall("call_1", "Bash", "", b"{}", frozenset({"execute"}), "rm -rf x", OPTIONS, like="shell"))
         assert (denied.approved, denied.option, denied.by) == (False, OPTIONS[2], "policy")
-        assert denied.reason == "not allowed: the rule shell 'rm *' says deny"
+        assert denied.reason == "Not allowed: the rule shell 'rm *' says deny."
         assert await on.engine.store.records.approvals(run=leg.fence.run, open_only=False) == []
         rulings = [event.body for event in await events_of(on.engine.store, leg.fence) if event.kind == "meta"]
         assert [body["ruling"] for body in rulings] == ["allow", "deny"]  # type: ignore[index, call-overload]
@@ -175,7 +175,7 @@ async def test_an_unanswered_question_is_denied_after_its_timeout(stage: Any) ->
         leg = await leg_of(on)
         with anyio.fail_after(5):
             said = await leg.decide(CALL)
-        assert (said.approved, said.reason, said.by) == (False, "no one answered in time", "moot")
+        assert (said.approved, said.reason, said.by) == (False, "No one answered in time.", "moot")
         assert await status(on, leg) == "running"
 
 

@@ -241,7 +241,7 @@ def test_an_approval_is_bound_to_the_tool_definition(moot: MootProcess, open_scr
     again.send("y")
     assert again.wait_exit(20) == 0
     told = said(moot)
-    assert "the approval was given for other arguments" in told and "8.04672 km" not in told
+    assert "The approval was given for other arguments" in told and "8.04672 km" not in told
 
 
 def test_an_answer_from_another_client_closes_the_prompt(moot: MootProcess, open_screen: Callable[..., PtyScreen]) -> None:

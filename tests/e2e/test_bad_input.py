@@ -14,8 +14,8 @@ MINE = "models: {main: big@mine}\nproviders: {mine: {base_url: 'http://127.0.0.1
 TORTURE = "[bold red]evil[/] [link=http://e]l[/] {0.x!r} %s%n {{7*7}} <b>&lt; $HOME`id`"
 
 BAD = [
-    (["run", "-m", "big@mien", "hi"], MINE, "did you mean 'mine'?"),
-    (["run", "-m", "claude-sonet-4-5@anthropic", "hi"], "providers: {anthropic: {api_key: x}}", "did you mean"),
+    (["run", "-m", "big@mien", "hi"], MINE, "Did you mean 'mine'?"),
+    (["run", "-m", "claude-sonet-4-5@anthropic", "hi"], "providers: {anthropic: {api_key: x}}", "Did you mean"),
     (["run", "--tools=reed_file", "hi"], MINE, "Did you mean 'read_file'?"),
     (["run", "-c=nowhere", "hi"], MINE, "'nowhere'"),
     (["run", "--modell", "x", "hi"], MINE, "Did you mean '--model'?"),

@@ -73,7 +73,7 @@ def test_in_a_pipe_the_answer_streams_as_plain_text(moot: MootProcess) -> None:
 
 @pytest.mark.parametrize(
     ("prompt", "words"),
-    [("html", b""), ("nothing", b""), ("half an event", b""), ("a billion bytes", b""), ("refused", b"\n  check providers.mine.api_key")],
+    [("html", b""), ("nothing", b""), ("half an event", b""), ("a billion bytes", b""), ("refused", b"\n  Check providers.mine.api_key")],
 )
 def test_a_misbehaving_provider_exits_with_5_and_a_message(moot: MootProcess, prompt: str, words: bytes) -> None:
     ended = moot.run("run", "--no-tools", "--json", prompt)

@@ -269,9 +269,9 @@ async def test_a_missing_program_shows_how_to_install_it(stage: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"sandbox": "none"}, "options.sandbox is 'none'; expected one of: read-only"),
-        ({"model": "x"}, "options.model is not known; known: approval, args, command, env, sandbox"),
-        ({"env": ["A"]}, r"options.env is \['A'\]; expected names with their values"),
+        ({"sandbox": "none"}, "options.sandbox is 'none'. Expected one of: read-only"),
+        ({"model": "x"}, "options.model is unknown. Known options: approval, args, command, env, sandbox"),
+        ({"env": ["A"]}, r"options.env is \['A'\]. Expected names with their values"),
     ],
 )
 async def test_a_wrong_option_is_named(stage: Any, options: dict[str, Any], words: str) -> None:

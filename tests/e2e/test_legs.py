@@ -43,7 +43,7 @@ async def test_the_time_limit_covers_all_legs_without_the_waits(stage: Any) -> N
             await on.engine.store.log.append(dead.conversation.id, (begun, last), fence=dead.fence)
             await on.engine.runs.resume(dead.run.id)
             run = await reach(on, dead.run.id, status)  # type: ignore[arg-type]
-            assert run.error is None or (run.error.kind, run.error.message) == ("deadline", "stopped after 30 s")
+            assert run.error is None or (run.error.kind, run.error.message) == ("deadline", "The run stopped after 30 s.")
         assert len(on.server.requests) == 1
 
 

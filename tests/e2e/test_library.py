@@ -163,7 +163,7 @@ async def test_a_failed_run_raises_its_error(desk: Any) -> None:
         with pytest.raises(moot.ProviderError) as caught:
             await on.m.run("go")
         assert caught.value.kind == "auth" and not caught.value.retryable
-        with pytest.raises(moot.UsageError, match="no agent named 'nobody'"):
+        with pytest.raises(moot.UsageError, match="Agent 'nobody' not found"):
             await on.m.run("go", agent="nobody")
         with pytest.raises(moot.NotFound):
             await on.m.run("go", conversation="0000-nothing")

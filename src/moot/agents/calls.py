@@ -9,9 +9,9 @@ from itertools import groupby
 
 import anyio
 
+from moot.agents.journal import kill_noted
 from moot.agents.position import Call
 from moot.errors import MootError, StoreError
-from moot.guard.processes import kill_leftover
 from moot.tools.schema import parse, subject_of
 from moot.types import chunk
 from moot.types.canonical import Json, JsonObject, loads_exact
@@ -33,7 +33,6 @@ UNKNOWN = (
 
 EDITED = "[The user changed the arguments before allowing the call. It ran with: {}]\n"
 
-
 HANDED = "Passed to the calling program, which runs this call itself."
 
 
@@ -45,11 +44,11 @@ async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools
     parked = False
     numbered: list[tuple[int, Call]] = []
     for index, call in enumerate(calls):
-        if served is not None and served.takes(call.tool):
-            await _hand_over(context, tool_key(step, index), call)
-        else:
+        if served is None or not served.takes(call.tool):
             numbered.append((index, call))
-    for concurrent, group in groupby(numbered, key=lambda item: _concurrent(item[1], tools)):
+        elif not call.error:
+            await _settle(context, tool_key(step, index), chunk.tool_output(call.id, HANDED))
+    for concurrent, group in groupby(numbered, key=lambda item: (tool := tools.get(item[1].tool)) is not None and tool.concurrent):
         batch = list(group)
         if not concurrent and parked:
             break  # ordered calls wait for their turn
@@ -62,16 +61,6 @@ async def run_calls(context: RunContext, step: int, calls: Sequence[Call], tools
                 break
     if parked:
         raise Parked
-
-
-async def _hand_over(context: RunContext, key: str, call: Call) -> None:
-    if not call.error:
-        await _settle(context, key, chunk.tool_output(call.id, HANDED))
-
-
-def _concurrent(call: Call, tools: dict[str, Tool]) -> bool:
-    tool = tools.get(call.tool)
-    return tool is not None and tool.concurrent
 
 
 async def _together(context: RunContext, step: int, batch: list[tuple[int, Call]], tools: dict[str, Tool]) -> bool:
@@ -101,7 +90,7 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
     tool = tools.get(call.tool)
     if tool is None:
         known = ", ".join(sorted(tools)) or "none"
-        await _refuse(context, key, call, f"tool {call.tool!r} not found; available tools: {known}")
+        await _refuse(context, key, call, f"Tool {call.tool!r} not found. Available tools: {known}.")
         return
     arguments = parse(tool, call.input)
     if isinstance(arguments, str):
@@ -117,7 +106,7 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
         changed = loads_exact(verdict.arguments)
         arguments, body["input"], note = parse(tool, changed), changed, EDITED.format(verdict.arguments.decode())
         if isinstance(arguments, str):  # the tool has changed since the arguments were validated
-            await _refuse(context, key, call, f"the edited arguments are not valid: {arguments}")
+            await _refuse(context, key, call, f"The edited arguments are not valid: {arguments}")
             return
 
     async def work() -> Result:
@@ -137,7 +126,7 @@ async def _output(tool: Tool, arguments: object, context: ToolContext) -> ToolOu
         raise  # a failure of the log itself
     except Exception as error:
         log.exception("the tool %s raised", tool.name, extra={"run": context.key.partition("/")[0]})
-        return ToolOutput(f"the tool failed: {type(error).__name__}: {error}", error=True)
+        return ToolOutput(f"The tool failed: {type(error).__name__}: {error}", error=True)
 
 
 async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Verdict | None:
@@ -149,7 +138,7 @@ async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Ver
     verdict = await context.allow(tool, key, call.id, call.arguments, subject_of(call.input))
     if verdict.allowed:
         return verdict
-    reason = verdict.reason or "not allowed"
+    reason = verdict.reason or "The call is not allowed."
     chunks: tuple[Chunk, ...] = (chunk.tool_denied(call.id),) if verdict.asked else (chunk.tool_error(call.id, reason),)
     if verdict.nobody:
         chunks = (*chunks, chunk.message_metadata({"needs_approval": True}))
@@ -177,9 +166,7 @@ async def _settle(context: RunContext, key: str, *chunks: Chunk, value: Json = N
 
 
 async def _tell_unknown(context: RunContext, call: Call, outcome: Unknown) -> None:
-    group, started = outcome.note.get("pgid"), outcome.note.get("started")
-    if isinstance(group, int) and isinstance(started, int | float | str):
-        await kill_leftover(group, started)
+    await kill_noted(outcome.note)
     output = chunk.tool_error(call.id, UNKNOWN)
     await context.append(Event("chunks", (output,), phase="end", key=outcome.key, body={"unknown": True}), sync=True, fold=True)
     point("call.unknown")
@@ -190,7 +177,9 @@ async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Resu
     text, whole = output.text, output.whole
     if len(text) > TOOL_OUTPUT_CHARACTERS:
         try:
-            whole = await _store_text(context, text)
+            data = text.encode("utf-8", "replace")
+            blob = await context.ports.blobs.put(data, "text/plain; charset=utf-8")
+            whole = FullOutput(blob.sha256, blob.size, text.count("\n") + 1, data[-TAIL_BYTES:].decode("utf-8", "ignore"))
             rest = f"the full output is in blob:{whole.blob}; read it with read_file"
         except MootError as error:
             rest = f"the rest could not be stored: {error.message}"
@@ -204,11 +193,3 @@ async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Resu
     # the structured value is for faces and stays in the journal: on the chunk it would replace the call's metadata
     shown = output.value if len(text) <= INLINE_BYTES else None
     return Result({"error": False, "value": shown}, ({**chunk.tool_output(call.id, value), **details},))
-
-
-async def _store_text(context: RunContext, text: str) -> FullOutput:
-    """Store the text as a blob. Raise StoreError."""
-    data = text.encode("utf-8", "replace")
-    blob = await context.ports.blobs.put(data, "text/plain; charset=utf-8")
-    tail = data[-TAIL_BYTES:].decode("utf-8", "ignore")
-    return FullOutput(blob.sha256, blob.size, text.count("\n") + 1, tail)

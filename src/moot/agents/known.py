@@ -162,7 +162,6 @@ def facts_of(name: str) -> AcpAgent:
 
 CLAUDE_CODE = (KnownAgent("claude-code", "claude-code", "Claude Code, as it is", "pip install 'moot[claude]'", package="claude_agent_sdk"),)
 
-
 CODEX = (KnownAgent("codex", "codex", "Codex, as it is", "npm install --global @openai/codex", programs=("codex",)),)
 
 

@@ -5,46 +5,39 @@ from __future__ import annotations
 import dataclasses
 
 from moot.agents.calls import run_calls
+from moot.agents.journal import answer_metadata, take_steers
 from moot.agents.model_call import answer
-from moot.agents.position import HANDED, Attempt, Position, is_paused, locate, signature
+from moot.agents.position import HANDED, Attempt, Position, locate
 from moot.types import chunk
-from moot.types.canonical import Json, JsonObject
-from moot.types.chunk import Chunk
+from moot.types.canonical import JsonObject
 from moot.types.context import Choice, RunContext, StepSetup
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Ending, Failure
 from moot.types.limits import Limits
 from moot.types.run import RunOutcome, RunRequest
-from moot.types.store import HandleInbox
 from moot.types.tool import Tool
 
 
 def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | None:
     """Return why the run must stop before its next step, or None."""
     if max_steps and position.step > max_steps:
-        return _limit(f"stopped after {max_steps} steps", "--max-steps or limits.steps")
-    if limits.repeats and _repeats(position) >= limits.repeats:
-        return _limit(f"stopped after {limits.repeats} identical tool calls in a row", "limits.repeats")
+        return _limit(f"The run stopped after {max_steps} steps.", "--max-steps or limits.steps")
+    if limits.repeats and len(last := position.signatures[-limits.repeats :]) == limits.repeats and len(set(last)) == 1:
+        return _limit(f"The run stopped after {limits.repeats} identical tool calls in a row.", "limits.repeats")
     usage = position.usage
     tokens = (usage.input or 0) + (usage.output or 0)
     if limits.tokens and tokens >= limits.tokens:
-        return _limit(f"stopped after {tokens:,} tokens", "limits.tokens")
+        return _limit(f"The run stopped after {tokens:,} tokens.", "limits.tokens")
     if limits.cost and any(cost is None for cost in position.costs):
-        return _limit("stopped: a cost limit is set, but the price of this model is unknown", "limits.cost")
+        return _limit("The run stopped because a cost limit is set, but the price of this model is unknown.", "limits.cost")
     if limits.cost and position.spent >= limits.cost:
-        return _limit(f"stopped after ${position.spent / 1e9:.4f}", "--max-cost or limits.cost")
+        return _limit(f"The run stopped after ${position.spent / 1e9:.4f}.", "--max-cost or limits.cost")
     return None
 
 
-def _repeats(position: Position) -> int:
-    """Return how many identical calls are at the end of the list of all calls."""
-    made = position.signatures
-    return next((count for count, other in enumerate(reversed(made)) if other != made[-1]), len(made))
-
-
 def _limit(message: str, key: str) -> Failure:
-    return Failure(message, kind="limit", fix=f"raise it with {key}")
+    return Failure(message, kind="limit", fix=f"Raise the limit with {key}.")
 
 
 class Loop:
@@ -61,7 +54,9 @@ class Loop:
             setup = await context.setup()
             if (failure := over_limit(request.limits, position, setup.max_steps)) is not None:
                 return _outcome(position, "other", failure)
-            tools = _offer(setup, position)
+            # in the last step, a small model that calls by schema gets no tools, so that it must answer
+            by_schema = setup.choices[0].model.tools == "schema"
+            tools = () if by_schema and 0 < setup.max_steps <= position.step else setup.tools
             setup, names = _announce(setup, tools, names)
             attempt, choice = await answer(context, request, position, setup, tools)
             last = attempt.ending or last
@@ -70,12 +65,6 @@ class Loop:
             await run_calls(context, position.step, attempt.calls, {tool.name: tool for tool in tools}, setup.served)
             passed = setup.served is not None and any(setup.served.takes(call.tool) for call in attempt.calls)
             await _finish_step(context, request, position, attempt, choice, handed=passed)
-
-
-def _offer(setup: StepSetup, position: Position) -> tuple[Tool, ...]:
-    """Return the step's tools. A small model that calls by schema gets none in its last step, so that it must answer."""
-    last = setup.choices[0].model.tools == "schema" and setup.max_steps > 0 and position.step >= setup.max_steps
-    return () if last else setup.tools
 
 
 def _announce(setup: StepSetup, tools: tuple[Tool, ...], before: frozenset[str] | None) -> tuple[StepSetup, frozenset[str]]:
@@ -89,34 +78,21 @@ def _announce(setup: StepSetup, tools: tuple[Tool, ...], before: frozenset[str] 
 
 async def _steer(context: RunContext, position: Position) -> None:
     """Add messages that users sent meanwhile, between steps only; a finished run continues for them."""
-    if position.attempts:
-        return
-    items = await context.inbox()
-    steers = [item for item in items if item.kind == "steer" and isinstance(item.body, dict)]
-    if not steers:
-        return
-    chunks: list[Chunk] = []
-    for item in steers:
-        body = item.body if isinstance(item.body, dict) else {}
-        chunks.append({"type": "steering-message", "id": str(body.get("id", f"steer-{item.no}")), "parts": body.get("parts", [])})
-    await context.append(Event("chunks", tuple(chunks)), changes=(HandleInbox(max(item.no for item in steers)),), sync=True, fold=True)
-    point("steer.taken")
-    position.finished = False
+    if not position.attempts and await take_steers(context):
+        point("steer.taken")
+        position.finished = False
 
 
 async def _finish_step(
     context: RunContext, request: RunRequest, position: Position, attempt: Attempt, choice: Choice, *, handed: bool
 ) -> None:
     ending = attempt.ending or Ending("other")
-    earlier = context.message().metadata.get("steps")
-    steps: list[Json] = [*(earlier if isinstance(earlier, list) else []), _step_facts(context, position, attempt, choice, ending)]
-    metadata: JsonObject = {
-        "agent": request.run.agent,
-        "model": choice.model.id.model,
-        "provider": choice.provider.name,
-        "finish_reason": ending.finish_reason,
-        "steps": steps,
-    }
+    step: JsonObject = {"step": position.step, "model": str(choice.model.id)}
+    cost = position.costs[-1] if position.costs else None
+    agent, model, provider = request.run.agent, choice.model.id.model, choice.provider.name
+    metadata = answer_metadata(
+        context, ending, step, cost, agent=agent, model=model, provider=provider, began=attempt.at, first=attempt.first_at
+    )
     if choice.model.note:
         metadata["note"] = choice.model.note
     if choice.model.context and ending.usage.input is not None:
@@ -124,30 +100,10 @@ async def _finish_step(
     chunks = (chunk.message_metadata(metadata), chunk.FINISH_STEP)
     await context.append(Event("chunks", chunks, phase="end", key=f"step:{position.step}", body=HANDED if handed else None), fold=True)
     point("step.finished")
-    position.signatures.extend(signature(call) for call in attempt.calls)
-    position.finished = handed or (not attempt.calls and not is_paused(attempt))
-    position.step += 1
-    position.attempts = []
-
-
-def _step_facts(context: RunContext, position: Position, attempt: Attempt, choice: Choice, ending: Ending) -> JsonObject:
-    return {
-        "step": position.step,
-        "model": str(choice.model.id),
-        "finish_reason": ending.finish_reason,
-        "usage": ending.usage.to_json(),
-        "cost": position.costs[-1] if position.costs else None,
-        "ms": max(0, context.ports.now() - attempt.at) // 1000,
-        **({"first_ms": max(0, attempt.first_at - attempt.at) // 1000} if attempt.first_at else {}),
-        **ending.metadata,
-    }
+    position.finish_step(handed=handed)
 
 
 def _outcome(position: Position, reason: str, failure: Failure | None = None) -> RunOutcome:
     return RunOutcome(
-        "finished" if failure is None else "failed",
-        finish_reason=reason,
-        error=failure,
-        usage=position.usage,
-        cost=position.cost,
+        "finished" if failure is None else "failed", finish_reason=reason, error=failure, usage=position.usage, cost=position.cost
     )

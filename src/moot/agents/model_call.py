@@ -30,7 +30,6 @@ from moot.types.tool import Tool
 _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 """Chunk types of nearly every frame; they don't affect the run's position."""
 
-
 UNKNOWN_COST = frozenset({"timeout"})
 """Failures after which the cost is unknown, because a silent provider may have worked on the request. A connection that broke before the
 first byte counts as a request that never arrived, so that one network error does not make a run's cost unknown.

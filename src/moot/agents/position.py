@@ -91,6 +91,16 @@ class Position:
         """Return the sum of the known costs."""
         return sum(cost for cost in self.costs if cost is not None)
 
+    def finish_step(self, *, handed: bool) -> None:
+        """Go to the next step. `handed` is True if another program runs the calls."""
+        answered = self.answered
+        calls = answered.calls if answered is not None else []
+        paused = answered is not None and answered.ending is not None and answered.ending.metadata.get("continue") is True
+        self.signatures.extend(signature(call) for call in calls)
+        self.finished = handed or (not calls and not paused)  # a vendor that paused the answer wants to be called again
+        self.step += 1
+        self.attempts = []
+
 
 def locate(events: Iterable[Event]) -> Position:
     """Return the position after these events of a run."""
@@ -103,7 +113,7 @@ def locate(events: Iterable[Event]) -> Position:
         if attempt is not None:
             note(position, attempt, event.chunks)
         elif event.phase == "end" and event.key == f"step:{position.step}":
-            _finish_step(position, handed=event.body == HANDED)
+            position.finish_step(handed=event.body == HANDED)
         elif any(piece["type"] == "steering-message" for piece in event.chunks):
             position.finished = False  # received after the last step: it needs an answer
     return position
@@ -113,30 +123,19 @@ def note(position: Position, attempt: Attempt, chunks: Iterable[Chunk]) -> None:
     """Record the calls in an attempt's chunks, and whether they are visible."""
     for chunk in chunks:
         kind = chunk["type"]
-        if kind == "tool-input-start":
-            _take_id(position, str(chunk["toolCallId"]))
-        elif kind == "tool-input-available" or kind == "tool-input-error":
-            _call(position, attempt, chunk)
+        if kind in ("tool-input-start", "tool-input-available", "tool-input-error"):
+            id = str(chunk["toolCallId"])
+            # an incomplete call occupies its id too, because the vendor may reuse the id in the next attempt
+            if id not in position.tool_call_ids:
+                position.tool_call_ids.append(id)
+            if kind != "tool-input-start" and chunk.get("providerExecuted") is not True:
+                error = str(chunk.get("errorText", "")) if kind == "tool-input-error" else ""
+                attempt.calls.append(Call(id, str(chunk["toolName"]), chunk.get("input"), error))
         elif kind == "data-attempt":
             attempt.marked = True
             continue
         if kind != "start-step":
             attempt.visible = True
-
-
-def _take_id(position: Position, id: str) -> None:
-    # an incomplete call occupies its id too, because the vendor may reuse the id in the next attempt
-    if id not in position.tool_call_ids:
-        position.tool_call_ids.append(id)
-
-
-def _call(position: Position, attempt: Attempt, chunk: Chunk) -> None:
-    _take_id(position, str(chunk["toolCallId"]))
-    if chunk.get("providerExecuted") is True:
-        return
-    error = str(chunk.get("errorText", "")) if chunk["type"] == "tool-input-error" else ""
-    call = Call(str(chunk["toolCallId"]), str(chunk["toolName"]), chunk.get("input"), error)
-    attempt.calls.append(call)
 
 
 def _exchange(position: Position, by_exchange: dict[str, Attempt], event: Event) -> None:
@@ -154,20 +153,6 @@ def _exchange(position: Position, by_exchange: dict[str, Attempt], event: Event)
         attempt.ending = None if event.body.get("ended") == "cancelled" else ending
         cost = event.body.get("charged")
         position.costs.append(cost if isinstance(cost, int) else None)
-
-
-def _finish_step(position: Position, *, handed: bool) -> None:
-    answered = position.answered
-    calls = answered.calls if answered is not None else []
-    position.signatures.extend(signature(call) for call in calls)
-    position.finished = handed or (not calls and not is_paused(answered))
-    position.step += 1
-    position.attempts = []
-
-
-def is_paused(attempt: Attempt | None) -> bool:
-    """Return True if the vendor paused the answer and wants to be called again."""
-    return attempt is not None and attempt.ending is not None and attempt.ending.metadata.get("continue") is True
 
 
 def signature(call: Call) -> bytes:

@@ -46,11 +46,8 @@ class Files:
 
     async def message(self, message: Message) -> Message:
         """Return the message with every file in the model's format, or with placeholder text."""
-        parts = await self._all(message.parts)
+        parts = tuple([await self._part(part) for part in message.parts])
         return message if parts == message.parts else dataclasses.replace(message, parts=parts)
-
-    async def _all(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        return tuple([await self._part(part) for part in parts])
 
     async def _part(self, part: Part) -> Part:
         if part.get("type") == "file":
@@ -87,7 +84,7 @@ class Files:
         if head is not None and self._fits(head, data):
             return part if head.media_type == media_type else _with_data(part, data, head.media_type)
         try:
-            made, made_type, width, height = await to_thread.run_sync(_fitted, data, self._model)
+            made, made_type, width, height = await to_thread.run_sync(lambda: _SCALERS.load("pillow")(data, self._model.images))
         except Refused as error:
             self._note(part, f"was not sent: {error.message}")
             return text_part(f"[{_name(part)}: not shown, {error.message}]")
@@ -108,10 +105,6 @@ class Files:
     def _note(self, part: Part, words: str) -> None:
         text = f"{_name(part)} {words}"
         self._notes[blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()] = text
-
-
-def _fitted(data: bytes, model: Model) -> tuple[bytes, str, int, int]:
-    return _SCALERS.load("pillow")(data, model.images)
 
 
 def _name(part: Part) -> str:

@@ -39,8 +39,8 @@ async def serve(engine: Engine, name: str) -> None:
     except Exception as error:
         log.exception("the channel %s failed", name)
         package = CHANNELS.package(name)
-        raise MootError(f"channel {name!r}{f' from the package {package}' if package else ''} failed: {error!r}") from error
-    raise MootError(f"channel {name!r} stopped unexpectedly")
+        raise MootError(f"The channel {name!r}{f' from the package {package}' if package else ''} failed: {error!r}") from error
+    raise MootError(f"The channel {name!r} stopped unexpectedly.")
 
 
 class Port:
@@ -53,7 +53,10 @@ class Port:
         self._agent = _text(name, settings, "agent")
         self._model = _text(name, settings, "model")
         self._directory = _text(name, settings, "directory") or ""
-        self._mode: Mode | None = _mode(name, settings)
+        mode = _text(name, settings, "mode")
+        if mode is not None and mode not in MODES:
+            raise ConfigError(f"The option channels.{name}.mode is {mode!r}. Expected one of: {', '.join(MODES)}.")
+        self._mode: Mode | None = cast("Mode | None", mode)
 
     async def conversation(self, who: str) -> Conversation | None:
         return await self._engine.store.conversations.by_key(self._prefix + who)
@@ -91,7 +94,7 @@ class Port:
     async def answer(self, approval: str, answer: Answer) -> None:
         stored = await self._engine.store.records.approval(approval)
         if stored is None:
-            raise NotFound(f"no approval has the id {approval!r}")
+            raise NotFound(f"Approval {approval!r} not found.")
         await self._run(stored.run)
         await self._engine.runs.answer(approval, answer)
 
@@ -106,7 +109,7 @@ class Port:
     async def _own(self, id: str) -> Conversation:
         conversation = await self._engine.store.conversations.get(id)
         if conversation.key is None or not conversation.key.startswith(self._prefix):
-            raise NotFound(f"channel {self._prefix[:-1]!r} has no conversation {id!r}")
+            raise NotFound(f"The channel {self._prefix[:-1]!r} has no conversation {id!r}.")
         return conversation
 
 
@@ -114,11 +117,4 @@ def _text(name: str, settings: JsonObject, key: str) -> str | None:
     value = settings.get(key)
     if value is None or isinstance(value, str):
         return value
-    raise ConfigError(f"channels.{name}.{key} is {value!r}; expected text")
-
-
-def _mode(name: str, settings: JsonObject) -> Mode | None:
-    mode = _text(name, settings, "mode")
-    if mode is not None and mode not in MODES:
-        raise ConfigError(f"channels.{name}.mode is {mode!r}; expected one of {', '.join(MODES)}")
-    return cast("Mode | None", mode)
+    raise ConfigError(f"The option channels.{name}.{key} is {value!r}. Expected text.")

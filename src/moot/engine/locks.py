@@ -36,9 +36,7 @@ class Owner:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._file = self._acquire()
         except OSError as error:
-            raise StoreError(
-                f"can't write {str(self._path)!r}: {error.strerror}", fix="check the permissions of the folder, or set MOOT_HOME"
-            ) from error
+            raise _not_writable(self._path, error) from error
 
     def _acquire(self) -> int:
         while True:
@@ -83,6 +81,10 @@ def live_owners(folder: Path) -> tuple[list[Place], int]:
     return places, len(files) - len(locked)
 
 
+def _not_writable(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"Can't write {str(path)!r}: {error.strerror}.", fix="Check the permissions of the folder, or set MOOT_HOME.")
+
+
 def _is_locked(path: Path) -> bool:
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -125,14 +127,16 @@ def claim_home(home: Path) -> Generator[Callable[[ServerInfo], None]]:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise StoreError(
-            f"can't write {str(path)!r}: {error.strerror}", fix="check the permissions of the folder, or set MOOT_HOME"
-        ) from error
+        raise _not_writable(path, error) from error
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise _already_served(home) from error
+            other = find_server(home)
+            if other is None:
+                raise Busy(f"Another server is starting for {str(home)!r}.", fix="moot web") from error
+            message = f"A server for this home is already running at {other.url} (process {other.pid})."
+            raise Busy(message, fix="Open it with `moot web`, or stop it first.") from error
         os.ftruncate(file, 0)
         yield lambda place: _write(file, place)
         os.ftruncate(file, 0)
@@ -174,12 +178,3 @@ def _read(file: int) -> ServerInfo | None:
     if not isinstance(url, str) or not isinstance(pid, int):
         return None
     return ServerInfo(url, pid, info.get("built") is True, info.get("follows") is True)
-
-
-def _already_served(home: Path) -> Busy:
-    other = find_server(home)
-    if other is None:
-        return Busy(f"another server is starting for {str(home)!r}", fix="moot web")
-    return Busy(
-        f"a server for this home is already running at {other.url} (process {other.pid})", fix="open it with moot web, or stop it first"
-    )

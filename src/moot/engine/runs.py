@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from typing import cast
+from collections.abc import Awaitable, Callable, Collection, Generator
+from contextlib import aclosing, contextmanager, suppress
 
 import anyio
 from anyio.abc import TaskGroup
 
-from moot.engine.cancels import CancelListener
 from moot.engine.locks import Owner
 from moot.engine.submissions import continuation_of, submission_of
-from moot.engine.suspension import ParkedRuns
 from moot.engine.titles import generate_title
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
 from moot.runtime.answers import give_answer
-from moot.runtime.drive import drive, kill_left_by
+from moot.runtime.drive import about, drive, first_error, kill_left_by
 from moot.runtime.runtime import Runtime
 from moot.types.approval import Answer
 from moot.types.conversation import Conversation
@@ -38,6 +35,99 @@ _POLL_SECONDS = 0.25
 """Seconds between two checks for changes by other processes."""
 
 log = logging.getLogger("moot.engine")
+
+
+class CancelListener:
+    """A task that exists while this process has runs and checks their inboxes whenever another process has committed.
+
+    Requests that arrived before `begin` are not reported. The code that starts a run checks for them.
+    """
+
+    def __init__(self, runtime: Runtime, group: TaskGroup, driven: Collection[str], cancel: Callable[[str], None]) -> None:
+        """`driven` are the current runs; `cancel` is called with the id of a run."""
+        self._runtime = runtime
+        self._group = group
+        self._driven = driven
+        self._cancel = cancel
+        self._scope: anyio.CancelScope | None = None
+
+    def begin(self) -> None:
+        """Start listening, unless already started."""
+        if self._scope is None:
+            self._scope = anyio.CancelScope()
+            self._group.start_soon(self._listen, self._scope)
+
+    def end(self) -> None:
+        """Stop listening until the next `begin`."""
+        if self._scope is not None:
+            self._scope.cancel()
+            self._scope = None
+
+    async def _listen(self, scope: anyio.CancelScope) -> None:
+        with scope:
+            async with aclosing(self._runtime.hub.foreign()) as commits:
+                async for _ in commits:
+                    await self._check_inboxes()
+
+    async def _check_inboxes(self) -> None:
+        try:
+            found = await self._runtime.store.records.cancelled(self._driven)
+        except MootError as error:  # the next commit triggers another check
+            log.error("can't read cancel requests of other processes: %s", error)
+            return
+        for run in found:
+            if run in self._driven:
+                self._cancel(run)
+
+
+class ParkedRuns:
+    """The runs parked in this process. Its tasks run in the given group."""
+
+    def __init__(
+        self, runtime: Runtime, group: TaskGroup, cancel: Callable[[str], Awaitable[None]], wake: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._runtime = runtime
+        self._group = group
+        self._cancel = cancel
+        self._wake = wake
+
+    async def tend(self, run: Run, answered: frozenset[str], *, cancelled: bool) -> None:
+        """Handle what arrived while the run was parking: a cancel request or answers. Otherwise wait until a request expires.
+
+        `answered` contains the approvals already answered when the run was last resumed.
+        """
+        try:
+            records = self._runtime.store.records
+            items = await records.inbox(run.id)
+            if cancelled or any(item.kind == "cancel" for item in items):
+                await self._cancel(run.id)
+            else:
+                asked = await records.approvals(run=run.id, open_only=False)
+                if frozenset(one.id for one in asked if one.answer is not None) != answered:
+                    await self._wake(run.id)
+                else:
+                    self._group.start_soon(self._expire, run.id)
+        except MootError as error:
+            about = {"run": run.id, "conversation": run.conversation}
+            log.error("run %s is waiting and may have missed an answer: %s", run.id, error, extra=about)
+
+    async def is_due(self, run: str) -> bool:
+        """Return whether a parked run can be resumed: all its requests are answered, or one has expired."""
+        now = self._runtime.now() // 1000
+        asked = await self._runtime.store.records.approvals(run=run)
+        return not asked or any(approval.expires_at is not None and approval.expires_at <= now for approval in asked)
+
+    async def _expire(self, run: str) -> None:
+        """Resume a parked run when one of its requests expires, so that the model is notified."""
+        try:
+            asked = await self._runtime.store.records.approvals(run=run)
+            times = [approval.expires_at for approval in asked if approval.expires_at is not None]
+            if times:
+                await anyio.sleep(max(0.0, min(times) / 1000 - self._runtime.now() / 1_000_000) + 0.01)
+                if await self.is_due(run):
+                    await self._wake(run)
+        except MootError as error:
+            log.error("could not resume run %s: %s", run, error, extra={"run": run})
 
 
 class LocalRuns:
@@ -105,10 +195,10 @@ class LocalRuns:
     async def resume(self, run: str) -> Run:
         found = await self.current(run)
         if found.status in TERMINAL:
-            raise UsageError(f"run {found.id!r} is {found.status}, so there is nothing to resume", fix="moot chat continue ID")
+            raise UsageError(f"The run {found.id!r} is {found.status}, so there is nothing to resume.", fix="moot chat continue ID")
         if found.status == "running" or found.held:
             where = "in this process" if found.id in self._scopes else "in another process"
-            raise Busy(f"run {found.id!r} is already running {where}", fix="moot chat stop ID")
+            raise Busy(f"The run {found.id!r} is already running {where}.", fix="moot chat stop ID")
         await self._claim(found.id, CLAIMABLE)
         return await self._runtime.store.records.run(found.id)
 
@@ -165,13 +255,12 @@ class LocalRuns:
         with anyio.move_on_after(seconds):
             while True:
                 changed = self._changed
-                if not self._titling and not await self._has_ending_task():
-                    return
+                if not self._titling:
+                    # callers that waited for a run may leave before its task ends
+                    statuses = [(await self._runtime.store.records.run(run)).status for run in list(self._scopes)]
+                    if TERMINAL.isdisjoint(statuses):
+                        return
                 await changed.wait()
-
-    async def _has_ending_task(self) -> bool:
-        """Return whether a task of an ended run is still active here. Callers that waited for the run may leave before its task ends."""
-        return any([(await self._runtime.store.records.run(run)).status in TERMINAL for run in list(self._scopes)])
 
     async def sweep(self, *, resume: bool) -> list[Run]:
         """Mark running and queued runs of dead owners as interrupted, and return them.
@@ -287,20 +376,18 @@ class LocalRuns:
         try:
             await generate_title(self._runtime, run)
         except Exception as error:  # noqa: BLE001  a provider may raise anything, and a title must not fail a run
-            log.warning("could not generate a title: %s", error, extra=_about(run))
+            log.warning("could not generate a title: %s", error, extra=about(run))
         finally:
             self._titling -= 1
             self._notify()
 
     def _fail(self, run: str, ended: Run | None, errors: BaseExceptionGroup[Exception]) -> None:
         """Remember a store error after which nothing more can be recorded. The run is later marked as interrupted."""
-        error: BaseException = errors
-        while isinstance(error, BaseExceptionGroup):
-            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+        error = first_error(errors)
         if ended is None:
-            self._failures[run] = error if isinstance(error, MootError) else StoreError(f"internal error: {error!r}")
-        about = {"run": run, **({"conversation": ended.conversation} if ended else {})}
-        log.error("run %s stopped: %s", run, error, exc_info=None if isinstance(error, MootError) else error, extra=about)
+            self._failures[run] = error if isinstance(error, MootError) else StoreError(f"Internal error: {error!r}")
+        extra = about(ended) if ended else {"run": run}
+        log.error("run %s stopped: %s", run, error, exc_info=None if isinstance(error, MootError) else error, extra=extra)
 
     async def _store_late_messages(self, run: Run) -> None:
         """Store messages sent to a run that failed or was stopped after its answer, so that none is lost."""
@@ -340,7 +427,7 @@ class LocalRuns:
             except NotFound:
                 return
             except MootError as error:
-                log.error("could not start run %s: %s", run.id, error, extra=_about(run))
+                log.error("could not start run %s: %s", run.id, error, extra=about(run))
             with anyio.move_on_after(_POLL_SECONDS):
                 await changed.wait()
 
@@ -360,8 +447,3 @@ class LocalRuns:
     def _notify(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
-
-
-def _about(run: Run) -> dict[str, str]:
-    """Return the extra fields of a run's log records, used by `moot logs --run`."""
-    return {"run": run.id, "conversation": run.conversation}

@@ -42,11 +42,12 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
 
     Raise UsageError for an unknown agent, model or tool.
     """
-    _check_place(prompt)
+    if prompt.edits is not None and not prompt.parts:
+        raise UsageError(f"Message {prompt.edits!r} can't be replaced by an empty one.", fix="Delete it instead.")
+    if prompt.answers is not None and prompt.parts:
+        raise UsageError("A prompt either has new content or requests another answer, not both.")
     name = prompt.agent or (existing.agent if existing is not None else "default")
-    settings: JsonObject = {**prompt.settings}
-    if prompt.mode is not None:
-        settings["mode"] = prompt.mode
+    settings: JsonObject = {**prompt.settings, **({} if prompt.mode is None else {"mode": prompt.mode})}
     agent = find_agent(runtime.settings, name, settings)
     model = prompt.model or (existing.next_model if existing is not None and prompt.agent is None else "")
     await _check(runtime, model, agent)
@@ -98,17 +99,11 @@ async def continuation_of(runtime: Runtime, prompt: Prompt, existing: Conversati
     )
 
 
-def _check_place(prompt: Prompt) -> None:
-    if prompt.edits is not None and not prompt.parts:
-        raise UsageError(f"message {prompt.edits!r} can't be replaced by an empty one", fix="delete it instead")
-    if prompt.answers is not None and prompt.parts:
-        raise UsageError("a prompt either has new content or requests another answer, not both")
-
-
 async def _check(runtime: Runtime, model: str, agent: Agent) -> None:
     if agent.agent_type not in AGENTS:
-        words = f"agent {agent.name!r} has the unknown agent_type {agent.agent_type!r}; known: {', '.join(AGENTS.names())}"
-        raise UsageError(words, fix="install the package that provides it, or change agent_type")
+        known = ", ".join(AGENTS.names())
+        message = f"The agent {agent.name!r} has the unknown agent_type {agent.agent_type!r}. Known types: {known}."
+        raise UsageError(message, fix="Install the package that provides it, or change agent_type.")
     AGENTS.make(agent.agent_type)
     if agent.agent_type == "moot":
         choice = await runtime.providers.choice(model or agent.model)
@@ -120,7 +115,7 @@ def _check_client_tools(settings: JsonObject) -> None:
     names = [tool.name for tool in client_tools(settings)]
     duplicate = next((name for at, name in enumerate(names) if name in TOOLS or name in names[:at]), None)
     if duplicate is not None:
-        raise UsageError(f"a tool named {duplicate!r} already exists", fix="rename the client's tool")
+        raise UsageError(f"A tool named {duplicate!r} already exists.", fix="Rename the client's tool.")
 
 
 def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, agent_type: str, model: str) -> Conversation:

@@ -44,7 +44,9 @@ async def generate_title(runtime: Runtime, run: Run) -> None:
     answers = await store.records.runs(conversation=run.conversation, statuses=frozenset({"finished"}), limit=2)
     if conversation.title_source not in ("none", "first-line") or [answer.id for answer in answers] != [run.id]:
         return
-    excerpt = await _beginning(runtime, run)
+    branch = await store.conversations.branch(run.conversation, head=run.message, limit=2)
+    texts = [(message.role, text_of(message.parts).strip()[:_EXCERPT]) for message in branch]
+    excerpt = "\n\n".join(f"{role}:\n{text}" for role, text in texts if text)
     if not excerpt:
         return
     prompt = Message("0", "user", (text_part(excerpt),))
@@ -54,12 +56,6 @@ async def generate_title(runtime: Runtime, run: Run) -> None:
     if title := clean_title(answer):
         await store.conversations.rename(run.conversation, title, "model")
         runtime.hub.touch(run.conversation)
-
-
-async def _beginning(runtime: Runtime, run: Run) -> str:
-    branch = await runtime.store.conversations.branch(run.conversation, head=run.message, limit=2)
-    texts = [(message.role, text_of(message.parts).strip()[:_EXCERPT]) for message in branch]
-    return "\n\n".join(f"{role}:\n{text}" for role, text in texts if text)
 
 
 def clean_title(answer: str) -> str:

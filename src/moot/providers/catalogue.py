@@ -26,46 +26,40 @@ from moot.types.usage import Usage
 class Family:
     """Models with the same capabilities. `pattern` is searched in the lowercase model name without its vendor."""
 
-    pattern: re.Pattern[str]
-    modalities: tuple[str, ...] = ("text",)
+    pattern: str
+    modalities: str = "text"
     reasoning: bool = False
     max_output: int | None = None
 
 
-def _family(pattern: str, modalities: str = "text", *, reasoning: bool = False, max_output: int | None = None) -> Family:
-    return Family(re.compile(pattern), tuple(modalities.split()), reasoning, max_output)
-
-
 _FAMILIES = (
-    _family(r"^claude-(opus|sonnet|haiku|fable|mythos)-", "text image pdf", reasoning=True, max_output=64_000),
-    _family(r"^claude-3[-.]7", "text image pdf", reasoning=True, max_output=64_000),
-    _family(r"^claude-3", "text image pdf", max_output=8_192),
-    _family(r"^gpt-oss", reasoning=True),
-    _family(r"^gpt-([5-9]|\d\d)", "text image", reasoning=True, max_output=128_000),
-    _family(r"^gpt-4(o|\.1|-turbo)", "text image", max_output=16_384),
-    _family(r"^o[134](-|$)", "text image", reasoning=True, max_output=100_000),
-    _family(r"^gemini-", "text image pdf audio video", reasoning=True, max_output=65_536),
-    _family(r"^grok-([4-9]|build|code)", "text image", reasoning=True),
-    _family(r"^grok-3-mini", reasoning=True),
-    _family(r"^deepseek-(reasoner|r1|v3\.[1-9]|v[4-9]|flash)", reasoning=True),
-    _family(r"^glm-\d(\.\d)?v", "text image", reasoning=True),
-    _family(r"^glm-(4\.[5-9]|[5-9])", reasoning=True),
-    _family(r"^kimi-(k2\.[5-9]|k[3-9]|for-coding)", "text image", reasoning=True),
-    _family(r"^kimi-k2-thinking", reasoning=True),
-    _family(r"^minimax-m\d", reasoning=True),
-    _family(r"^(mistral-(small|medium|large)|pixtral|ministral)", "text image"),
-    _family(r"^magistral", "text image", reasoning=True),
-    _family(r"^(qwen[\d.]*-?vl|llava|gemma-?[3-9]|llama-?4|.*-vision)", "text image"),
-    _family(r"^(qwen-?3|qwq)", reasoning=True),
+    Family(r"^claude-(opus|sonnet|haiku|fable|mythos)-", "text image pdf", reasoning=True, max_output=64_000),
+    Family(r"^claude-3[-.]7", "text image pdf", reasoning=True, max_output=64_000),
+    Family(r"^claude-3", "text image pdf", max_output=8_192),
+    Family(r"^gpt-oss", reasoning=True),
+    Family(r"^gpt-([5-9]|\d\d)", "text image", reasoning=True, max_output=128_000),
+    Family(r"^gpt-4(o|\.1|-turbo)", "text image", max_output=16_384),
+    Family(r"^o[134](-|$)", "text image", reasoning=True, max_output=100_000),
+    Family(r"^gemini-", "text image pdf audio video", reasoning=True, max_output=65_536),
+    Family(r"^grok-([4-9]|build|code)", "text image", reasoning=True),
+    Family(r"^grok-3-mini", reasoning=True),
+    Family(r"^deepseek-(reasoner|r1|v3\.[1-9]|v[4-9]|flash)", reasoning=True),
+    Family(r"^glm-\d(\.\d)?v", "text image", reasoning=True),
+    Family(r"^glm-(4\.[5-9]|[5-9])", reasoning=True),
+    Family(r"^kimi-(k2\.[5-9]|k[3-9]|for-coding)", "text image", reasoning=True),
+    Family(r"^kimi-k2-thinking", reasoning=True),
+    Family(r"^minimax-m\d", reasoning=True),
+    Family(r"^(mistral-(small|medium|large)|pixtral|ministral)", "text image"),
+    Family(r"^magistral", "text image", reasoning=True),
+    Family(r"^(qwen[\d.]*-?vl|llava|gemma-?[3-9]|llama-?4|.*-vision)", "text image"),
+    Family(r"^(qwen-?3|qwq)", reasoning=True),
 )
-
-_UNKNOWN = Family(re.compile(""))
 
 
 def family_of(name: str) -> Family:
     """Return the first family that matches, or one for text only with unknown limits."""
     bare = name.lower().rpartition("/")[2]
-    return next((family for family in _FAMILIES if family.pattern.search(bare)), _UNKNOWN)
+    return next((family for family in _FAMILIES if re.search(family.pattern, bare)), Family(""))
 
 
 _SNAPSHOT = Registry("moot.prices", {"names": "moot.providers.prices:names", "priced": "moot.providers.prices:priced"})
@@ -125,7 +119,7 @@ def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str)
         wire_name,
         context=overlay.count("context") or (priced.context if priced else None),
         max_output=overlay.count("max_output") or family.max_output,
-        modalities=overlay.texts("modalities") or family.modalities,
+        modalities=overlay.texts("modalities") or tuple(family.modalities.split()),
         tools=overlay.tools(),
         reasoning=overlay.flag("reasoning", family.reasoning),
         price=overlay.price() or known_price,
@@ -168,15 +162,21 @@ def normalized_name(name: str) -> str:
 
 def parse_list(name: str, facts: Facts, settings: ProviderSettings, body: bytes) -> Sequence[Model]:
     """Return the models from an endpoint's list (`{"data": [{"id"}]}`). Raise ProviderError if the list has another format."""
+    names = [wire for row in rows_of(name, body) if isinstance(wire := row.get("id", row.get("name")), str)]
+    return [describe(name, facts, settings, wire) for wire in dict.fromkeys(names)]
+
+
+def rows_of(name: str, body: bytes) -> list[JsonObject]:
+    """Return the objects of an endpoint's list of models. Raise ProviderError if it is not one."""
     try:
         value = loads(body)
-    except ValueError as error:
-        raise _no_list(name, body) from error
+    except ValueError:
+        value = None
     rows = value.get("data", value.get("models")) if isinstance(value, dict) else value
     if not isinstance(rows, list):
-        raise _no_list(name, body)
-    names = [wire for row in rows if isinstance(row, dict) and isinstance(wire := row.get("id", row.get("name")), str)]
-    return [describe(name, facts, settings, wire) for wire in dict.fromkeys(names)]
+        message, fix = f"{name} did not return a list of models.", f"Check providers.{name}.base_url."
+        raise ProviderError(message, fix=fix, kind="protocol", raw=body[:KEPT])
+    return [row for row in rows if isinstance(row, dict)]
 
 
 class _Overlay:
@@ -222,7 +222,7 @@ class _Overlay:
         fields = ("input", "output", "cache_read", "cache_write")
         for field, value in values.items():
             if field not in fields or isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-                raise self._wrong(f"price.{field}", value, f"dollars per million tokens; known prices: {', '.join(fields)}")
+                raise self._wrong(f"price.{field}", value, f"dollars per million tokens for one of: {', '.join(fields)}")
         nano = {field: float(value) * _NANO_PER_TOKEN for field, value in values.items() if isinstance(value, int | float)}
         return Price(nano.get("input"), nano.get("output"), nano.get("cache_read"), nano.get("cache_write"))
 
@@ -233,29 +233,21 @@ class _Overlay:
         raise self._wrong(field, value, expected)
 
     def _wrong(self, field: str, value: object, expected: str) -> ConfigError:
-        return ConfigError(f"{self._where}.{field} is {value!r}; expected {expected}")
+        return ConfigError(f"The option {self._where}.{field} is {value!r}. Expected {expected}.")
 
 
 def _offered(facts: Facts) -> list[str]:
     """Return the snapshot's models under the provider's own names."""
-    names = _SNAPSHOT.load("names")(facts.prices) if facts.prices else ()
-    return [_here(facts, name) for name in names if re.match(facts.sold, name)]
-
-
-def _here(facts: Facts, name: str) -> str:
-    """Return the provider's spelling of a name in the snapshot."""
-    vendor, slash, rest = name.partition("/")
-    spelled = f"{facts.vendors.get(vendor, vendor)}/{rest}" if slash else name
-    return spelled.lower() if facts.lower_case else spelled
+    offered: list[str] = []
+    for name in _SNAPSHOT.load("names")(facts.prices) if facts.prices else ():
+        if re.match(facts.sold, name):
+            vendor, slash, rest = name.partition("/")
+            spelled = f"{facts.vendors.get(vendor, vendor)}/{rest}" if slash else name
+            offered.append(spelled.lower() if facts.lower_case else spelled)
+    return offered
 
 
 def _in_snapshot(facts: Facts, name: str) -> str:
     vendor, slash, rest = name.partition("/")
     there = {here: vendor for vendor, here in facts.vendors.items()}
     return f"{there.get(vendor, vendor)}/{rest}" if slash else name
-
-
-def _no_list(name: str, body: bytes) -> ProviderError:
-    return ProviderError(
-        f"{name} did not return a list of models", fix=f"check providers.{name}.base_url", kind="protocol", raw=body[:KEPT]
-    )

@@ -21,10 +21,10 @@ from moot.convert.dialects.frames import KEPT, Frames
 from moot.errors import ConfigError, ProviderError
 from moot.providers.catalogue import describe, parse_list
 from moot.providers.refusals import refusal_error
-from moot.providers.shapes import SHAPES, Shape, shape_of
+from moot.providers.shapes import SHAPES, shape_of
 from moot.types.event import Raw
 from moot.types.model import Model
-from moot.types.provider import Facts, ModelRequest, Quirks
+from moot.types.provider import Facts, ModelRequest
 
 _SHORTEST = 8
 """Shorter values (`none`, `ollama`) are not secrets, and masking them would damage ordinary words."""
@@ -77,7 +77,6 @@ ERROR_SECONDS = 10.0
 WHOLE_BYTES = 64 * 1024 * 1024
 """Maximum size of a response that is not a stream, such as a few images in base64."""
 
-_NONE: Mapping[str, str] = {}
 _HEADER_BYTES = 64 * 1024
 _ERRORS = (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError)
 
@@ -95,18 +94,22 @@ class HttpProvider:
         self.name = settings.name or self.facts.name
         self.dialect = settings.dialect or self.facts.dialect
         self.settings = settings
-        self.quirks = self._with_tools(self.facts.quirks)
-        self.shape = self._shape()
+        tools = settings.options.get("vendor_tools", [])
+        if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+            expected = "Expected a list of mappings in the vendor's format, such as [{type: web_search}]."
+            raise ConfigError(f"The option providers.{self.name}.vendor_tools is {tools!r}. {expected}")
+        self.quirks = replace(self.facts.quirks, vendor_tools=tuple(tools)) if tools else self.facts.quirks
+        shape = shape_of(self.dialect)
+        if shape is None:
+            known = ", ".join(sorted(SHAPES))
+            raise ConfigError(f"The provider {self.name!r} has an unknown dialect {self.dialect!r}. Known dialects: {known}.")
+        self.shape = shape
         self.base = self._base_url()
         self.live = 0
         """Number of open streams."""
         self._ticker = _Ticker()
         self._mask = Mask(settings.api_key, settings.headers)
         self._session: aiohttp.ClientSession | None = None
-
-    def authentication(self) -> Mapping[str, str]:
-        """Return the authentication headers, which may be empty without a key."""
-        return self.shape.authentication(self.settings.api_key)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
         """Yield the raw frames of the response, one tuple per socket read. See `moot.types.provider.Provider.stream`."""
@@ -156,7 +159,7 @@ class HttpProvider:
     async def ask(self, path: str, body: bytes, *, media_type: str = "application/json", seconds: float = 300.0) -> bytes:
         """Send a POST request below the base URL and return the whole response. Raise ProviderError."""
         headers = {"Accept": "application/json", "Content-Type": media_type}
-        return await self._whole("POST", path, "while processing the request", seconds, io.BytesIO(body), headers)
+        return await self._whole("POST", path, "while processing the request", seconds, body, headers)
 
     async def close(self) -> None:
         """Close all connections. Open streams fail."""
@@ -169,26 +172,24 @@ class HttpProvider:
         return await self._whole("GET", path, "while listing its models", seconds)
 
     async def _whole(
-        self,
-        method: str,
-        path: str,
-        when: str,
-        seconds: float,
-        data: io.BytesIO | None = None,
-        more: Mapping[str, str] = _NONE,
+        self, method: str, path: str, when: str, seconds: float, sent: bytes | None = None, more: Mapping[str, str] | None = None
     ) -> bytes:
         timeout = aiohttp.ClientTimeout(total=seconds, connect=min(seconds, CONNECT_SECONDS))
-        headers = {**self._headers(), **more}
+        headers = {**self._headers(), **(more or {})}
+        data = None if sent is None else io.BytesIO(sent)
         try:
             async with self._client().request(
                 method, self._url(path), data=data, headers=headers, timeout=timeout, allow_redirects=False, proxy=self._proxy()
             ) as response:
-                body = await _read(response, Frames(max_frame=WHOLE_BYTES, max_body=WHOLE_BYTES))
+                limits, body = Frames(max_frame=WHOLE_BYTES, max_body=WHOLE_BYTES), bytearray()
+                while data := await response.content.readany():
+                    limits.feed(data)
+                    body += data
         except _ERRORS as error:
             raise self._connection_error(error, when) from error
         if not 200 <= response.status < 300:
-            raise self._refused(response, body)
-        return body
+            raise self._refused(response, bytes(body))
+        return bytes(body)
 
     async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
         headers = {**self._headers(), "Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
@@ -226,43 +227,36 @@ class HttpProvider:
         return self._session
 
     def _headers(self) -> dict[str, str]:
-        headers = {"User-Agent": "moot", **self.authentication(), **self.settings.headers}
+        headers = {"User-Agent": "moot", **self.shape.authentication(self.settings.api_key), **self.settings.headers}
         for name, value in headers.items():
             if not value.isascii() or not value.isprintable():
-                raise ConfigError(f"header {name!r} of provider {self.name!r} contains characters that are not allowed in a header")
+                raise ConfigError(
+                    f"The header {name!r} of the provider {self.name!r} contains characters that are not allowed in a header."
+                )
         return headers
-
-    def _with_tools(self, quirks: Quirks) -> Quirks:
-        """Return the quirks with the entry's `vendor_tools`. Raise ConfigError."""
-        entries = self.settings.options.get("vendor_tools", [])
-        tools = [tool for tool in entries if isinstance(tool, dict)] if isinstance(entries, list) else []
-        if not isinstance(entries, list) or len(tools) != len(entries):
-            where = f"providers.{self.name}.vendor_tools"
-            raise ConfigError(f"{where} is {entries!r}; expected a list of mappings in the vendor's format, such as [{{type: web_search}}]")
-        return replace(quirks, vendor_tools=tuple(tools)) if tools else quirks
 
     def _proxy(self) -> str | None:
         proxy = self.settings.options.get("proxy")
         return proxy if isinstance(proxy, str) and proxy else None
 
-    def _shape(self) -> Shape:
-        shape = shape_of(self.dialect)
-        if shape is None:
-            raise ConfigError(f"provider {self.name!r} has an unknown dialect {self.dialect!r}; known: {', '.join(sorted(SHAPES))}")
-        return shape
-
     def _base_url(self) -> SplitResult:
         plan, plans = self.settings.plan, self.facts.plans
         if plan and plan not in plans:
-            known = f"known: {', '.join(sorted(plans))}" if plans else "it has no plans"
-            raise ConfigError(f"provider {self.name!r} has no plan {plan!r}; {known}")
+            known = f"Known plans: {', '.join(sorted(plans))}." if plans else "It has no plans."
+            raise ConfigError(f"The provider {self.name!r} has no plan {plan!r}. {known}")
         text = self.settings.base_url or plans.get(plan, "") or self.facts.base_url
         if not text:
-            raise ConfigError(f"provider {self.name!r} has no base_url", fix=f"set providers.{self.name}.base_url")
-        url = _valid_url(text.strip())
-        if url is None:
-            where = f"the base_url of provider {self.name!r}"
-            raise ConfigError(f"{where} is {_without_password(text)!r}; expected http(s)://host[:port][/path]")
+            raise ConfigError(f"The provider {self.name!r} has no base_url.", fix=f"Set providers.{self.name}.base_url.")
+        try:
+            url = urlsplit(text.strip())
+            # a password would be sent with every request
+            valid = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0 and "@" not in url.netloc
+        except ValueError:
+            url, valid = SplitResult("", "", "", "", ""), False
+        if not valid:
+            head, at, tail = text.rpartition("@")
+            shown = f"{head.partition('://')[0]}://***@{tail}" if at else text
+            raise ConfigError(f"The base_url of the provider {self.name!r} is {shown!r}. Expected http(s)://host[:port][/path].")
         return url._replace(path=url.path.rstrip("/").removesuffix(self.shape.version), fragment="")
 
     def _url(self, path: str) -> str:
@@ -273,29 +267,14 @@ class HttpProvider:
         error = refusal_error(self.name, response.status, response.headers, self._mask.raw(body))
         if "Location" in response.headers and 300 <= response.status < 400:
             host = urlsplit(response.headers["Location"]).netloc or self.base.netloc
-            error.fix = f"{error.fix}: {host}"
+            error.fix = f"{error.fix} The new host is {host}."
         return error
 
     def _connection_error(self, error: Exception, when: str) -> ProviderError:
-        timeout = isinstance(error, asyncio.TimeoutError)
+        kind = "timeout" if isinstance(error, asyncio.TimeoutError) else "transport"
         what, fix = _explanation(error, self.settings.timeout)
-        message = f"{self.name} at {self.base.netloc} {what} {when}"
-        return ProviderError(self._mask.text(message), fix=fix, kind="timeout" if timeout else "transport", retryable=True)
-
-
-def _valid_url(text: str) -> SplitResult | None:
-    """Return the parsed URL if requests can be sent to it. A password is rejected, because it would be sent with every request."""
-    try:
-        url = urlsplit(text)
-        valid = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0 and "@" not in url.netloc
-    except ValueError:
-        return None
-    return url if valid else None
-
-
-def _without_password(text: str) -> str:
-    head, at, tail = text.rpartition("@")
-    return f"{head.partition('://')[0]}://***@{tail}" if at else text
+        message = f"The provider {self.name} at {self.base.netloc} {what} {when}."
+        return ProviderError(self._mask.text(message), fix=fix, kind=kind, retryable=True)
 
 
 async def _error_body(response: aiohttp.ClientResponse, seconds: float) -> bytes:
@@ -317,48 +296,33 @@ class _Ticker:
         self._next: asyncio.Event | None = None
 
     async def next(self) -> None:
-        if self._next is None:
+        if self._next is None or self._next.is_set():
             self._next = asyncio.Event()
             loop = asyncio.get_running_loop()
-            loop.call_at((loop.time() // READ_INTERVAL + 1) * READ_INTERVAL, self._tick)
+            loop.call_at((loop.time() // READ_INTERVAL + 1) * READ_INTERVAL, self._next.set)
         await self._next.wait()
-
-    def _tick(self) -> None:
-        waiting, self._next = self._next, None
-        if waiting is not None:
-            waiting.set()
-
-
-async def _read(response: aiohttp.ClientResponse, frames: Frames) -> bytes:
-    parts: list[bytes] = []
-    while data := await response.content.readany():
-        frames.feed(data)  # only to enforce the limits
-        parts.append(data)
-    return b"".join(parts)
 
 
 def _explanation(error: Exception, silence: float) -> tuple[str, str]:
     """Return a description of the failure, as a predicate whose subject is the endpoint, and how to fix it."""
     match error:
         case aiohttp.ConnectionTimeoutError():
-            return f"could not be reached within {CONNECT_SECONDS:g} s", "check the address and the network"
+            return f"could not be reached within {CONNECT_SECONDS:g} s", "Check the address and the network."
         case asyncio.TimeoutError():
-            return f"sent nothing for {silence:g} s", "try again, or raise the provider's timeout"
+            return f"sent nothing for {silence:g} s", "Try again, or raise the provider's timeout."
         case aiohttp.ClientConnectorCertificateError():
-            fix = "install the system's CA certificates (Debian: ca-certificates), or point SSL_CERT_FILE at them"
+            fix = "Install the system's CA certificates (Debian: ca-certificates), or point SSL_CERT_FILE at them."
             return f"has an untrusted certificate ({error.certificate_error})", fix
         case aiohttp.ClientSSLError():
-            return f"could not establish a secure connection ({error.os_error})", "check that the server supports HTTPS"
+            return f"could not establish a secure connection ({error.os_error})", "Check that the server supports HTTPS."
         case aiohttp.ClientConnectorDNSError():
-            return "has a host name that can't be resolved", "check the address and the network"
+            return "has a host name that can't be resolved", "Check the address and the network."
         case aiohttp.ClientConnectorError():
-            return (
-                f"could not be reached ({error.os_error.strerror or error.os_error})",
-                "check that it is running and the address is right",
-            )
+            fix = "Check that it is running and the address is right."
+            return f"could not be reached ({error.os_error.strerror or error.os_error})", fix
         case aiohttp.ServerDisconnectedError() | ConnectionError():
-            return "closed the connection", "try again"
+            return "closed the connection", "Try again."
         case aiohttp.ClientPayloadError():
-            return "broke the connection", "try again"
+            return "broke the connection", "Try again."
         case _:
-            return f"sent an invalid HTTP response ({type(error).__name__}: {error})", "check the base_url"
+            return f"sent an invalid HTTP response ({type(error).__name__}: {error})", "Check the base_url."

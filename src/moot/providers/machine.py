@@ -10,7 +10,7 @@ from pathlib import Path
 
 from moot.errors import ProviderError
 
-INSTEAD = "or use Ollama (https://ollama.com), an API key, or the demo provider (-m demo), which is scripted"
+INSTEAD = "You can also use Ollama (https://ollama.com), an API key, or the demo provider (-m demo), which is scripted."
 _CPU_FLAGS = frozenset({"avx2", "fma", "f16c", "bmi2"})
 _MEMORY_OVERHEAD = 300 << 20
 """Memory that llama.cpp needs in addition to the weights, for a context of 8k (805 MB in total were measured for 491 MB of weights)."""
@@ -18,32 +18,33 @@ _MEMORY_OVERHEAD = 300 << 20
 
 def cannot(reason: str, fix: str = "") -> ProviderError:
     """Return the error for a machine that can't run it, with alternatives."""
-    return ProviderError(f"the embedded model can't run here: {reason}", fix=f"{fix}; {INSTEAD}" if fix else INSTEAD.removeprefix("or "))
+    return ProviderError(f"The embedded model can't run here: {reason}.", fix=f"{fix} {INSTEAD}".strip())
 
 
 def check_machine(weights_size: int, proc: Path = Path("/proc")) -> None:
     """Raise ProviderError for the first missing requirement. `proc` is the path of Linux's `/proc`."""
     if importlib.util.find_spec("xllamacpp") is None:
-        if _musl():
+        if sys.platform == "linux" and platform.libc_ver()[0] != "glibc":
             raise cannot("xllamacpp has no wheel for musl (Alpine)")
         if sys.platform == "win32" and platform.machine().lower() == "arm64":
             raise cannot("xllamacpp has no wheel for Windows on arm64")
-        raise cannot("the package xllamacpp is not installed", "pip install 'moot[local]'")
+        raise cannot("the package xllamacpp is not installed", "Run `pip install 'moot[local]'`.")
     if sys.platform == "linux" and not _loads("libgomp.so.1"):
         raise import_failed("libgomp")
-    if missing := sorted(_CPU_FLAGS - _processor_flags(proc / "cpuinfo")):
+    flags = _value(proc / "cpuinfo", "flags").split() if platform.machine().lower() in ("x86_64", "amd64") else []
+    if flags and (missing := sorted(_CPU_FLAGS.difference(flags))):
         raise cannot(f"this processor lacks {', '.join(missing)}")
-    available = _available_memory(proc / "meminfo")
-    if available is not None and available < weights_size + _MEMORY_OVERHEAD:
+    available = _value(proc / "meminfo", "MemAvailable").split()
+    if available and int(available[0]) << 10 < weights_size + _MEMORY_OVERHEAD:
         needed = (weights_size + _MEMORY_OVERHEAD) >> 20
-        raise cannot(f"it needs about {needed} MB of memory, but only {available >> 20} MB are free", "close other programs")
+        raise cannot(f"it needs about {needed} MB of memory, but only {int(available[0]) >> 10} MB are free", "Close other programs.")
 
 
 def import_failed(message: str) -> ProviderError:
     """Return the error for an ImportError in the child process."""
     if "libgomp" in message:
-        return cannot("the system library libgomp.so.1 is missing", "apt-get install libgomp1")
-    return cannot(f"xllamacpp failed to load ({message})", "pip install --force-reinstall 'moot[local]'")
+        return cannot("the system library libgomp.so.1 is missing", "Run `apt-get install libgomp1`.")
+    return cannot(f"xllamacpp failed to load ({message})", "Run `pip install --force-reinstall 'moot[local]'`.")
 
 
 def _loads(library: str) -> bool:
@@ -54,24 +55,7 @@ def _loads(library: str) -> bool:
     return True
 
 
-def _musl() -> bool:
-    return sys.platform == "linux" and platform.libc_ver()[0] != "glibc"
-
-
-def _processor_flags(path: Path) -> frozenset[str]:
-    """Return the flags of an x86 processor on Linux. On other systems, assume that all are available."""
-    if platform.machine().lower() not in ("x86_64", "amd64") or not path.exists():
-        return _CPU_FLAGS
-    for line in path.read_text(errors="replace").splitlines():
-        if line.startswith("flags"):
-            return frozenset(line.partition(":")[2].split())
-    return _CPU_FLAGS
-
-
-def _available_memory(path: Path) -> int | None:
-    if not path.exists():
-        return None
-    for line in path.read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) << 10
-    return None
+def _value(path: Path, name: str) -> str:
+    """Return the first value of that name in a file of `/proc`; empty if there is none."""
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    return next((line.partition(":")[2] for line in lines if line.startswith(name)), "")

@@ -55,7 +55,7 @@ async def transcribe(choice: Choice, sound: Media, language: str = "") -> MediaC
 
         return await _posting("transcript", choice, "/audio/transcriptions", form, transcribed)
     if "audio" not in choice.model.modalities:
-        raise UsageError(f"{choice.model.id} does not accept audio", fix="set models.transcription to a model that does")
+        raise UsageError(f"{choice.model.id} does not accept audio.", fix="Set models.transcription to a model that does.")
     instructions = f"{_TRANSCRIBE} The language is {language}." if language else _TRANSCRIBE
 
     async def made(heard: MediaResponse) -> MediaResult:
@@ -66,9 +66,18 @@ async def transcribe(choice: Choice, sound: Media, language: str = "") -> MediaC
 
 async def _drawn(choice: Choice, heard: MediaResponse, urls: Sequence[str], text: str) -> MediaResult:
     if not urls:
-        refusal = f"; it answered {text[:300]!r}" if text else ""
-        raise ProviderError(f"{choice.model.id} generated no image{refusal}", fix="set models.image to a model that generates images")
-    return _made(choice, heard, text, tuple([await _picture(url) for url in urls]))
+        refusal = f" It answered {text[:300]!r}." if text else ""
+        raise ProviderError(f"{choice.model.id} generated no image.{refusal}", fix="Set models.image to a model that generates images.")
+    pictures: list[Media] = []
+    for url in urls:
+        if url.startswith("data:"):
+            pictures.append(Media(*openai_media.decode_data_url(url)))
+            continue
+        page = await fetch(url, policy=_POLICY)
+        if page.status != 200 or not page.media_type.startswith("image/"):
+            raise ProviderError(f"Could not fetch the image: status {page.status}, {page.media_type}.", kind="protocol")
+        pictures.append(Media(page.body, page.media_type))
+    return _made(choice, heard, text, tuple(pictures))
 
 
 async def _drawing(choice: Choice, order: ImageRequest) -> MediaCall:
@@ -86,7 +95,10 @@ async def _drawing(choice: Choice, order: ImageRequest) -> MediaCall:
 
 async def _posting(purpose: Purpose, choice: Choice, path: str, body: bytes | aiohttp.FormData, made: MakeResult) -> MediaCall:
     """Return a call with one request and one response, which is a single frame."""
-    provider = _http(choice, purpose)
+    provider = choice.provider
+    if not isinstance(provider, HttpProvider):
+        kind = "image" if purpose == "picture" else "transcription"
+        raise UsageError(f"The provider {provider.name!r} has no {kind} models.", fix=f"Set models.{kind} to a model of another provider.")
     media_type = "application/json"
     if not isinstance(body, bytes):
         writer = body()
@@ -105,28 +117,12 @@ def _form(fields: dict[str, str]) -> aiohttp.FormData:
     return form
 
 
-def _http(choice: Choice, purpose: Purpose) -> HttpProvider:
-    kind = "image" if purpose == "picture" else "transcription"
-    if not isinstance(choice.provider, HttpProvider):
-        raise UsageError(f"provider {choice.provider.name!r} has no {kind} models", fix=f"set models.{kind} to a model of another provider")
-    return choice.provider
-
-
 def _answering(purpose: Purpose, choice: Choice, parts: Sequence[Part], made: MakeResult) -> MediaCall:
     """Return a call that sends one message to the model, in its own dialect."""
     prompt = ModelPrompt(choice.model, "", (Message("0", "user", tuple(parts)),), settings=ModelSettings(), quirks=choice.provider.quirks)
     request = ModelRequest(dumps(choice.dialect.to_request(prompt)), choice.model.wire_name, new_id())
     reads = lambda: choice.provider.stream(request)  # noqa: E731
     return MediaCall(purpose, choice.dialect.name, request.body, choice.dialect.translator, reads, made)
-
-
-async def _picture(url: str) -> Media:
-    if url.startswith("data:"):
-        return Media(*openai_media.decode_data_url(url))
-    page = await fetch(url, policy=_POLICY)
-    if page.status != 200 or not page.media_type.startswith("image/"):
-        raise ProviderError(f"could not fetch the image: status {page.status}, {page.media_type}", kind="protocol")
-    return Media(page.body, page.media_type)
 
 
 def _made(choice: Choice, heard: MediaResponse, text: str, pictures: tuple[Media, ...] = ()) -> MediaResult:

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol, get_args, runtime_checkable
 
 from moot.config.home import KEY_VARIABLES
@@ -18,7 +19,6 @@ from moot.providers import catalogue
 from moot.types.context import Choice
 from moot.types.model import Model, ModelId, ModelRole
 from moot.types.provider import Facts, Provider
-from moot.types.usage import Usage
 
 _log = logging.getLogger(__name__)
 
@@ -105,20 +105,19 @@ class Providers:
             self._instances[name] = self._make(name)
         return self._instances[name]
 
-    def price(self, model: Model, usage: Usage) -> int | None:
-        """Return the cost of a call in nano-dollars, or None if unknown."""
-        return catalogue.price(model, usage)
-
     async def choice(self, text: str = "", *, role: ModelRole = "main") -> Choice:
         """Return the model for a text: `model@provider`, a bare name, a model type, or nothing for the type `role`.
 
         If no main model is configured, use the first one found: of a provider with a key, then of a running Ollama or LM Studio, then the
         embedded model. Raise UsageError (ConfigError for a missing key) with a suggestion.
         """
-        await self._sweep()
+        for replaced in [one for one in self._retired if not getattr(one, "live", 0)]:  # their streams have ended
+            self._retired.remove(replaced)
+            await replaced.close()
         name = self._configured(text, role) or await self._detect()
         id = ModelId.parse(name)
-        await self._warm([id.provider] if id.provider else self.available())
+        if any(self.facts(name).prices for name in ([id.provider] if id.provider else self.available())):
+            await asyncio.to_thread(catalogue.load_snapshot)
         name = id.provider or await self._find(id.model)
         provider = self.provider(name)
         model = await self._model(provider, name, id.model)
@@ -161,7 +160,7 @@ class Providers:
             return configured
         if wanted == "compaction":
             return self.settings.models.main
-        raise UsageError(f"no model is configured for {wanted!r}", fix=f"set models.{wanted} in {self._file()}")
+        raise UsageError(f"No model is configured for {wanted!r}.", fix=f"Set models.{wanted} in {self._file}.")
 
     async def _detect(self) -> str:
         """Return the default model if no main model is configured."""
@@ -172,16 +171,11 @@ class Providers:
                 continue  # scripted answers must only be used on request
             provider = self.provider(name) if facts.open_ended else None
             if isinstance(provider, Listens):
-                main = await self._first_listed(provider)
+                models = await provider.models() if await provider.listening() else ()
+                main = next((model.id.model for model in models if "embed" not in model.id.model), "")
             if main:
                 return f"{main}@{name}"
-        raise UsageError("no model is available", fix=f"set a provider's API key, or models.main in {self._file()}")
-
-    async def _first_listed(self, provider: Any) -> str:
-        """Return the first chat model of a server on this machine. Empty if the server does not run."""
-        if not await provider.listening():
-            return ""
-        return next((model.id.model for model in await provider.models() if "embed" not in model.id.model), "")
+        raise UsageError("No model is available.", fix=f"Set a provider's API key, or models.main in {self._file}.")
 
     async def _find(self, model: str) -> str:
         """Return the first available provider that has the model. Raise UsageError."""
@@ -189,18 +183,15 @@ class Providers:
             if model in await self._known(name, model):
                 return name
         await asyncio.to_thread(catalogue.load_snapshot)
-        lacking = [
-            name for name in self.names() if isinstance(self._lack(name), ConfigError) and catalogue.wire_name_of(self.facts(name), model)
-        ]
+        lacks = {name: lack for name in self.names() if isinstance(lack := self._lack(name), ConfigError)}
+        lacking = {name: lack for name, lack in lacks.items() if catalogue.wire_name_of(self.facts(name), model)}
         if lacking:
-            lack = self._lack(lacking[0])
-            raise ConfigError(f"model {model!r} is available from {', '.join(lacking)}, but {lack}")
-        known = {
-            found: name for name in reversed(self.available()) for found in catalogue.known_models(self.facts(name), self._entry(name))
-        }
+            raise ConfigError(f"The model {model!r} is available from {', '.join(lacking)}. {next(iter(lacking.values()))}")
+        entries = [(name, self.facts(name), self._entry(name)) for name in reversed(self.available())]
+        known = {found: name for name, facts, entry in entries for found in catalogue.known_models(facts, entry)}
         close = difflib.get_close_matches(model, known, n=1)
-        hint = f"did you mean '{close[0]}@{known[close[0]]}'?" if close else "use the form model@provider"
-        raise UsageError(f"no available provider has a model {model!r}; {hint}", fix="moot models list")
+        hint = f"Did you mean '{close[0]}@{known[close[0]]}'?" if close else "Use the form model@provider."
+        raise UsageError(f"No available provider has a model {model!r}. {hint}", fix="moot models list")
 
     async def _known(self, name: str, model: str) -> Sequence[str]:
         """Return the model's name if the provider has it in any spelling, or the endpoint's list if its models are unknown."""
@@ -219,18 +210,13 @@ class Providers:
             _log.info("%s could not be searched for %r: %s", name, model, error)
             return ()
 
-    async def _warm(self, names: Sequence[str]) -> None:
-        """Load the price snapshot in a worker thread if one of these providers needs it."""
-        if any(self.facts(name).prices for name in names):
-            await asyncio.to_thread(catalogue.load_snapshot)
-
     async def _model(self, provider: Provider, name: str, wanted: str) -> Model:
         facts = self.facts(name)
         model = wanted or catalogue.default_model(facts, self._entry(name))
         if not model:
             listed = await provider.models()
             if not listed:
-                raise UsageError(f"provider {name!r} has no models", fix=f"name a model: MODEL@{name}")
+                raise UsageError(f"The provider {name!r} has no models.", fix=f"Name a model: MODEL@{name}.")
             return listed[0]
         if isinstance(provider, Describes):
             self._reject_typo(name, facts, model)
@@ -238,7 +224,7 @@ class Providers:
         listed = await provider.models()
         found = next((one for one in listed if model in (one.id.model, one.wire_name)), None)
         if found is None:
-            raise UsageError(f"provider {name!r} has no model {model!r}{_hint(model, [one.id.model for one in listed])}")
+            raise UsageError(f"The provider {name!r} has no model {model!r}.{_hint(model, [one.id.model for one in listed])}")
         return found
 
     def _reject_typo(self, name: str, facts: Facts, model: str) -> None:
@@ -249,7 +235,7 @@ class Providers:
         words = {word for other in known for word in _words(other)}
         close = difflib.get_close_matches(model.lower(), {other.lower(): other for other in known}, n=1, cutoff=_ALIKE)
         if close and not set(_words(model)) <= words:
-            raise UsageError(f"provider {name!r} has no model {model!r}{_hint(model, known)}", fix=f"moot models list {name}")
+            raise UsageError(f"The provider {name!r} has no model {model!r}.{_hint(model, known)}", fix=f"moot models list {name}")
 
     # ── instances ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -263,7 +249,9 @@ class Providers:
         if name in self.settings.providers:
             return PROVIDERS.load("custom")
         names = self.names()
-        raise UsageError(f"no provider named {name!r}{_hint(name, names)} known: {', '.join(sorted(names))}", fix="moot providers list")
+        raise UsageError(
+            f"Provider {name!r} not found.{_hint(name, names)} Known providers: {', '.join(sorted(names))}.", fix="moot providers list"
+        )
 
     def _entry(self, name: str) -> ProviderSettings:
         return replace(self.settings.providers.get(name) or ProviderSettings(name), home=self.settings.home)
@@ -285,25 +273,20 @@ class Providers:
         except UsageError as error:  # an unknown name, or a broken plugin, which must not affect other providers
             return error
         if not entry.enabled:
-            return UsageError(f"provider {name!r} is disabled", fix=f"remove providers.{name}.enabled from {self._file()}")
-        if not facts.needs_key or entry.api_key or entry.base_url or entry.headers:
-            return self._fault(name)
-        variables = " or ".join(KEY_VARIABLES.get(name, ()))
-        place = f"providers.{name}.api_key in {self._file()}"
-        return ConfigError(f"provider {name!r} has no API key: set {f'{variables}, or ' if variables else ''}{place}")
-
-    def _fault(self, name: str) -> UsageError | None:
-        """Return why a plugin can't be created, which must not affect other providers. None for built-in providers."""
-        if not PROVIDERS.package(name) or name in self._instances:
-            return None
-        try:
-            self._instances[name] = self._make(name)
-        except UsageError as error:
-            return error
+            return UsageError(f"The provider {name!r} is disabled.", fix=f"Remove providers.{name}.enabled from {self._file}.")
+        if facts.needs_key and not (entry.api_key or entry.base_url or entry.headers):
+            places = [*KEY_VARIABLES.get(name, ()), f"providers.{name}.api_key in {self._file}"]
+            return ConfigError(f"The provider {name!r} has no API key. Set {', or '.join(places)}.")
+        if PROVIDERS.package(name) and name not in self._instances:
+            try:
+                self._instances[name] = self._make(name)
+            except UsageError as error:  # a plugin that can't be created must not affect other providers either
+                return error
         return None
 
-    def _file(self) -> str:
-        return str(self.settings.home / "config.yaml")
+    @property
+    def _file(self) -> Path:
+        return self.settings.home / "config.yaml"
 
     async def _list(self, name: str) -> tuple[Sequence[Model], str]:
         facts, entry = self.facts(name), self._entry(name)
@@ -328,18 +311,12 @@ class Providers:
             if not package:
                 raise
             _log.exception("the provider %r could not list its models", name)
-            raise ProviderError(f"provider {name!r} from the package {package} failed: {error!r}") from error
-
-    async def _sweep(self) -> None:
-        """Close replaced providers whose streams have ended."""
-        for provider in [one for one in self._retired if not getattr(one, "live", 0)]:
-            self._retired.remove(provider)
-            await provider.close()
+            raise ProviderError(f"The provider {name!r} from the package {package} failed: {error!r}") from error
 
 
 def _hint(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ";"
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def _words(name: str) -> list[str]:

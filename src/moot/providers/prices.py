@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from genai_prices.data_snapshot import get_snapshot
-from genai_prices.types import ModelPrice, TieredPrices
+from genai_prices.types import TieredPrices
 
 from moot.types.model import Price
 
@@ -38,19 +38,16 @@ def priced(vendor: str | None, name: str) -> Priced | None:
         _, model = get_snapshot().find_provider_model(name, None, vendor, None)
     except LookupError:
         return None
-    price = _price(model.get_prices(datetime.now(UTC)))
-    return Priced(model.context_window, price)
-
-
-def _price(prices: ModelPrice) -> Price | None:
+    prices = model.get_prices(datetime.now(UTC))
     fields = (prices.input_mtok, prices.output_mtok, prices.cache_read_mtok, prices.cache_write_mtok)
     if prices.input_mtok is None or prices.output_mtok is None:
-        return None
+        return Priced(model.context_window, None)
     starts = sorted({tier.start for field in fields if isinstance(field, TieredPrices) for tier in field.tiers})
-    return replace(_from(fields, None), tiers=tuple((start, _from(fields, start)) for start in starts))
+    tiers = tuple((start, _prices(fields, start)) for start in starts)
+    return Priced(model.context_window, replace(_prices(fields, None), tiers=tiers))
 
 
-def _from(fields: Sequence[Decimal | TieredPrices | None], start: int | None) -> Price:
+def _prices(fields: Sequence[Decimal | TieredPrices | None], start: int | None) -> Price:
     put, get, read, write = (_at(field, start) for field in fields)
     return Price(put, get, read, write)
 

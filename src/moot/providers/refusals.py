@@ -46,11 +46,13 @@ _NO_MONEY = re.compile(
 )
 
 _FIXES = {
-    "auth": "check providers.{name}.api_key (moot providers test {name})",
-    "context_too_long": "start a new conversation, or use a model with a larger context",
-    "rate_limit": "wait, or name a fallback model in models.fallback",
-    "overloaded": "try again later, or name a fallback model in models.fallback",
+    "auth": "Check providers.{name}.api_key with `moot providers test {name}`.",
+    "context_too_long": "Start a new conversation, or use a model with a larger context.",
+    "rate_limit": "Wait, or name a fallback model in models.fallback.",
+    "overloaded": "Try again later, or name a fallback model in models.fallback.",
+    "protocol": "Set providers.{name}.base_url to the new address. Redirects are not followed, to protect the key.",
 }
+_FIX_404 = "Check the model's name with `moot models list`, and providers.{name}.base_url."
 
 
 def refusal_error(name: str, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
@@ -62,10 +64,16 @@ def refusal_error(name: str, status: int, headers: Mapping[str, str], body: byte
     should_retry = headers.get("x-should-retry", "").strip().lower()
     if should_retry in ("true", "false"):
         retryable = should_retry == "true"
-    detail = vendor_message or (f"unexpected response {_start(body)}" if body.strip() else "no error message")
+    if no_money:
+        fix = f"Add credit to the account at {name}, or choose another model."
+    else:
+        fix = (_FIX_404 if status == 404 else _FIXES.get(kind, "")).format(name=name)
+    detail = vendor_message or (
+        f"unexpected response {start!r}" if (start := _short(body[:200].decode("utf-8", "replace"))[:80]) else "no error message"
+    )
     return ProviderError(
-        f"{name} refused the request with status {status}: {detail}",
-        fix=_fix(name, status, kind, no_money),
+        f"The provider {name} refused the request with status {status}: {detail}",
+        fix=fix,
         kind=kind,
         status=status,
         retryable=retryable,
@@ -119,16 +127,6 @@ def _kind(status: int, text: str) -> str:
     return _BY_STATUS.get(status, "invalid_request" if status < 500 else "overloaded")
 
 
-def _fix(name: str, status: int, kind: str, no_money: bool) -> str:
-    if no_money:
-        return f"add credit to the account at {name}, or choose another model"
-    if status == 404:
-        return f"check the model's name with 'moot models list', and providers.{name}.base_url"
-    if kind == "protocol":
-        return f"set providers.{name}.base_url to the new address (redirects are not followed, to protect the key)"
-    return _FIXES.get(kind, "").format(name=name)
-
-
 def _vendor_error(body: bytes) -> tuple[str, str]:
     """Return the vendor's message and error code from any of the usual formats, or empty strings."""
     try:
@@ -161,7 +159,3 @@ def _message(error: JsonObject) -> str:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
-
-
-def _start(body: bytes) -> str:
-    return repr(_short(body[:200].decode("utf-8", "replace"))[:80])

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
-from moot.convert.dialects.frames import MAX_BODY, MAX_FRAME, Frames, too_large
+from moot.convert.dialects.frames import Frames, too_large
 from moot.types.event import Raw
 
 
-class Lines:
+class Lines(Frames):
     """Splitter of a response body into lines as it arrives. All frames and the rest, joined, are exactly the body.
 
     Each frame includes its newline; an empty line is a frame too. Only the unfinished line is buffered.
     """
-
-    def __init__(self, *, max_frame: int = MAX_FRAME, max_body: int = MAX_BODY) -> None:
-        self._max_frame = max_frame
-        self._max_body = max_body
-        self._pending = bytearray()
-        self._size = 0
 
     def feed(self, data: bytes) -> tuple[Raw, ...]:
         """Return the lines that this read completes. Raise ProviderError (protocol) if a line or the body exceeds its limit."""
@@ -35,36 +28,9 @@ class Lines:
         if self._pending:
             frames[0] = bytes(self._pending) + frames[0]
             self._pending.clear()
-        for frame in frames:
-            if len(frame) > self._max_frame:
-                raise too_large("line", self._max_frame, frame)
+        self._check(frames)
         self._buffer(data[end:])
         return tuple(frames)
-
-    def rest(self) -> Raw | None:
-        """Return the data after the last newline, or None."""
-        tail = bytes(self._pending)
-        self._pending.clear()
-        return tail or None
-
-    def _buffer(self, data: bytes) -> None:
-        if len(self._pending) + len(data) > self._max_frame:
-            buffered = bytes(self._pending) + data
-            self._pending.clear()
-            raise too_large("line", self._max_frame, buffered)
-        self._pending += data
-
-
-class FrameSplitter(Protocol):
-    """Splitter of a response body into raw frames. All frames and the rest, joined, are exactly the body."""
-
-    def feed(self, data: bytes) -> tuple[Raw, ...]:
-        """Return the frames that this read completes. Raise ProviderError if one is too large."""
-        ...
-
-    def rest(self) -> Raw | None:
-        """Return the data after the last complete frame, or None."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +44,7 @@ class Shape:
     """Function from a key, which may be empty, to headers."""
     version: str = ""
     """A path suffix that is removed from the base URL, because people copy it from examples for other clients."""
-    frames: Callable[[], FrameSplitter] = Frames
+    frames: Callable[[], Frames] = Frames
 
 
 def _bearer(key: str) -> Mapping[str, str]:
@@ -90,15 +56,16 @@ def _anthropic(key: str) -> Mapping[str, str]:
     return {"x-api-key": key, **version} if key else version
 
 
-def _google(key: str) -> Mapping[str, str]:
-    return {"x-goog-api-key": key} if key else {}
-
-
 SHAPES: Mapping[str, Shape] = {
     "openai-chat": Shape("/chat/completions", "/models", _bearer),
     "openai-responses": Shape("/responses", "/models", _bearer),
     "anthropic": Shape("/v1/messages", "/v1/models?limit=1000", _anthropic, version="/v1"),
-    "google": Shape("/v1beta/models/{model}:streamGenerateContent?alt=sse", "/v1beta/models?pageSize=1000", _google, version="/v1beta"),
+    "google": Shape(
+        "/v1beta/models/{model}:streamGenerateContent?alt=sse",
+        "/v1beta/models?pageSize=1000",
+        lambda key: {"x-goog-api-key": key} if key else {},
+        version="/v1beta",
+    ),
     "ollama": Shape("/api/chat", "/api/tags", _bearer, version="/v1", frames=Lines),
 }
 

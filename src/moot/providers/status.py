@@ -13,6 +13,7 @@ from moot.providers.machine import check_machine
 from moot.providers.pool import Providers
 from moot.providers.weights.manifest import DEFAULT, find
 from moot.types.canonical import JsonObject, dumps
+from moot.types.chunk import Chunk
 from moot.types.context import Choice
 from moot.types.exchange import Ending, ExchangeOptions
 from moot.types.ids import new_id
@@ -33,7 +34,12 @@ def _facts(name: str, providers: Providers, silent: set[str]) -> JsonObject:
     facts = providers.facts(name)
     entry = providers.settings.providers.get(name) or ProviderSettings(name)
     lacking = "needs a key" if entry.enabled else "disabled"
-    missing = _missing(name)
+    missing: str | None = None
+    if name == "local":
+        try:
+            check_machine(find(DEFAULT).size)
+        except MootError as error:
+            missing = error.advice()
     ready = "not running" if name in silent else "can't run here" if missing else "available"
     return {
         "name": name,
@@ -44,17 +50,6 @@ def _facts(name: str, providers: Providers, silent: set[str]) -> JsonObject:
         "needs_key": facts.needs_key,
         "priority": entry.priority if entry.priority is not None else facts.priority,
     }
-
-
-def _missing(name: str) -> str | None:
-    """Return what this machine lacks to run the embedded model and how to fix it. None for other providers."""
-    if name != "local":
-        return None
-    try:
-        check_machine(find(DEFAULT).size)
-    except MootError as error:
-        return error.advice()
-    return None
 
 
 QUESTION = "Answer with the one word: ready"
@@ -73,11 +68,24 @@ class TestAnswer:
 async def check_model(providers: Providers, model: str) -> TestAnswer:
     """Return the model's answer to a short question. Raise UsageError or ProviderError."""
     choice = await providers.choice(model)
+    message = Message("0", "user", (text_part(QUESTION),))
+    settings = ModelSettings(max_tokens=64 if not choice.model.reasoning else None)
+    prompt = ModelPrompt(choice.model, "", (message,), settings=settings, quirks=choice.provider.quirks)
+    request = ModelRequest(dumps(choice.dialect.to_request(prompt)), choice.model.wire_name, new_id())
+    translator = choice.dialect.translator
+    state = translator.open(ExchangeOptions())
+    chunks: list[Chunk] = []
     started = time.monotonic()
-    text, ending = await _ask(choice)
+    async with aclosing(cast("Any", choice.provider.stream(request))) as frames:
+        async for raws in frames:
+            for raw in raws:
+                state, more = translator.feed(state, raw)
+                chunks += more
+    last, ending = translator.close(state, "eof")
     seconds = time.monotonic() - started
     if ending.error is not None:
         raise ProviderError(ending.error.message, fix=ending.error.fix, kind=ending.error.kind)
+    text = "".join(str(chunk.get("delta", "")) for chunk in (*chunks, *last) if chunk.get("type") == "text-delta")
     return TestAnswer(choice, text, ending, seconds)
 
 
@@ -90,25 +98,3 @@ def answer_json(answered: TestAnswer) -> JsonObject:
         "seconds": round(answered.seconds, 3),
         "usage": answered.ending.usage.to_json(),
     }
-
-
-async def _ask(choice: Choice) -> tuple[str, Ending]:
-    prompt = ModelPrompt(
-        choice.model,
-        "",
-        (Message("0", "user", (text_part(QUESTION),)),),
-        settings=ModelSettings(max_tokens=64 if not choice.model.reasoning else None),
-        quirks=choice.provider.quirks,
-    )
-    request = ModelRequest(dumps(choice.dialect.to_request(prompt)), choice.model.wire_name, new_id())
-    translator = choice.dialect.translator
-    state = translator.open(ExchangeOptions())
-    text: list[str] = []
-    async with aclosing(cast("Any", choice.provider.stream(request))) as frames:
-        async for raws in frames:
-            for raw in raws:
-                state, chunks = translator.feed(state, raw)
-                text += [str(chunk.get("delta", "")) for chunk in chunks if chunk.get("type") == "text-delta"]
-    chunks, ending = translator.close(state, "eof")
-    text += [str(chunk.get("delta", "")) for chunk in chunks if chunk.get("type") == "text-delta"]
-    return "".join(text), ending

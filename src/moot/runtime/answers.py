@@ -47,7 +47,9 @@ async def give_answer(runtime: Runtime, approval: str, answer: Answer) -> Approv
     if permanent:
         # reads the file again, because other processes may have written it meanwhile
         await anyio.to_thread.run_sync(_WRITERS.load("add"), *_written(runtime, asked.tool, answer.patterns))
-        _apply_rules(runtime, asked.tool, answer.patterns)
+        permissions, origin = runtime.settings.permissions, f"user {runtime.settings.home / FILE}"
+        rules = (Rule(asked.tool, "allow", pattern, origin=origin) for pattern in answer.patterns)
+        runtime.settings = replace(runtime.settings, permissions=replace(permissions, rules=(*permissions.rules, *rules)))
     if answer.approved and answer.option in LASTING:
         await _answer_covered(runtime, run)
     return stored
@@ -58,7 +60,7 @@ async def check_answer(runtime: Runtime, approval: str, answer: Answer) -> tuple
     records = runtime.store.records
     asked = await records.approval(approval)
     if asked is None:
-        raise NotFound(f"no approval has the id {approval!r}")
+        raise NotFound(f"Approval {approval!r} not found.")
     run = await records.run(asked.run)
     conversation = await runtime.store.conversations.get(run.conversation)
     return asked, run, _checked(runtime, asked, run, conversation, answer)
@@ -80,20 +82,21 @@ def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversa
     if answer.arguments is not None:
         return replace(answer, option="once", patterns=(), digest=_edited(asked, conversation, answer.arguments))
     if answer.option not in LASTING:
-        return _named(asked, answer)
+        if asked.outside is None or answer.option == ONCE:
+            return answer
+        known = ", ".join(repr(option.id) for option in asked.options) or "once"
+        raise UsageError(f"The agent does not offer the answer {answer.option!r}.", fix=f"Use one of: {known}.")
     if not asked.lasting or (answer.option == "always" and not asked.always):
-        raise UsageError(f"this call of {asked.tool} can only be allowed once", fix="answer with 'once'")
+        raise UsageError(f"This call of {asked.tool} can only be allowed once.", fix="Answer with 'once'.")
     wanted = answer.patterns or asked.lasting
     grants = (*grants_of(conversation.settings), *(Grant(asked.tool, pattern) for pattern in wanted))
     ruling = _ruling(runtime, asked, run, conversation, grants)
     if patterns.EVERYTHING in wanted and asked.lasting != (patterns.EVERYTHING,):
-        raise UsageError(
-            f"'*' would allow every call of {asked.tool}", fix="use a narrower pattern, or add that rule to the configuration yourself"
-        )
+        fix = "Use a narrower pattern, or add that rule to the configuration yourself."
+        raise UsageError(f"The pattern '*' would allow every call of {asked.tool}.", fix=fix)
     if ruling.action != "allow":
-        raise UsageError(
-            f"{', '.join(map(repr, wanted))} does not cover this call of {asked.tool}", fix="use a wider pattern, or answer with 'once'"
-        )
+        shown = ", ".join(map(repr, wanted))
+        raise UsageError(f"{shown} does not cover this call of {asked.tool}.", fix="Use a wider pattern, or answer with 'once'.")
     return replace(answer, patterns=wanted)
 
 
@@ -111,34 +114,20 @@ def _edited(asked: Approval, conversation: Conversation, arguments: bytes) -> by
     try:
         value = loads_exact(arguments)
     except ValueError as error:
-        raise UsageError(f"the arguments are not valid JSON: {error}", fix="correct the arguments") from error
+        raise UsageError(f"The arguments are not valid JSON: {error}", fix="Correct the arguments.") from error
     if asked.outside is not None:
         if not asked.outside.editable:
-            raise UsageError(f"the agent does not accept edited arguments for {asked.tool}", fix="answer yes or no")
+            raise UsageError(f"The agent does not accept edited arguments for {asked.tool}.", fix="Answer yes or no.")
         return bind(asked.run, conversation.directory, asked.tool, b"outside", arguments)
     tool = find_tool(asked.tool)
     if isinstance(problem := parse(tool, value), str):
-        raise UsageError(problem, fix="correct the arguments")
+        raise UsageError(problem, fix="Correct the arguments.")
     return bind(asked.run, conversation.directory, asked.tool, definition_digest(tool), arguments)
-
-
-def _named(asked: Approval, answer: Answer) -> Answer:
-    """Raise UsageError for an option that the outside agent does not offer."""
-    if asked.outside is None or answer.option == ONCE:
-        return answer
-    known = ", ".join(repr(option.id) for option in asked.options)
-    raise UsageError(f"the agent does not offer the answer {answer.option!r}", fix=f"use one of: {known or 'once'}")
 
 
 def _written(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> tuple[Path, list[dict[str, str]], Mapping[str, str]]:
     """Return the path of the user's configuration file, the rules to add to it, and the environment."""
     return runtime.settings.home / FILE, [{"tool": tool, "match": pattern, "action": "allow"} for pattern in wanted], os.environ
-
-
-def _apply_rules(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> None:
-    permissions = runtime.settings.permissions
-    rules = (Rule(tool, "allow", pattern, origin=f"user {runtime.settings.home / FILE}") for pattern in wanted)
-    runtime.settings = replace(runtime.settings, permissions=replace(permissions, rules=(*permissions.rules, *rules)))
 
 
 async def _answer_covered(runtime: Runtime, run: Run) -> None:

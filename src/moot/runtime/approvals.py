@@ -73,24 +73,19 @@ class _Judge:
 
 
 def decide(
-    permissions: Permissions,
-    mode: Mode,
-    tool: Ruled,
-    subject: str,
-    *,
-    directory: str = "",
-    grants: Iterable[Grant] = (),
-    like: str = "",
+    permissions: Permissions, mode: Mode, tool: Ruled, subject: str, *, directory: str = "", grants: Iterable[Grant] = (), like: str = ""
 ) -> Ruling:
     """Return the ruling on a call. `subject` is matched by rules: a command, path or URL. `directory` is the base of relative paths.
 
     Rules for the tool `like` apply too.
     """
     names = ("*", tool.name, like or tool.name)
+    beyond = {effect for effect in tool.effects if effect != "read"}
+    allowed = not beyond or mode == "auto" or (mode == "edits" and beyond == {"write"})
     judge = _Judge(
         tuple(rule for rule in permissions.rules if rule.tool in names),
         tuple(grant for grant in grants if grant.tool == tool.name),
-        _by_mode(mode, tool.effects),
+        Ruling("allow" if allowed else "deny" if mode == "plan" else "ask", f"mode {mode}"),
     )
     if "execute" in tool.effects:
         return _line(judge, subject)
@@ -138,7 +133,10 @@ def _line(judge: _Judge, line: str) -> Ruling:
         return denied
     pieces: tuple[Piece, ...] | None = _SPLITTERS.load("bash")(line)
     if pieces is None:
-        return _not_understood(judge, whole, line)
+        if whole.action != "ask" and not any(rule.action != "allow" and rule.match != patterns.EVERYTHING for rule in judge.rules):
+            return whole
+        why = "not understood, so no rule can allow it"
+        return Ruling("ask", why, (ApprovalPart(line, "ask", why),))
     parts = tuple(_part(judge, piece) for piece in pieces)
     met = {rule for rule in judge.of("ask") if any(patterns.forbids(rule.match, piece) for piece in pieces)}
     return _strictest(parts, _strict(replace(judge, rules=tuple(rule for rule in judge.rules if rule not in met)), "ask", line))
@@ -150,30 +148,19 @@ def _strict(judge: _Judge, action: Action, line: str) -> Ruling | None:
     return Ruling(action, rule_text(rule)) if rule is not None else None
 
 
-def _not_understood(judge: _Judge, whole: Ruling, line: str) -> Ruling:
-    why = "not understood, so no rule can allow it"
-    strict = any(rule.action != "allow" and rule.match != patterns.EVERYTHING for rule in judge.rules)
-    if whole.action == "ask" or strict:
-        return Ruling("ask", why, (ApprovalPart(line, "ask", why),))
-    return whole
-
-
 def _part(judge: _Judge, piece: Piece) -> ApprovalPart:
     if piece.within:  # run by the previous part, so only denials count here
         judge = replace(judge, fallback=Ruling("allow", "run by the part before it"))
     ruling, lasting = judge.judge(lambda pattern: patterns.forbids(pattern, piece), lambda pattern: patterns.allows(pattern, piece))
-    if ruling.action == "allow" and (rule := _possible(judge, piece)) is not None:
+    strict = (rule for rule in judge.rules if rule.action != "allow" and rule.match != patterns.EVERYTHING)
+    possible = (rule for rule in strict if patterns.could_match(rule.match, piece))
+    if ruling.action == "allow" and (rule := next(possible, None)) is not None:
         ruling, lasting = Ruling("ask", f"may turn out to be something that {rule_text(rule)}"), False
     if ruling.action != "ask":
         return ApprovalPart(piece.text, ruling.action, ruling.why, within=piece.within)
     wanted, always = patterns.narrowest(piece) if lasting else ((), False)
     why = "; ".join((ruling.why, *piece.leftover))
     return ApprovalPart(piece.text, "ask", why, wanted, always and ruling is judge.fallback, piece.within)
-
-
-def _possible(judge: _Judge, piece: Piece) -> Rule | None:
-    strict = (rule for rule in judge.rules if rule.action != "allow" and rule.match != patterns.EVERYTHING)
-    return next((rule for rule in strict if patterns.could_match(rule.match, piece)), None)
 
 
 def _strictest(parts: tuple[ApprovalPart, ...], asking: Ruling | None) -> Ruling:
@@ -189,23 +176,9 @@ def rule_text(rule: Rule) -> str:
     return f"the rule {rule.tool} {rule.match!r} says {rule.action}"
 
 
-def _by_mode(mode: Mode, effects: frozenset[Effect]) -> Ruling:
-    beyond = {effect for effect in effects if effect != "read"}
-    if not beyond or mode == "auto" or (mode == "edits" and beyond == {"write"}):
-        return Ruling("allow", f"mode {mode}")
-    return Ruling("deny" if mode == "plan" else "ask", f"mode {mode}")
-
-
 def rule_json(rule: Rule) -> JsonObject:
     """Return a permission rule with its source location."""
-    return {
-        "kind": "rule",
-        "tool": rule.tool,
-        "action": rule.action,
-        "match": rule.match,
-        "always": rule.always,
-        "origin": rule.origin,
-    }
+    return {"kind": "rule", "tool": rule.tool, "action": rule.action, "match": rule.match, "always": rule.always, "origin": rule.origin}
 
 
 def grant_json(grant: Grant) -> JsonObject:

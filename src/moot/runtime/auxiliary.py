@@ -48,21 +48,19 @@ async def auxiliary_call(
     prompt = ModelPrompt(choice.model, system, tuple(messages), settings=settings or ModelSettings(), quirks=choice.provider.quirks)
     pieces = split(choice.dialect.to_request(prompt))
     request = ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=new_id())
-    exchange = await _exchange(runtime, conversation, purpose, choice, pieces, choice.dialect.translator, choice.dialect.name)
-    recording = _Recording(runtime, choice, exchange, choice.dialect.translator, choice.dialect.translator.open(exchange.options))
+    recording = await _recording(runtime, conversation, purpose, choice, pieces, choice.dialect.translator, choice.dialect.name)
     await recording.run_in_slot(lambda: choice.provider.stream(request))
     return "".join(str(chunk.get("delta", "")) for chunk in recording.chunks if chunk["type"] == "text-delta")
 
 
 async def record_media_call(runtime: Runtime, conversation: str, choice: Choice, call: MediaCall) -> MediaResponse:
     """Record a call for an image or a transcript in the same way, and return its result. Raise ProviderError."""
-    exchange = await _exchange(runtime, conversation, call.purpose, choice, (call.request,), call.translator, call.dialect)
-    recording = _Recording(runtime, choice, exchange, call.translator, call.translator.open(exchange.options))
+    recording = await _recording(runtime, conversation, call.purpose, choice, (call.request,), call.translator, call.dialect)
     ending = await recording.run_in_slot(call.reads)
     return MediaResponse(b"".join(recording.raws), tuple(recording.chunks), ending, recording.charged)
 
 
-async def _exchange(
+async def _recording(
     runtime: Runtime,
     conversation: str,
     purpose: Purpose,
@@ -70,10 +68,10 @@ async def _exchange(
     pieces: Sequence[bytes],
     translator: Translator[Any],
     dialect: str,
-) -> Exchange:
+) -> _Recording:
     owner = (await runtime.store.conversations.get(conversation)).owner
     blobs = await runtime.store.of(owner).blobs.put_all(pieces, "application/json" if len(pieces) > 1 else "application/octet-stream")
-    return Exchange(
+    exchange = Exchange(
         id=f"{conversation}:{purpose}:{new_id()}",  # random: the call is never resumed, so its id need not be reproducible
         run="",
         conversation=conversation,
@@ -85,6 +83,7 @@ async def _exchange(
         options=ExchangeOptions(extra={"provider": choice.provider.name}),
         request={"pieces": [blob.sha256 for blob in blobs]},
     )
+    return _Recording(runtime, choice, exchange, translator, translator.open(exchange.options))
 
 
 @dataclass(slots=True)
@@ -115,7 +114,13 @@ class _Recording:
         try:
             async with aclosing(reads()) as all_reads:
                 async for raws in all_reads:
-                    await self._take(raws)
+                    self.raws += raws
+                    events: list[Event] = []
+                    for raw in raws:
+                        self.state, chunks = self.translator.feed(self.state, raw)
+                        self.chunks += chunks
+                        events.append(Event("raw", chunks, raw, exchange=self.exchange.id))
+                    await self._append(events)
         except asyncio.CancelledError:
             await self._end("cancelled", None)
             raise
@@ -124,15 +129,6 @@ class _Recording:
                 await self._append([Event("raw", (), error.raw, exchange=self.exchange.id, body=REFUSED)])
             return await self._end("cut", Failure.of(error))
         return await self._end("eof", None)
-
-    async def _take(self, raws: tuple[Raw, ...]) -> None:
-        self.raws += raws
-        events: list[Event] = []
-        for raw in raws:
-            self.state, chunks = self.translator.feed(self.state, raw)
-            self.chunks += chunks
-            events.append(Event("raw", chunks, raw, exchange=self.exchange.id))
-        await self._append(events)
 
     async def _end(self, ended: Ended, failure: Failure | None) -> Ending:
         chunks, ending = self.translator.close(self.state, ended)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
+from typing import Any, cast
 
 import anyio
 
+from moot.agents.journal import kill_noted
 from moot.convert.exchanges import close_open, settle_calls, totals
 from moot.convert.fold import Folder
 from moot.errors import Busy, FenceLost, MootError, StoreCorrupt
-from moot.guard.processes import kill_leftover
 from moot.plugins import AGENTS
 from moot.runtime.journal import LEG, PARKED, Journal, worked
 from moot.runtime.leg import Leg, mend
@@ -25,7 +26,6 @@ from moot.types.context import AgentService, Parked
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Failure
-from moot.types.message import MessageStatus
 from moot.types.run import Run, RunOutcome, RunRequest
 from moot.types.store import End, Fence, Fold, Park, RunSnapshot, Store
 
@@ -35,9 +35,8 @@ __all__ = ["kill_left_by", "kill_leftovers"]
 async def kill_leftovers(journal: Journal) -> None:
     """Kill the commands of calls that have no recorded end because a crash interrupted them."""
     for key, note in journal.notes.items():
-        group, started = note.get("pgid"), note.get("started")
-        if key not in journal.ends and isinstance(group, int) and isinstance(started, int | float | str):
-            await kill_leftover(group, started)
+        if key not in journal.ends:
+            await kill_noted(note)
 
 
 async def kill_left_by(store: Store, conversation: str, run: str) -> None:
@@ -74,8 +73,10 @@ async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: an
                         leg = await _open(runtime, fence, await runtime.store.records.standing(fence.run))
         if not ended:
             await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
-    except Parked:
-        await _park(leg)
+    except Parked:  # an answer claims it again
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
+            await leg.append(Event("meta", body=PARKED), changes=(Park(),), sync=True, fold=True)
+            point("run.parked")
     except FenceLost:
         pass  # another owner has taken the run and records its state
     return await runtime.store.records.run(fence.run)
@@ -123,24 +124,24 @@ async def _within(leg: Leg) -> RunOutcome:
     limit = leg.request.limits.seconds
     if seq := _damaged(await leg.journal()):
         # it is unknown which calls were started or completed, and no call must run twice
-        message = f"event {seq} of this run is damaged in the store, so the run can't be resumed; its readable events are kept"
+        message = f"Event {seq} of this run is damaged in the store, so the run can't be resumed. Its readable events are kept."
         return RunOutcome("failed", "error", Failure(message, StoreCorrupt.code))
     try:
         service: AgentService = AGENTS.make(leg.request.run.agent_type)
         with leg.deadline.limit(max(0.0, limit - worked(await leg.journal())) if limit else None) as timer:
             return await service.run(leg.request, leg)
         assert timer.cancelled_caught
-        late = Failure(f"stopped after {limit:g} s", kind="deadline", fix="raise the limit with --timeout or limits.seconds")
+        late = Failure(f"The run stopped after {limit:g} s.", kind="deadline", fix="Raise the limit with --timeout or limits.seconds.")
         return RunOutcome("failed", "other", late)
     except FenceLost:
         raise
     except MootError as error:
         return RunOutcome("failed", "error", Failure.of(error))
     except BaseExceptionGroup as group:
-        return _unwrap(group, _about(leg))
+        return _unwrap(group, about(leg.request.run))
     except Exception as error:
-        log.exception("run %s failed", leg.fence.run, extra=_about(leg))
-        return RunOutcome("failed", "error", Failure(f"internal error: {type(error).__name__}: {error}", "internal"))
+        log.exception("run %s failed", leg.fence.run, extra=about(leg.request.run))
+        return RunOutcome("failed", "error", Failure(f"Internal error: {type(error).__name__}: {error}", "internal"))
 
 
 def _damaged(events: Sequence[Event]) -> int:
@@ -149,37 +150,31 @@ def _damaged(events: Sequence[Event]) -> int:
     return next(damaged, 0)
 
 
-def _about(leg: Leg) -> dict[str, str]:
+def about(run: Run) -> dict[str, str]:
     """Return the extra fields of a run's log records, used by `moot logs --run`."""
-    return {"run": leg.fence.run, "conversation": leg.request.run.conversation}
+    return {"run": run.id, "conversation": run.conversation}
 
 
-def _unwrap(group: BaseExceptionGroup[BaseException], about: dict[str, str]) -> RunOutcome:
+def _unwrap(group: BaseExceptionGroup[BaseException], extra: dict[str, str]) -> RunOutcome:
     """Return a task group's failures as one outcome. Raise exceptions that must propagate."""
     for kind in (Parked, FenceLost):
         if (found := group.subgroup(kind)) is not None:
-            raise _first(found)
-    error = _first(group)
+            raise first_error(found)
+    error = first_error(group)
     if isinstance(error, MootError):
         return RunOutcome("failed", "error", Failure.of(error))
     if not isinstance(error, Exception):
         raise error
-    log.error("run failed", exc_info=error, extra=about)
-    return RunOutcome("failed", "error", Failure(f"internal error: {type(error).__name__}: {error}", "internal"))
+    log.error("run failed", exc_info=error, extra=extra)
+    return RunOutcome("failed", "error", Failure(f"Internal error: {type(error).__name__}: {error}", "internal"))
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(group: BaseExceptionGroup[Any]) -> BaseException:
+    """Return the first exception of a group that is not a group itself."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return error  # pyright: ignore[reportUnknownVariableType]
-
-
-async def _park(leg: Leg) -> None:
-    """Park the run and release it. An answer claims it again."""
-    with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
-        await leg.append(Event("meta", body=PARKED), changes=(Park(),), sync=True, fold=True)
-        point("run.parked")
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
 
 
 async def _end(leg: Leg, outcome: RunOutcome) -> None:
@@ -191,8 +186,7 @@ async def _end(leg: Leg, outcome: RunOutcome) -> None:
     folder = Folder(leg.folder.parts(), leg.folder.metadata())
     folder.feed_all(chunks)
     context_usage = folder.metadata().get("context_usage")
-    message_status: MessageStatus = status
-    fold = Fold(folder.parts(), folder.metadata(), message_status)
+    fold = Fold(folder.parts(), folder.metadata(), status)
     end = End(status, outcome.error, usage, cost, context_usage if isinstance(context_usage, float) else None, model)
     body: JsonObject = {"status": status, "finish_reason": outcome.finish_reason}
     # not with leg.append, because this Fold contains the message's final status
@@ -205,7 +199,7 @@ async def _end(leg: Leg, outcome: RunOutcome) -> None:
 
 def _closing(leg: Leg, outcome: RunOutcome) -> tuple[Chunk, ...]:
     parts = leg.folder.parts()
-    why = "cancelled before it completed" if outcome.status == "cancelled" else "not executed because the run ended"
+    why = "Cancelled before it completed." if outcome.status == "cancelled" else "Not executed because the run ended."
     chunks: list[Chunk] = [*close_open(parts), *settle_calls(parts, why)]
     if outcome.error is not None:
         chunks.append(chunk.error(outcome.error.advice()))

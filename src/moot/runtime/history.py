@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from moot.agents.outside.prompts import with_history
 from moot.convert.history import estimate
+from moot.convert.vendor import as_list, as_object
 from moot.errors import MootError, StoreError
 from moot.runtime.auxiliary import auxiliary_call
 from moot.runtime.runtime import Runtime
@@ -27,33 +28,28 @@ async def load_history(store: Store, blobs: Sequence[str]) -> list[Message]:
     """Return the messages, oldest first. An entry is a message, or names a stored one and adds outputs of its calls. Raise NotFound."""
     messages: list[Message] = []
     for sha256 in blobs:
-        entries = loads(await store.blobs.get(sha256))
-        for entry in entries if isinstance(entries, list) else []:
-            if isinstance(entry, dict):
-                messages.append(await _message(store, entry))
+        for entry in as_list(loads(await store.blobs.get(sha256))):
+            if not isinstance(entry, dict):
+                continue
+            if isinstance(named := entry.get("message"), str):
+                stored = await store.conversations.message(named)
+                messages.append(dataclasses.replace(stored, parts=with_outputs(stored.parts, as_object(entry.get("outputs")))))
+            else:
+                own = tuple(part for part in as_list(entry.get("parts")) if isinstance(part, dict))
+                messages.append(Message("", _ROLES.get(str(entry.get("role")), "user"), own, as_object(entry.get("metadata"))))
     return messages
-
-
-async def _message(store: Store, entry: JsonObject) -> Message:
-    named, parts, metadata, outputs = (entry.get(name) for name in ("message", "parts", "metadata", "outputs"))
-    if isinstance(named, str):
-        stored = await store.conversations.message(named)
-        return dataclasses.replace(stored, parts=with_outputs(stored.parts, outputs if isinstance(outputs, dict) else {}))
-    own = tuple(part for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
-    return Message("", _ROLES.get(str(entry.get("role")), "user"), own, metadata if isinstance(metadata, dict) else {})
 
 
 def with_outputs(parts: Sequence[Part], outputs: JsonObject) -> tuple[Part, ...]:
     """Return the parts with outputs supplied by the program, by call id: `{"output": …}` or `{"errorText": …}`."""
-    return tuple(_with_output(part, outputs.get(str(part.get("toolCallId")))) if is_tool(part) else part for part in parts)
-
-
-def _with_output(part: Part, outcome: object) -> Part:
-    if not isinstance(outcome, dict):
-        return part
-    kept: Part = {name: value for name, value in part.items() if name not in ("output", "errorText", "preliminary")}
-    state = "output-error" if "errorText" in outcome else "output-available"
-    return {**kept, "state": state, **outcome}  # pyright: ignore[reportUnknownVariableType]
+    found: list[Part] = []
+    for part in parts:
+        outcome = outputs.get(str(part.get("toolCallId"))) if is_tool(part) else None
+        if isinstance(outcome, dict):
+            kept: Part = {name: value for name, value in part.items() if name not in ("output", "errorText", "preliminary")}
+            part = {**kept, "state": "output-error" if "errorText" in outcome else "output-available", **outcome}
+        found.append(part)
+    return tuple(found)
 
 
 WHOLE = 12_000
@@ -81,12 +77,17 @@ async def summarize_history(runtime: Runtime, conversation: str, messages: Seque
     """
     if sum(estimate(message.parts) for message in messages) <= WHOLE:
         return list(messages), ()
-    older, newer = _split(messages)
+    # the newer ones contain at least the last message
+    at, left = len(messages), RECENT
+    while at > 0 and (left := left - estimate(messages[at - 1].parts)) >= 0:
+        at -= 1
+    at = min(at, len(messages) - 1)
+    older, newer = list(messages[:at]), list(messages[at:])
     model = runtime.settings.models.compaction or runtime.settings.models.small
     if not older:
         return list(messages), ()
     if not model:
-        note = f"the first {len(older)} messages were omitted: the history is too long, and models.compaction is not set"
+        note = f"The first {len(older)} messages were omitted: the history is too long, and models.compaction is not set."
         return newer, (chunk.data("note", {"text": note}),)
     prompt = Message("summary", "user", (text_part(with_history(older, "Write the summary now.", limit=READ)),))
     try:
@@ -95,20 +96,8 @@ async def summarize_history(runtime: Runtime, conversation: str, messages: Seque
         raise
     except MootError as error:
         log.warning("could not summarize the history: %s", error.message, extra={"conversation": conversation})
-        note = (
-            f"the first {len(older)} messages were omitted: the history is too long, and {model} failed to summarize it ({error.message})"
-        )
+        note = f"The first {len(older)} messages were omitted: the history is too long. {model} failed to summarize it: {error.message}"
         return newer, (chunk.data("note", {"text": note}),)
     summary = Message("summary", "system", (text_part(_HEAD.format(len(older), model) + text.strip()),))
-    note = f"the history is too long for this agent, so {model} summarized the first {len(older)} messages"
+    note = f"The history is too long for this agent, so {model} summarized the first {len(older)} messages."
     return [summary, *newer], (chunk.data("note", {"text": note}),)
-
-
-def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-    """Split the messages into older and newer ones. The newer ones contain at least the last message."""
-    left = RECENT
-    at = len(messages)
-    while at > 0 and (left := left - estimate(messages[at - 1].parts)) >= 0:
-        at -= 1
-    at = min(at, len(messages) - 1)
-    return list(messages[:at]), list(messages[at:])

@@ -56,7 +56,6 @@ REST = 0.02
 REMEMBERED = 1024
 """Number of conversations whose last event is remembered."""
 
-
 _DELTAS = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
 
 

@@ -18,18 +18,10 @@ def worked(events: Iterable[Event]) -> float:
     """Return the seconds that a run has worked. The time between legs (a wait, or downtime after a crash) does not count."""
     total, last = 0, None
     for event in events:
-        if last is not None and not (_begins_leg(event) or _parks(last)):
+        if last is not None and (event.kind, event.body) != ("meta", LEG) and (last.kind, last.body) != ("meta", PARKED):
             total += max(0, event.at - last.at)
         last = event
     return total / 1_000_000
-
-
-def _begins_leg(event: Event) -> bool:
-    return event.kind == "meta" and event.body == LEG
-
-
-def _parks(event: Event) -> bool:
-    return event.kind == "meta" and event.body == PARKED
 
 
 class Journal:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from moot.convert.fold import Folder
 from moot.convert.history import estimate
 from moot.guard.roots import folders
 from moot.runtime import requests
-from moot.runtime.context import ConfiguredMedia, LegPorts, OwnSearch, Tooling
+from moot.runtime.context import ConfiguredMedia, LegPorts, OwnSearch
 from moot.runtime.history import WHOLE, load_history, summarize_history
 from moot.runtime.journal import Journal
 from moot.runtime.outside import OutsideLeg
@@ -31,11 +31,12 @@ from moot.types.served import Served
 from moot.types.store import Change, Fence, Fold, InboxItem, Store, Use
 from moot.types.tool import Question, Tool, ToolContext
 
+T = TypeVar("T")
+
 ASKING = "tool-approval-request"
 
 HISTORY_PAGE = 64
 """Number of messages to read first."""
-
 
 _NO_PROJECT = Project(DEFAULT_PROJECT, DEFAULT_PROJECT)
 
@@ -93,7 +94,7 @@ class Leg(OutsideLeg):
         self.asked = frozenset(str(piece.get("approvalId")) for event in events for piece in event.chunks if piece["type"] == ASKING)
         holdings = runtime.store.of(request.conversation.owner)
         self.ports = LegPorts(runtime, holdings.blobs)
-        self._past = holdings.search
+        self.past = holdings.search
         self._message = message
         self._events = list(events)
         self._inbox = inbox
@@ -119,7 +120,12 @@ class Leg(OutsideLeg):
                 folder = Folder(folder.parts(), folder.metadata())
                 _feed(folder, stamped)
                 changes = (*changes, Fold(folder.parts(), folder.metadata()))
-            seqs = await self._commit(stamped, changes, sync)
+            try:
+                seqs = await self.runtime.store.log.append(self.fence.conversation, stamped, fence=self.fence, changes=changes, sync=sync)
+            except BaseException:  # a cancelled task does not learn whether its append was committed
+                self.torn = True
+                self.runtime.hub.touch(self.fence.conversation)
+                raise
             if not fold:
                 _feed(folder, stamped)
             self.folder = folder
@@ -129,14 +135,6 @@ class Leg(OutsideLeg):
                     self.index.add(event)
             self.runtime.hub.publish(self.fence.conversation, seqs, stamped)
         return seqs
-
-    async def _commit(self, events: Sequence[Event], changes: Sequence[Change], sync: bool) -> range:
-        try:
-            return await self.runtime.store.log.append(self.fence.conversation, events, fence=self.fence, changes=changes, sync=sync)
-        except BaseException:  # a cancelled task does not learn whether its append was committed
-            self.torn = True
-            self.runtime.hub.touch(self.fence.conversation)
-            raise
 
     async def journal(self) -> list[Event]:
         """Return the events that existed when the leg started."""
@@ -181,13 +179,7 @@ class Leg(OutsideLeg):
         )
 
     async def once(
-        self,
-        key: str,
-        *,
-        idempotent: bool,
-        work: Callable[[], Awaitable[Result]],
-        body: JsonObject,
-        verdict: Verdict | None = None,
+        self, key: str, *, idempotent: bool, work: Callable[[], Awaitable[Result]], body: JsonObject, verdict: Verdict | None = None
     ) -> Result | Unknown:
         attempt = self.index.next_attempt(key)
         for earlier in range(attempt):
@@ -225,45 +217,42 @@ class Leg(OutsideLeg):
         return await self.runtime.store.records.inbox(self.fence.run)
 
     def tool_context(self, tool: Tool, key: str, tool_call: str) -> ToolContext:
-        conversation = self.request.conversation
-        directory = Path(conversation.directory or ".").absolute()
-        roots = folders(conversation.allowed_uris) or (directory,)
+        return Tooling(self, tool, key, tool_call)
 
-        def drawer(name: str, make: Callable[[], object]) -> object:
-            return self.runtime.drawers.kept(conversation.id, f"{tool.name}:{name}", make)
 
-        async def questions(wanted: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
-            return await requests.question(self, tool, key, tool_call, wanted)
+class Tooling:
+    """The `ToolContext` of a call."""
 
-        async def client(arguments: JsonObject) -> JsonObject:
-            return await requests.client_output(self, tool, key, tool_call, arguments)
+    def __init__(self, leg: Leg, tool: Tool, key: str, tool_call: str) -> None:
+        conversation = leg.request.conversation
+        self.directory = Path(conversation.directory or ".").absolute()
+        self.roots = folders(conversation.allowed_uris) or (self.directory,)
+        self.settings = leg.runtime.settings.tools.get(tool.name, {})
+        self.key = f"{leg.fence.run}/{key}"
+        self.blobs = leg.ports.blobs
+        self.media = ConfiguredMedia(leg.runtime, conversation.id)
+        self.past = OwnSearch(leg.past, conversation.id)
+        self._leg = leg
+        self._tool = tool
+        self._key = key
+        self._tool_call = tool_call
 
-        async def preliminary(value: Json) -> None:
-            piece = chunk.tool_output(tool_call, value)
-            piece["preliminary"] = True
-            await self.append(Event("chunks", (piece,)))
+    def kept(self, name: str, make: Callable[[], T]) -> T:
+        return self._leg.runtime.drawers.kept(self._leg.request.conversation.id, f"{self._tool.name}:{name}", make)
 
-        async def fact(body: JsonObject) -> None:
-            await self.append(Event("journal", key=f"{key}.{max(self.index.next_attempt(key) - 1, 0)}", body=body), sync=True)
-            point("tool.noted")
+    async def ask(self, questions: tuple[Question, ...]) -> tuple[tuple[str, ...], ...]:
+        return await requests.question(self._leg, self._tool, self._key, self._tool_call, questions)
 
-        settings = self.runtime.settings.tools.get(tool.name, {})
-        name = f"{self.fence.run}/{key}"
-        media = ConfiguredMedia(self.runtime, self.request.conversation.id)
-        return Tooling(
-            directory,
-            roots,
-            settings,
-            name,
-            self.ports.blobs,
-            media,
-            OwnSearch(self._past, self.request.conversation.id),
-            drawer,
-            questions,
-            client,
-            preliminary,
-            fact,
-        )
+    async def client_output(self, arguments: JsonObject) -> JsonObject:
+        return await requests.client_output(self._leg, self._tool, self._key, self._tool_call, arguments)
+
+    async def report(self, value: Json) -> None:
+        await self._leg.append(Event("chunks", ({**chunk.tool_output(self._tool_call, value), "preliminary": True},)))
+
+    async def note(self, body: JsonObject) -> None:
+        attempt = max(self._leg.index.next_attempt(self._key) - 1, 0)
+        await self._leg.append(Event("journal", key=f"{self._key}.{attempt}", body=body), sync=True)
+        point("tool.noted")
 
 
 async def mend(leg: Leg) -> None:

@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import aclosing, contextmanager
 from math import inf
-from typing import Protocol
 
 import anyio
 
+from moot.convert.vendor import as_object
 from moot.errors import Busy, FenceLost, NotFound
 from moot.runtime.approvals import Ruling, rule_on
 from moot.runtime.journal import LEG, PARKED, Journal
-from moot.runtime.requests import EXPIRED, NO_ONE_AVAILABLE, Asker, answered, expiry
+from moot.runtime.requests import EXPIRED, NO_ONE_AVAILABLE, answered, expiry
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
 from moot.types.agent import Mode
-from moot.types.approval import Answer, Approval, Option, OutsideAnswer, OutsideCall, Session, bind, grants_of
+from moot.types.approval import Answer, Approval, OutsideAnswer, OutsideCall, Session, bind, grants_of
 from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk, data
 from moot.types.event import Event
@@ -60,25 +60,15 @@ class Deadline:
 
 _DEFINITION = b"outside"
 """Replacement for a tool definition, because moot has none for tools of outside agents."""
-_WITHDRAWN = "the agent withdrew the request"
+_WITHDRAWN = "The agent withdrew the request."
 _WITHDRAW_SECONDS = 2.0
 
 
-class Holder(Asker, Protocol):
-    """The part of a leg that is needed to wait within it."""
-
-    deadline: Deadline
-    asked_outside: Counter[str]
-    """Number of requests for each call of an outside agent."""
-
-    def message(self) -> Message: ...
-
-
-async def decide_call(leg: Holder, call: OutsideCall) -> OutsideAnswer:
+async def decide_call(leg: OutsideLeg, call: OutsideCall) -> OutsideAnswer:
     """Implement `RunContext.decide`."""
     ruling = await _ruling(leg, call)
     if ruling.action == "deny":
-        return await _by_policy(leg, call, ruling, f"not allowed: {ruling.why}")
+        return await _by_policy(leg, call, ruling, f"Not allowed: {ruling.why}.")
     if ruling.action == "allow":
         return await _by_policy(leg, call, ruling, "")
     if leg.request.settings.get("unattended") == "deny":
@@ -93,7 +83,7 @@ async def decide_call(leg: Holder, call: OutsideCall) -> OutsideAnswer:
     return await _outside_answer(leg, call, approval, answer)
 
 
-async def _ruling(leg: Holder, call: OutsideCall) -> Ruling:
+async def _ruling(leg: OutsideLeg, call: OutsideCall) -> Ruling:
     if call.questions is not None:
         return Ruling("ask", "the agent asks a question")
     runtime, request = leg.runtime, leg.request
@@ -108,7 +98,7 @@ async def _ruling(leg: Holder, call: OutsideCall) -> Ruling:
     )
 
 
-async def _by_policy(leg: Holder, call: OutsideCall, ruling: Ruling, refused: str) -> OutsideAnswer:
+async def _by_policy(leg: OutsideLeg, call: OutsideCall, ruling: Ruling, refused: str) -> OutsideAnswer:
     """Return an answer given without asking a person. The log records the reason."""
     body: JsonObject = {"ruling": ruling.action, "why": ruling.why, "tool": call.name, "toolCallId": call.tool_call}
     if refused == NO_ONE_AVAILABLE:
@@ -121,7 +111,7 @@ def _refusal(call: OutsideCall, reason: str, by: str = "policy") -> OutsideAnswe
     return OutsideAnswer(False, call.option("reject_once", "reject_always"), reason, by)
 
 
-async def _ask(leg: Holder, call: OutsideCall, ruling: Ruling) -> Approval:
+async def _ask(leg: OutsideLeg, call: OutsideCall, ruling: Ruling) -> Approval:
     request, asked = leg.request, leg.asked_outside[call.tool_call]
     leg.asked_outside[call.tool_call] += 1  # before the first await, because the same call may be requested twice concurrently
     id = f"{request.run.id}/outside:{call.tool_call}{f'#{asked}' if asked else ''}"
@@ -146,15 +136,16 @@ async def _ask(leg: Holder, call: OutsideCall, ruling: Ruling) -> Approval:
     return approval
 
 
-async def _wait(leg: Holder, approval: Approval) -> Answer:
+async def _wait(leg: OutsideLeg, approval: Approval) -> Answer:
     """Wait for the answer. Return a rejection if it expires."""
     left = None if approval.expires_at is None else max(0.0, approval.expires_at / 1000 - leg.runtime.now() / 1_000_000)
     while True:
         with anyio.move_on_after(left):
             async with aclosing(leg.runtime.hub.foreign()) as commits:
                 async for _ in commits:
-                    if (answer := await _answer(leg, approval)) is not None:
-                        return answer
+                    stored = await leg.runtime.store.records.approval(approval.id)
+                    if stored is not None and stored.answer is not None:
+                        return stored.answer
         try:
             await leg.append(Event("meta", body={"expired": approval.id}), changes=(Expire(approval.id, EXPIRED),), sync=True)
         except Busy:  # someone answered just in time, or the clocks differ slightly
@@ -163,51 +154,36 @@ async def _wait(leg: Holder, approval: Approval) -> Answer:
         return Answer(False, reason=EXPIRED, answered_by="moot")
 
 
-async def _answer(leg: Holder, approval: Approval) -> Answer | None:
-    stored = await leg.runtime.store.records.approval(approval.id)
-    return stored.answer if stored is not None else None
-
-
-async def _withdraw(leg: Holder, approval: Approval) -> None:
+async def _withdraw(leg: OutsideLeg, approval: Approval) -> None:
     """Expire the approval because no one waits for the answer any more."""
     with anyio.CancelScope(shield=True), anyio.move_on_after(_WITHDRAW_SECONDS):
         try:
             answer = Answer(False, reason=_WITHDRAWN, answered_by="moot")
             change = Expire(approval.id, _WITHDRAWN, early=True)
-            await leg.append(_closed(leg, approval, answer), Event("meta", body=LEG), changes=(change,), sync=True)
+            event = answered(approval, answer)
+            if any(is_settled(part) for part in leg.message().parts if part.get("toolCallId") == approval.tool_call):
+                event = event._replace(kind="journal", chunks=())  # chunks would reopen the call
+            await leg.append(event, Event("meta", body=LEG), changes=(change,), sync=True)
         except (Busy, FenceLost):
             pass  # it was answered at the same moment, or another owner has taken the run
     leg.runtime.hub.touch(leg.fence.conversation)
 
 
-def _closed(leg: Holder, approval: Approval, answer: Answer) -> Event:
-    """Return the answer as an event for watchers, without chunks if the call is already settled, which they would reopen."""
-    event = answered(approval, answer)
-    over = any(is_settled(part) for part in leg.message().parts if part.get("toolCallId") == approval.tool_call)
-    return event._replace(kind="journal", chunks=()) if over else event
-
-
-async def _outside_answer(leg: Holder, call: OutsideCall, approval: Approval, answer: Answer) -> OutsideAnswer:
+async def _outside_answer(leg: OutsideLeg, call: OutsideCall, approval: Approval, answer: Answer) -> OutsideAnswer:
     """Publish the answer, mark the approval as used, and return the answer for the agent."""
-    option = _chosen(call, answer)
+    # moot itself applies lasting answers (`conversation`, `always`); the agent only gets an answer for this call and will ask again
+    named = next((option for option in call.options if option.id == answer.option and option.allows == answer.approved), None)
+    option = named or call.option(*(("allow_once", "allow_always") if answer.approved else ("reject_once", "reject_always")))
     digest = answer.digest or approval.digest
     events = (Event("meta", body=LEG), answered(approval, answer))
     if not answer.approved:
         await leg.append(*events, fold=True)
-        return OutsideAnswer(False, option, answer.reason or "rejected by a person", answer.answered_by)
+        return OutsideAnswer(False, option, answer.reason or "A person rejected the call.", answer.answered_by)
     try:
         await leg.append(*events, changes=(Use(approval.id, digest),), sync=True, fold=True)
     except Busy as error:
         return _refusal(call, error.message, "moot")
     return OutsideAnswer(True, option, answer.reason, answer.answered_by, answer.arguments, answer.value)
-
-
-def _chosen(call: OutsideCall, answer: Answer) -> Option | None:
-    named = next((option for option in call.options if option.id == answer.option and option.allows == answer.approved), None)
-    if named is not None:
-        return named
-    # moot itself applies lasting answers (`conversation`, `always`); the agent only gets an answer for this call and will ask again
-    return call.option("allow_once", "allow_always") if answer.approved else call.option("reject_once", "reject_always")
 
 
 _PAGE = 64
@@ -263,8 +239,7 @@ async def _origin(store: Store, message: Message) -> tuple[Message, Run | None]:
     for _ in range(_HOPS):
         if message.run is not None:
             return message, await store.records.run(message.run)
-        source = message.metadata.get("source")
-        origin: JsonObject = source if isinstance(source, dict) else {}
+        origin = as_object(message.metadata.get("source"))
         try:
             message = await store.conversations.message(str(origin.get("message", "")), conversation=str(origin.get("conversation", "")))
         except NotFound:
@@ -290,6 +265,7 @@ class OutsideLeg(ABC):
     def __init__(self) -> None:
         self.deadline = Deadline()
         self.asked_outside: Counter[str] = Counter()
+        """Number of requests for each call of an outside agent."""
 
     @abstractmethod
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range: ...

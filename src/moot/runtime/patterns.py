@@ -60,7 +60,8 @@ def narrowest(piece: Piece) -> tuple[tuple[str, ...], bool]:
     lasting = piece.spelled.isascii() and not is_destructive(words)
     if sure >= len(words) > 1 or not lasting:
         return (exact,), lasting and sure < len(words)
-    named = max(sure, _plain_words(words))
+    plain = next((at for at, word in enumerate(words) if not _SUBCOMMAND.fullmatch(word)), len(words)) or 1
+    named = max(sure, plain)
     wider = f"{glob.escape(spelled(words[:named]))} *"
     if named == len(words):
         return (exact, wider), True
@@ -86,10 +87,6 @@ def literal(pattern: str) -> str:
 def fits(text: str, pattern: str) -> bool:
     """Return whether the pattern matches. `git status *` also matches `git status`, because the space is a word border."""
     return fnmatchcase(text, pattern) or (pattern.endswith(" *") and fnmatchcase(text, pattern[:-2]))
-
-
-def _plain_words(words: tuple[str, ...]) -> int:
-    return next((at for at, word in enumerate(words) if not _SUBCOMMAND.fullmatch(word)), len(words)) or 1
 
 
 # ── paths and addresses ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

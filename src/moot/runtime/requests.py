@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Protocol
 
+from moot.convert.vendor import as_list
 from moot.errors import Busy
 from moot.runtime.approvals import Ruling, decide
 from moot.runtime.journal import Journal
@@ -24,7 +25,7 @@ from moot.types.tool import Question, Tool
 
 NO_ONE_AVAILABLE = "this needs a person's approval, but no one is available to give it"
 
-EXPIRED = "no one answered in time"
+EXPIRED = "No one answered in time."
 
 
 class Asker(Protocol):
@@ -45,37 +46,26 @@ async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: byt
     request = leg.request
     ruling = rule_on(leg.runtime, request, tool, subject)
     if ruling.action == "deny":
-        return Verdict(False, f"not allowed: {ruling.why}")
+        return Verdict(False, f"Not allowed: {ruling.why}.")
     if ruling.action == "allow" and f"{request.run.id}/{key}" not in leg.asked:
         return Verdict(True)
     if ruling.action == "ask" and request.settings.get("unattended") == "deny":
         return Verdict(False, NO_ONE_AVAILABLE, nobody=True)
-    digest = bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
-    approval = Approval(
-        id=f"{request.run.id}/{key}",
-        run=request.run.id,
-        tool_call=tool_call,
-        tool=tool.name,
-        arguments=arguments,
-        digest=digest,
-        asked_at=leg.runtime.clock.now() // 1000,
-        expires_at=expiry(leg),
-        parts=ruling.parts,
-    )
+    approval = dataclasses.replace(_request(leg, tool, key, tool_call, arguments), expires_at=expiry(leg), parts=ruling.parts)
     asked = 0
     while (stored := await leg.runtime.store.records.approval(approval.id)) is not None and _is_spent(stored, approval.asked_at):
         asked += 1
         approval = dataclasses.replace(approval, id=f"{request.run.id}/{key}#{asked}")
-    if stored is not None and stored.digest != digest:
-        return Verdict(False, "the approval was given for other arguments; ask again")
+    if stored is not None and stored.digest != approval.digest:
+        return Verdict(False, "The approval was given for other arguments. Ask again.")
     if ruling.action == "allow" and (stored is None or not await _allowed_since(leg, stored)):
         return Verdict(True)
     answer = await ask(leg, approval)
     if not answer.approved:
-        return Verdict(False, answer.reason or "rejected by a person", asked=True)
+        return Verdict(False, answer.reason or "A person rejected the call.", asked=True)
     if answer.arguments is not None:
         return _edited(leg, tool, approval.id, answer.arguments)
-    return Verdict(True, answer.reason, approval.id, digest)
+    return Verdict(True, answer.reason, approval.id, approval.digest)
 
 
 async def _allowed_since(leg: Asker, stored: Approval) -> bool:
@@ -105,10 +95,18 @@ def _edited(leg: Asker, tool: Tool, approval: str, arguments: bytes) -> Verdict:
     """Return the verdict on a call edited by the person. Denied calls stay denied."""
     ruling = rule_on(leg.runtime, leg.request, tool, subject_of(loads_exact(arguments)))
     if ruling.action == "deny":
-        return Verdict(False, f"the edited call is not allowed: {ruling.why}")
+        return Verdict(False, f"The edited call is not allowed: {ruling.why}.")
     request = leg.request
-    digest = bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
-    return Verdict(True, "", approval, digest, arguments=arguments)
+    return Verdict(True, "", approval, _digest(request, tool, arguments), arguments=arguments)
+
+
+def _digest(request: RunRequest, tool: Tool, arguments: bytes) -> bytes:
+    return bind(request.run.id, request.conversation.directory, tool.name, definition_digest(tool), arguments)
+
+
+def _request(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes) -> Approval:
+    run, now = leg.request.run.id, leg.runtime.clock.now() // 1000
+    return Approval(f"{run}/{key}", run, tool_call, tool.name, arguments, _digest(leg.request, tool, arguments), now)
 
 
 def _is_spent(approval: Approval, now: int) -> bool:
@@ -122,40 +120,19 @@ async def question(leg: Asker, tool: Tool, key: str, tool_call: str, wanted: tup
     """Return the replies to a tool's questions. Raise Parked while they are pending."""
     if leg.request.settings.get("unattended") == "deny":
         return tuple(() for _ in wanted)
-    arguments = dumps([_to_json(item) for item in wanted])
-    approval = Approval(
-        id=f"{leg.request.run.id}/{key}/questions",
-        run=leg.request.run.id,
-        tool_call=tool_call,
-        tool=tool.name,
-        arguments=arguments,
-        digest=bind(leg.request.run.id, leg.request.conversation.directory, tool.name, definition_digest(tool), arguments),
-        asked_at=leg.runtime.clock.now() // 1000,
-        expires_at=expiry(leg),
-        questions=[_to_json(item) for item in wanted],
-    )
-    answer = await ask(leg, approval)
-    replies = answer.value if isinstance(answer.value, list) else []
-    return tuple(tuple(str(text) for text in reply) if isinstance(reply, list) else (str(reply),) for reply in replies)
+    questions = [_to_json(item) for item in wanted]
+    request = _request(leg, tool, f"{key}/questions", tool_call, dumps(questions))
+    answer = await ask(leg, dataclasses.replace(request, expires_at=expiry(leg), questions=questions))
+    return tuple(tuple(map(str, reply)) if isinstance(reply, list) else (str(reply),) for reply in as_list(answer.value))
 
 
 async def client_output(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: JsonObject) -> JsonObject:
     """Implement `ToolContext.client_output`. The client only needs the call, so no chunk is added. The request never expires."""
-    run, data = leg.request.run.id, dumps(arguments)
-    approval = Approval(
-        id=f"{run}/{key}/output",
-        run=run,
-        tool_call=tool_call,
-        tool=tool.name,
-        arguments=data,
-        digest=bind(run, leg.request.conversation.directory, tool.name, definition_digest(tool), data),
-        asked_at=leg.runtime.clock.now() // 1000,
-        questions=BY_CLIENT,
-    )
-    answer = await ask(leg, approval)
+    request = _request(leg, tool, f"{key}/output", tool_call, dumps(arguments))
+    answer = await ask(leg, dataclasses.replace(request, questions=BY_CLIENT))
     if answer.approved and isinstance(answer.value, dict):
         return answer.value
-    return {"error": answer.reason or "the client returned no output"}
+    return {"error": answer.reason or "The client returned no output."}
 
 
 async def ask(leg: Asker, approval: Approval) -> Answer:
@@ -163,7 +140,8 @@ async def ask(leg: Asker, approval: Approval) -> Answer:
     stored = await leg.runtime.store.records.approval(approval.id)
     if stored is not None:
         if stored.answer is not None:
-            await _show_answer(leg, stored, stored.answer)
+            if stored.questions is None and f"answer:{stored.id}" not in leg.index.ends:
+                await _show(leg, stored, stored.answer)
             return stored.answer
         if stored.expires_at is not None and stored.expires_at <= leg.runtime.clock.now() // 1000:
             return await _expired(leg, stored)
@@ -189,11 +167,6 @@ async def _expired(leg: Asker, approval: Approval) -> Answer:
     except Busy:  # someone answered just in time
         raise Parked from None
     return answer
-
-
-async def _show_answer(leg: Asker, approval: Approval, answer: Answer) -> None:
-    if approval.questions is None and f"answer:{approval.id}" not in leg.index.ends:
-        await _show(leg, approval, answer)
 
 
 async def _show(leg: Asker, approval: Approval, answer: Answer, *changes: Change) -> None:

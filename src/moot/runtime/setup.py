@@ -16,7 +16,7 @@ from moot.types.agent import Agent, McpServer, Mode
 from moot.types.canonical import JsonObject
 from moot.types.context import StepSetup
 from moot.types.conversation import Conversation, Project
-from moot.types.model import Effort, Model, ModelRole, ModelSettings
+from moot.types.model import Effort, ModelRole, ModelSettings
 from moot.types.run import Run
 from moot.types.served import Served
 from moot.types.tool import Tool
@@ -62,7 +62,9 @@ def find_agent(settings: Settings, name: str, options: JsonObject) -> Agent:
         return Agent(name, tools=(), show_reasoning=served.show_reasoning)
     agent = agent_named(settings, name)
     if agent is None:
-        raise UsageError(f"no agent named {name!r}; known: {', '.join(sorted(available_agents(settings)))}", fix="moot agents list --all")
+        raise UsageError(
+            f"Agent {name!r} not found. Available agents: {', '.join(sorted(available_agents(settings)))}.", fix="moot agents list --all"
+        )
     tools = options.get("tools")
     if tools is False:
         return dataclasses.replace(agent, tools=())
@@ -96,31 +98,30 @@ async def step_setup(
     options = run.settings
     served = Served.of(options)
     if served is not None and served.plain:
-        return await _plain(settings, providers, agent, run, served)
+        # exactly what the caller sent, without fallback
+        choice = await providers.choice(run.model)
+        return StepSetup((choice,), (), served.system, model_settings(agent, options), UNTRIMMED, settings.limits.steps, served)
     wanted = run.model if role == "main" and run.model else (agent.model if role == "main" else role)
     choices = await providers.choices(wanted, agent.fallback or settings.models.fallback)
     if not choices:
-        raise UsageError("no model is available", fix="moot providers list")
+        raise UsageError("No model is available.", fix="moot providers list")
     mode = mode_of(settings, options)
     tools = () if choices[0].model.tools == "none" else (*tools_for(settings, agent), *client_tools(options))
     model = choices[0].model
+    context = model.context or DEFAULT_CONTEXT
+    answer = min(model.max_output or context // 4, context // 4)
+    requested = options.get("max_steps")
+    bounds = (requested if isinstance(requested, int) else 0, agent.max_steps or 0, settings.limits.steps, model.max_steps or 0)
     system = system_prompt(agent, tools, directory=conversation.directory, mode=mode, now=now)
     return StepSetup(
         choices=choices,
         tools=tools,
         system=f"{system}\n\n{served.system}" if served is not None and served.system else system,
         settings=model_settings(agent, options),
-        history_tokens=agent.history.max_tokens or _history_budget(model),
-        max_steps=_max_steps(settings, agent, options, model),
+        history_tokens=agent.history.max_tokens or max(context - answer - 2_000, context // 2),
+        max_steps=min((bound for bound in bounds if bound > 0), default=0),
         served=served,
     )
-
-
-async def _plain(settings: Settings, providers: Providers, agent: Agent, run: Run, served: Served) -> StepSetup:
-    """Return the setup for a direct model call: exactly what the caller sent, without fallback."""
-    choice = await providers.choice(run.model)
-    wanted = model_settings(agent, run.settings)
-    return StepSetup((choice,), (), served.system, wanted, UNTRIMMED, settings.limits.steps, served)
 
 
 def model_settings(agent: Agent, options: JsonObject) -> ModelSettings:
@@ -138,15 +139,3 @@ def model_settings(agent: Agent, options: JsonObject) -> ModelSettings:
         show_reasoning=agent.show_reasoning,
         schema=dict(schema) if isinstance(schema, dict) else None,
     )
-
-
-def _history_budget(model: Model) -> int:
-    context = model.context or DEFAULT_CONTEXT
-    answer = min(model.max_output or context // 4, context // 4)
-    return max(context - answer - 2_000, context // 2)
-
-
-def _max_steps(settings: Settings, agent: Agent, options: JsonObject, model: Model) -> int:
-    requested = options.get("max_steps")
-    bounds = [requested if isinstance(requested, int) else 0, agent.max_steps or 0, settings.limits.steps, model.max_steps or 0]
-    return min((bound for bound in bounds if bound > 0), default=0)

@@ -25,16 +25,12 @@ def first_line(parts: Sequence[Part]) -> str:
     lines = [" ".join(clean(line).split()) for text in own for line in text[: 100 * FIRST_LINE].splitlines()]
     written = [line for line in lines if any(character.isalnum() for character in line) and _FENCE.match(line) is None]
     line = next((line for line in written if _COMMAND.match(line) is None), written[0] if written else "")
-    return shorten(line or _file_name(parts), FIRST_LINE)
-
-
-def _file_name(parts: Sequence[Part]) -> str:
-    for part in parts:
+    for part in parts if not line else ():
         if part.get("type") == "file":
-            return clean(str(part.get("filename") or "file"))
+            return shorten(clean(str(part.get("filename") or "file")), FIRST_LINE)
         if (header := _FILE.match(str(part.get("text", "")))) is not None:
-            return clean(PurePath(header[1]).name)
-    return ""
+            return shorten(clean(PurePath(header[1]).name), FIRST_LINE)
+    return shorten(line, FIRST_LINE)
 
 
 def shorten(line: str, most: int) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 from moot.testing.script import Reply, ToolCall, Usage
 
+Object = dict[str, Any]
+
 __all__ = ["google", "image_response", "json_bytes", "ollama", "responses", "split_text", "transcript_response"]
 
 
@@ -26,7 +28,7 @@ def ollama(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
     """Return lines of JSON. A call is complete in a single line."""
     base = {"model": reply.model or model, "created_at": "2026-01-01T00:00:00.000000000Z"}
 
-    def line(message: dict[str, Any], **more: Any) -> bytes:
+    def line(message: Object, **more: Any) -> bytes:
         return json_bytes({**base, "message": {"role": "assistant", **message}, "done": False, **more}) + b"\n"
 
     made = [line({"content": "", "thinking": piece}) for piece in split_text(reply.reasoning, reply.chunk_size)]
@@ -38,7 +40,7 @@ def ollama(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
         made.append(line({"content": "", "images": [base64.b64encode(reply.picture).decode()]}))
     if reply.finish is None:
         return made
-    totals: dict[str, Any] = {"total_duration": 5_000_000, "load_duration": 1_000_000}
+    totals: Object = {"total_duration": 5_000_000, "load_duration": 1_000_000}
     if reply.usage is not None:
         totals |= {"prompt_eval_count": reply.usage.get("input", 0), "eval_count": reply.usage.get("output", 0)}
     return [*made, line({"content": ""}, done=True, done_reason=reply.finish or "stop", **totals)]
@@ -47,11 +49,11 @@ def ollama(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
 def google(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
     """Return one complete response per event. The signature is on the first call, or on an empty text at the end."""
     base = {"modelVersion": reply.model or model, "responseId": f"resp-{next(ids)}"}
-    parts: list[dict[str, Any]] = [{"text": piece, "thought": True} for piece in split_text(reply.reasoning, reply.chunk_size)]
+    parts: list[Object] = [{"text": piece, "thought": True} for piece in split_text(reply.reasoning, reply.chunk_size)]
     parts += [{"text": piece} for piece in split_text(reply.text, reply.chunk_size)]
     if reply.picture:
         parts.append({"inlineData": {"mimeType": "image/png", "data": base64.b64encode(reply.picture).decode()}})
-    calls: list[dict[str, Any]] = [
+    calls: list[Object] = [
         {"functionCall": {"name": call.name, "args": _object(call), **({"id": call.id} if call.id else {})}} for call in reply.tool_calls
     ]
     if reply.reasoning:
@@ -61,33 +63,24 @@ def google(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
     made = [_data({"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}], **base}) for part in [*parts, *calls]]
     if reply.finish is None:
         return made
-    last: dict[str, Any] = {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": reply.finish or "STOP", "index": 0}]}
+    last: Object = {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": reply.finish or "STOP", "index": 0}]}
     if reply.usage is not None:
-        last["usageMetadata"] = _google_usage(reply.usage)
+        used, output, thoughts = reply.usage.get("input", 0), reply.usage.get("output", 0), reply.usage.get("reasoning", 0)
+        counts = {"promptTokenCount": used, "candidatesTokenCount": output - thoughts, "totalTokenCount": used + output}
+        cached = {"cachedContentTokenCount": reply.usage["cache_read"]} if "cache_read" in reply.usage else {}
+        last["usageMetadata"] = {**counts, **({"thoughtsTokenCount": thoughts} if thoughts else {}), **cached}
     return [*made, _data({**last, **base})]
-
-
-def _google_usage(usage: Usage) -> dict[str, int]:
-    thoughts = usage.get("reasoning", 0)
-    counts = {"promptTokenCount": usage.get("input", 0), "candidatesTokenCount": usage.get("output", 0) - thoughts}
-    counts["totalTokenCount"] = usage.get("input", 0) + usage.get("output", 0)
-    if thoughts:
-        counts["thoughtsTokenCount"] = thoughts
-    return {**counts, "cachedContentTokenCount": usage["cache_read"]} if "cache_read" in usage else counts
 
 
 def responses(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
     """Return the events of all items in order, between the start and end of the response."""
-    response: dict[str, Any] = {"id": f"resp_{next(ids)}", "object": "response", "created_at": 1_700_000_000, "model": reply.model or model}
+    response: Object = {"id": f"resp_{next(ids)}", "object": "response", "created_at": 1_700_000_000, "model": reply.model or model}
     response |= {"status": "in_progress", "error": None, "incomplete_details": None, "output": [], "usage": None}
-    events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": response},
-        {"type": "response.in_progress", "response": response},
-    ]
-    items: list[dict[str, Any]] = []
+    events: list[Object] = [{"type": "response.created", "response": response}, {"type": "response.in_progress", "response": response}]
+    items: list[Object] = []
     for index, (item, more) in enumerate(_items(reply, ids)):
         items.append(item)
-        started: dict[str, Any] = {**item, "status": "in_progress", **({"content": []} if item["type"] == "message" else {})}
+        started: Object = {**item, "status": "in_progress", **({"content": []} if item["type"] == "message" else {})}
         events.append({"type": "response.output_item.added", "output_index": index, "item": started})
         events += [{**event, "item_id": item["id"], "output_index": index} for event in more]
         events.append({"type": "response.output_item.done", "output_index": index, "item": item})
@@ -101,9 +94,9 @@ def responses(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
     return [b"event: %s\n" % event["type"].encode() + _data({**event, "sequence_number": next(numbers)}) for event in events]
 
 
-def _items(reply: Reply, ids: Iterator[str]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def _items(reply: Reply, ids: Iterator[str]) -> list[tuple[Object, list[Object]]]:
     """Return each completed item with the events between its start and end."""
-    found: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
+    found: list[tuple[Object, list[Object]]] = []
     if reply.reasoning:
         found.append(_thought(reply, next(ids)))
     if reply.text:
@@ -113,7 +106,7 @@ def _items(reply: Reply, ids: Iterator[str]) -> list[tuple[dict[str, Any], list[
         found.append(({**image, "result": base64.b64encode(reply.picture).decode(), "output_format": "png"}, []))
     for call in reply.tool_calls:
         item = {"type": "function_call", "id": f"fc_{next(ids)}", "call_id": call.id or f"call_{next(ids)}", "name": call.name}
-        deltas: list[dict[str, Any]] = [
+        deltas: list[Object] = [
             {"type": "response.function_call_arguments.delta", "delta": piece} for piece in split_text(call.text, reply.chunk_size)
         ]
         done = {"type": "response.function_call_arguments.done", "arguments": call.text}
@@ -121,30 +114,30 @@ def _items(reply: Reply, ids: Iterator[str]) -> list[tuple[dict[str, Any], list[
     return found
 
 
-def _thought(reply: Reply, id: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _thought(reply: Reply, id: str) -> tuple[Object, list[Object]]:
     summary = {"type": "summary_text", "text": reply.reasoning}
     item = {"type": "reasoning", "id": f"rs_{id}", "summary": [summary], "encrypted_content": reply.signature}
-    events: list[dict[str, Any]] = [{"type": "response.reasoning_summary_part.added", "part": {"type": "summary_text", "text": ""}}]
+    events: list[Object] = [{"type": "response.reasoning_summary_part.added", "part": {"type": "summary_text", "text": ""}}]
     events += [{"type": "response.reasoning_summary_text.delta", "delta": piece} for piece in split_text(reply.reasoning, reply.chunk_size)]
     events.append({"type": "response.reasoning_summary_text.done", "text": reply.reasoning})
     events.append({"type": "response.reasoning_summary_part.done", "part": summary})
     return item, [{**event, "summary_index": 0} for event in events]
 
 
-def _message(reply: Reply, id: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    content: dict[str, Any] = {"type": "output_text", "text": reply.text, "annotations": []}
-    item: dict[str, Any] = {"type": "message", "id": f"msg_{id}", "role": "assistant", "status": "completed", "content": [content]}
-    events: list[dict[str, Any]] = [{"type": "response.content_part.added", "part": {**content, "text": ""}}]
+def _message(reply: Reply, id: str) -> tuple[Object, list[Object]]:
+    content: Object = {"type": "output_text", "text": reply.text, "annotations": []}
+    item: Object = {"type": "message", "id": f"msg_{id}", "role": "assistant", "status": "completed", "content": [content]}
+    events: list[Object] = [{"type": "response.content_part.added", "part": {**content, "text": ""}}]
     events += [{"type": "response.output_text.delta", "delta": piece} for piece in split_text(reply.text, reply.chunk_size)]
     events.append({"type": "response.output_text.done", "text": reply.text})
     events.append({"type": "response.content_part.done", "part": content})
     return item, [{**event, "content_index": 0} for event in events]
 
 
-def _responses_usage(usage: Usage | None) -> dict[str, Any] | None:
+def _responses_usage(usage: Usage | None) -> Object | None:
     if usage is None:
         return None
-    counts: dict[str, Any] = {"input_tokens": usage.get("input", 0), "output_tokens": usage.get("output", 0)}
+    counts: Object = {"input_tokens": usage.get("input", 0), "output_tokens": usage.get("output", 0)}
     counts["total_tokens"] = counts["input_tokens"] + counts["output_tokens"]
     counts["input_tokens_details"] = {"cached_tokens": usage.get("cache_read", 0), "cache_write_tokens": usage.get("cache_write", 0)}
     return {**counts, "output_tokens_details": {"reasoning_tokens": usage.get("reasoning", 0)}}
@@ -169,7 +162,7 @@ def _object(call: ToolCall) -> Any:
         return call.text
 
 
-def _data(value: dict[str, Any]) -> bytes:
+def _data(value: Object) -> bytes:
     return b"data: " + json_bytes(value) + b"\n\n"
 
 
@@ -205,7 +198,7 @@ def error_body(reply: Reply, dialect: str) -> bytes:
 def _chat(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
     base = {"id": f"chatcmpl-{next(ids)}", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": reply.model or model}
 
-    def frame(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    def frame(delta: Object, finish: str | None = None) -> bytes:
         return _data({**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
     made = [frame({"role": "assistant", "content": ""})]
@@ -220,43 +213,37 @@ def _chat(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
         return made
     made.append(frame({}, reply.finish or ("tool_calls" if reply.tool_calls else "stop")))
     if reply.usage is not None:
-        made.append(_data({**base, "choices": [], "usage": _chat_usage(reply.usage)}))
+        used, output = reply.usage.get("input", 0), reply.usage.get("output", 0)
+        counts: Object = {"prompt_tokens": used, "completion_tokens": output, "total_tokens": used + output}
+        if "cache_read" in reply.usage:
+            counts["prompt_tokens_details"] = {"cached_tokens": reply.usage["cache_read"]}
+        if "reasoning" in reply.usage:
+            counts["completion_tokens_details"] = {"reasoning_tokens": reply.usage["reasoning"]}
+        made.append(_data({**base, "choices": [], "usage": counts}))
     return [*made, b"data: [DONE]\n\n"]
 
 
-def _chat_usage(usage: Usage) -> dict[str, Any]:
-    counts: dict[str, Any] = {"prompt_tokens": usage.get("input", 0), "completion_tokens": usage.get("output", 0)}
-    counts["total_tokens"] = counts["prompt_tokens"] + counts["completion_tokens"]
-    if "cache_read" in usage:
-        counts["prompt_tokens_details"] = {"cached_tokens": usage["cache_read"]}
-    if "reasoning" in usage:
-        counts["completion_tokens_details"] = {"reasoning_tokens": usage["reasoning"]}
-    return counts
-
-
 def _messages(reply: Reply, model: str, ids: Iterator[str]) -> list[bytes]:
-    message: dict[str, Any] = {
-        "id": f"msg_{next(ids)}",
-        "type": "message",
-        "role": "assistant",
-        "model": reply.model or model,
-        "content": [],
-    }
+    message: Object = {"id": f"msg_{next(ids)}", "type": "message", "role": "assistant", "model": reply.model or model, "content": []}
     message |= {"stop_reason": None, "stop_sequence": None, "usage": _messages_usage(reply.usage or {}, output=1)}
     made = [_event("message_start", {"message": message}), _event("ping", {})]
     blocks: list[list[bytes]] = []
     if reply.reasoning:
-        blocks.append(_thinking(reply, len(blocks)))
+        deltas: list[Object] = [{"type": "thinking_delta", "thinking": piece} for piece in split_text(reply.reasoning, reply.chunk_size)]
+        deltas.append({"type": "signature_delta", "signature": reply.signature})
+        blocks.append(_block(len(blocks), {"type": "thinking", "thinking": "", "signature": ""}, deltas))
     if reply.text:
         pieces = [{"type": "text_delta", "text": piece} for piece in split_text(reply.text, reply.chunk_size)]
         blocks.append(_block(len(blocks), {"type": "text", "text": ""}, pieces))
     for call in reply.tool_calls:
-        blocks.append(_tool_use(call, len(blocks), reply.chunk_size, ids))
+        head: Object = {"type": "tool_use", "id": call.id or f"toolu_{next(ids)}", "name": call.name, "input": {}}
+        inputs = [{"type": "input_json_delta", "partial_json": piece} for piece in split_text(call.text, reply.chunk_size)]
+        blocks.append(_block(len(blocks), head, inputs))
     made += [frame for block in blocks for frame in block]
     if reply.finish is None:
         return made
     reason = reply.finish or ("tool_use" if reply.tool_calls else "end_turn")
-    delta: dict[str, Any] = {"delta": {"stop_reason": reason, "stop_sequence": None}}
+    delta: Object = {"delta": {"stop_reason": reason, "stop_sequence": None}}
     if reply.usage is not None:
         delta["usage"] = {"output_tokens": reply.usage.get("output", 0)}
     return [*made, _event("message_delta", delta), _event("message_stop", {})]
@@ -270,26 +257,13 @@ def _messages_usage(usage: Usage, output: int) -> dict[str, int]:
     return counts
 
 
-def _thinking(reply: Reply, index: int) -> list[bytes]:
-    deltas: list[dict[str, Any]] = [
-        {"type": "thinking_delta", "thinking": piece} for piece in split_text(reply.reasoning, reply.chunk_size)
-    ]
-    deltas.append({"type": "signature_delta", "signature": reply.signature})
-    return _block(index, {"type": "thinking", "thinking": "", "signature": ""}, deltas)
-
-
-def _tool_use(call: ToolCall, index: int, size: int, ids: Iterator[str]) -> list[bytes]:
-    head: dict[str, Any] = {"type": "tool_use", "id": call.id or f"toolu_{next(ids)}", "name": call.name, "input": {}}
-    return _block(index, head, [{"type": "input_json_delta", "partial_json": piece} for piece in split_text(call.text, size)])
-
-
-def _block(index: int, head: dict[str, Any], deltas: list[dict[str, Any]]) -> list[bytes]:
+def _block(index: int, head: Object, deltas: list[Object]) -> list[bytes]:
     made = [_event("content_block_start", {"index": index, "content_block": head})]
     made += [_event("content_block_delta", {"index": index, "delta": delta}) for delta in deltas]
     return [*made, _event("content_block_stop", {"index": index})]
 
 
-def _event(name: str, value: dict[str, Any]) -> bytes:
+def _event(name: str, value: Object) -> bytes:
     return b"event: %s\n%s" % (name.encode(), _data({"type": name, **value}))
 
 

@@ -24,40 +24,14 @@ PICTURES, SOUNDS = "pictures", "sounds"
 _GOOGLE = re.compile(r"/models/([^/:]+):\w+$")
 
 
-def dialect_of(path: str) -> str:
-    """Return the dialect of a path, or `PICTURES` or `SOUNDS`."""
-    if _GOOGLE.search(path):
-        return "google"
-    ends = {
-        "/messages": "anthropic",
-        "/responses": "openai-responses",
-        "/api/chat": "ollama",
-        "/images/generations": PICTURES,
-        "/images/edits": PICTURES,
-        "/audio/transcriptions": SOUNDS,
-    }
-    return next((dialect for end, dialect in ends.items() if path.endswith(end)), "openai-chat")
-
-
-def model_of(path: str, body: dict[str, Any]) -> str:
-    """Return the requested model, which Google's dialect has in the path."""
-    found = _GOOGLE.search(path)
-    return unquote(found[1]) if found else str(body.get("model", ""))
-
-
-def messages_of(dialect: str, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages with `role` (user, assistant, system, tool) and `content` as in openai-chat or anthropic."""
-    match dialect:
-        case "openai-responses":
-            value = body.get("input", [])
-            items = [{"role": "user", "content": value}] if isinstance(value, str) else _objects(value)
-            return [_item(item) for item in items]
-        case "pictures":
-            return [{"role": "user", "content": body.get("prompt", "")}]
-        case "google":
-            return [_content(content) for content in _objects(body.get("contents"))]
-        case _:
-            return _objects(body.get("messages"))
+_ENDS = {
+    "/messages": "anthropic",
+    "/responses": "openai-responses",
+    "/api/chat": "ollama",
+    "/images/generations": PICTURES,
+    "/images/edits": PICTURES,
+    "/audio/transcriptions": SOUNDS,
+}
 
 
 def _item(item: dict[str, Any]) -> dict[str, Any]:
@@ -72,28 +46,25 @@ def _item(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(content: Any) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": part["text"]} if "text" in part else part for part in _objects(content)]
+    return [{"type": "text", "text": part["text"]} if "text" in part else part for part in objects(content)]
 
 
 def _content(content: dict[str, Any]) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
-    for part in _objects(content.get("parts")):
+    for part in objects(content.get("parts")):
         answer = part.get("functionResponse")
         if isinstance(answer, dict):
             response = cast("dict[str, Any]", answer).get("response")
-            parts.append({"type": "tool_result", "content": response if isinstance(response, str) else _output_text(response)})
+            values = list(cast("dict[str, Any]", response).values()) if isinstance(response, dict) else [response]
+            output = "\n".join(value if isinstance(value, str) else json.dumps(value) for value in values)
+            parts.append({"type": "tool_result", "content": output})
         elif "text" in part:
             parts.append({"type": "text", "text": part["text"]})
     return {"role": "assistant" if content.get("role") == "model" else "user", "content": parts}
 
 
-def _output_text(response: Any) -> str:
-    """Return the text of a tool's output."""
-    values = list(cast("dict[str, Any]", response).values()) if isinstance(response, dict) else [response]
-    return "\n".join(value if isinstance(value, str) else json.dumps(value) for value in values)
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
+def objects(value: Any) -> list[dict[str, Any]]:
+    """Return the objects in a list; nothing for any other value."""
     return [cast("dict[str, Any]", item) for item in cast("list[Any]", value) if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -122,12 +93,16 @@ class Recorded:
 
     @property
     def dialect(self) -> str:
-        return dialect_of(self.path)
+        """The dialect of the path, or `PICTURES` or `SOUNDS`."""
+        if _GOOGLE.search(self.path):
+            return "google"
+        return next((dialect for end, dialect in _ENDS.items() if self.path.endswith(end)), "openai-chat")
 
     @property
     def model(self) -> str:
         """The requested model."""
-        return model_of(self.path, self.json)
+        found = _GOOGLE.search(self.path)  # Google's dialect has it in the path
+        return unquote(found[1]) if found else str(self.json.get("model", ""))
 
     @property
     def json(self) -> dict[str, Any]:
@@ -140,8 +115,18 @@ class Recorded:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages of a request in any dialect, each with `role` and `content`."""
-        return messages_of(self.dialect, self.json)
+        """The messages with `role` (user, assistant, system, tool) and `content` as in openai-chat or anthropic."""
+        body = self.json
+        match self.dialect:
+            case "openai-responses":
+                value = body.get("input", [])
+                return [{"role": "user", "content": value}] if isinstance(value, str) else [_item(item) for item in objects(value)]
+            case "pictures":
+                return [{"role": "user", "content": body.get("prompt", "")}]
+            case "google":
+                return [_content(content) for content in objects(body.get("contents"))]
+            case _:
+                return objects(body.get("messages"))
 
     @property
     def user_text(self) -> str:
@@ -157,10 +142,7 @@ def text_of(content: Any) -> str:
     """Return the text in a message's content, without tool outputs."""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        return ""
-    parts = [cast("dict[str, Any]", part) for part in cast("list[Any]", content) if isinstance(part, dict)]
-    return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+    return "\n".join(str(part.get("text", "")) for part in objects(content) if part.get("type") == "text")
 
 
 class Server:
@@ -188,9 +170,8 @@ class Server:
     async def __aenter__(self) -> Self:
         self._stopping.clear()
         app = web.Application(client_max_size=1 << 30)
-        app.router.add_route("GET", "/v1/models", self._list)
-        app.router.add_route("GET", "/v1beta/models", self._list_google)
-        app.router.add_route("GET", "/api/tags", self._list_ollama)
+        for path in ("/v1/models", "/v1beta/models", "/api/tags"):
+            app.router.add_route("GET", path, self._list)
         app.router.add_route("GET", "/_requests", self._show)
         app.router.add_route("POST", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -222,8 +203,9 @@ class Server:
                 await response.write(data)
                 recorded.sent += len(data)
             await response.write_eof()
-        except BrokenPipeError:
-            _break(request)
+        except BrokenPipeError:  # after everything written was sent
+            if request.transport is not None:
+                request.transport.close()
         except ConnectionError:
             recorded.hung_up = True
         return response
@@ -266,18 +248,17 @@ class Server:
         return response
 
     async def _list(self, request: web.Request) -> web.Response:
-        rows = [{"id": name, "object": "model", "type": "model", "display_name": name, "owned_by": "moot"} for name in self.models]
-        return web.json_response({"object": "list", "data": rows, "has_more": False})
-
-    async def _list_google(self, request: web.Request) -> web.Response:
-        methods = ["generateContent", "countTokens"]
-        rows = [
-            {"name": f"models/{name}", "displayName": name, "inputTokenLimit": 100_000, "outputTokenLimit": 8_000} for name in self.models
-        ]
-        return web.json_response({"models": [{**row, "supportedGenerationMethods": methods} for row in rows]})
-
-    async def _list_ollama(self, request: web.Request) -> web.Response:
-        return web.json_response({"models": [{"name": name, "model": name, "size": 1, "details": {}} for name in self.models]})
+        match request.path:
+            case "/v1beta/models":
+                limits = {"inputTokenLimit": 100_000, "outputTokenLimit": 8_000}
+                about = {**limits, "supportedGenerationMethods": ["generateContent", "countTokens"]}
+                return web.json_response({"models": [{"name": f"models/{name}", "displayName": name, **about} for name in self.models]})
+            case "/api/tags":
+                return web.json_response({"models": [{"name": name, "model": name, "size": 1, "details": {}} for name in self.models]})
+            case _:
+                more = {"object": "model", "type": "model", "owned_by": "moot"}
+                rows = [{"id": name, "display_name": name, **more} for name in self.models]
+                return web.json_response({"object": "list", "data": rows, "has_more": False})
 
     async def _show(self, request: web.Request) -> web.Response:
         rows = [
@@ -286,9 +267,3 @@ class Server:
             for row in self.requests
         ]
         return web.json_response(rows)
-
-
-def _break(request: web.Request) -> None:
-    """Close the connection in the middle of a body, after everything written was sent."""
-    if request.transport is not None:
-        request.transport.close()

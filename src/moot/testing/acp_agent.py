@@ -121,10 +121,12 @@ class Agent:
             self._reply(message, {})
 
     def _open(self, message: Object, method: str, params: Object) -> None:
-        known = self._known()
+        path = Path(self.script.get("sessions", ""))
+        known: list[str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
         if method == "session/new":
             self.session = f"session-{len(known) + 1}"
-            self._keep([*known, self.session])
+            if self.script.get("sessions"):
+                path.write_text(json.dumps([*known, self.session]), encoding="utf-8")
             self._steps(self.script.get("opening", []))
             self._reply(message, {"sessionId": self.session, **self.script.get("session", {})})
         elif method in ("session/load", "session/resume") and known and params.get("sessionId") not in known:
@@ -134,14 +136,6 @@ class Agent:
             self._reply(message, self.script.get("session", {}))
             if method == "session/load":
                 self._steps(self.script.get("loading", []))
-
-    def _known(self) -> list[str]:
-        path = self.script.get("sessions", "")
-        return list(json.loads(Path(path).read_text(encoding="utf-8"))) if path and Path(path).exists() else []
-
-    def _keep(self, sessions: list[str]) -> None:
-        if path := self.script.get("sessions", ""):
-            Path(path).write_text(json.dumps(sessions), encoding="utf-8")
 
     def _prompt(self, message: Object, params: Object) -> None:
         self.text = "".join(block.get("text", f"[{block.get('type')}]") for block in params.get("prompt", []))
@@ -161,12 +155,9 @@ class Agent:
         for step in steps:
             if "stop" in step:
                 return {"stopReason": step["stop"], **({"usage": step["usage"]} if "usage" in step else {})}
-            self._step(step)
+            kind = next(kind for kind in step if kind in self.kinds)
+            self.kinds[kind](step[kind], step)
         return None
-
-    def _step(self, step: Object) -> None:
-        kind = next(kind for kind in step if kind in self.kinds)
-        self.kinds[kind](step[kind], step)
 
     def _chunk(self, kind: str, text: str) -> None:
         self._update({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
@@ -201,7 +192,9 @@ class Agent:
             except queue.Empty:
                 break
             if message is None:
-                self._left_alone(seconds)
+                if not self.script.get("deaf"):
+                    os._exit(0)
+                time.sleep(seconds or 60)
             elif message.get("method") == "session/cancel":
                 if not self.script.get("deaf"):
                     raise Cancelled
@@ -210,11 +203,6 @@ class Agent:
             elif id is not None and message.get("id") == id:
                 return message
         return {}
-
-    def _left_alone(self, seconds: float | None) -> None:
-        if not self.script.get("deaf"):
-            os._exit(0)
-        time.sleep(seconds or 60)
 
 
 def main() -> None:

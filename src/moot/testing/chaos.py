@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Literal, get_args
 
 from aiohttp import web
@@ -72,73 +72,44 @@ class ChaosServer(Server):
     async def respond(self, recorded: Recorded, request: web.Request) -> web.StreamResponse:
         made = frames(self._reply, recorded.dialect, recorded.model, self._ids)
         fault = self._random.choice(self._kinds) if self._random.random() < self._share else None
-        if fault is None:
-            return await self._answer(recorded, request, "none", _plain(made))
         if fault in ("status", "retry-after"):
-            return self._refuse(recorded, fault)
-        name, writes = self._spoil(fault, made, recorded, request)
-        return await self._answer(recorded, request, name, writes, "text/html" if fault == "html" else "text/event-stream")
+            status = 429 if fault == "retry-after" else self._random.choice((500, 502, 503, 529))
+            self.faults.append(f"status {status}")
+            return self.refuse(recorded, Reply(status=status, retry_after=BILLION if fault == "retry-after" else None))
+        name, writes = self._spoil(fault, made) if fault is not None else ("none", made)
+        self.faults.append(name)
+        kind = "text/html" if fault == "html" else "text/event-stream"
+        return await self.send(recorded, request, self._writes(writes, fault, recorded, request), {"Content-Type": kind})
 
-    async def _answer(
-        self, recorded: Recorded, request: web.Request, fault: str, writes: AsyncIterator[bytes], kind: str = "text/event-stream"
-    ) -> web.StreamResponse:
-        self.faults.append(fault)
-        return await self.send(recorded, request, writes, {"Content-Type": kind})
-
-    def _refuse(self, recorded: Recorded, fault: Fault) -> web.StreamResponse:
-        status = 429 if fault == "retry-after" else self._random.choice((500, 502, 503, 529))
-        self.faults.append(f"status {status}")
-        return self.refuse(recorded, Reply(status=status, retry_after=BILLION if fault == "retry-after" else None))
-
-    def _spoil(self, fault: Fault, made: list[bytes], recorded: Recorded, request: web.Request) -> tuple[str, AsyncIterator[bytes]]:
+    def _spoil(self, fault: Fault, made: list[bytes]) -> tuple[str, Iterable[bytes]]:
+        """Return the fault's description, and what is written."""
         body, at = b"".join(made), self._random.randrange(len(made))
         byte = self._random.randrange(1, len(body))
-        bodies: dict[str, Callable[[], tuple[str, AsyncIterator[bytes]]]] = {
-            "cut": lambda: (f"cut at byte {byte}", _broken(body[:byte])),
-            "end": lambda: (f"end at byte {byte}", _plain([body[:byte]])),
-            "delay": lambda: ("delay", self._paused(made)),
-            "duplicate": lambda: (f"duplicate of frame {at}", _plain([*made[: at + 1], *made[at:]])),
-            "disorder": lambda: (f"disorder at frame {at}", _plain(_swapped(made, at))),
-            "html": lambda: ("html", _plain([b"<!doctype html>\n\n<title>Sign in</title>\n"])),
-            "empty": lambda: ("empty", _plain([])),
-            "half": lambda: (f"half of frame {at}", _plain([*made[:at], made[at][: len(made[at]) // 2]])),
-            "billion": lambda: ("billion", _billion()),
-            "silence": lambda: (f"silence after frame {at}", self._silent(made[:at], recorded, request)),
-            "garbage": lambda: (f"garbage before frame {at}", _plain([*made[:at], b"data: \xff\xfe\x00{\n\n", *made[at:]])),
-            "split": lambda: ("split", _plain([body[start : start + 1] for start in range(len(body))])),
+        first, other = sorted((at, at + 1 if at + 1 < len(made) else at - 1))
+        # an endless line in blocks, so that only one block is in memory
+        billion = itertools.chain([b'data: {"choices": [{"delta": {"content": "'], itertools.repeat(_BLOCK, BILLION // len(_BLOCK)))
+        faults: dict[str, tuple[str, Iterable[bytes]]] = {
+            "cut": (f"cut at byte {byte}", [body[:byte]]),
+            "end": (f"end at byte {byte}", [body[:byte]]),
+            "delay": ("delay", made),
+            "duplicate": (f"duplicate of frame {at}", [*made[: at + 1], *made[at:]]),
+            "disorder": (f"disorder at frame {at}", [*made[:first], *made[first : other + 1][::-1], *made[other + 1 :]]),
+            "html": ("html", [b"<!doctype html>\n\n<title>Sign in</title>\n"]),
+            "empty": ("empty", []),
+            "half": (f"half of frame {at}", [*made[:at], made[at][: len(made[at]) // 2]]),
+            "billion": ("billion", billion),
+            "silence": (f"silence after frame {at}", made[:at]),
+            "garbage": (f"garbage before frame {at}", [*made[:at], b"data: \xff\xfe\x00{\n\n", *made[at:]]),
+            "split": ("split", [body[start : start + 1] for start in range(len(body))]),
         }
-        return bodies[fault]()
+        return faults[fault]
 
-    async def _paused(self, made: list[bytes]) -> AsyncIterator[bytes]:
-        for data in made:
-            await asyncio.sleep(self._random.random() * self._longest)
+    async def _writes(self, writes: Iterable[bytes], fault: Fault | None, recorded: Recorded, request: web.Request) -> AsyncIterator[bytes]:
+        for data in writes:
+            if fault == "delay":
+                await asyncio.sleep(self._random.random() * self._longest)
             yield data
-
-    async def _silent(self, made: list[bytes], recorded: Recorded, request: web.Request) -> AsyncIterator[bytes]:
-        for data in made:
-            yield data
-        await self.hang(recorded, request)
-
-
-async def _plain(made: list[bytes]) -> AsyncIterator[bytes]:
-    for data in made:
-        yield data
-
-
-async def _broken(body: bytes) -> AsyncIterator[bytes]:
-    yield body
-    raise BrokenPipeError
-
-
-async def _billion() -> AsyncIterator[bytes]:
-    """Yield an endless line in blocks, so that only one block is in memory."""
-    yield b'data: {"choices": [{"delta": {"content": "'
-    for _ in range(BILLION // len(_BLOCK)):
-        yield _BLOCK
-
-
-def _swapped(made: list[bytes], at: int) -> list[bytes]:
-    other = at + 1 if at + 1 < len(made) else at - 1
-    swapped = list(made)
-    swapped[at], swapped[other] = swapped[other], swapped[at]
-    return swapped
+        if fault == "cut":
+            raise BrokenPipeError
+        if fault == "silence":
+            await self.hang(recorded, request)

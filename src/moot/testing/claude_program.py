@@ -42,7 +42,7 @@ class _Double:
             elif kind == "control_request" and not (self.deaf and request.get("subtype") == "interrupt"):
                 if request.get("subtype") == "interrupt":
                     self.interrupted.set()
-                if behave is _older and request.get("subtype") == "mcp_set_servers":
+                if behave is older and request.get("subtype") == "mcp_set_servers":
                     refusal = {"subtype": "error", "request_id": message["request_id"], "error": "Unknown request"}
                     self.write(type="control_response", response=refusal)
                     continue
@@ -76,32 +76,32 @@ def _text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def _answer(double: _Double) -> None:
+def answer(double: _Double) -> None:
     double.begins()
     double.says("m1", _text("Hello."))
     double.ends("Hello.")
 
 
-def _linger(double: _Double) -> None:
+def linger(double: _Double) -> None:
     double.begins()
     double.says("m1", _text("I begin. "))
     double.interrupted.wait(0.5)
     double.ends()
 
 
-def _slow(double: _Double) -> None:
+def slow(double: _Double) -> None:
     double.begins()
     double.says("m1", _text("I begin. "))
     double.interrupted.wait(60)
     double.write(type="result", subtype="error_during_execution", is_error=True, terminal_reason="aborted_streaming")
 
 
-def _hang(double: _Double) -> None:
+def hang(double: _Double) -> None:
     double.deaf = True
-    _slow(double)
+    slow(double)
 
 
-def _crash(double: _Double) -> None:
+def crash(double: _Double) -> None:
     double.begins()
     double.says("m1", _text("I am about to"))
     sys.stderr.write("a \x1b[31mbad\x1b[0m thing happened\n")
@@ -109,19 +109,15 @@ def _crash(double: _Double) -> None:
     os._exit(7)
 
 
-def _silent(_: _Double) -> None:
-    os._exit(0)
-
-
-def _noise(double: _Double) -> None:
+def noise(double: _Double) -> None:
     sys.stdout.write("[debug] starting\n\n\x1b[2J{not json}\n")
     sys.stderr.write("warning: something\n" * 50)
-    _answer(double)
+    answer(double)
     sys.stdout.write('"a tail without an end')
     sys.stdout.flush()
 
 
-def _flood(double: _Double) -> None:
+def flood(double: _Double) -> None:
     double.begins()
     sys.stderr.write("x" * (1 << 20))
     for number in range(_LINES):
@@ -130,7 +126,7 @@ def _flood(double: _Double) -> None:
     double.ends()
 
 
-def _newer(double: _Double) -> None:
+def newer(double: _Double) -> None:
     double.begins()
     double.write(type="hologram", shape="unknown")
     double.asks("n1", subtype="read_mind", about="the person")
@@ -139,11 +135,11 @@ def _newer(double: _Double) -> None:
     double.ends("I am newer.", aura="blue")
 
 
-def _older(double: _Double) -> None:
-    _answer(double)
+def older(double: _Double) -> None:
+    answer(double)
 
 
-def _ask(double: _Double) -> None:
+def ask(double: _Double) -> None:
     double.begins()
     arguments = {"command": "ls", "n": 12345678901234567890123}
     double.says("m1", {"type": "tool_use", "id": "c1", "name": "Bash", "input": arguments})
@@ -155,7 +151,7 @@ def _ask(double: _Double) -> None:
     double.ends()
 
 
-def _withdraw(double: _Double) -> None:
+def withdraw(double: _Double) -> None:
     double.begins()
     double.says("m1", {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "ls"}})
     double.asks("a1", subtype="can_use_tool", tool_name="Bash", tool_use_id="c1", input={"command": "ls"})
@@ -168,20 +164,8 @@ def _withdraw(double: _Double) -> None:
     double.ends()
 
 
-BEHAVIOURS: dict[str, Callable[[_Double], None]] = {
-    "answer": _answer,
-    "ask": _ask,
-    "crash": _crash,
-    "flood": _flood,
-    "hang": _hang,
-    "linger": _linger,
-    "newer": _newer,
-    "noise": _noise,
-    "older": _older,
-    "silent": _silent,
-    "slow": _slow,
-    "withdraw": _withdraw,
-}
+_ALL = (answer, ask, crash, flood, hang, linger, newer, noise, older, slow, withdraw)
+BEHAVIOURS: dict[str, Callable[[_Double], None]] = {**{behave.__name__: behave for behave in _ALL}, "silent": lambda _: os._exit(0)}
 
 
 if __name__ == "__main__":

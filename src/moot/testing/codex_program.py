@@ -55,7 +55,7 @@ class _Double:
                 self._request(method, id, message.get("params", {}))
 
     def _request(self, method: str, id: int, params: dict[str, Any]) -> None:
-        if self._refuses(method):
+        if (self.behaviour, method) in (("forget", "thread/resume"), ("refuse", "thread/start")):
             self.write(id=id, error={"code": -32600, "message": f"no rollout found: {self.behaviour}"})
         elif method == "initialize":
             self.write(id=id, result={"userAgent": "double/0.0.0 (here)"})
@@ -70,9 +70,6 @@ class _Double:
         elif method == "turn/interrupt" and self.behaviour != "hang":
             self.interrupted.set()
             self.write(id=id, result={})
-
-    def _refuses(self, method: str) -> bool:
-        return (self.behaviour == "forget" and method == "thread/resume") or (self.behaviour == "refuse" and method == "thread/start")
 
     def asks(self, id: int, method: str, **params: Any) -> None:
         self.write(id=id, method=method, params={"threadId": THREAD, "turnId": self.turn, **params})
@@ -89,6 +86,12 @@ class _Double:
             time.sleep(pause)
         self.tell("item/completed", item={"type": "agentMessage", "id": item, "text": f"{text} "})
 
+    def speaks(self, text: str, pause: float = 0) -> None:
+        """Write a whole turn."""
+        self.begins()
+        self.says(text, pause=pause)
+        self.ends()
+
     def begins(self) -> None:
         self.tell("turn/started", turn={"id": self.turn, "status": "inProgress"})
 
@@ -98,19 +101,15 @@ class _Double:
         self.tell("turn/completed", turn={"id": self.turn, "status": status, "error": error})
 
 
-def _answer(double: _Double) -> None:
-    double.begins()
-    double.says(f"Hello: {double.prompts[0]}")
-    double.ends()
+def answer(double: _Double) -> None:
+    double.speaks(f"Hello: {double.prompts[0]}")
 
 
-def _linger(double: _Double) -> None:
-    double.begins()
-    double.says("Hello from a double", pause=0.02)
-    double.ends()
+def linger(double: _Double) -> None:
+    double.speaks("Hello from a double", pause=0.02)
 
 
-def _slow(double: _Double) -> None:
+def slow(double: _Double) -> None:
     double.begins()
     number = 0
     while not double.interrupted.wait(0.05) and number < _LINES:
@@ -119,7 +118,7 @@ def _slow(double: _Double) -> None:
     double.ends("interrupted")
 
 
-def _crash(double: _Double) -> None:
+def crash(double: _Double) -> None:
     double.begins()
     double.tell("item/agentMessage/delta", itemId="message", delta="Half an ans")
     double.tell("item/started", item={"type": "commandExecution", "id": "call", **_COMMAND})
@@ -130,18 +129,14 @@ def _crash(double: _Double) -> None:
     _leave(101)
 
 
-def _silent(double: _Double) -> None:
-    _leave(0)
-
-
-def _noise(double: _Double) -> None:
+def noise(double: _Double) -> None:
     with double._writing:  # pyright: ignore[reportPrivateUsage]
         sys.stdout.write("Loading plugins...\n\n\x1b[2J{not json}\n[1, 2]\n")
         sys.stdout.buffer.write(b"\xff\xfe\n")
-    _answer(double)
+    answer(double)
 
 
-def _flood(double: _Double) -> None:
+def flood(double: _Double) -> None:
     double.begins()
     double.tell("item/started", item={"type": "commandExecution", "id": "call", **_COMMAND})
     for _ in range(_LINES):
@@ -153,15 +148,15 @@ def _flood(double: _Double) -> None:
     double.ends()
 
 
-def _newer(double: _Double) -> None:
+def newer(double: _Double) -> None:
     double.tell("turn/dreamt", dream={"of": "sheep"})
     double.asks(90, "item/mind/read", about="you")
     double.answered(90)
     double.tell("item/completed", item={"type": "dream", "id": "d", "pages": [1]})
-    _answer(double)
+    answer(double)
 
 
-def _ask(double: _Double) -> None:
+def ask(double: _Double) -> None:
     double.begins()
     double.says("May I?", "first")
     call = {"type": "commandExecution", "id": "call", **_COMMAND}
@@ -178,7 +173,7 @@ def _ask(double: _Double) -> None:
     double.ends("interrupted" if decision == "cancel" else "completed")
 
 
-def _patch(double: _Double) -> None:
+def patch(double: _Double) -> None:
     double.begins()
     call = {"type": "fileChange", "id": "call", "changes": _CHANGES}
     double.tell("item/started", item={**call, "status": "inProgress"})
@@ -189,7 +184,7 @@ def _patch(double: _Double) -> None:
     double.ends()
 
 
-def _withdraw(double: _Double) -> None:
+def withdraw(double: _Double) -> None:
     double.begins()
     double.tell("item/started", item={"type": "commandExecution", "id": "call", **_COMMAND})
     double.asks(0, "item/commandExecution/requestApproval", itemId="call", **_COMMAND)
@@ -200,7 +195,7 @@ def _withdraw(double: _Double) -> None:
     double.ends()
 
 
-def _fail(double: _Double) -> None:
+def fail(double: _Double) -> None:
     double.begins()
     double.tell("error", error={"message": "Reconnecting... 1/1"}, willRetry=True)
     double.tell("error", error={"message": "the model is overloaded", "codexErrorInfo": "serverOverloaded"}, willRetry=False)
@@ -212,22 +207,13 @@ def _leave(code: int) -> None:
     os._exit(code)
 
 
+_ALL = (answer, ask, crash, fail, flood, linger, newer, noise, patch, slow, withdraw)
 BEHAVIOURS: dict[str, Callable[[_Double], None]] = {
-    "answer": _answer,
-    "ask": _ask,
-    "crash": _crash,
-    "fail": _fail,
-    "flood": _flood,
-    "forget": _answer,
-    "hang": _slow,
-    "linger": _linger,
-    "newer": _newer,
-    "noise": _noise,
-    "patch": _patch,
-    "refuse": _answer,
-    "silent": _silent,
-    "slow": _slow,
-    "withdraw": _withdraw,
+    **{behave.__name__: behave for behave in _ALL},
+    "forget": answer,
+    "hang": slow,
+    "refuse": answer,
+    "silent": lambda _: _leave(0),
 }
 
 

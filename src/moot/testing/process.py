@@ -50,7 +50,7 @@ class ScriptedProcess:
             self.url = cast("Any", self._process.stdout).readline().strip()
         if not self.url:
             self._stop()
-            raise RuntimeError("the scripted endpoint did not start; see its stderr")
+            raise RuntimeError("The scripted endpoint did not start. See its stderr.")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -40,7 +40,7 @@ class ReplayServer(Server):
         exist."""
         super().__init__(port=port)
         if any(size < 1 for size in sizes):
-            raise ValueError(f"sizes must be at least 1, got {min(sizes)}")
+            raise ValueError(f"Sizes must be at least 1, not {min(sizes)}.")
         self._bodies = [one if isinstance(one, bytes) else Path(one).read_bytes() for one in recordings]
         self._sizes = tuple(sizes)
         self._pause = pause

@@ -86,20 +86,28 @@ def replies_from_json(text: str | bytes) -> list[Reply]:
     `picture_base64`. Raise ValueError."""
     value: Any = json.loads(text)
     if not isinstance(value, list):
-        raise ValueError(f"a script must be a list of replies, got {type(value).__name__}")
+        raise ValueError(f"A script must be a list of replies, not {type(value).__name__}.")
     return [_reply(row) for row in cast("list[Any]", value)]
 
 
 def replies_to_json(replies: Sequence[Reply]) -> str:
     """Return the script as JSON."""
-    return json.dumps([_row(reply) for reply in replies])
+    rows: list[dict[str, Any]] = []
+    for reply in replies:
+        row: dict[str, Any] = {item.name: getattr(reply, item.name) for item in fields(Reply)}
+        row["tool_calls"] = [{"name": call.name, "arguments": call.arguments, "id": call.id} for call in reply.tool_calls]
+        for name in ("raw", "picture"):
+            if (data := row.pop(name)) is not None:
+                row[f"{name}_base64"] = base64.b64encode(data).decode()
+        rows.append(row)
+    return json.dumps(rows)
 
 
 def _reply(row: Any) -> Reply:
     if isinstance(row, str):
         return Reply(text=row)
     if not isinstance(row, dict):
-        raise ValueError(f"a reply must be a string or an object, got {type(row).__name__}")
+        raise ValueError(f"A reply must be a string or an object, not {type(row).__name__}.")
     values = dict(cast("dict[str, Any]", row))
     if "raw_base64" in values:
         values["raw"] = base64.b64decode(values.pop("raw_base64"))
@@ -109,16 +117,6 @@ def _reply(row: Any) -> Reply:
         values["picture"] = base64.b64decode(values.pop("picture_base64"))
     known = {item.name for item in fields(Reply)}
     if unknown := values.keys() - known:
-        raise ValueError(f"unknown reply field {sorted(unknown)[0]!r}; known: {', '.join(sorted(known))}")
+        raise ValueError(f"Unknown reply field {sorted(unknown)[0]!r}. Known fields: {', '.join(sorted(known))}.")
     values["tool_calls"] = [ToolCall(**call) for call in values.get("tool_calls", [])]
     return Reply(**values)
-
-
-def _row(reply: Reply) -> dict[str, Any]:
-    row: dict[str, Any] = {item.name: getattr(reply, item.name) for item in fields(Reply)}
-    row["tool_calls"] = [{"name": call.name, "arguments": call.arguments, "id": call.id} for call in reply.tool_calls]
-    if (raw := row.pop("raw")) is not None:
-        row["raw_base64"] = base64.b64encode(raw).decode()
-    if picture := row.pop("picture"):
-        row["picture_base64"] = base64.b64encode(picture).decode()
-    return row

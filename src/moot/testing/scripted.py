@@ -29,12 +29,12 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from aiohttp import web
 
 from moot.testing._frames import content_type, frames
-from moot.testing._server import Recorded, Server, text_of
+from moot.testing._server import Recorded, Server, objects, text_of
 from moot.testing.script import Reply, ToolCall, replies_from_json
 
 __all__ = ["Recorded", "Reply", "ScriptedServer", "ToolCall", "main"]
@@ -84,7 +84,11 @@ class ScriptedServer(Server):
 
     async def _writes(self, reply: Reply, made: list[bytes], recorded: Recorded, request: web.Request) -> AsyncIterator[bytes]:
         end = min(edge for edge in (reply.cut_at_byte, reply.end_at_byte, sys.maxsize) if edge is not None)
-        for number, data in enumerate(_cut(_sized(made, reply.write_size), end)):
+        body, size = b"".join(made), reply.write_size
+        pieces = [body[start : start + size] for start in range(0, len(body), size)] if size else made
+        ends = list(itertools.accumulate(map(len, pieces)))
+        writes = [piece[: end - (stop - len(piece))] for piece, stop in zip(pieces, ends, strict=True) if stop - len(piece) < end]
+        for number, data in enumerate(writes):
             if number == reply.hang_at:
                 await self.hang(recorded, request)
                 return
@@ -114,25 +118,7 @@ def _everything(content: Any) -> str:
     """Return the text of a message including all tool outputs."""
     if not isinstance(content, list):
         return text_of(content)
-    parts = [cast("dict[str, Any]", part) for part in cast("list[Any]", content) if isinstance(part, dict)]
-    return "\n".join(_everything(part["content"]) if "content" in part else str(part.get("text", "")) for part in parts)
-
-
-def _sized(made: list[bytes], size: int) -> list[bytes]:
-    if not size:
-        return made
-    body = b"".join(made)
-    return [body[start : start + size] for start in range(0, len(body), size)]
-
-
-def _cut(writes: list[bytes], end: int) -> list[bytes]:
-    result: list[bytes] = []
-    for data in writes:
-        if end <= 0:
-            break
-        result.append(data[:end])
-        end -= len(data)
-    return result
+    return "\n".join(_everything(part["content"]) if "content" in part else str(part.get("text", "")) for part in objects(content))
 
 
 async def main(arguments: Sequence[str] | None = None) -> None:

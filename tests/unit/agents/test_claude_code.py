@@ -63,7 +63,7 @@ async def test_noise_floods_and_new_events_are_harmless_and_stored(stage: Callab
         raw = b"".join(await on.raw(run))
         assert {"noise": b"\n\n\x1b[2J{not json}\n", "newer": b'"hologram"', "flood": b"x" * 200}[behaviour] in raw
         if behaviour == "newer":
-            assert b"unknown request" in b"".join(await on.raw(run, sent=True))
+            assert b"Unknown request" in b"".join(await on.raw(run, sent=True))
 
 
 async def test_an_agent_without_mcp_support_is_reported_and_answers(stage: Callable[..., Any]) -> None:

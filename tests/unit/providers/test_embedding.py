@@ -129,7 +129,7 @@ def test_damaged_weights_are_reported(tmp_path: Path, weights: Path, keep: int) 
     damaged.write_bytes(weights.read_bytes()[:keep])
     with pytest.raises(ProviderError, match=r"damaged\.bin.* is not a valid weights file") as caught:
         E5(damaged)
-    assert caught.value.fix == "delete it, then run: moot models pull e5-small"
+    assert caught.value.fix == "Delete it, then run `moot models pull e5-small`."
 
 
 def test_without_weights_the_download_command_is_shown(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_embedding_weights_are_not_a_chat_model(tmp_path: Path) -> None:
         file.truncate(find_any(EMBEDDING).size)
     assert weights_path(EMBEDDING, tmp_path) == kept
     assert installed_weights(tmp_path) == []
-    with pytest.raises(UsageError, match="no weights named 'e5-small'"):
+    with pytest.raises(UsageError, match="Weights 'e5-small' not found"):
         find(EMBEDDING)
 
 

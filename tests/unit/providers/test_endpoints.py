@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
     "url", ["ftp://host/v1", "127.0.0.1:9000", "http://", "http://host:99999/v1", "http://host:x/v1", "http://me:pw@host/v1"]
 )
 def test_an_invalid_base_url_is_a_config_error_without_its_password(url: str) -> None:
-    with pytest.raises(ConfigError, match="base_url of provider 'mine'") as caught:
+    with pytest.raises(ConfigError, match="base_url of the provider 'mine'") as caught:
         Custom(ProviderSettings("mine", base_url=url))
     assert "pw" not in caught.value.message
 
@@ -30,9 +30,11 @@ def test_a_custom_endpoint_needs_a_base_url() -> None:
 
 
 def test_unknown_dialect_and_plan_are_config_errors() -> None:
-    with pytest.raises(ConfigError, match="unknown dialect 'klingon'; known: anthropic, google, ollama, openai-chat, openai-responses"):
+    with pytest.raises(
+        ConfigError, match=r"unknown dialect 'klingon'\. Known dialects: anthropic, google, ollama, openai-chat, openai-responses"
+    ):
         Custom(ProviderSettings("mine", dialect="klingon", base_url="http://host"))
-    with pytest.raises(ConfigError, match="no plan 'code'; known: china, china-coding, coding"):
+    with pytest.raises(ConfigError, match=r"no plan 'code'\. Known plans: china, china-coding, coding"):
         Zhipu(ProviderSettings("zhipu", plan="code"))
 
 

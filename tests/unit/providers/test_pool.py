@@ -97,7 +97,7 @@ async def test_model_types_come_from_the_configuration() -> None:
         assert str((await providers.choice("main")).model.id) == "big@mine"
         assert str((await providers.choice("small")).model.id) == "demo@demo"
         assert str((await providers.choice(role="compaction")).model.id) == "big@mine"
-        with pytest.raises(UsageError, match="no model is configured for 'image'"):
+        with pytest.raises(UsageError, match="No model is configured for 'image'"):
             await providers.choice("image")
 
 
@@ -106,7 +106,7 @@ async def test_a_new_version_is_accepted_and_a_typo_is_not() -> None:
         new = await providers.choice("claude-sonnet-9-2@anthropic")
         assert (new.model.wire_name, new.model.price) == ("claude-sonnet-9-2", None)
         assert (await providers.choice("something-else@mine")).model.id.model == "something-else"
-        with pytest.raises(UsageError, match="no model 'claud-sonnet-4-5'; did you mean 'claude-sonnet-4-5'"):
+        with pytest.raises(UsageError, match=r"no model 'claud-sonnet-4-5'\. Did you mean 'claude-sonnet-4-5'"):
             await providers.choice("claud-sonnet-4-5@anthropic")
 
 
@@ -117,13 +117,13 @@ async def test_an_empty_model_selects_the_providers_default() -> None:
 
 async def test_unknown_names_are_usage_errors_with_the_nearest_one() -> None:
     async with pool(ANTHROPIC) as providers:
-        with pytest.raises(UsageError, match="no provider named 'antropic'; did you mean 'anthropic'"):
+        with pytest.raises(UsageError, match=r"Provider 'antropic' not found\. Did you mean 'anthropic'"):
             await providers.choice("x@antropic")
         with pytest.raises(
-            UsageError, match="no available provider has a model 'claude-sonet-4-5'; did you mean 'claude-sonnet-4-5@anthropic'"
+            UsageError, match=r"No available provider has a model 'claude-sonet-4-5'\. Did you mean 'claude-sonnet-4-5@anthropic'"
         ):
             await providers.choice("claude-sonet-4-5")
-        with pytest.raises(UsageError, match="has no model 'deom'; did you mean 'demo'"):
+        with pytest.raises(UsageError, match=r"has no model 'deom'\. Did you mean 'demo'"):
             await providers.choice("deom@demo")
 
 
@@ -138,7 +138,7 @@ async def test_custom_is_not_a_provider_by_itself() -> None:
 async def test_missing_key_names_the_variable_and_the_file() -> None:
     async with pool() as providers:
         with pytest.raises(
-            ConfigError, match=r"set ANTHROPIC_API_KEY, or providers\.anthropic\.api_key in /home/someone/moot/config\.yaml"
+            ConfigError, match=r"Set ANTHROPIC_API_KEY, or providers\.anthropic\.api_key in /home/someone/moot/config\.yaml"
         ):
             await providers.choice("claude-sonnet-4-5@anthropic")
         with pytest.raises(ConfigError, match=r"'claude-sonnet-4-5' is available from anthropic, .*ANTHROPIC_API_KEY"):
@@ -179,7 +179,7 @@ async def test_the_default_model_can_be_the_first_of_a_custom_endpoint() -> None
 
 async def test_the_demo_is_never_used_by_default() -> None:
     async with pool() as providers:
-        with pytest.raises(UsageError, match="no model is available"):
+        with pytest.raises(UsageError, match="No model is available"):
             await providers.choice()
         assert (await providers.choice("demo")).model.note
 

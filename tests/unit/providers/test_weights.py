@@ -254,7 +254,7 @@ async def test_two_processes_do_not_download_the_same_file_concurrently(tmp_path
 async def test_a_home_that_is_not_a_folder_is_reported(tmp_path: Path) -> None:
     person = Person()
     (tmp_path / "data").write_text("in the way")
-    with pytest.raises(Exception, match="can't write to"):
+    with pytest.raises(Exception, match="Can't write to"):
         await install(weights(DEAD), home=tmp_path, consent=person.consent, progress=person.show)
 
 

@@ -11,9 +11,10 @@ from anyio.abc import TaskGroup
 
 from moot.agents.known import AcpAgent
 from moot.agents.outside.process import Program
-from moot.agents.outside.rpc import METHOD_NOT_FOUND, Incoming, Rpc, RpcRefused
+from moot.agents.outside.rpc import Incoming, Rpc, RpcRefused
 from moot.agents.outside.turn import Turn
 from moot.convert.agents import acp
+from moot.convert.vendor import as_list, as_object
 from moot.errors import ConfigError, ProviderError
 from moot.guard.terminal import clean
 from moot.types.canonical import Json, JsonObject
@@ -42,7 +43,10 @@ Serve = Callable[[Incoming], Awaitable[Json]]
 class Link:
     """A connection to one process, used for one exchange."""
 
-    def __init__(self, program: Program, turn: Turn, serve: Serve) -> None:
+    def __init__(self, agent: AcpAgent, program: Program, turn: Turn, serve: Serve, patience: float) -> None:
+        """`patience` are the seconds for each response to `ask`: programs start slowly on a busy machine."""
+        self.agent = agent
+        self._patience = patience
         self._program = program
         self._turn = turn
         self._serve = serve
@@ -70,9 +74,8 @@ class Link:
                         self._news.set()
                         self._news = anyio.Event()
                         if self.state.noise > NOISE:
-                            raise ProviderError(
-                                f"{self._program.argv[0]!r} writes lines to stdout that are not messages: it is broken or not an ACP agent"
-                            )
+                            name = self._program.argv[0]
+                            raise ProviderError(f"{name!r} is broken or not an ACP agent: it writes lines to stdout that are not messages.")
                 error = self._program.died("exited before its answer was complete", await self._program.ended())
             except ProviderError as raised:
                 error = raised
@@ -91,10 +94,16 @@ class Link:
         assert isinstance(state, acp.State)
         return state
 
-    async def request(self, method: str, params: JsonObject, *, seconds: float | None = None) -> JsonObject:
-        """Return the result. Raise RpcRefused, or ProviderError if the agent is gone or did not answer in time."""
-        result = await self._rpc.request(method, params, seconds=seconds)
-        return result if isinstance(result, dict) else {}
+    async def request(self, method: str, params: JsonObject, *, timed: bool = False) -> JsonObject:
+        """Return the result. Raise RpcRefused, or ProviderError if the agent is gone or, if `timed`, did not answer in time."""
+        return as_object(await self._rpc.request(method, params, seconds=self._patience if timed else None))
+
+    async def ask(self, method: str, params: JsonObject, what: str, methods: Json = None) -> JsonObject:
+        """Return the result of a timed request. Raise ProviderError if it is refused; `what` names its purpose for the message."""
+        try:
+            return await self.request(method, params, timed=True)
+        except RpcRefused as error:
+            raise refusal_error(error, what, self.agent, methods) from error
 
     async def quiet(self) -> None:
         """Wait until the agent is silent for a while: some answer `session/load` before they replay the session."""
@@ -138,55 +147,29 @@ class Link:
         await self._program.write(line)
 
 
-def unknown(incoming: Incoming) -> Refuse:
-    """Return the response to an unknown method."""
-    return Refuse(METHOD_NOT_FOUND, f"Method not found: {incoming.method}")
-
-
 AUTH_REQUIRED = -32000
 VERSION = 1
 """Version of the protocol that moot speaks."""
 _SHOWN = 500
 
 
-def check_version(initialized: JsonObject, agent: AcpAgent) -> None:
-    """Raise ProviderError if the agent speaks another version of the protocol."""
-    version = initialized.get("protocolVersion")
-    if version == VERSION:
-        return
-    message = f"{_name(agent)} speaks version {version!r} of the Agent Client Protocol, and moot speaks version {VERSION}"
-    raise ProviderError(message, kind="protocol", fix=f"update moot, or install a version of {_name(agent)} that speaks version {VERSION}")
-
-
 def refusal_error(error: RpcRefused, what: str, agent: AcpAgent, methods: Json) -> ProviderError:
     """Return the error for a refused request. If the agent requires a login, the fix names its own command."""
-    words = _shown(error)
+    message, detail = error.message.partition("was refused: ")[2] or error.message, error.data
+    if isinstance(detail, dict):
+        detail = detail.get("details") or detail.get("message") or detail.get("error")
+    if isinstance(detail, str) and detail and detail not in message:  # many messages are only "Internal error"
+        message = f"{message}: {detail}"
+    words, name = clean(message)[:_SHOWN], _name(agent)
     if error.rpc_code != AUTH_REQUIRED and "authenticat" not in words.lower():
-        return ProviderError(f"{_name(agent)} could not {what}: {words}", kind="failed")
-    fix = f"log in with `{agent.login}`" if agent.login else _ways(methods) or f"log in with {_name(agent)}'s own program"
-    return ProviderError(f"{_name(agent)} requires a login: {words}", kind="auth", fix=fix)
+        return ProviderError(f"{name} could not {what}: {words}", kind="failed")
+    described = (str(way.get("description") or way.get("name") or way.get("id")) for way in as_list(methods) if isinstance(way, dict))
+    fix = f"Log in with `{agent.login}`." if agent.login else clean("; ".join(described))[:_SHOWN] or f"Log in with {name}'s own program."
+    return ProviderError(f"{name} requires a login: {words}", kind="auth", fix=fix)
 
 
 def _name(agent: AcpAgent) -> str:
-    return repr(agent.name or "the agent")
-
-
-def _shown(error: RpcRefused) -> str:
-    """Return the message with its details: many messages are only "Internal error"."""
-    message = error.message.partition("was refused: ")[2] or error.message
-    data = error.data
-    detail = data.get("details") or data.get("message") or data.get("error") if isinstance(data, dict) else data
-    text = f"{message}: {detail}" if isinstance(detail, str) and detail and detail not in message else message
-    return clean(text)[:_SHOWN]
-
-
-def _ways(methods: Json) -> str:
-    """Return the agent's own description of how to log in."""
-    methods_text: list[str] = []
-    for method in methods if isinstance(methods, list) else []:
-        if isinstance(method, dict):
-            methods_text.append(str(method.get("description") or method.get("name") or method.get("id")))
-    return clean("; ".join(methods_text))[:_SHOWN]
+    return repr(agent.name) if agent.name else "The agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +185,6 @@ class SessionOptions:
     model: str = ""
     servers: tuple[JsonObject, ...] = ()
     """MCP servers in the protocol's form."""
-    patience: float = 120.0
-    """Seconds for each response: programs start slowly on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,30 +198,35 @@ class OpenSession:
     """True if the session does not contain the conversation's history."""
 
 
-async def prepare(link: Link, agent: AcpAgent, wanted: SessionOptions) -> OpenSession:
+async def prepare(link: Link, wanted: SessionOptions) -> OpenSession:
     """Open the session. Raise ProviderError with the agent's message, or ConfigError for an unknown mode or model."""
+    agent = link.agent
     about: JsonObject = {
         "protocolVersion": VERSION,
         "clientCapabilities": {"fs": {"readTextFile": agent.files, "writeTextFile": agent.files}, "terminal": True},
         "clientInfo": {"name": "moot", "title": "moot", "version": "1"},
     }
-    initialized = await _ask(link, agent, "initialize", about, "begin", wanted)
-    check_version(initialized, agent)
-    methods, can = initialized.get("authMethods"), _object(initialized, "agentCapabilities")
-    if agent.method and any(isinstance(method, dict) and method.get("id") == agent.method for method in _list(methods)):
-        await _ask(link, agent, "authenticate", {"methodId": agent.method}, "log in", wanted, methods)
-    servers: list[Json] = [server for server in wanted.servers if _takes(server, can)]
+    initialized = await link.ask("initialize", about, "begin")
+    if (version := initialized.get("protocolVersion")) != VERSION:
+        message = f"{_name(agent)} speaks version {version!r} of the Agent Client Protocol, and moot speaks version {VERSION}."
+        fix = f"Update moot, or install a version of {_name(agent)} that speaks version {VERSION}."
+        raise ProviderError(message, kind="protocol", fix=fix)
+    methods, can = initialized.get("authMethods"), as_object(initialized.get("agentCapabilities"))
+    if agent.method and any(as_object(method).get("id") == agent.method for method in as_list(methods)):
+        await link.ask("authenticate", {"methodId": agent.method}, "log in", methods)
+    transports = as_object(can.get("mcpCapabilities"))  # all agents can use stdio servers, which have no type
+    servers: list[Json] = [server for server in wanted.servers if "type" not in server or transports.get(str(server["type"])) is True]
     place: JsonObject = {"cwd": wanted.directory, "mcpServers": servers}
     session, answer = await _old(link, wanted, place, can)
     fresh = not session
     if fresh:
-        answer = await _ask(link, agent, "session/new", place, "open a session", wanted, methods)
+        answer = await link.ask("session/new", place, "open a session", methods)
         session = str(answer.get("sessionId", ""))
         if not session:
-            raise ProviderError(f"{agent.name!r} opened a session without an id", kind="protocol")
-    await _set_mode(link, agent, wanted, session, answer)
-    await _set_model(link, agent, wanted, session, answer)
-    return OpenSession(session, _object(can, "promptCapabilities"), fresh)
+            raise ProviderError(f"{_name(agent)} opened a session without an id.", kind="protocol")
+    await _set_mode(link, wanted, session, answer)
+    await _set_model(link, wanted, session, answer)
+    return OpenSession(session, as_object(can.get("promptCapabilities")), fresh)
 
 
 async def _old(link: Link, wanted: SessionOptions, place: JsonObject, can: JsonObject) -> tuple[str, JsonObject]:
@@ -250,12 +236,12 @@ async def _old(link: Link, wanted: SessionOptions, place: JsonObject, can: JsonO
     """
     if not wanted.session:
         return "", {}
-    ways = [("session/resume", "resume" in _object(can, "sessionCapabilities")), ("session/load", can.get("loadSession") is True)]
+    ways = [("session/resume", "resume" in as_object(can.get("sessionCapabilities"))), ("session/load", can.get("loadSession") is True)]
     for method, has in ways:
         if not has:
             continue
         try:
-            answer = await link.request(method, {"sessionId": wanted.session, **place}, seconds=wanted.patience)
+            answer = await link.request(method, {"sessionId": wanted.session, **place}, timed=True)
         except RpcRefused:
             continue
         if method == "session/load":
@@ -264,80 +250,56 @@ async def _old(link: Link, wanted: SessionOptions, place: JsonObject, can: JsonO
     return "", {}
 
 
-async def _ask(
-    link: Link, agent: AcpAgent, method: str, params: JsonObject, what: str, wanted: SessionOptions, methods: Json = None
-) -> JsonObject:
-    try:
-        return await link.request(method, params, seconds=wanted.patience)
-    except RpcRefused as error:
-        raise refusal_error(error, what, agent, methods) from error
-
-
-async def _set_mode(link: Link, agent: AcpAgent, wanted: SessionOptions, session: str, opened: JsonObject) -> None:
+async def _set_mode(link: Link, wanted: SessionOptions, session: str, opened: JsonObject) -> None:
     """Set the session's mode: the agent's own plan mode for plan, otherwise a mode in which it asks and moot's policy answers.
 
     So deny rules hold in `auto` too; an agent that stopped asking would ignore them.
     """
-    modes = _object(opened, "modes")
-    has = [str(mode.get("id")) for mode in _list(modes.get("availableModes")) if isinstance(mode, dict)]
+    agent, modes = link.agent, as_object(opened.get("modes"))
+    has = [str(mode.get("id")) for mode in as_list(modes.get("availableModes")) if isinstance(mode, dict)]
     current, option = modes.get("currentModeId"), _option(opened, "mode")
     if not has and option is not None:
         has, current = _values(option), option.get("currentValue")
     if wanted.mode and wanted.mode not in has:
-        raise ConfigError(f"{agent.name!r} has no mode {wanted.mode!r}; it has: {', '.join(has) or 'none'}")
+        raise ConfigError(f"{_name(agent)} has no mode {wanted.mode!r}. Available modes: {', '.join(has) or 'none'}.")
     names = (wanted.mode,) if wanted.mode else agent.planning if wanted.planning else agent.asking
     mode = next((name for name in names if name in has), None)
     if mode is None or mode == current:
         return
     if modes:
-        await _ask(link, agent, "session/set_mode", {"sessionId": session, "modeId": mode}, f"switch to mode {mode!r}", wanted)
+        await link.ask("session/set_mode", {"sessionId": session, "modeId": mode}, f"switch to mode {mode!r}")
     elif option is not None:
-        await _set_option(link, agent, wanted, session, option, mode)
+        await _set_option(link, session, option, mode)
 
 
-async def _set_model(link: Link, agent: AcpAgent, wanted: SessionOptions, session: str, opened: JsonObject) -> None:
+async def _set_model(link: Link, wanted: SessionOptions, session: str, opened: JsonObject) -> None:
     if not wanted.model:
         return
-    models, option = _object(opened, "models"), _option(opened, "model")
+    models, option = as_object(opened.get("models")), _option(opened, "model")
     has = _values(option) if option is not None else []
-    has = has or [str(model.get("modelId")) for model in _list(models.get("availableModels")) if isinstance(model, dict)]
+    has = has or [str(model.get("modelId")) for model in as_list(models.get("availableModels")) if isinstance(model, dict)]
     if wanted.model not in has:
-        raise ConfigError(f"{agent.name!r} has no model {wanted.model!r}; it has: {', '.join(has) or 'none to choose from'}")
+        raise ConfigError(f"{_name(link.agent)} has no model {wanted.model!r}. Available models: {', '.join(has) or 'none'}.")
     if option is not None:
-        await _set_option(link, agent, wanted, session, option, wanted.model)
+        await _set_option(link, session, option, wanted.model)
     else:
-        await _ask(link, agent, "session/set_model", {"sessionId": session, "modelId": wanted.model}, f"take {wanted.model!r}", wanted)
+        await link.ask("session/set_model", {"sessionId": session, "modelId": wanted.model}, f"take {wanted.model!r}")
 
 
-async def _set_option(link: Link, agent: AcpAgent, wanted: SessionOptions, session: str, option: JsonObject, value: str) -> None:
+async def _set_option(link: Link, session: str, option: JsonObject, value: str) -> None:
     chosen: JsonObject = {"sessionId": session, "configId": str(option.get("id")), "value": value}
-    await _ask(link, agent, "session/set_config_option", chosen, f"take {value!r}", wanted)
+    await link.ask("session/set_config_option", chosen, f"take {value!r}")
 
 
 def _option(opened: JsonObject, name: str) -> JsonObject | None:
-    options = [option for option in _list(opened.get("configOptions")) if isinstance(option, dict)]
+    options = [option for option in as_list(opened.get("configOptions")) if isinstance(option, dict)]
     return next((option for option in options if name in (option.get("id"), option.get("category"))), None)
 
 
 def _values(option: JsonObject) -> list[str]:
     """Return the values that may be chosen, including those in groups."""
     found: list[str] = []
-    for value in _list(option.get("options")):
+    for value in as_list(option.get("options")):
         if isinstance(value, dict):
             found += _values(value) if "options" in value else [str(value.get("value"))]
     return found
-
-
-def _takes(server: JsonObject, can: JsonObject) -> bool:
-    """Return True if the agent can use an MCP server of that kind; all can use stdio."""
-    kind = server.get("type")
-    return kind is None or _object(can, "mcpCapabilities").get(str(kind)) is True
-
-
-def _object(value: JsonObject, name: str) -> JsonObject:
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []

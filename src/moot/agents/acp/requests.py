@@ -10,21 +10,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import get_args
 
 import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from moot.agents.acp.connection import Refuse, unknown
-from moot.agents.outside.approvals import chosen, options_of
-from moot.agents.outside.rpc import INTERNAL, INVALID_PARAMS, Incoming
+from moot.agents.acp.connection import Refuse
+from moot.agents.outside.rpc import INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, Incoming
 from moot.agents.outside.turn import Turn
 from moot.convert.agents.acp import State, call_of
+from moot.convert.vendor import as_list, as_object, count
 from moot.errors import FenceLost, MootError, NotFound
 from moot.guard.paths import Paths
 from moot.guard.processes import Child, child_environment, forbidden, spawn
 from moot.guard.roots import folders
-from moot.types.approval import Effect, Option, OutsideCall
+from moot.types.approval import Effect, Option, OptionKind, OutsideAnswer, OutsideCall
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
 from moot.types.conversation import Conversation
@@ -48,11 +49,11 @@ def read_text(paths: Paths, path: str, line: int, limit: int | None) -> str:
     except OSError as error:
         raise Refuse(INTERNAL, f"{path}: {error.strerror or error}") from error
     if len(data) > LARGEST:
-        raise Refuse(INVALID_PARAMS, f"{path} has more than {LARGEST} bytes")
+        raise Refuse(INVALID_PARAMS, f"{path} has more than {LARGEST:,} bytes.")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Refuse(INVALID_PARAMS, f"{path} is not UTF-8 text") from error
+        raise Refuse(INVALID_PARAMS, f"{path} is not UTF-8 text.") from error
     if line <= 1 and limit is None:
         return text
     first = max(line, 1) - 1
@@ -106,6 +107,11 @@ class _Terminal:
         result: JsonObject = {"output": data.decode("utf-8", "replace"), "truncated": self._dropped}
         return {**result, "exitStatus": self.status()} if self.ended.is_set() else result
 
+    async def kill(self) -> None:
+        await self.child.kill(0)
+        self.code = self.child.process.returncode
+        self.ended.set()
+
     def status(self) -> JsonObject:
         if self.code is None or self.code >= 0:
             return {"exitCode": self.code, "signal": None}
@@ -134,35 +140,28 @@ class Terminals:
         self._group.start_soon(terminal.read)
         return id
 
-    def __contains__(self, id: str) -> bool:
-        return id in self._terminals
-
-    def output(self, id: str) -> JsonObject:
-        return self._terminals[id].told()
-
-    async def wait(self, id: str) -> JsonObject:
-        """Wait until the command ends, and return how it ended."""
-        terminal = self._terminals[id]
-        await terminal.ended.wait()
-        return terminal.status()
-
-    async def kill(self, id: str) -> None:
-        """Kill the command; its output stays available."""
-        terminal = self._terminals[id]
-        await terminal.child.kill(0)
-        terminal.code = terminal.child.process.returncode
-        terminal.ended.set()
-
-    async def release(self, id: str) -> None:
-        """Kill the command and discard its output."""
-        await self.kill(id)
-        del self._terminals[id]
+    async def request(self, method: str, params: JsonObject) -> Json:
+        """Return the response to a request about one terminal. Raise Refuse if it is unknown."""
+        id = _text(params, "terminalId")
+        if (terminal := self._terminals.get(id)) is None:
+            raise Refuse(INVALID_PARAMS, f"Terminal {id!r} not found.")
+        match method:
+            case "terminal/output":
+                return terminal.told()
+            case "terminal/wait_for_exit":
+                await terminal.ended.wait()
+                return terminal.status()
+            case _:  # after a kill, the output stays available
+                await terminal.kill()
+                if method == "terminal/release":
+                    del self._terminals[id]
+                return {}
 
     async def close(self) -> None:
         """Kill all commands. Shielded from cancellation."""
         with anyio.CancelScope(shield=True):
-            for id in tuple(self._terminals):
-                await self.release(id)
+            while self._terminals:
+                await self._terminals.popitem()[1].kill()
 
 
 _EFFECTS: dict[str, frozenset[Effect]] = {
@@ -240,13 +239,31 @@ def permission(
     return outside, kind, places
 
 
+def _options(offered: Json) -> tuple[Option, ...]:
+    """Parse the options of a request. Options of unknown kinds are omitted, because their effect is unknown."""
+    return tuple(
+        Option(id := str(item.get("optionId", "")), str(item.get("name", id)), kind)
+        for item in as_list(offered)
+        if isinstance(item, dict)
+        for kind in get_args(OptionKind)
+        if kind == item.get("kind")
+    )
+
+
+def _chosen(answer: OutsideAnswer, options: tuple[Option, ...]) -> str | None:
+    """Return the id of the option that matches the answer, or None if the agent offers none: then the call must be refused."""
+    if answer.option is not None:
+        return answer.option.id
+    kinds: tuple[OptionKind, ...] = ("allow_once", "allow_always") if answer.approved else ("reject_once", "reject_always")
+    return next((option.id for kind in kinds for option in options if option.kind == kind), None)
+
+
 def _places(arguments: Json, asked: JsonObject) -> list[str]:
     """Return the files that a call names, in its input, locations and changes."""
-    fields = arguments if isinstance(arguments, dict) else {}
+    fields = as_object(arguments)
     found = [str(fields[name]) for name in _PATHS if isinstance(fields.get(name), str)]
     for name in ("locations", "content"):
-        items = asked.get(name)
-        for item in items if isinstance(items, list) else []:
+        for item in as_list(asked.get(name)):
             if isinstance(item, dict) and isinstance(item.get("path"), str):
                 found.append(str(item["path"]))
     return list(dict.fromkeys(found))
@@ -272,11 +289,6 @@ def shown_path(path: str, directory: Path) -> str:
     return str(whole.relative_to(directory)) if whole.is_relative_to(directory) else str(whole)
 
 
-def line_of(command: str, words: list[str]) -> str:
-    """Return a command with its arguments, quoted for a shell. A command without arguments counts as a command line."""
-    return shlex.join([command, *words]) if words else command
-
-
 Handler = Callable[[JsonObject], Awaitable[Json]]
 
 
@@ -295,17 +307,17 @@ class RequestHandler:
             "fs/read_text_file": self._read,
             "fs/write_text_file": self._write,
             "terminal/create": self._create,
-            "terminal/output": self._output,
-            "terminal/wait_for_exit": self._wait,
-            "terminal/kill": self._kill,
-            "terminal/release": self._release,
+            **{
+                f"terminal/{name}": partial(terminals.request, f"terminal/{name}")
+                for name in ("output", "wait_for_exit", "kill", "release")
+            },
         }
 
     async def __call__(self, incoming: Incoming) -> Json:
         """Return the response to a request. Raise Refuse."""
         handler = self._handlers.get(incoming.method)
         if handler is None:
-            raise unknown(incoming)
+            raise Refuse(METHOD_NOT_FOUND, f"Method not found: {incoming.method}")
         try:
             return await handler(incoming.params)
         except FenceLost:
@@ -320,30 +332,25 @@ class RequestHandler:
         return state
 
     async def _permission(self, params: JsonObject) -> Json:
-        request, options = params.get("toolCall"), options_of(params.get("options"))
-        fields: JsonObject = request if isinstance(request, dict) else {}
-        found = permission(self._state, fields, self._input(str(fields.get("toolCallId", ""))), options, self._directory)
+        fields, options = as_object(params.get("toolCall")), _options(params.get("options"))
+        ids = [call.id for call in self._state.calls if call.vendor_id == str(fields.get("toolCallId", ""))]
+        shown = [part for part in self._turn.context.message().parts if is_tool(part) and part.get("toolCallId") in ids[-1:]]
+        found = permission(self._state, fields, shown[-1].get("input") if shown else None, options, self._directory)
         if found is None:  # from another session, or sent before the prompt
             return {"outcome": {"outcome": "cancelled"}}
         call, kind, places = found
         answer = await self._turn.context.decide(call)
-        option = chosen(answer, options)
+        option = _chosen(answer, options)
         if option is None:
             return {"outcome": {"outcome": "cancelled"}}
         if answer.approved:
             self._grants.add(call, kind, [str(self._directory / place) for place in places])
         return {"outcome": {"outcome": "selected", "optionId": option}}
 
-    def _input(self, vendor_id: str) -> Json:
-        """Return the call's input as the message shows it."""
-        ids = [call.id for call in self._state.calls if call.vendor_id == vendor_id]
-        parts = [part for part in self._turn.context.message().parts if is_tool(part) and part.get("toolCallId") in ids[-1:]]
-        return parts[-1].get("input") if parts else None
-
     # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _read(self, params: JsonObject) -> Json:
-        path, line, limit = _text(params, "path"), _count(params, "line"), _count(params, "limit")
+        path, line, limit = _text(params, "path"), count(params.get("line")), count(params.get("limit"))
         own = await self._allowed("read_text_file", "read_file", frozenset({"read"}), shown_path(path, self._directory), {"path": path})
         text = await self._done(own, partial(read_text, self._paths, path, line or 1, limit))
         return {"content": text}
@@ -374,42 +381,17 @@ class RequestHandler:
 
     async def _create(self, params: JsonObject) -> Json:
         command = _text(params, "command")
-        args, variables = params.get("args"), params.get("env")
-        words = [str(word) for word in args] if isinstance(args, list) else []
-        env = (
-            {str(item.get("name")): str(item.get("value")) for item in variables if isinstance(item, dict)}
-            if isinstance(variables, list)
-            else {}
-        )
-        line = line_of(command, words)
+        words = [str(word) for word in as_list(params.get("args"))]
+        env = {str(item.get("name")): str(item.get("value")) for item in as_list(params.get("env")) if isinstance(item, dict)}
+        line = shlex.join([command, *words]) if words else command  # a command without arguments counts as a command line
         own = ""
         if not self._grants.has_command(self._state, line):
             own = await self._allowed("terminal", "shell", frozenset({"execute"}), line, {"command": line})
         cwd = self._paths.resolve(str(params.get("cwd") or self._directory))
-        id = await self._terminals.create(command, words, cwd=cwd, env=env, keep=_count(params, "outputByteLimit"))
+        id = await self._terminals.create(command, words, cwd=cwd, env=env, keep=count(params.get("outputByteLimit")))
         if own:
             await self._emit(tool_output(own, f"Runs as {id}."))
         return {"terminalId": id}
-
-    async def _output(self, params: JsonObject) -> Json:
-        return self._terminals.output(self._known(params))
-
-    async def _wait(self, params: JsonObject) -> Json:
-        return await self._terminals.wait(self._known(params))
-
-    async def _kill(self, params: JsonObject) -> Json:
-        await self._terminals.kill(self._known(params))
-        return {}
-
-    async def _release(self, params: JsonObject) -> Json:
-        await self._terminals.release(self._known(params))
-        return {}
-
-    def _known(self, params: JsonObject) -> str:
-        id = _text(params, "terminalId")
-        if id not in self._terminals:
-            raise Refuse(INVALID_PARAMS, f"terminal {id!r} not found")
-        return id
 
     # ── requests without a permission ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -419,7 +401,12 @@ class RequestHandler:
         The request is shown with the running call, or else as a separate call. Raise Refuse.
         """
         running = [call.id for call in self._state.calls if call.shown and not call.settled]
-        own = "" if running else await self._start_call(name, arguments)
+        own = ""
+        if not running:
+            self._own += 1
+            own = f"moot.{self._turn.number}.{self._own}"
+            head: JsonObject = {"toolCallId": own, "toolName": name, "providerExecuted": True, "dynamic": True}
+            await self._emit({"type": "tool-input-available", **head, "input": arguments})
         answer = await self._turn.context.decide(
             OutsideCall(running[-1] if running else own, name, subject, dumps(arguments), effects, subject, like=like)
         )
@@ -427,14 +414,7 @@ class RequestHandler:
             return own
         if own:
             await self._emit(tool_denied(own))
-        raise Refuse(INTERNAL, answer.reason or "the user denied it")
-
-    async def _start_call(self, name: str, arguments: JsonObject) -> str:
-        self._own += 1
-        id = f"moot.{self._turn.number}.{self._own}"
-        head: JsonObject = {"toolCallId": id, "toolName": name, "providerExecuted": True, "dynamic": True}
-        await self._emit({"type": "tool-input-available", **head, "input": arguments})
-        return id
+        raise Refuse(INTERNAL, answer.reason or "The user denied the request.")
 
     async def _emit(self, *chunks: Chunk) -> None:
         await self._turn.context.append(Event("chunks", chunks))
@@ -443,10 +423,5 @@ class RequestHandler:
 def _text(params: JsonObject, name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str) or (not value and name != "content"):
-        raise Refuse(INVALID_PARAMS, f"{name} is missing")
+        raise Refuse(INVALID_PARAMS, f"The parameter {name} is missing.")
     return value
-
-
-def _count(params: JsonObject, name: str) -> int | None:
-    value = params.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

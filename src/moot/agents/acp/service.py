@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import sys
-from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
-from pathlib import Path
-from urllib.parse import unquote_to_bytes
 
 import anyio
 
@@ -17,21 +12,19 @@ from moot.agents.acp.connection import Link, SessionOptions, prepare, refusal_er
 from moot.agents.acp.requests import RequestHandler, Terminals
 from moot.agents.known import AcpAgent, facts_of
 from moot.agents.outside.leg import TurnInput, outcome_of, record_child, run_leg
-from moot.agents.outside.options import directory_of, launch_of, text_of
+from moot.agents.outside.options import directory_of, double, launch_of, model_of, option_error, text_of
 from moot.agents.outside.process import Program
-from moot.agents.outside.prompts import with_history
+from moot.agents.outside.prompts import TEXT_TYPES, earlier_messages, file_bytes, with_history
 from moot.agents.outside.rpc import RpcRefused
 from moot.agents.outside.turn import Turn
 from moot.convert.agents.acp import Acp as Translator
-from moot.errors import ConfigError, FenceLost, MootError
+from moot.errors import FenceLost, MootError
 from moot.types.agent import McpServer
 from moot.types.canonical import Json, JsonObject
 from moot.types.context import RunContext
 from moot.types.exchange import Ended, Failure
 from moot.types.message import Message, Part
 from moot.types.run import RunOutcome, RunRequest
-
-_TEXTS = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
 
 
 async def content_of(context: RunContext, text: str, parts: Sequence[Part], takes: JsonObject) -> list[Json]:
@@ -48,13 +41,16 @@ async def _file(context: RunContext, part: Part, takes: JsonObject) -> Json:
     name = str(part.get("filename") or "file")
     if url.startswith(("http://", "https://")):
         return {"type": "resource_link", "uri": url, "name": name, "mimeType": media_type}
-    data = await _data(context, url)
+    try:
+        data = await file_bytes(context, url)
+    except (MootError, ValueError):
+        data = None
     if data is None:
         return {"type": "text", "text": f"[{name}: {media_type}, is not available any more]"}
     kind = media_type.partition("/")[0]
     if kind in ("image", "audio") and takes.get(kind) is True:
         return {"type": kind, "mimeType": media_type, "data": b64encode(data).decode()}
-    if media_type.startswith(_TEXTS):
+    if media_type.startswith(TEXT_TYPES):
         words = data.decode("utf-8", "replace")
         if takes.get("embeddedContext") is True:
             return {"type": "resource", "resource": {"uri": f"file:///{name}", "mimeType": media_type, "text": words}}
@@ -62,24 +58,6 @@ async def _file(context: RunContext, part: Part, takes: JsonObject) -> Json:
     if takes.get("embeddedContext") is True and kind not in ("image", "audio"):
         return {"type": "resource", "resource": {"uri": f"file:///{name}", "mimeType": media_type, "blob": b64encode(data).decode()}}
     return {"type": "text", "text": f"[{name}: {media_type}, not shown: this agent does not take it]"}
-
-
-async def _data(context: RunContext, url: str) -> bytes | None:
-    """Return the bytes of a `blob:` or `data:` URL, or None for a broken one."""
-    if url.startswith("blob:"):
-        try:
-            return await context.ports.blobs.get(url.removeprefix("blob:"))
-        except MootError:
-            return None
-    head, comma, body = url.partition(",")
-    if not head.startswith("data:") or not comma:
-        return None
-    if not head.endswith(";base64"):
-        return unquote_to_bytes(body)
-    try:
-        return b64decode(body)
-    except (NotBase64, ValueError):
-        return None
 
 
 def mcp_entry(server: McpServer) -> JsonObject:
@@ -100,22 +78,12 @@ WAY_OUT = (
     *("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"),
 )
 """Environment variables that every agent gets in addition to its own, to reach its model."""
-_TYPES = frozenset({"main", "small", "compaction", "image", "transcription", "fallback"})
-_EARLIER = 20_000
-"""Maximum tokens of earlier messages to include in the prompt of a session that lacks them."""
-
-
-def _double(*words: str) -> JsonObject:
-    """Return options that run moot's own test agent."""
-    spec = find_spec("moot")
-    folder = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
-    return {"command": [sys.executable, "-S", "-E", str(folder / "testing" / "acp_agent.py"), *words]}
 
 
 class Acp:
     """The agent service for one agent; an agent that is not in the table needs `options.command`."""
 
-    trials: Mapping[str, JsonObject] = {"answer": _double("echo"), "slow": _double("slow")}
+    trials: Mapping[str, JsonObject] = {"answer": double("acp_agent.py", "echo"), "slow": double("acp_agent.py", "slow")}
 
     def __init__(self, name: str = "") -> None:
         self._agent = facts_of(name)
@@ -143,6 +111,10 @@ class _Leg:
         self._context = context
         self._said = said
         self._launch = launch_of(request, agent.command, OPTIONS)
+        patience = request.agent.options.get("patience", 120)
+        if isinstance(patience, bool) or not isinstance(patience, int | float) or patience <= 0:
+            raise option_error(request, "patience", f"is {patience!r}. Expected seconds, as in 120.")
+        self._patience = patience
         self._unseen: tuple[Message, ...] = ()
         self.session = session
 
@@ -177,30 +149,21 @@ class _Leg:
         known_session = None if self.session else await self._context.session()
         if known_session is not None and not known_session.moved:
             self.session, self._unseen = known_session.id, known_session.unseen
-        patience = self._request.agent.options.get("patience", 120)
-        if isinstance(patience, bool) or not isinstance(patience, int | float) or patience <= 0:
-            raise ConfigError(f"agents.{self._request.agent.name}.options.patience is {patience!r}; expected seconds, as in 120")
         return SessionOptions(
             str(directory_of(self._request)),
             self.session,
             planning=self._context.mode == "plan",
             mode=text_of(self._request, "mode"),
-            model=self._model(),
+            model=model_of(self._request, text_of(self._request, "model")),
             servers=tuple(map(mcp_entry, self._request.servers)),
-            patience=float(patience),
         )
-
-    def _model(self) -> str:
-        """Return the requested model by the agent's own name; empty for its default."""
-        wanted = self._request.run.model or text_of(self._request, "model") or self._request.agent.model
-        return "" if wanted in _TYPES else wanted.rpartition("@")[0] or wanted
 
     async def _converse(self, program: Program, turn: Turn, wanted: SessionOptions) -> Failure | None:
         """Send the prompt and serve requests until the answer is complete. Return the failure if it is not complete, or None."""
         async with anyio.create_task_group() as group:
             terminals = Terminals(group)
             serving = RequestHandler(turn, self._request.conversation, directory_of(self._request), terminals)
-            link = Link(program, turn, serving)
+            link = Link(self._agent, program, turn, serving, self._patience)
             group.start_soon(link.pump, group)
             try:
                 return await self._ask(link, wanted)
@@ -214,10 +177,10 @@ class _Leg:
 
     async def _ask(self, link: Link, wanted: SessionOptions) -> Failure | None:
         try:
-            opened = await prepare(link, self._agent, wanted)
+            opened = await prepare(link, wanted)
             self.session = opened.session
             await self._context.set_session(opened.session)
-            unseen = await self._earlier_messages() if opened.fresh else self._unseen
+            unseen = await earlier_messages(self._context) if opened.fresh else self._unseen
             words = with_history(unseen, self._said.text)
             if opened.fresh:  # the protocol has no field for instructions
                 agent = self._request.agent
@@ -231,8 +194,3 @@ class _Leg:
         except MootError as error:
             return Failure.of(error)
         return None
-
-    async def _earlier_messages(self) -> tuple[Message, ...]:
-        """Return the messages that a new session needs: the conversation before the prompt."""
-        history = await self._context.history(_EARLIER)
-        return tuple(history[:-1] if history and history[-1].role == "user" else history)

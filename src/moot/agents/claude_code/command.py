@@ -46,13 +46,13 @@ def program() -> str:
     """Return the bundled program, else one on the PATH. Raise ConfigError."""
     found = find_spec("claude_agent_sdk")
     if found is None or found.origin is None:
-        raise ConfigError("the package 'claude-agent-sdk' is not installed; it contains Claude Code", fix=INSTALL)
+        raise ConfigError("The package 'claude-agent-sdk', which contains Claude Code, is not installed.", fix=INSTALL)
     bundled = Path(found.origin).parent / "_bundled" / ("claude.exe" if os.name == "nt" else "claude")
     if bundled.is_file():
         return str(bundled)
     other = shutil.which("claude")
     if other is None:
-        raise ConfigError(f"the package 'claude-agent-sdk' has no program for this machine at {str(bundled)!r}", fix=INSTALL)
+        raise ConfigError(f"The package 'claude-agent-sdk' has no program for this machine at {str(bundled)!r}.", fix=INSTALL)
     return other
 
 

@@ -6,6 +6,7 @@ Reading continues during a cancel: the program is interrupted by a request of it
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 
 import anyio
 from anyio.abc import TaskGroup
@@ -15,7 +16,7 @@ from moot.agents.claude_code.tools import ToolServer
 from moot.agents.outside.process import Program
 from moot.agents.outside.turn import Turn, unavailable_note
 from moot.convert.agents.claude_code import call_id
-from moot.convert.vendor import as_object
+from moot.convert.vendor import as_list, as_object
 from moot.errors import MootError
 from moot.types.canonical import Json, JsonObject, dumps, loads, loads_exact
 from moot.types.context import RunContext
@@ -141,18 +142,22 @@ class Dialogue:
         match message.get("type"):
             case "control_request":
                 scope, over = self._open[str(message.get("request_id", ""))] = anyio.CancelScope(), anyio.Event()
-                group.start_soon(self._guard, self._answer, _exactly(line, message), scope, over)
+                with suppress(ValueError):  # arguments are sent back unchanged, so integers must be exact
+                    message = as_object(loads_exact(line)) or message
+                group.start_soon(self._guard, self._answer, message, scope, over)
             case "control_response":
                 await self._connected(message)
             case "control_cancel_request":
-                await self._withdraw(str(message.get("request_id", "")))
+                if (request := self._open.get(str(message.get("request_id", "")))) is not None:
+                    scope, over = request
+                    scope.cancel()
+                    await over.wait()  # the withdrawal must be in the log, because the call's output may come next
             case "system":
                 await self._system(message)
             case "result":
                 self.results += 1
                 self._answered.set()
-                errors = message.get("errors")
-                self.lost = isinstance(errors, list) and any(lost in str(error) for error in errors for lost in _LOST)
+                self.lost = any(lost in str(error) for error in as_list(message.get("errors")) for lost in _LOST)
             case _:
                 pass
 
@@ -165,38 +170,27 @@ class Dialogue:
             await self._context.set_session(session)
         elif subtype == "task_started" and message.get("task_type") in _TASKS:
             self._tasks.add(id)
-        elif subtype == "task_notification":
+        elif subtype == "task_notification" or (subtype == "task_updated" and as_object(message.get("patch")).get("status") in _TASK_OVER):
             self._tasks.discard(id)
-        elif subtype == "task_updated":
-            patch = message.get("patch")
-            if isinstance(patch, dict) and patch.get("status") in _TASK_OVER:
-                self._tasks.discard(id)
 
     async def _answer(self, message: JsonObject, scope: anyio.CancelScope, over: anyio.Event) -> None:
-        id, wanted = str(message.get("request_id", "")), message.get("request")
-        request: JsonObject = wanted if isinstance(wanted, dict) else {}
+        id, request = str(message.get("request_id", "")), as_object(message.get("request"))
         with scope:
             try:
                 match request.get("subtype"):
                     case "can_use_tool":
-                        response = _success(id, await self._decide(request))
+                        response: JsonObject = {"subtype": "success", "response": await self._decide(request)}
                     case "mcp_message" if isinstance(inner := request.get("message"), dict):
-                        answer = await self._served.answer(inner, call_id(self._turn.state, _call_meant(inner)))
-                        response = _success(id, {"mcp_response": answer})
+                        meta = as_object(as_object(inner.get("params")).get("_meta"))
+                        call = call_id(self._turn.state, str(meta.get("claudecode/toolUseId", "")))
+                        response = {"subtype": "success", "response": {"mcp_response": await self._served.answer(inner, call)}}
                     case other:
-                        response = _failure(id, f"unknown request {other!r}")
+                        response = {"subtype": "error", "error": f"Unknown request {other!r}."}
             finally:
                 self._open.pop(id, None)
                 over.set()
-            await self._send_line(response)
+            await self._send_line({"type": "control_response", "response": {**response, "request_id": id}})
         self._close_when_done()
-
-    async def _withdraw(self, id: str) -> None:
-        """Handle a withdrawn request. Return when the withdrawal is in the log, because the call's output may come next."""
-        if (request := self._open.get(id)) is not None:
-            scope, over = request
-            scope.cancel()
-            await over.wait()
 
     async def _decide(self, request: JsonObject) -> JsonObject:
         id = call_id(self._turn.state, str(request.get("tool_use_id", "")))
@@ -209,11 +203,10 @@ class Dialogue:
             self._served.decided(id)
         return reply_to(request, answer)
 
-    async def _send_line(self, *messages: JsonObject) -> None:
-        lines = [dumps(message) + b"\n" for message in messages]
-        await self._turn.record_sent(*lines)
-        for line in lines:
-            await self._program.write(line)
+    async def _send_line(self, message: JsonObject) -> None:
+        line = dumps(message) + b"\n"
+        await self._turn.record_sent(line)
+        await self._program.write(line)
 
     async def _interrupt(self) -> None:
         with anyio.move_on_after(_GRACE):
@@ -230,27 +223,3 @@ def _batches(lines: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
         if b'"control_cancel_request"' in line or at == len(lines):
             yield tuple(lines[begin:at])
             begin = at
-
-
-def _exactly(line: bytes, message: JsonObject) -> JsonObject:
-    """Return the message with exact integers: arguments are sent back unchanged."""
-    try:
-        exact = loads_exact(line)
-    except ValueError:
-        return message
-    return exact if isinstance(exact, dict) else message
-
-
-def _success(id: str, response: JsonObject) -> JsonObject:
-    return {"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}}
-
-
-def _failure(id: str, words: str) -> JsonObject:
-    return {"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": words}}
-
-
-def _call_meant(message: JsonObject) -> str:
-    """Return the id of the call that an MCP message is for."""
-    params = message.get("params")
-    meta = params.get("_meta") if isinstance(params, dict) else None
-    return str(meta.get("claudecode/toolUseId", "")) if isinstance(meta, dict) else ""

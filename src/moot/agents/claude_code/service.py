@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
-from pathlib import Path
 
 import anyio
 
@@ -14,17 +11,17 @@ from moot.agents.claude_code.command import INSTALL, SessionStart, arguments_of,
 from moot.agents.claude_code.connection import Dialogue
 from moot.agents.claude_code.tools import ToolServer, own_tools
 from moot.agents.outside.leg import TurnInput, outcome_of, record_child, run_leg
-from moot.agents.outside.options import directory_of, launch_of
+from moot.agents.outside.options import directory_of, double, launch_of
 from moot.agents.outside.process import Program
-from moot.agents.outside.prompts import with_history
+from moot.agents.outside.prompts import earlier_messages, file_bytes, with_history
 from moot.agents.outside.turn import Turn
 from moot.convert.agents.claude_code import ClaudeCode as Lines
+from moot.convert.vendor import as_list, as_object
 from moot.errors import MootError
-from moot.types.approval import Session
 from moot.types.canonical import Json, JsonObject
 from moot.types.context import RunContext
 from moot.types.exchange import Ended, Failure
-from moot.types.message import Message, Part
+from moot.types.message import Part
 from moot.types.run import RunOutcome, RunRequest
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -38,55 +35,29 @@ async def content_of(context: RunContext, text: str, parts: Sequence[Part]) -> J
 
 async def _piece(context: RunContext, part: Part) -> JsonObject:
     url, media_type = str(part.get("url", "")), str(part.get("mediaType", ""))
-    encoded = await _encoded(context, url)
-    if encoded is None:
-        return _link(part, url, media_type)
-    if media_type in _PICTURES:
-        return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": encoded}}
-    if media_type == "application/pdf":
-        return {"type": "document", "source": {"type": "base64", "media_type": media_type, "data": encoded}}
-    if media_type.startswith("text/") or media_type == "application/json":
-        text = base64.b64decode(encoded).decode("utf-8", "replace")
-        return {"type": "text", "text": f"<file name={str(part.get('filename') or 'file')!r}>\n{text}\n</file>"}
-    return _link(part, "", media_type)
-
-
-def _link(part: Part, url: str, media_type: str) -> JsonObject:
-    if media_type in _PICTURES and url.startswith(("http://", "https://")):
+    try:
+        data = await file_bytes(context, url)
+    except ValueError:
+        data = None
+    name = part.get("filename")
+    if data is None and media_type in _PICTURES and url.startswith(("http://", "https://")):
         return {"type": "image", "source": {"type": "url", "url": url}}
-    return {
-        "type": "text",
-        "text": f"[a file that can't be shown here: {part.get('filename') or url or 'unnamed'}, {media_type or 'unknown'}]",
-    }
-
-
-async def _encoded(context: RunContext, url: str) -> str | None:
-    """Return the bytes in base64, or None if they are stored elsewhere."""
-    if url.startswith("blob:"):
-        data = await context.ports.blobs.get(url.removeprefix("blob:"))
-        return base64.b64encode(data).decode()
-    head, comma, body = url.partition(",")
-    return body if comma and head.startswith("data:") and head.endswith(";base64") else None
-
-
-_EARLIER = 20_000
-"""Maximum number of tokens of earlier messages included for a new session."""
-
-
-def _double(behaviour: str) -> JsonObject:
-    """Return options that run a test double of the program."""
-    spec = find_spec("moot")
-    folder = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
-    return {"command": [sys.executable, "-S", "-E", str(folder / "testing" / "claude_program.py"), behaviour]}
+    if data is not None and (media_type in _PICTURES or media_type == "application/pdf"):
+        source: JsonObject = {"type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode()}
+        return {"type": "image" if media_type in _PICTURES else "document", "source": source}
+    if data is not None and (media_type.startswith("text/") or media_type == "application/json"):
+        return {"type": "text", "text": f"<file name={str(name or 'file')!r}>\n{data.decode('utf-8', 'replace')}\n</file>"}
+    shown = name or (url if data is None else "") or "unnamed"
+    return {"type": "text", "text": f"[a file that can't be shown here: {shown}, {media_type or 'unknown'}]"}
 
 
 class ClaudeCode:
     """The agent service for `claude-code`. Its options: `command`, `args`, `env`."""
 
-    trials: Mapping[str, JsonObject] = {"answer": _double("answer"), "slow": _double("slow")}
+    trials: Mapping[str, JsonObject] = {"answer": double("claude_program.py", "answer"), "slow": double("claude_program.py", "slow")}
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
-        return await _Leg(request, context).run()
+        return await run_leg(request, context, _Leg(request, context).talk)
 
 
 class _Leg:
@@ -98,10 +69,7 @@ class _Leg:
         self._session = request.run.agent_session_id or ""
         """Set by earlier turns of this run."""
 
-    async def run(self) -> RunOutcome:
-        return await run_leg(self._request, self._context, self._talk)
-
-    async def _talk(self, said: TurnInput) -> RunOutcome:
+    async def talk(self, said: TurnInput) -> RunOutcome:
         tools = own_tools(self._request.agent)
         begins, prompt = await self._session_start(said)
         turn = await Turn.begin(
@@ -118,7 +86,7 @@ class _Leg:
         try:
             dialogue, failure = await self._process(turn, said, begins, prompt, ToolServer(self._context, tools, said.number))
             if dialogue.lost and begins.session:
-                prompt = with_history(await self._earlier_messages(), said.text)
+                prompt = with_history(await earlier_messages(self._context), said.text)
                 dialogue, failure = await self._process(turn, said, SessionStart(), prompt, ToolServer(self._context, tools, said.number))
             self._session = dialogue.session or self._session
             ended = "eof" if dialogue.results else "cut"
@@ -137,7 +105,7 @@ class _Leg:
     ) -> tuple[Dialogue, Failure | None]:
         """Run one process for the prompt. Return the failure if it did not answer at all."""
         request, context = self._request, self._context
-        launch = launch_of(request, (program(),)) if "command" not in request.agent.options else launch_of(request, ())
+        launch = launch_of(request, () if "command" in request.agent.options else (program(),))
         words = arguments_of(request, launch, context.mode, begins, serves=bool(served.tools))
         content = await content_of(context, prompt, said.parts)
         runs = Program(words, cwd=directory_of(request), env=environment_of(launch), hint=INSTALL, keeps=kept_names())
@@ -158,20 +126,8 @@ class _Leg:
             return SessionStart(self._session), said.text
         session = await self._context.session()
         if session is None:
-            return SessionStart(), with_history(await self._earlier_messages(), said.text)
-        return SessionStart(session.id, session.moved, _place(session)), with_history(session.unseen, said.text)
-
-    async def _earlier_messages(self) -> list[Message]:
-        """Return the branch before the prompt."""
-        messages = await self._context.history(_EARLIER)
-        while messages and messages[-1].role == "user":
-            messages = messages[:-1]
-        return messages
-
-
-def _place(session: Session) -> str:
-    """Return the line of the session that ends the answer which the branch continues."""
-    steps = session.last.metadata.get("steps")
-    last: Json = steps[-1] if isinstance(steps, list) and steps else None
-    facts: JsonObject = last if isinstance(last, dict) else {}
-    return str(facts.get("session_at") or "")
+            return SessionStart(), with_history(await earlier_messages(self._context), said.text)
+        steps = as_list(session.last.metadata.get("steps"))
+        # the line of the session that ends the answer which the branch continues
+        at = str(as_object(steps[-1]).get("session_at") or "") if steps else ""
+        return SessionStart(session.id, session.moved, at), with_history(session.unseen, said.text)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from moot.agents.claude_code.command import SERVER
 from moot.agents.claude_code.permissions import call_of
+from moot.convert.vendor import as_object
 from moot.errors import MootError
 from moot.tools.catalogue import find_tool as tool_named
 from moot.tools.schema import definition, parse
@@ -19,8 +20,8 @@ from moot.types.tool import Tool, ToolOutput
 
 _PROTOCOL = "2025-06-18"
 _METHOD_NOT_FOUND, _INVALID_PARAMS = -32601, -32602
-_ASKS = "this tool asks the user a question, which is not possible here"
-_UNKNOWN = "moot was stopped while this call ran; whether it took effect is unknown, and it was not repeated"
+_ASKS = "This tool asks the user a question, which is not possible here."
+_UNKNOWN = "moot was stopped while this call ran. Whether it took effect is unknown, and it was not repeated."
 
 
 def own_tools(agent: Agent) -> dict[str, Tool]:
@@ -45,8 +46,7 @@ class ToolServer:
 
     async def answer(self, message: JsonObject, call_id: str) -> JsonObject:
         """Return the response to one JSON-RPC message; a notification gets an empty result, which the control protocol requires."""
-        params = message.get("params")
-        result = await self._result(str(message.get("method", "")), params if isinstance(params, dict) else {}, call_id)
+        result = await self._result(str(message.get("method", "")), as_object(message.get("params")), call_id)
         return {"jsonrpc": "2.0", "id": message.get("id"), **result} if "id" in message else {"jsonrpc": "2.0", "result": {}}
 
     async def _result(self, method: str, params: JsonObject, call_id: str) -> JsonObject:
@@ -56,7 +56,9 @@ class ToolServer:
                 about: JsonObject = {"name": SERVER, "version": "1"}
                 return {"result": {"protocolVersion": version or _PROTOCOL, "capabilities": {"tools": {}}, "serverInfo": about}}
             case "tools/list":
-                return {"result": {"tools": [_described(tool) for tool in self.tools.values()]}}
+                defined = [definition(tool) for tool in self.tools.values()]
+                tools: list[Json] = [{"name": one.name, "description": one.description, "inputSchema": one.schema} for one in defined]
+                return {"result": {"tools": tools}}
             case "tools/call":
                 return await self._call(params, call_id)
             case "ping":
@@ -64,19 +66,18 @@ class ToolServer:
             case _ if method.startswith("notifications/"):
                 return {"result": {}}
             case _:
-                return {"error": {"code": _METHOD_NOT_FOUND, "message": f"{method!r} is not supported"}}
+                return {"error": {"code": _METHOD_NOT_FOUND, "message": f"The method {method!r} is not supported."}}
 
     async def _call(self, params: JsonObject, call_id: str) -> JsonObject:
-        name, value = str(params.get("name", "")), params.get("arguments")
+        name, arguments = str(params.get("name", "")), as_object(params.get("arguments"))
         tool = self.tools.get(f"mcp__{SERVER}__{name}")
         if tool is None:
-            return {"error": {"code": _INVALID_PARAMS, "message": f"tool {name!r} not found"}}
-        arguments: JsonObject = value if isinstance(value, dict) else {}
+            return {"error": {"code": _INVALID_PARAMS, "message": f"Tool {name!r} not found."}}
         if call_id not in self._decided:
             request: JsonObject = {"tool_name": f"mcp__{SERVER}__{name}", "input": arguments}
             answer = await self._context.decide(call_of(request, call_id, self.tools))
             if not answer.approved:
-                return _told(answer.reason or "not allowed", error=True)
+                return _told(answer.reason or "The call is not allowed.", error=True)
         self._calls += 1
         return await self._run(tool, arguments, f"tool:{self._number}.{self._calls}", call_id)
 
@@ -86,7 +87,12 @@ class ToolServer:
             return _told(parsed, error=True)
 
         async def work() -> Result:
-            output = await _output(tool, parsed, self._context, key, call_id)
+            try:
+                output = await tool.run(parsed, self._context.tool_context(tool, key, call_id))
+            except Parked:
+                output = ToolOutput(_ASKS, error=True)
+            except MootError as error:
+                output = ToolOutput(error.message, error=True)
             return Result({"text": output.text, "error": output.error})
 
         body: JsonObject = {"tool": tool.name, "call": call_id, "input": arguments}
@@ -97,20 +103,5 @@ class ToolServer:
         return _told(str(value.get("text", "")), error=value.get("error") is True)
 
 
-async def _output(tool: Tool, parsed: object, context: RunContext, key: str, call_id: str) -> ToolOutput:
-    try:
-        return await tool.run(parsed, context.tool_context(tool, key, call_id))
-    except Parked:
-        return ToolOutput(_ASKS, error=True)
-    except MootError as error:
-        return ToolOutput(error.message, error=True)
-
-
-def _described(tool: Tool) -> JsonObject:
-    defined = definition(tool)
-    return {"name": defined.name, "description": defined.description, "inputSchema": defined.schema}
-
-
 def _told(text: str, *, error: bool) -> JsonObject:
-    content: list[Json] = [{"type": "text", "text": text}]
-    return {"result": {"content": content, "isError": error}}
+    return {"result": {"content": [{"type": "text", "text": text}], "isError": error}}

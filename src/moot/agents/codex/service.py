@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
@@ -15,9 +12,9 @@ from anyio.abc import TaskGroup
 from moot import __version__
 from moot.agents.codex.approvals import approval_request, item_asked
 from moot.agents.outside.leg import TurnInput, outcome_of, record_child, run_leg
-from moot.agents.outside.options import Launch, choice_of, directory_of, launch_of
+from moot.agents.outside.options import choice_of, directory_of, double, launch_of, model_of
 from moot.agents.outside.process import Program
-from moot.agents.outside.prompts import LIMIT, PromptContent, prompt_content, with_history
+from moot.agents.outside.prompts import PromptContent, earlier_messages, prompt_content, with_history
 from moot.agents.outside.rpc import METHOD_NOT_FOUND, Incoming, Rpc, RpcRefused
 from moot.agents.outside.turn import Turn, unavailable_note
 from moot.convert.agents.codex import CodexAppServer, call_id
@@ -69,7 +66,13 @@ class Plan:
         if self.instructions:
             facts["developerInstructions"] = self.instructions
         if self.servers:
-            facts["config"] = {"mcp_servers": {server.name: _server_config(server) for server in self.servers}}
+            servers: JsonObject = {
+                server.name: {"command": server.command, "args": list(server.args), "env": dict(server.env)}
+                if server.command
+                else {"url": server.url, "http_headers": dict(server.headers)}
+                for server in self.servers
+            }
+            facts["config"] = {"mcp_servers": servers}
         return facts
 
     def asked(self) -> JsonObject:
@@ -172,10 +175,7 @@ class CodexTurn:
             except RpcRefused:
                 pass  # it no longer exists or can't be forked: start a new one with the whole history
         started = await self._rpc.request("thread/start", self._plan.session(), seconds=HANDSHAKE)
-        before = list(await self._context.history(LIMIT // 4))
-        if before and before[-1].role == "user":
-            before.pop()
-        return _id_of(started), before if self._said.number == 1 else ()
+        return _id_of(started), await earlier_messages(self._context) if self._said.number == 1 else ()
 
     async def _known(self, session: Session) -> str:
         facts: JsonObject = {"threadId": session.id, "excludeTurns": True, **self._plan.session()}
@@ -219,20 +219,18 @@ class CodexTurn:
         elif incoming.method == "item/completed":
             self._items.pop(as_text(as_object(params.get("item")).get("id")), None)
         elif incoming.method == "mcpServer/startupStatus/updated":
-            self._server(as_text(params.get("name")), params, group)
+            name = as_text(params.get("name"))
+            self._servers[name] = as_text(params.get("status"))
+            if self._servers[name] == "failed" and group is not None:
+                group.start_soon(self._context.append, unavailable_note(name, as_text(params.get("error"))))
+            self._news.set()
+            self._news = anyio.Event()
         elif incoming.method == "serverRequest/resolved":
             scope = self._pending.get(str(params.get("requestId")))
             if scope is not None:
                 scope.cancel()
         elif incoming.method == "turn/completed" and params.get("threadId") == self._ids[0]:
             self._over.set()
-
-    def _server(self, name: str, params: JsonObject, group: TaskGroup | None) -> None:
-        self._servers[name] = as_text(params.get("status"))
-        if self._servers[name] == "failed" and group is not None:
-            group.start_soon(self._context.append, unavailable_note(name, as_text(params.get("error"))))
-        self._news.set()
-        self._news = anyio.Event()
 
     async def _connected(self) -> None:
         """Wait for the provided servers, because one that is not ready before the model call is missing in this turn."""
@@ -244,8 +242,11 @@ class CodexTurn:
     async def _answer(self, incoming: Incoming) -> None:
         item = item_asked(incoming.params, self._items)
         request = approval_request(incoming.method, incoming.params, self._items.get(item, {}), call_id(self._turn.state, item))
+        if request is None and incoming.method in _ANSWERS:
+            await self._reply(incoming, _ANSWERS[incoming.method])
+            return
         if request is None:
-            await self._answer_alone(incoming)
+            await self._rpc.refuse(incoming, METHOD_NOT_FOUND, f"Unknown method {incoming.method}.")
             return
         with anyio.CancelScope() as scope:
             self._pending[str(incoming.id)] = scope
@@ -258,12 +259,6 @@ class CodexTurn:
             await self._rpc.reply(incoming, result)
         except ProviderError:
             return  # it has exited, which the reader reports
-
-    async def _answer_alone(self, incoming: Incoming) -> None:
-        if incoming.method in _ANSWERS:
-            await self._reply(incoming, _ANSWERS[incoming.method])
-        else:
-            await self._rpc.refuse(incoming, METHOD_NOT_FOUND, f"unknown method {incoming.method}")
 
     async def _interrupt(self) -> None:
         """Ask Codex to stop; messages that it still sends are recorded."""
@@ -284,15 +279,8 @@ def _id_of(begun: Json) -> str:
     """Return the session's id. Raise ProviderError if the response has none."""
     id = as_text(as_object(as_object(begun).get("thread")).get("id"))
     if not id:
-        raise ProviderError("Codex did not start a session, or its response has an unknown form", kind="protocol")
+        raise ProviderError("Codex did not start a session, or its response has an unknown form.", kind="protocol")
     return id
-
-
-def _server_config(server: McpServer) -> JsonObject:
-    """Return an MCP server in the form of Codex's configuration."""
-    if server.command:
-        return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
-    return {"url": server.url, "http_headers": dict(server.headers)}
 
 
 HINT = "npm install --global @openai/codex"
@@ -306,47 +294,34 @@ SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 APPROVALS = ("untrusted", "on-request", "never")
 _BY_MODE: dict[Mode, str] = {"plan": "read-only", "ask": "workspace-write", "edits": "workspace-write", "auto": "danger-full-access"}
 """In every mode, Codex asks about actions that it does not consider harmless; moot's rules are applied first, then moot's mode."""
-_TYPES = frozenset({"main", "small", "compaction", "image", "transcription", "fallback"})
 _EFFORTS = {"none": "minimal", "low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
-
-
-def _double(behaviour: str) -> JsonObject:
-    """Return options that run a test double of the program."""
-    spec = find_spec("moot")
-    folder = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
-    return {"command": [sys.executable, "-S", "-E", str(folder / "testing" / "codex_program.py"), behaviour]}
 
 
 class Codex:
     """Codex with its own model, login, settings and tools. Its options: `command`, `args`, `env`, `sandbox`, `approval`."""
 
-    trials: Mapping[str, JsonObject] = {"answer": _double("answer"), "slow": _double("slow")}
+    trials: Mapping[str, JsonObject] = {"answer": double("codex_program.py", "answer"), "slow": double("codex_program.py", "slow")}
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
         launch = launch_of(request, ("codex",), known=("sandbox", "approval"))
         plan = await _plan(request, context)
 
         async def talk(said: TurnInput) -> RunOutcome:
-            async with _program(launch, request) as program:
+            command = (*launch.command, "app-server")
+            async with Program(command, cwd=directory_of(request), env=launch.env, hint=HINT, keeps=NEEDS) as program:
                 return await CodexTurn(request, context, program, plan, said).hold()
 
         return await run_leg(request, context, talk)
 
 
-def _program(launch: Launch, request: RunRequest) -> Program:
-    command = (*launch.command, "app-server")
-    return Program(command, cwd=directory_of(request), env=launch.env, hint=HINT, keeps=NEEDS)
-
-
 async def _plan(request: RunRequest, context: RunContext) -> Plan:
     """Return how to start this run. Raise ConfigError."""
     agent, options = request.agent, request.settings
-    wanted = request.run.model or agent.model
     effort = str(options.get("effort") or agent.effort or "")
     schema = options.get("schema")
     return Plan(
         directory=str(directory_of(request)),
-        model="" if wanted in _TYPES else wanted.rpartition("@")[0] or wanted,
+        model=model_of(request),
         effort=_EFFORTS.get(effort, ""),
         sandbox=choice_of(request, "sandbox", SANDBOXES) or _BY_MODE[context.mode],
         approval=choice_of(request, "approval", APPROVALS) or "untrusted",

@@ -6,13 +6,14 @@ run again, because its effects are unknown. The run then ends, and the next prom
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from moot.agents.journal import kill_noted, take_steers
 from moot.convert.exchanges import InterruptedExchange
-from moot.guard.processes import Child, kill_leftover
-from moot.types.canonical import Json, JsonObject
-from moot.types.chunk import Chunk
+from moot.convert.vendor import as_list, as_object
+from moot.guard.processes import Child
+from moot.types.canonical import JsonObject
 from moot.types.context import Result, RunContext, Unknown
 from moot.types.crash import point
 from moot.types.event import Event
@@ -20,9 +21,9 @@ from moot.types.exchange import Ending, ExchangeOptions, Failure
 from moot.types.ids import exchange_id
 from moot.types.message import Part, text_of
 from moot.types.run import RunOutcome, RunRequest
-from moot.types.store import CloseExchange, HandleInbox
+from moot.types.store import CloseExchange
 
-CUT_OFF = "the agent was interrupted and is not run again automatically, because what it has done is unknown"
+CUT_OFF = "The agent was interrupted and is not run again automatically, because what it has done is unknown."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,13 @@ async def run_leg(request: RunRequest, context: RunContext, talk: RunTurn) -> Ru
         said = TurnInput(parts, number)
 
         async def work(said: TurnInput = said) -> Result:
-            return Result(_json_of(await talk(said)))
+            ended = await talk(said)
+            error = ended.error.to_json() if ended.error is not None else None
+            return Result({"status": ended.status, "finish_reason": ended.finish_reason, "error": error})
 
         result = await context.once(key_of(number), idempotent=False, work=work, body={"turn": number})
         if isinstance(result, Unknown):
-            await _take_down(result)
+            await kill_noted(result.note)
             await context.append(Event("journal", phase="end", key=result.key, body={"value": None}), sync=True)
             return RunOutcome("failed", "error", Failure(CUT_OFF, kind="cut"))
         outcome = _outcome(result.value if isinstance(result.value, dict) else None)
@@ -93,36 +96,14 @@ async def _turn_parts(context: RunContext, *, first: bool) -> tuple[Part, ...]:
     if first:
         prompts = [message for message in await context.history(1) if message.role == "user"]
         return prompts[-1].parts if prompts else ()
-    await _take_steers(context)
+    await take_steers(context)
     unanswered: list[Part] = []
     for part in reversed(context.message().parts):
         if part.get("type") == "step-start":
             break
         if part.get("type") == "steering-message":
             unanswered.append(part)
-    return tuple(piece for part in reversed(unanswered) for piece in _pieces(part))
-
-
-def _pieces(part: Part) -> Sequence[Part]:
-    pieces = part.get("parts")
-    return [piece for piece in pieces if isinstance(piece, dict)] if isinstance(pieces, list) else []
-
-
-async def _take_steers(context: RunContext) -> None:
-    """Add the messages that arrived meanwhile, between turns: a finished run continues for them."""
-    items = [item for item in await context.inbox() if item.kind == "steer" and isinstance(item.body, dict)]
-    if not items:
-        return
-    chunks: list[Chunk] = []
-    for item in items:
-        body = item.body if isinstance(item.body, dict) else {}
-        chunks.append({"type": "steering-message", "id": str(body.get("id", f"steer-{item.no}")), "parts": body.get("parts", [])})
-    await context.append(Event("chunks", tuple(chunks)), changes=(HandleInbox(max(item.no for item in items)),), sync=True, fold=True)
-
-
-def _json_of(outcome: RunOutcome) -> JsonObject:
-    error = outcome.error.to_json() if outcome.error is not None else None
-    return {"status": outcome.status, "finish_reason": outcome.finish_reason, "error": error}
+    return tuple(piece for part in reversed(unanswered) for piece in as_list(part.get("parts")) if isinstance(piece, dict))
 
 
 def _outcome(value: JsonObject | None) -> RunOutcome:
@@ -133,12 +114,6 @@ def _outcome(value: JsonObject | None) -> RunOutcome:
     return RunOutcome("finished" if value.get("status") == "finished" else "failed", str(value.get("finish_reason", "stop")), failure)
 
 
-async def _take_down(cut: Unknown) -> None:
-    group, started = cut.note.get("pgid"), cut.note.get("started")
-    if isinstance(group, int) and isinstance(started, int | float | str):
-        await kill_leftover(group, started)
-
-
 async def _close_what_was_cut(request: RunRequest, context: RunContext, number: int) -> None:
     """Close the exchange of an interrupted process, which has a start but no end, from its raw lines."""
     exchange = exchange_id(request.run.id, number, 0)
@@ -146,17 +121,13 @@ async def _close_what_was_cut(request: RunRequest, context: RunContext, number: 
     started = next((event.body for event in events if event.phase == "start" and isinstance(event.body, dict)), None)
     if started is None:
         return
-    cut = InterruptedExchange(exchange, str(started.get("converter")), _options(number, started.get("options")))
+    told = as_object(started.get("options"))
+    ids = tuple(map(str, as_list(told.get("tool_call_ids"))))
+    options = ExchangeOptions(f"{number}.0", number, ids, as_object(told.get("extra")))
+    cut = InterruptedExchange(exchange, str(started.get("converter")), options)
     for event in events:
         cut.take(event)
     if cut.is_open:
         end = cut.end(None, Failure(CUT_OFF, kind="cut"))
         await context.append(end, changes=(CloseExchange(exchange, "cut"),), fold=True)
         point("agent.cut")
-
-
-def _options(number: int, told: Json) -> ExchangeOptions:
-    options = told if isinstance(told, dict) else {}
-    ids, extra = options.get("tool_call_ids"), options.get("extra")
-    used = tuple(str(id) for id in ids) if isinstance(ids, list) else ()
-    return ExchangeOptions(f"{number}.0", number, used, extra if isinstance(extra, dict) else {})

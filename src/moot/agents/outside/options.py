@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from moot.types.canonical import JsonObject
 from moot.types.run import RunRequest
 
 SHARED = frozenset({"command", "args", "env"})
+_ROLES = frozenset({"main", "small", "compaction", "image", "transcription", "fallback"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +30,21 @@ def launch_of(request: RunRequest, command: tuple[str, ...], known: Collection[s
     options = request.agent.options
     strangers = sorted(options.keys() - SHARED - set(known))
     if strangers:
-        raise ConfigError(f"{_place(request, strangers[0])} is not known; known: {', '.join(sorted(SHARED | set(known)))}")
-    words = words_of(request, "command") or command
+        raise option_error(request, strangers[0], f"is unknown. Known options: {', '.join(sorted(SHARED | set(known)))}.")
+    words = _words(request, "command") or command
     if not words:
-        raise ConfigError(f"{_place(request, 'command')} is missing; expected a list of words, as in [my-agent, --stdio]")
-    return Launch((*words, *words_of(request, "args")), _environment(request, options))
+        raise option_error(request, "command", "is missing. Expected a list of words, as in [my-agent, --stdio].")
+    env = options.get("env", {})
+    if not isinstance(env, dict) or not all(isinstance(item, str | int | float) for item in env.values()):
+        raise option_error(request, "env", f"is {env!r}. Expected names with their values, as in {{LANG: C.UTF-8}}.")
+    return Launch((*words, *_words(request, "args")), {name: str(item) for name, item in env.items()})
 
 
-def _environment(request: RunRequest, options: JsonObject) -> dict[str, str]:
-    value = options.get("env", {})
-    if isinstance(value, dict) and all(isinstance(item, str | int | float) for item in value.values()):
-        return {name: str(item) for name, item in value.items()}
-    raise ConfigError(f"{_place(request, 'env')} is {value!r}; expected names with their values, as in {{LANG: C.UTF-8}}")
-
-
-def words_of(request: RunRequest, name: str) -> tuple[str, ...]:
-    """Return a list of strings; empty if it is missing. Raise ConfigError."""
+def _words(request: RunRequest, name: str) -> tuple[str, ...]:
     value = request.agent.options.get(name, [])
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return tuple(str(word) for word in value)
-    raise ConfigError(f"{_place(request, name)} is {value!r}; expected a list of words, as in [one, two]")
+    raise option_error(request, name, f"is {value!r}. Expected a list of words, as in [one, two].")
 
 
 def text_of(request: RunRequest, name: str) -> str:
@@ -55,14 +52,14 @@ def text_of(request: RunRequest, name: str) -> str:
     value = request.agent.options.get(name, "")
     if isinstance(value, str):
         return value
-    raise ConfigError(f"{_place(request, name)} is {value!r}; expected a text")
+    raise option_error(request, name, f"is {value!r}. Expected a text.")
 
 
 def choice_of(request: RunRequest, name: str, among: Collection[str]) -> str:
     """Return one of the choices; empty if it is missing. Raise ConfigError."""
     value = text_of(request, name)
     if value and value not in among:
-        raise ConfigError(f"{_place(request, name)} is {value!r}; expected one of: {', '.join(among)}")
+        raise option_error(request, name, f"is {value!r}. Expected one of: {', '.join(among)}.")
     return value
 
 
@@ -71,5 +68,17 @@ def directory_of(request: RunRequest) -> Path:
     return Path(request.conversation.directory or ".").absolute()
 
 
-def _place(request: RunRequest, name: str) -> str:
-    return f"agents.{request.agent.name}.options.{name}"
+def model_of(request: RunRequest, default: str = "") -> str:
+    """Return the requested model by the agent's own name; empty for the agent's default."""
+    wanted = request.run.model or default or request.agent.model
+    return "" if wanted in _ROLES else wanted.rpartition("@")[0] or wanted
+
+
+def double(program: str, behavior: str) -> JsonObject:
+    """Return options that run a test double, a file of `testing/`, as the agent's program."""
+    return {"command": [sys.executable, "-S", "-E", str(Path(__file__).parents[2] / "testing" / program), behavior]}
+
+
+def option_error(request: RunRequest, name: str, problem: str) -> ConfigError:
+    """Return the error for an option with an invalid value."""
+    return ConfigError(f"The option agents.{request.agent.name}.options.{name} {problem}")

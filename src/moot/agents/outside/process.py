@@ -34,14 +34,7 @@ class Program:
     """
 
     def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        hint: str = "",
-        keeps: Sequence[str] = (),
-        longest: int = LONGEST,
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], hint: str = "", keeps: Sequence[str] = (), longest: int = LONGEST
     ) -> None:
         """`env` is added to the usual environment of children; `keeps` are additional names of our own environment that it needs.
 
@@ -64,9 +57,9 @@ class Program:
         """Start the program. Raise ConfigError if it does not exist, Refused if it can't be started."""
         name = self.argv[0]
         if not self._cwd.is_dir():
-            raise ConfigError(f"the working directory {str(self._cwd)!r} of {name!r} does not exist")
+            raise ConfigError(f"The working directory {str(self._cwd)!r} of {name!r} does not exist.")
         if shutil.which(name, path=self._env.get("PATH")) is None and not (self._cwd / name).is_file():
-            raise ConfigError(f"the program {name!r} is not installed, or not on the PATH", fix=self._hint)
+            raise ConfigError(f"The program {name!r} is not installed, or not on the PATH.", fix=self._hint)
         self._child = await spawn(self.argv, cwd=self._cwd, env=self._env, stdin="pipe")
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
@@ -106,7 +99,7 @@ class Program:
                 buffer += data
                 if len(buffer) > self._longest:
                     yield (bytes(buffer),)
-                    raise ProviderError(f"{self.argv[0]!r} sent a line of more than {self._longest} bytes", kind="protocol")
+                    raise ProviderError(f"{self.argv[0]!r} sent a line of more than {self._longest:,} bytes.", kind="protocol")
                 continue  # the rest of a long line is available at once
             buffer += whole
             lines = bytes(buffer).split(b"\n")
@@ -144,7 +137,7 @@ class Program:
         """Return the failure of a program that has exited, with the end of its stderr."""
         ending = "" if code is None else f" (signal {-code})" if code < 0 else f" (exit code {code})"
         text = self.complaint()
-        return ProviderError(f"{self.argv[0]!r} {how}{ending}{f': {text}' if text else ''}", kind="transport")
+        return ProviderError(f"{self.argv[0]!r} {how}{ending}{f': {text}' if text else '.'}", kind="transport")
 
     def complaint(self) -> str:
         """Return the end of its stderr, safe for a terminal."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
 
 from moot.convert.fold import in_history
 from moot.errors import MootError
@@ -20,6 +21,8 @@ PIECE = 2_000
 _BEFORE = "Earlier messages of this conversation, which you have not seen yet:"
 _NOW = "End of the earlier messages. The new message:"
 _LEFT_OUT = "[earlier messages omitted]"
+_EARLIER = 20_000
+"""Maximum number of tokens of earlier messages that are read for a new session."""
 
 
 def with_history(messages: Sequence[Message], prompt: str, *, limit: int = LIMIT) -> str:
@@ -27,7 +30,13 @@ def with_history(messages: Sequence[Message], prompt: str, *, limit: int = LIMIT
     texts: list[str] = []
     left = limit
     for message in reversed(messages):
-        text = _message(message)
+        if message.role == "user":
+            body, who = text_of(message.parts), "User"
+        else:
+            body = "\n".join(filter(None, map(_part, in_history(message.parts))))
+            agent = message.metadata.get("agent")
+            who = "System" if message.role == "system" else f"Assistant ({agent})" if isinstance(agent, str) else "Assistant"
+        text = f"{who}: {body}" if body else ""
         if len(text) > left:
             texts.append(_LEFT_OUT if texts else f"{_LEFT_OUT}\n{text[-left:]}")
             break
@@ -35,16 +44,6 @@ def with_history(messages: Sequence[Message], prompt: str, *, limit: int = LIMIT
             texts.append(text)
             left -= len(text)
     return "\n\n".join([_BEFORE, *reversed(texts), _NOW, prompt]) if texts else prompt
-
-
-def _message(message: Message) -> str:
-    if message.role == "user":
-        body, who = text_of(message.parts), "User"
-    else:
-        body = "\n".join(text for part in in_history(message.parts) if (text := _part(part)))
-        agent = message.metadata.get("agent")
-        who = "System" if message.role == "system" else f"Assistant ({agent})" if isinstance(agent, str) else "Assistant"
-    return f"{who}: {body}" if body else ""
 
 
 def _part(part: Part) -> str:
@@ -64,7 +63,13 @@ def _short(value: object) -> str:
     return text if len(text) <= PIECE else f"{text[: PIECE // 2]} […] {text[-PIECE // 2 :]}"
 
 
-_TEXT = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
+async def earlier_messages(context: RunContext) -> tuple[Message, ...]:
+    """Return the messages that a new session needs: the conversation before the prompt."""
+    history = await context.history(_EARLIER)
+    return tuple(history[:-1] if history and history[-1].role == "user" else history)
+
+
+TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
 _LONGEST = 200_000
 """Maximum size of a text file included in the prompt, in bytes."""
 
@@ -86,14 +91,14 @@ async def prompt_content(context: RunContext, parts: tuple[Part, ...]) -> Prompt
             words.append(str(part.get("text", "")))
         elif part.get("type") == "file":
             await _file(context, part, words, pictures)
-    return PromptContent("\n\n".join(word for word in words if word), tuple(pictures))
+    return PromptContent("\n\n".join(filter(None, words)), tuple(pictures))
 
 
 async def _file(context: RunContext, part: Part, words: list[str], pictures: list[str]) -> None:
     url, kind = str(part.get("url", "")), str(part.get("mediaType", "application/octet-stream"))
     name = str(part.get("filename") or kind)
     try:
-        data = await _bytes(context, url)
+        data = await file_bytes(context, url)
     except (MootError, ValueError) as error:
         words.append(f"[the file {name} can't be read: {error}]")
         return
@@ -101,17 +106,20 @@ async def _file(context: RunContext, part: Part, words: list[str], pictures: lis
         words.append(f"[the file {name}: {url}]")
     elif kind.startswith("image/"):
         pictures.append(f"data:{kind};base64,{base64.b64encode(data).decode()}")
-    elif kind.startswith(_TEXT):
+    elif kind.startswith(TEXT_TYPES):
         words.append(f"[the file {name}]\n{data[:_LONGEST].decode('utf-8', 'replace')}")
     else:
         words.append(f"[the file {name}, {len(data)} bytes, not shown]")
 
 
-async def _bytes(context: RunContext, url: str) -> bytes | None:
-    """Return the bytes, or None if they are stored elsewhere; nothing is fetched."""
+async def file_bytes(context: RunContext, url: str) -> bytes | None:
+    """Return the bytes of a `blob:` or `data:` URL, or None for any other URL; nothing is fetched.
+
+    Raise MootError if the blob is missing, ValueError for invalid base64.
+    """
     if url.startswith("blob:"):
         return await context.ports.blobs.get(url.removeprefix("blob:"))
-    if url.startswith("data:"):
-        head, _, body = url.partition(",")
-        return base64.b64decode(body, validate=False) if head.endswith(";base64") else body.encode()
-    return None
+    head, comma, body = url.partition(",")
+    if not comma or not head.startswith("data:"):
+        return None
+    return base64.b64decode(body) if head.endswith(";base64") else unquote_to_bytes(body)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import anyio
 
+from moot.convert.vendor import as_object
 from moot.errors import ProviderError
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
@@ -72,7 +73,7 @@ class Rpc:
         finally:
             del self._pending[id]
         if not pending.done.is_set():
-            raise ProviderError(f"no answer to {method} within {seconds:g} s", kind="timeout")
+            raise ProviderError(f"No answer to {method} within {seconds:g} s.", kind="timeout")
         if pending.error is not None:
             raise pending.error
         return pending.result
@@ -99,8 +100,7 @@ class Rpc:
             return None
         method = message.get("method")
         if isinstance(method, str):
-            params = message.get("params")
-            return Incoming(method, params if isinstance(params, dict) else {}, message.get("id"), "id" in message)
+            return Incoming(method, as_object(message.get("params")), message.get("id"), "id" in message)
         self._answered(message)
         return None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from moot.agents.journal import answer_metadata
 from moot.guard.secrets import HIDDEN, SHORTEST
 from moot.types import chunk
 from moot.types.agent import McpServer
@@ -26,7 +27,7 @@ from moot.types.store import CloseExchange, OpenExchange
 
 def unavailable_note(name: str, why: str) -> Event:
     """Return a note in the answer that an MCP server is not available."""
-    text = f"The MCP server {name!r} can't be reached: {why}" if why else f"The MCP server {name!r} can't be reached"
+    text = f"The MCP server {name!r} can't be reached: {why}" if why else f"The MCP server {name!r} can't be reached."
     return Event("chunks", (chunk.data("note", {"text": text}, id=f"mcp:{name}"),))
 
 
@@ -107,21 +108,22 @@ class Turn:
         """Return the translator's state, including the lines being committed."""
         return self._state
 
-    async def record_received(self, *lines: Raw) -> tuple[Chunk, ...]:
-        """Record the lines of one read, each with its end, in one append. Return their chunks. Shielded from cancellation."""
-        return await self._record(lines, sent=False)
+    async def record_received(self, *lines: Raw) -> None:
+        """Record the lines of one read, each with its end, in one append. Shielded from cancellation."""
+        await self._record(lines, sent=False)
 
-    async def record_sent(self, *lines: Raw) -> tuple[Chunk, ...]:
-        """Record our lines, without the keys of MCP servers, before they are written. The lines must not contain other secrets."""
-        return await self._record(tuple(map(self._hidden, lines)), sent=True)
+    async def record_sent(self, line: Raw) -> None:
+        """Record our line, without the keys of MCP servers, before it is written. It must not contain other secrets."""
+        await self._record((self._hidden(line),), sent=True)
 
-    async def _record(self, lines: tuple[Raw, ...], *, sent: bool) -> tuple[Chunk, ...]:
-        chunks: tuple[Chunk, ...] = ()
+    async def _record(self, lines: tuple[Raw, ...], *, sent: bool) -> None:
         with anyio.CancelScope(shield=True):  # the log must contain all lines that the translator has processed
             async with self._order:
-                chunks = await self._append([self._event(line, sent=sent) for line in lines])
+                events = [self._event(line, sent=sent) for line in lines]
+                if events:
+                    finished = any(piece["type"] == "finish-step" for event in events for piece in event.chunks)
+                    await self.context.append(*events, fold=finished)
                 point("agent.line")
-        return chunks
 
     def _event(self, line: Raw, *, sent: bool) -> Event:
         chunks: tuple[Chunk, ...] = ()
@@ -132,12 +134,6 @@ class Turn:
         elif self._hears is not None:
             self._state, chunks = self._hears.said(self._state, line)
         return Event("raw", chunks, line, exchange=self.exchange.id, body=SENT if sent else None)
-
-    async def _append(self, events: list[Event]) -> tuple[Chunk, ...]:
-        chunks = tuple([piece for event in events for piece in event.chunks])
-        if events:
-            await self.context.append(*events, fold=any(piece["type"] == "finish-step" for piece in chunks))
-        return chunks
 
     async def close(self, ended: Ended, failure: Failure | None = None) -> Ending:
         """Close what is open and write the exchange's end, once. Shielded from cancellation. `failure` overrides the agent's."""
@@ -158,26 +154,12 @@ class Turn:
         return self.ending
 
     def _facts(self, ending: Ending) -> JsonObject:
-        earlier = self.context.message().metadata.get("steps")
         model = ending.metadata.get("model", self.exchange.model)
-        step: JsonObject = {
-            "step": self.number,
-            "model": model,
-            "finish_reason": ending.finish_reason,
-            "usage": ending.usage.to_json(),
-            "cost": ending.cost,
-            "ms": max(0, self.context.ports.now() - self._began) // 1000,
-            **({"first_ms": max(0, self._first - self._began) // 1000} if self._first else {}),
-            **ending.metadata,
-        }
-        steps: list[Json] = [*(earlier if isinstance(earlier, list) else []), step]
-        facts: JsonObject = {
-            "agent": self.request.run.agent,
-            "model": model,
-            "provider": self.request.run.agent_type,
-            "finish_reason": ending.finish_reason,
-            "steps": steps,
-        }
+        step: JsonObject = {"step": self.number, "model": model}
+        agent, service = self.request.run.agent, self.request.run.agent_type
+        facts = answer_metadata(
+            self.context, ending, step, ending.cost, agent=agent, model=model, provider=service, began=self._began, first=self._first
+        )
         if isinstance(used := ending.metadata.get("context_usage"), int | float):
             facts["context_usage"] = used
         return facts

@@ -22,6 +22,7 @@ __all__ = ["E5", "Floats", "Packed", "Pieces", "unpacked"]
 
 Floats = NDArray[np.float32]
 
+_FIX = "Delete it, then run `moot models pull e5-small`."
 _MAGIC = b"E5S1"
 _BLOCK = np.dtype([("scale", "<f2"), ("bits", "u1", (16,))])
 """Byte j holds number j in its low 4 bits and number j + 16 in its high 4 bits, each with an offset of 8."""
@@ -57,11 +58,8 @@ class Packed:
             with path.open("rb") as file:
                 return _read(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError, struct.error, IndexError) as error:
-            raise ProviderError(
-                f"{str(path)!r} is not a valid weights file for semantic search: {error}",
-                fix="delete it, then run: moot models pull e5-small",
-                kind="protocol",
-            ) from error
+            message = f"{str(path)!r} is not a valid weights file for semantic search: {error}"
+            raise ProviderError(message, fix=_FIX, kind="protocol") from error
 
     def floats(self, name: str) -> Floats:
         """Return a tensor that is stored as floats."""
@@ -75,9 +73,7 @@ class Packed:
 
     def _place(self, name: str) -> tuple[int, int]:
         if name not in self.places:
-            raise ProviderError(
-                f"the weights file has no tensor {name!r}", fix="delete it, then run: moot models pull e5-small", kind="protocol"
-            )
+            raise ProviderError(f"The weights file has no tensor {name!r}.", fix=_FIX, kind="protocol")
         return self.places[name]
 
 
@@ -103,7 +99,7 @@ class _Cursor:
 
     def bytes(self, size: int) -> bytes:
         if size < 0 or self.at + size > len(self.data):
-            raise ValueError("the file is truncated")
+            raise ValueError("The file is truncated.")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -111,12 +107,12 @@ class _Cursor:
 def _read(data: mmap.mmap) -> Packed:
     cursor = _Cursor(data)
     if cursor.bytes(4) != _MAGIC:
-        raise ValueError(f"it does not start with {_MAGIC.decode()}")
+        raise ValueError(f"It does not start with {_MAGIC.decode()}.")
     _version, width, layers, heads, inner, _vocabulary, context, _types = cursor.take("8i")
     (epsilon,) = cursor.take("f")
     block, count, begin, end, _pad, unknown = cursor.take("6i")
     if block != _NUMBERS:
-        raise ValueError(f"it has unsupported blocks of {block} numbers")
+        raise ValueError(f"It has unsupported blocks of {block} numbers.")
     (size,) = cursor.take("Q")
     places = np.frombuffer(cursor.bytes((count + 1) * 4), "<u4").tolist()
     scores = tuple(np.frombuffer(cursor.bytes(count * 4), "<f4").tolist())
@@ -144,7 +140,7 @@ def _directory(cursor: _Cursor) -> dict[str, tuple[int, int]]:
         name = cursor.bytes(long).decode()
         _kind, _numbers, place, size = cursor.take("BIQQ")
         if place + size > len(cursor.data):
-            raise ValueError(f"tensor {name!r} extends beyond the end of the file")
+            raise ValueError(f"The tensor {name!r} extends beyond the end of the file.")
         found[name] = place, size
     return found
 
@@ -228,7 +224,8 @@ class _Layer:
     outer_norm: _Norm
 
     def __call__(self, x: Floats, heads: int) -> Floats:
-        query, key, value = (_split(part(x), heads) for part in (self.query, self.key, self.value))
+        parts = (part(x) for part in (self.query, self.key, self.value))
+        query, key, value = (part.reshape(len(x), heads, -1).transpose(1, 0, 2) for part in parts)
         near = query @ key.transpose(0, 2, 1) / np.float32(math.sqrt(query.shape[-1]))
         near = np.exp(near - near.max(axis=-1, keepdims=True))
         mixed = near / near.sum(axis=-1, keepdims=True) @ value
@@ -273,17 +270,9 @@ class E5:
 
 
 def _layer(packed: Packed, name: str) -> _Layer:
-    width, inner = packed.width, packed.inner
-    return _Layer(
-        _linear(packed, f"{name}q", width),
-        _linear(packed, f"{name}k", width),
-        _linear(packed, f"{name}v", width),
-        _linear(packed, f"{name}ao", width),
-        _norm(packed, f"{name}aln"),
-        _linear(packed, f"{name}fi", width),
-        _linear(packed, f"{name}fo", inner),
-        _norm(packed, f"{name}oln"),
-    )
+    query, key, value, attended, inner = (_linear(packed, f"{name}{part}", packed.width) for part in ("q", "k", "v", "ao", "fi"))
+    outer = _linear(packed, f"{name}fo", packed.inner)
+    return _Layer(query, key, value, attended, _norm(packed, f"{name}aln"), inner, outer, _norm(packed, f"{name}oln"))
 
 
 def _linear(packed: Packed, name: str, width: int) -> _Linear:
@@ -292,11 +281,6 @@ def _linear(packed: Packed, name: str, width: int) -> _Linear:
 
 def _norm(packed: Packed, name: str) -> _Norm:
     return _Norm(packed.floats(f"{name}.w"), packed.floats(f"{name}.b"), packed.epsilon)
-
-
-def _split(x: Floats, heads: int) -> Floats:
-    """Move the heads to the first axis."""
-    return x.reshape(len(x), heads, -1).transpose(1, 0, 2)
 
 
 def _gelu(x: Floats) -> Floats:

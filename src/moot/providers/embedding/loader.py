@@ -17,7 +17,6 @@ from moot.types.search import Embedder
 __all__ = ["is_available", "load_embedder"]
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-_INSTALL = "pip install 'moot[semantic]'"
 
 
 def is_available(home: Path) -> bool:
@@ -28,14 +27,12 @@ def is_available(home: Path) -> bool:
 def load_embedder(home: Path) -> Embedder:
     """Load the model, which takes half a second and 150 MB. Raise UsageError if something is missing, ProviderError for damaged weights."""
     if find_spec("numpy") is None:
-        raise UsageError("searching by meaning needs the package 'numpy', which is not installed", fix=_INSTALL)
+        raise UsageError("Searching by meaning needs the package 'numpy', which is not installed.", fix="pip install 'moot[semantic]'")
     path = weights_path(EMBEDDING, home)
     if path is None:
         weights = find_any(EMBEDDING)
-        raise UsageError(
-            f"searching by meaning needs {weights.title.partition(',')[0]} ({weights.size / 1e6:,.0f} MB), which is not installed",
-            fix=f"moot models pull {EMBEDDING}",
-        )
+        what = f"{weights.title.partition(',')[0]} ({weights.size / 1e6:,.0f} MB)"
+        raise UsageError(f"Searching by meaning needs {what}, which is not installed.", fix=f"moot models pull {EMBEDDING}")
     with _one_thread():
         model = attribute("moot.providers.embedding.e5:E5")
     embedder: Embedder = model(path)

@@ -20,14 +20,13 @@ class Custom(HttpProvider):
 
     def __init__(self, settings: ProviderSettings) -> None:
         super().__init__(settings)
-        self.quirks = self._read_quirks()
-
-    def _read_quirks(self) -> Quirks:
         quirks = self.settings.options.get("quirks", {})
         known = {field.name: field.type for field in fields(Quirks) if field.name != "vendor_tools"}
         if not isinstance(quirks, dict) or quirks.keys() - known.keys():
-            raise ConfigError(f"providers.{self.name}.quirks is {quirks!r}; expected a mapping with these keys: {', '.join(known)}")
+            raise ConfigError(
+                f"The option providers.{self.name}.quirks is {quirks!r}. Expected a mapping with these keys: {', '.join(known)}."
+            )
         for name, value in quirks.items():
             if type(value) is not type(getattr(self.facts.quirks, name)):
-                raise ConfigError(f"providers.{self.name}.quirks.{name} is {value!r}; expected {known[name]}")
-        return replace(self.quirks, **quirks)  # pyright: ignore[reportArgumentType]  (types checked above)
+                raise ConfigError(f"The option providers.{self.name}.quirks.{name} is {value!r}. Expected {known[name]}.")
+        self.quirks = replace(self.quirks, **quirks)  # pyright: ignore[reportArgumentType]  (types checked above)

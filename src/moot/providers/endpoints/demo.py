@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 
 from moot.config.settings import ProviderSettings
+from moot.convert.vendor import as_list, as_object
 from moot.errors import UsageError
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
 from moot.types.event import Raw
@@ -33,7 +34,11 @@ class Demo:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Raw, ...], None]:
         """Return the answer in the openai-chat format, one frame at a time."""
-        for frame in _frames(_delta(_parsed(request.body))):
+        try:
+            body = loads_object(request.body)
+        except ValueError:
+            body = {}
+        for frame in _frames(_delta(body)):
             yield (frame,)
 
     async def models(self) -> Sequence[Model]:
@@ -43,7 +48,7 @@ class Demo:
     def describe(self, name: str) -> Model:
         """Return the demo model. Raise UsageError for any other name."""
         if name != "demo":
-            raise UsageError(f"provider {self.name!r} has no model {name!r}; did you mean 'demo'?")
+            raise UsageError(f"The provider {self.name!r} has no model {name!r}. Did you mean 'demo'?")
         free = Price(0, 0, 0, 0)
         return Model(ModelId(name, self.name), name, context=100_000, price=free, note=NOTE)
 
@@ -51,21 +56,19 @@ class Demo:
         """Do nothing: there is nothing to close."""
 
 
-def _parsed(body: bytes) -> JsonObject:
-    try:
-        return loads_object(body)
-    except ValueError:
-        return {}
-
-
 def _delta(body: JsonObject) -> JsonObject:
     """Return a tool call, a summary of tool outputs, or a greeting."""
     prompt, outputs = _last(body)
     if outputs:
-        return {"content": _summary(outputs)}
-    call = _call(prompt, _offered(body))
-    if call:
-        return call
+        lines = ["This is moot's demo provider, which is not a model: it can only repeat the output of a tool."]
+        for text in outputs:
+            lines.append(f"The tool returned {len(text.splitlines())} lines, {len(text)} characters. They start with:\n\n{_cut(text)}")
+        return {"content": "\n\n".join(lines)}
+    offered, file = _offered(body), _FILE.search(prompt)
+    if file and "read_file" in offered:
+        return _tool_call("read_file", {offered["read_file"]: file[1] or file[2]})
+    if _FOLDER.search(prompt) and "list_files" in offered:
+        return _tool_call("list_files", {offered["list_files"]: "."})
     echo = f"You said: {_cut(prompt)}\n\n" if prompt else ""
     more = "Mention a file, or ask for the files here, to see how tool calls look; or choose a model with: moot models list."
     return {"content": f"This is moot's demo provider, which is not a model: it understands nothing. {echo}{more}"}
@@ -85,45 +88,24 @@ def _last(body: JsonObject) -> tuple[str, list[str]]:
     return "", outputs[::-1]
 
 
-def _call(prompt: str, offered: dict[str, str]) -> JsonObject | None:
-    file = _FILE.search(prompt)
-    if file and "read_file" in offered:
-        return _tool_call("read_file", {offered["read_file"]: file[1] or file[2]})
-    if _FOLDER.search(prompt) and "list_files" in offered:
-        return _tool_call("list_files", {offered["list_files"]: "."})
-    return None
-
-
 def _tool_call(name: str, arguments: JsonObject) -> JsonObject:
     function: JsonObject = {"name": name, "arguments": dumps(arguments).decode()}
     return {"tool_calls": [{"index": 0, "id": f"demo_{name}", "type": "function", "function": function}]}
-
-
-def _summary(outputs: Sequence[str]) -> str:
-    lines = ["This is moot's demo provider, which is not a model: it can only repeat the output of a tool."]
-    for output in outputs:
-        lines.append(f"The tool returned {len(output.splitlines())} lines, {len(output)} characters. They start with:\n\n{_cut(output)}")
-    return "\n\n".join(lines)
 
 
 def _offered(body: JsonObject) -> dict[str, str]:
     """Return the names of the offered tools with their path arguments."""
     offered: dict[str, str] = {}
     for tool in _objects(body.get("tools")):
-        function = tool.get("function")
-        if isinstance(function, dict) and isinstance(name := function.get("name"), str):
-            offered[name] = _path_argument(function.get("parameters"))
+        function = as_object(tool.get("function"))
+        if isinstance(name := function.get("name"), str):
+            names = list(as_object(as_object(function.get("parameters")).get("properties")))
+            offered[name] = next((name for name in names if "path" in name), names[0] if names else "path")
     return offered
 
 
-def _path_argument(schema: Json) -> str:
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    names = list(properties) if isinstance(properties, dict) else []
-    return next((name for name in names if "path" in name), names[0] if names else "path")
-
-
 def _objects(value: Json) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [item for item in as_list(value) if isinstance(item, dict)]
 
 
 def _text(content: Json) -> str:

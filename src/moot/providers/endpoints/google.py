@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from moot.convert.dialects.frames import KEPT
-from moot.errors import ProviderError
+from moot.convert.vendor import count
+from moot.providers.catalogue import rows_of
 from moot.providers.http import HttpProvider
-from moot.types.canonical import Json, JsonObject, loads
 from moot.types.model import Model
 from moot.types.provider import Facts
-
-_METHOD = "generateContent"
 
 
 class Google(HttpProvider):
@@ -33,27 +30,11 @@ class Google(HttpProvider):
         """Return the models that answer prompts, with their context sizes. Raise ProviderError."""
         if self.dialect != self.facts.dialect:
             return await super().models()
-        body = await self._get(self.shape.models)
-        try:
-            value = loads(body)
-        except ValueError:
-            value = None
-        rows = value.get("models") if isinstance(value, dict) else None
-        if not isinstance(rows, list):
-            fix = f"check providers.{self.name}.base_url"
-            raise ProviderError(f"{self.name} did not return a list of models", fix=fix, kind="protocol", raw=body[:KEPT])
-        return [self._listed(row) for row in rows if isinstance(row, dict) and _answers(row)]
-
-    def _listed(self, row: JsonObject) -> Model:
-        model = self.describe(str(row["name"]).removeprefix("models/"))
-        context, output = row.get("inputTokenLimit"), row.get("outputTokenLimit")
-        return replace(
-            model,
-            context=model.context or (context if isinstance(context, int) else None),
-            max_output=model.max_output or (output if isinstance(output, int) else None),
-        )
-
-
-def _answers(row: JsonObject) -> bool:
-    methods: Json = row.get("supportedGenerationMethods")
-    return isinstance(row.get("name"), str) and isinstance(methods, list) and _METHOD in methods
+        models: list[Model] = []
+        for row in rows_of(self.name, await self._get(self.shape.models)):
+            name, methods = row.get("name"), row.get("supportedGenerationMethods")
+            if isinstance(name, str) and isinstance(methods, list) and "generateContent" in methods:
+                model = self.describe(name.removeprefix("models/"))
+                context, output = model.context or count(row.get("inputTokenLimit")), model.max_output or count(row.get("outputTokenLimit"))
+                models.append(replace(model, context=context, max_output=output))
+        return models

@@ -78,7 +78,13 @@ async def start(name: str, model: Path, log: Path) -> Server:
         answer = await _exchange(child, options)
         if (url := answer.get("url")) and isinstance(url, str):
             return Server(child, log, key, url)
-        raise await _failure(child, log, answer)
+        message = str(answer.get("message", ""))
+        if answer.get("error") == "import":
+            raise import_failed(message)
+        code = await child.wait()
+        if code == -signal.SIGILL:
+            raise cannot("this processor lacks an instruction that xllamacpp was built with")
+        raise cannot(f"it {_ended(code) if not message else f'failed with {message!r}'}{await to_thread.run_sync(_tail, log)}")
     except BaseException:
         await asyncio.shield(child.kill(0))
         raise
@@ -102,16 +108,6 @@ async def _exchange(child: Child, options: JsonObject) -> JsonObject:
         return canonical.loads_object(line)
     except ValueError:
         return {}
-
-
-async def _failure(child: Child, log: Path, answer: JsonObject) -> ProviderError:
-    message = str(answer.get("message", ""))
-    if answer.get("error") == "import":
-        return import_failed(message)
-    code = await child.wait()
-    if code == -signal.SIGILL:
-        return cannot("this processor lacks an instruction that xllamacpp was built with")
-    return cannot(f"it {_ended(code) if not message else f'failed with {message!r}'}{await to_thread.run_sync(_tail, log)}")
 
 
 def _ended(code: int) -> str:
@@ -162,10 +158,8 @@ class Local:
                     yield raws
         except ProviderError as error:
             if reason := await server.died(_DEATH_SECONDS):
-                message = f"the embedded model's process died: {reason}"
-                raise ProviderError(
-                    message, fix="try again; the process is restarted automatically", kind="transport", retryable=True
-                ) from error
+                message, fix = f"The embedded model's process died: {reason}.", "Try again. The process is restarted automatically."
+                raise ProviderError(message, fix=fix, kind="transport", retryable=True) from error
             raise
 
     @property
@@ -176,13 +170,16 @@ class Local:
     def describe(self, name: str) -> Model:
         """Return a model of the manifest or the user's own file. Raise UsageError for any other name."""
         own = self._own_file()
-        return describe_own(self.name, own) if own and own.stem == name else describe(self.name, find(name))
+        return self._own(own) if own and own.stem == name else describe(self.name, find(name))
+
+    def _own(self, path: Path) -> Model:
+        return _small(self.name, path.stem, CONTEXT, f"answer of a local model ({path.name}): check it")
 
     async def models(self) -> Sequence[Model]:
         """Return the models whose weights are installed, or else the default model, which can be downloaded."""
         here = [describe(self.name, weights) for weights in installed_weights(self._home)]
         if own := self._own_file():
-            here.insert(0, describe_own(self.name, own))
+            here.insert(0, self._own(own))
         return here or [describe(self.name, find(DEFAULT))]
 
     async def close(self) -> None:
@@ -202,15 +199,8 @@ class Local:
             path = self._weights(name)
             check_machine(path.stat().st_size)
             server = await start(name, path, self._home / "state" / f"{path.stem}.log")
-            http = _Endpoint(
-                ProviderSettings(
-                    self.name,
-                    base_url=f"{server.url}/v1",
-                    api_key=server.key,
-                    headers={"Connection": "close"},
-                    timeout=self.settings.timeout,
-                )
-            )
+            url, headers, timeout = f"{server.url}/v1", {"Connection": "close"}, self.settings.timeout
+            http = _Endpoint(ProviderSettings(self.name, base_url=url, api_key=server.key, headers=headers, timeout=timeout))
             self._servers[name] = server, http
             return server, http
 
@@ -221,10 +211,10 @@ class Local:
         weights = find(name)
         path = weights_path(name, self._home)
         if path is None:
-            message = (
-                f"the weights of {weights.title} ({weights.size / 1e6:,.0f} MB) are not installed in {str(models_folder(self._home))!r}"
-            )
-            raise ProviderError(message, fix=f"moot models pull {name}, or --yes-download; {INSTEAD}", kind="invalid_request")
+            size, folder = f"{weights.size / 1e6:,.0f} MB", str(models_folder(self._home))
+            message = f"The weights of {weights.title} ({size}) are not installed in {folder!r}."
+            fix = f"Run `moot models pull {name}`, or use --yes-download. {INSTEAD}"
+            raise ProviderError(message, fix=fix, kind="invalid_request")
         return path
 
     def _own_file(self) -> Path | None:
@@ -234,7 +224,9 @@ class Local:
             return None
         path = Path(configured).expanduser()
         if not path.is_file():
-            raise UsageError(f"providers.{self.name}.path is {configured!r}, which is not a file", fix="set it to a .gguf file")
+            raise UsageError(
+                f"The option providers.{self.name}.path is {configured!r}, which is not a file.", fix="Set it to a .gguf file."
+            )
         return path
 
 
@@ -247,11 +239,6 @@ class _Endpoint(HttpProvider):
 def describe(provider: str, weights: Weights) -> Model:
     """Return the model for an entry of the manifest."""
     return _small(provider, weights.name, min(CONTEXT, weights.context), weights.note)
-
-
-def describe_own(provider: str, path: Path) -> Model:
-    """Return the model for the user's own file, about which nothing else is known."""
-    return _small(provider, path.stem, CONTEXT, f"answer of a local model ({path.name}): check it")
 
 
 def _small(provider: str, name: str, context: int, note: str) -> Model:

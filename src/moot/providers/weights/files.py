@@ -36,15 +36,15 @@ def check_room(folder: Path, needed: int) -> None:
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(there).free
     if free < needed + _SPARE:
-        raise StoreFull(
-            f"{_mb(needed + _SPARE)} are needed in {str(folder)!r}, but only {_mb(free)} are free", fix="free some space, or set MOOT_HOME"
-        )
+        wanted, available = f"{(needed + _SPARE) / 1e6:,.0f} MB", f"{free / 1e6:,.0f} MB"
+        message = f"{wanted} are needed in {str(folder)!r}, but only {available} are free."
+        raise StoreFull(message, fix="Free some space, or set MOOT_HOME.")
 
 
 def append(file: BinaryIO, source: Path, size: int, sha256: str) -> None:
     """Verify `source` and append it to the file. Raise ProviderError if its size or hash is wrong."""
     if source.stat().st_size != size or file_hash(source) != sha256:
-        raise ProviderError(f"{source.name!r} has the wrong content (expected sha256 {sha256[:12]}…)", kind="protocol")
+        raise ProviderError(f"{source.name!r} has the wrong content (expected sha256 {sha256[:12]}…).", kind="protocol")
     with source.open("rb") as piece:
         shutil.copyfileobj(piece, file, _PIECE)
 
@@ -69,17 +69,13 @@ def install_file(file: BinaryIO, partial: Path, target: Path, sha256: str) -> No
     found = file_hash(partial)
     if found != sha256:
         truncate(file, 0)
-        raise ProviderError(f"the file has sha256 {found[:12]}… instead of the expected {sha256[:12]}…; it was discarded", kind="protocol")
+        raise ProviderError(f"The file has sha256 {found[:12]}… instead of the expected {sha256[:12]}…. It was discarded.", kind="protocol")
     partial.replace(target)
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _mb(size: int) -> str:
-    return f"{size / 1_000_000:,.0f} MB"
 
 
 def weights_path(name: str, home: Path) -> Path | None:

@@ -12,7 +12,7 @@ import aiohttp
 from anyio import to_thread
 
 from moot.errors import ProviderError
-from moot.providers.weights.files import Progress
+from moot.providers.weights.files import Progress, truncate
 from moot.providers.weights.manifest import HubFile, Weights
 
 REACH_SECONDS = 5.0
@@ -26,25 +26,25 @@ async def reach(hub: HubFile, weights: Weights) -> None:
     try:
         async with asyncio.timeout(REACH_SECONDS), _session() as session, session.head(hub.url, allow_redirects=True) as response:
             if response.status != 200:
-                raise ProviderError(f"{_host(hub)} answered {response.status}", kind="failed")
+                raise ProviderError(f"{_host(hub)} answered with status {response.status}.", kind="failed")
             size = response.content_length
     except _ERRORS as error:
-        raise ProviderError(f"{_host(hub)} can't be reached ({_reason(error)})", kind="transport") from error
+        raise ProviderError(f"{_host(hub)} can't be reached ({_reason(error)}).", kind="transport") from error
     if size is not None and size != weights.size:
-        raise ProviderError(f"{_host(hub)} has a file of {size} bytes instead of the expected {weights.size}", kind="protocol")
+        raise ProviderError(f"{_host(hub)} has a file of {size:,} bytes instead of the expected {weights.size:,}.", kind="protocol")
 
 
 async def download(hub: HubFile, weights: Weights, file: BinaryIO, have: int, progress: Progress) -> None:
     """Append the data after the first `have` bytes. Raise ProviderError; data received before an error stays in the file."""
     try:
-        async with _session() as session, session.get(hub.url, headers=_range(have)) as response:
+        async with _session() as session, session.get(hub.url, headers={"Range": f"bytes={have}-"} if have else {}) as response:
             start = have if response.status == 206 else 0
             if response.status not in (200, 206):
-                raise ProviderError(f"{_host(hub)} answered {response.status}", kind="failed")
-            await to_thread.run_sync(_rewind, file, start)
+                raise ProviderError(f"{_host(hub)} answered with status {response.status}.", kind="failed")
+            await to_thread.run_sync(truncate, file, start)
             await _append(response.content.iter_any(), file, start, weights.size, progress)
     except _ERRORS as error:
-        raise ProviderError(f"the download from {_host(hub)} broke off ({_reason(error)})", kind="transport", retryable=True) from error
+        raise ProviderError(f"The download from {_host(hub)} broke off ({_reason(error)}).", kind="transport", retryable=True) from error
 
 
 async def _append(data: AsyncIterator[bytes], file: BinaryIO, start: int, size: int, progress: Progress) -> None:
@@ -52,20 +52,11 @@ async def _append(data: AsyncIterator[bytes], file: BinaryIO, start: int, size: 
     async for piece in data:
         done += len(piece)
         if done > size:
-            raise ProviderError(f"the download is larger than the expected {size} bytes", kind="protocol")
+            raise ProviderError(f"The download is larger than the expected {size:,} bytes.", kind="protocol")
         await to_thread.run_sync(file.write, piece)
         progress(done, size)
     if done < size:
-        raise ProviderError(f"the download ended after {done} of {size} bytes", kind="transport", retryable=True)
-
-
-def _rewind(file: BinaryIO, start: int) -> None:
-    file.seek(start)
-    file.truncate()
-
-
-def _range(have: int) -> dict[str, str]:
-    return {"Range": f"bytes={have}-"} if have else {}
+        raise ProviderError(f"The download ended after {done:,} of {size:,} bytes.", kind="transport", retryable=True)
 
 
 def _session() -> aiohttp.ClientSession:

