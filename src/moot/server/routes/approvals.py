@@ -4,76 +4,62 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
 from moot.errors import Refused, UsageError
 from moot.features.approvals import CallPreview, explain, object_of, preview_call
 from moot.guard.roots import folders
 from moot.server.auth import Chatter, Reader, Router, ToolUser
 from moot.server.credentials import Caller
-from moot.server.models import In, ListOut, Out, shown_path
+from moot.server.models import In, ListOut, Out, ShownPath
 from moot.server.resources import Cursor, Limit, approval_of, conversation_of, run_of
 from moot.server.state import CurrentServer
-from moot.types.approval import Answer, Approval
-from moot.types.canonical import Json, dumps, loads_exact
+from moot.types.approval import Answer, Approval, ApprovalPart, Option
+from moot.types.canonical import dumps, loads_exact
 from moot.types.conversation import Conversation
 
 
-class AskedPartOut(Out):
+class AskedPartOut(Out, of=ApprovalPart, fields="text action why patterns always within"):
     """One part of a call that is decided separately: a command of a shell line, a path, an address."""
 
-    text: str
-    action: Literal["allow", "ask", "deny"]
-    why: str
-    patterns: list[str]
-    """Patterns that would allow it from now on, narrowest first; empty = it can only be allowed once."""
-    always: bool
-    within: bool
+
+Text = Annotated[str, BeforeValidator(lambda data: data.decode("utf-8", "replace") if isinstance(data, bytes) else data)]
+"""Bytes as text."""
 
 
-class GivenOut(Out):
+class GivenOut(Out, of=Answer, fields="approved option reason answered_by value patterns arguments"):
     """A given answer."""
 
-    approved: bool
-    option: str
-    reason: str
-    answered_by: str
     value: Any
-    patterns: list[str]
-    arguments: str | None
+    arguments: Text | None
     """Arguments that replaced those of the call."""
 
 
-class OptionOut(Out):
+class OptionOut(Out, of=Option, fields="id label kind"):
     """An answer offered by an outside agent; send its `id` as the `option`."""
 
-    id: str
-    label: str
-    """The agent's own label."""
-    kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 
-
-class ApprovalOut(Out):
+class ApprovalOut(
+    Out,
+    of=Approval,
+    fields="""id run conversation title directory agent tool_call tool input arguments asked_at expires_at questions parts lasting always
+    options editable by_client answer used_at""",
+):
     """A request for a decision: whether a call may run, or the questions of a tool."""
 
     id: str
-    run: str
     conversation: str
     title: str
-    directory: str
+    directory: ShownPath
     """Working directory of the call."""
     agent: str
-    tool_call: str
-    tool: str
     input: Any
     """The parsed arguments."""
-    arguments: str
+    arguments: Text
     """The exact bytes to be run, as text."""
-    asked_at: int
-    expires_at: int | None
     questions: Any
     """Questions of a tool; null for a yes-or-no decision."""
     parts: list[AskedPartOut]
@@ -129,48 +115,18 @@ class ExplainedOut(Out):
 
 def approval_out(approval: Approval, conversation: Conversation) -> ApprovalOut:
     """Return the response for an approval."""
-    stored = approval.answer
-    answer = None
-    if stored is not None:
-        answer = GivenOut(
-            approved=stored.approved,
-            option=stored.option,
-            reason=stored.reason,
-            answered_by=stored.answered_by,
-            value=stored.value,
-            patterns=list(stored.patterns),
-            arguments=None if stored.arguments is None else stored.arguments.decode("utf-8", "replace"),
-        )
-    return ApprovalOut(
-        id=approval.id,
-        run=approval.run,
-        conversation=conversation.id,
-        title=conversation.title,
-        directory=shown_path(conversation.directory),
-        agent=conversation.agent,
-        tool_call=approval.tool_call,
-        tool=approval.tool,
-        input=_read(approval.arguments),
-        arguments=approval.arguments.decode("utf-8", "replace"),
-        asked_at=approval.asked_at,
-        expires_at=approval.expires_at,
-        questions=None if approval.by_client else approval.questions,
-        parts=[AskedPartOut.model_validate(part.to_json()) for part in approval.parts],
-        lasting=list(approval.lasting),
-        always=approval.always,
-        options=[OptionOut(id=option.id, label=option.label, kind=option.kind) for option in approval.options],
-        editable=approval.questions is None and (approval.outside is None or approval.outside.editable),
-        by_client=approval.by_client,
-        answer=answer,
-        used_at=approval.used_at,
-    )
-
-
-def _read(arguments: bytes) -> Json:
     try:
-        return loads_exact(arguments)
+        parsed = loads_exact(approval.arguments)
     except ValueError:
-        return None
+        parsed = None
+    return ApprovalOut.of(
+        approval,
+        conversation,
+        conversation=conversation.id,
+        input=parsed,
+        questions=None if approval.by_client else approval.questions,
+        editable=approval.questions is None and (approval.outside is None or approval.outside.editable),
+    )
 
 
 router = Router(prefix="/api/approvals", tags=["approvals"])
@@ -208,7 +164,7 @@ async def get_approval(caller: Reader, approval_id: str) -> ApprovalSeen:
     """Get an approval with a preview of the file the call would write."""
     approval = await approval_of(caller, approval_id)
     conversation = await _conversation(caller, approval, {})
-    return ApprovalSeen(**dict(approval_out(approval, conversation)), preview=await _preview(approval, conversation))
+    return ApprovalSeen.of(approval_out(approval, conversation), preview=await _preview(approval, conversation))
 
 
 @router.post("/{approval_id:path}/explain")

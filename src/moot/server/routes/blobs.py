@@ -18,19 +18,11 @@ from moot.server.state import CurrentServer
 from moot.types.store import Blob
 
 
-class BlobOut(Out):
+class BlobOut(Out, of=Blob, fields="sha256 size media_type"):
     """A blob, addressed by its hash."""
 
-    sha256: str
-    size: int
-    media_type: str
     url: str
     """Download URL; also used as the URL of a file part."""
-
-
-def blob_out(blob: Blob) -> BlobOut:
-    """Return the response for a blob."""
-    return BlobOut(sha256=blob.sha256, size=blob.size, media_type=blob.media_type, url=f"/api/blobs/{blob.sha256}")
 
 
 router = Router(prefix="/api/blobs", tags=["blobs"])
@@ -63,7 +55,8 @@ async def upload_blob(server: CurrentServer, caller: Chatter, request: Request) 
     data = await request.body()
     if not data:
         raise UsageError("the body is empty")
-    return blob_out(await caller.store.blobs.upload(data, media_type, quota=server.engine.runtime.settings.limits.uploads))
+    blob = await caller.store.blobs.upload(data, media_type, quota=server.engine.runtime.settings.limits.uploads)
+    return BlobOut.of(blob, url=f"/api/blobs/{blob.sha256}")
 
 
 @router.get("/{sha256}", response_model=None, response_class=Response, responses=BYTES)

@@ -22,26 +22,17 @@ from moot.tools.catalogue import find_tool, tool_facts, tool_json
 from moot.tools.schema import definition
 from moot.types.agent import Agent, Mode
 from moot.types.canonical import JsonObject
-from moot.types.model import Effort
+from moot.types.model import Effort, Model, Price
 
 
-class AgentOut(Out):
+class AgentOut(
+    Out,
+    of=Agent,
+    fields="id name description agent_type model instructions rules tools role temperature max_steps effort fallback",
+):
     """An agent; `agent:NAME` is its model name below /v1."""
 
     id: str
-    name: str
-    description: str
-    agent_type: str
-    model: str
-    instructions: str
-    rules: str
-    tools: list[str] | None
-    """null = all tools that are not hidden."""
-    role: Literal["read", "write"]
-    temperature: float | None
-    max_steps: int | None
-    effort: Effort | None
-    fallback: list[str]
     ready: bool
     """True if its program is installed; moot's own agents need none."""
     program: str
@@ -51,28 +42,18 @@ class AgentOut(Out):
     """Command that installs it."""
 
 
-class PriceOut(Out):
+class PriceOut(Out, of=Price, fields="input output"):
     """Price in nano-dollars per token; null = unknown."""
 
-    input: float | None
-    output: float | None
 
-
-class ModelOut(Out):
+class ModelOut(Out, of=Model, fields="id model provider wire_name context max_output modalities tools reasoning price note"):
     """Known properties of a model."""
 
     id: str
     """`model@provider`"""
     model: str
     provider: str
-    wire_name: str
-    context: int | None
-    max_output: int | None
-    modalities: list[str]
-    tools: Literal["native", "schema", "none"]
-    reasoning: bool
     price: PriceOut | None
-    note: str
 
 
 class ModelsOut(Out):
@@ -324,14 +305,7 @@ async def run_command(server: CurrentServer, caller: ToolUser, name: str, body: 
         overrides,
     )
     replies = await find(name).run(context, body.argument)
-    new_wishes = WishesModel(
-        agent=overrides.agent,
-        model=overrides.model,
-        mode=overrides.mode,
-        effort=overrides.effort,
-        tools=None if overrides.tools is None else list(overrides.tools),
-    )
-    return CommandDone(replies=[_reply(reply) for reply in replies], wishes=new_wishes)
+    return CommandDone(replies=[_reply(reply) for reply in replies], wishes=WishesModel.model_validate(overrides, from_attributes=True))
 
 
 def _reply(reply: Reply) -> ReplyOut:

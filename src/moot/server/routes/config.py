@@ -27,7 +27,7 @@ from moot.server.resources import IfMatch, check_match, etag_of, tagged
 from moot.server.state import CurrentServer, Server
 from moot.tools.catalogue import find_tool
 from moot.types.agent import Mode
-from moot.types.approval import Grant, grants_of
+from moot.types.approval import Action, ApprovalPart, Grant, grants_of
 from moot.types.canonical import Json
 
 __all__ = ["changed", "check_allowed", "is_local", "write"]
@@ -152,21 +152,16 @@ async def change_config(
 
 
 def _shown(server: Server) -> ConfigOut:
-    loaded, error = server.configuration.loaded, server.configuration.error
-    fault = None
-    if error is not None:
-        fault = FaultOut(file=error.file, line=error.line, column=error.column, message=error.message)
-    return ConfigOut(
+    loaded = server.configuration.loaded
+    return ConfigOut.of(
+        loaded,
         generation=loaded.settings.generation,
-        error=fault,
+        error=server.configuration.error,
         home=str(loaded.settings.home),
         config=mask_secrets(loaded.configuration),
-        origin=dict(loaded.origin),
-        notes=list(loaded.notes),
     )
 
 
-Action = Literal["allow", "ask", "deny"]
 Tool = Annotated[str, Field(min_length=1, max_length=200)]
 Match = Annotated[str, Field(min_length=1, max_length=4000)]
 
@@ -219,15 +214,9 @@ class CallIn(In):
     conversation: Annotated[str, Field(max_length=128)] | None = None
 
 
-class PartOut(Out):
+class PartOut(Out, of=ApprovalPart, fields="text action why patterns always within"):
     """A part of a call, such as one command of a line."""
 
-    text: str
-    action: Action
-    why: str
-    patterns: list[str]
-    always: bool
-    within: bool
     origin: str
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Query, Request
 from starlette.responses import Response
@@ -31,37 +31,27 @@ from moot.server.state import CurrentServer, Server
 from moot.types.canonical import JsonObject
 from moot.types.conversation import DEFAULT_PROJECT, Conversation
 from moot.types.ids import new_id
+from moot.types.maintenance import ErasureReceipt, FileOutcome
 
 
-class FileOut(Out):
+class FileOut(Out, of=FileOutcome, fields="path what why"):
     """Outcome for a file outside the database."""
 
-    path: str
-    what: Literal["deleted", "rewritten", "left", "not reached"]
     why: str | None
 
 
-class ForgottenOut(Out):
+class ForgottenOut(
+    Out,
+    of=ErasureReceipt,
+    fields="no kind begun_at done_at conversations rows blobs blob_bytes files left not_looked_into bytes_before bytes_after",
+):
     """The receipt of a purge. Times are in milliseconds."""
 
-    no: int
-    kind: Literal["purge", "redact"]
-    begun_at: int
     done_at: int | None
     """Null while work remains; the server continues it automatically."""
-    conversations: list[str]
-    rows: dict[str, int]
-    """By table."""
-    blobs: int
-    blob_bytes: int
     files: list[FileOut]
-    left: list[str]
-    """Places that were not reached, with the reasons."""
     not_looked_into: list[str]
     """Descriptions of what a redaction did not search."""
-    bytes_before: int
-    """Size of the database."""
-    bytes_after: int
 
 
 router = Router(prefix="/api/conversations", tags=["conversations"])

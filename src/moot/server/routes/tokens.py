@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from fastapi import Query, Request, Response
 from pydantic import Field, model_validator
@@ -17,19 +17,11 @@ from moot.types.ids import new_id
 from moot.types.token import SCOPES, Scope, Token
 
 
-class TokenOut(Out):
+class TokenOut(Out, of=Token, fields="id name owner kind scopes created_at used_at expires_at revoked_at"):
     """A token without its secret, which can't be retrieved."""
 
-    id: str
-    name: str
     owner: str
     """Id of the user whose resources it grants access to."""
-    kind: Literal["token", "browser"]
-    scopes: list[Scope]
-    created_at: int
-    used_at: int | None
-    expires_at: int | None
-    revoked_at: int | None
 
 
 class TokenMade(TokenOut):
@@ -70,28 +62,13 @@ class SessionOut(Out):
     scopes: list[Scope]
 
 
-def token_out(token: Token) -> TokenOut:
-    """Return the response for a token."""
-    return TokenOut(
-        id=token.id,
-        name=token.name,
-        owner=token.owner,
-        kind=token.kind,
-        scopes=list(token.scopes),
-        created_at=token.created_at,
-        used_at=token.used_at,
-        expires_at=token.expires_at,
-        revoked_at=token.revoked_at,
-    )
-
-
 router = Router(prefix="/api/tokens", tags=["tokens"])
 
 
 @router.get("")
 async def list_tokens(server: CurrentServer, _: Admin, revoked: bool = Query(default=False)) -> ListOut[TokenOut]:
     """List tokens, newest first; with `revoked`, include tokens that are no longer valid."""
-    return ListOut(data=[token_out(token) for token in await server.engine.store.tokens.list(revoked=revoked)])
+    return ListOut(data=[TokenOut.of(token) for token in await server.engine.store.tokens.list(revoked=revoked)])
 
 
 @router.post("", status_code=201)
@@ -102,7 +79,7 @@ async def create_token(server: CurrentServer, caller: Admin, request: Request, b
     scopes: tuple[Scope, ...] = tuple(scope for scope in SCOPES if scope in body.scopes)
     expires_at = None if body.expires_in is None else server.tokens.now + body.expires_in * 1000
     token, secret = await server.tokens.create(Token(new_id(), owner, body.name, scopes, expires_at=expires_at))
-    return TokenMade(**token_out(token).model_dump(), secret=secret)
+    return TokenMade.of(token, secret=secret)
 
 
 @router.delete("/{token_id}")
@@ -111,7 +88,7 @@ async def revoke_token(server: CurrentServer, _: Admin, token_id: str) -> TokenO
     found = await server.engine.store.tokens.get(token_id)
     revoked = await server.tokens.revoke(found.id)
     server.streams.check()
-    return token_out(revoked)
+    return TokenOut.of(revoked)
 
 
 login_router = Router(prefix="/api", tags=["login"])
