@@ -72,7 +72,7 @@ class Failure:
 
     def advice(self) -> str:
         """Return the message followed by the fix, for places that have room for one text only."""
-        return f"{self.message}; {self.fix}" if self.fix else self.message
+        return MootError(self.message, fix=self.fix).advice()
 
     def to_json(self) -> JsonObject:
         facts: JsonObject = {"message": self.message, "kind": self.kind, "retryable": self.retryable, "retry_after": self.retry_after}

@@ -10,12 +10,12 @@ from fastapi import Query
 from pydantic import BeforeValidator, Field, JsonValue
 
 from moot.errors import Refused, UsageError
-from moot.features.approvals import CallPreview, explain, object_of, preview_call
+from moot.features.approvals import explain, object_of, preview_call
 from moot.guard.roots import folders
 from moot.server.auth import Chatter, Reader, Router, ToolUser
 from moot.server.credentials import Caller
 from moot.server.models import In, ListOut, Out, ShownPath
-from moot.server.resources import Cursor, Limit, approval_of, conversation_of, run_of
+from moot.server.resources import Cursor, Limit, approval_of, conversation_of, cut, run_of
 from moot.server.state import CurrentServer
 from moot.types.approval import Answer, Approval, ApprovalPart, Option
 from moot.types.canonical import dumps, loads_exact
@@ -147,16 +147,15 @@ async def list_approvals(
 ) -> ListOut[ApprovalOut]:
     """List approvals, oldest first."""
     if not open and conversation is None and run is None:
-        raise UsageError("answered approvals can only be listed for one conversation or run", fix="add `conversation` or `run`")
+        raise UsageError("Answered approvals can only be listed for one conversation or run.", fix="Add `conversation` or `run`.")
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     of_run = None if run is None else (await run_of(caller, run)).id
     approval = await caller.store.records.approvals(run=of_run, conversation=within, open_only=open)
     approval = [each for each in approval if by_client or not each.by_client]
-    first = _position(approval, cursor)
-    shown = approval[first : first + limit]
+    page = cut(approval, limit, cursor, lambda each: each.id)
     conversations: dict[str, Conversation] = {}
-    data = [approval_out(each, await _conversation(caller, each, conversations)) for each in shown]
-    return ListOut(data=data, next_cursor=shown[-1].id if len(approval) > first + limit else None)
+    data = [approval_out(each, await _conversation(caller, each, conversations)) for each in page.items]
+    return ListOut(data=data, next_cursor=page.next_cursor)
 
 
 @router.get("/{approval_id:path}")
@@ -164,7 +163,13 @@ async def get_approval(caller: Reader, approval_id: str) -> ApprovalSeen:
     """Get an approval with a preview of the file the call would write."""
     approval = await approval_of(caller, approval_id)
     conversation = await _conversation(caller, approval, {})
-    return ApprovalSeen.of(approval_out(approval, conversation), preview=await _preview(approval, conversation))
+    directory = Path(conversation.directory)
+    inspected = await preview_call(approval.arguments, approval.parts, folders(conversation.allowed_uris) or (directory,), directory)
+    diff, content = None, object_of(inspected.arguments).get("content")
+    if inspected.fact and isinstance(content, str):
+        lines = difflib.unified_diff((inspected.before or "").splitlines(), content.splitlines(), "now", "then", lineterm="")
+        diff = "\n".join(lines)[:LONGEST_DIFF]
+    return ApprovalSeen.of(approval_out(approval, conversation), preview=PreviewOut(fact=inspected.fact, diff=diff))
 
 
 @router.post("/{approval_id:path}/explain")
@@ -179,7 +184,7 @@ async def answer_approval(server: CurrentServer, caller: ToolUser, approval_id: 
     """Answer an approval. The first answer counts; a later one returns 409."""
     approval = await approval_of(caller, approval_id)
     if body.approved and body.option == "always" and not caller.may("admin"):
-        raise Refused("option 'always' adds a rule to the configuration, which requires the scope 'admin'", fix="use the option 'once'")
+        raise Refused("Option 'always' adds a rule to the configuration, which requires the scope 'admin'.", fix="Use the option 'once'.")
     edited = None if body.arguments is None else dumps(body.arguments)
     answer = Answer(body.approved, body.option, body.reason, value=body.value, patterns=tuple(body.patterns), arguments=edited)
     await server.engine.runs.answer(approval.id, answer)
@@ -191,27 +196,3 @@ async def _conversation(caller: Caller, approval: Approval, conversations: dict[
         run = await caller.store.records.run(approval.run)
         conversations[approval.run] = await conversation_of(caller, run.conversation)
     return conversations[approval.run]
-
-
-async def _preview(approval: Approval, conversation: Conversation) -> PreviewOut:
-    directory = Path(conversation.directory)
-    inspected = await preview_call(approval.arguments, approval.parts, folders(conversation.allowed_uris) or (directory,), directory)
-    return PreviewOut(fact=inspected.fact, diff=_diff(inspected))
-
-
-def _diff(inspected: CallPreview) -> str | None:
-    value = object_of(inspected.arguments)
-    content = value.get("content")
-    if not inspected.fact or not isinstance(content, str):
-        return None
-    lines = difflib.unified_diff((inspected.before or "").splitlines(), content.splitlines(), "now", "then", lineterm="")
-    return "\n".join(lines)[:LONGEST_DIFF]
-
-
-def _position(approval: list[Approval], cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    at = next((index for index, each in enumerate(approval) if each.id == cursor), None)
-    if at is None:
-        raise UsageError(f"{cursor!r} is not a valid cursor for this list", fix="start again from the first page")
-    return at + 1

@@ -51,10 +51,10 @@ async def upload_blob(server: CurrentServer, caller: Chatter, request: Request) 
     """Store the body under its hash, with the media type of `Content-Type`. Uploading the same bytes again returns the same blob."""
     media_type = request.headers.get("content-type", UNKNOWN).partition(";")[0].strip().lower()
     if not _MEDIA_TYPE.fullmatch(media_type):
-        raise UsageError(f"{media_type[:100]!r} is not a media type", fix="send a Content-Type such as image/png")
+        raise UsageError(f"{media_type[:100]!r} is not a media type.", fix="Send a Content-Type such as image/png.")
     data = await request.body()
     if not data:
-        raise UsageError("the body is empty")
+        raise UsageError("The body is empty.")
     blob = await caller.store.blobs.upload(data, media_type, quota=server.engine.runtime.settings.limits.uploads)
     return BlobOut.of(blob, url=f"/api/blobs/{blob.sha256}")
 
@@ -106,5 +106,5 @@ def _span(header: str | None, size: int) -> tuple[int, int]:
     else:
         first, end = int(match[1]), min(size, int(match[2]) + 1) if match[2] else size
     if first >= end:
-        raise Problem(416, f"the blob has {size} bytes", code="range", headers={"content-range": f"bytes */{size}"})
+        raise Problem(416, f"The blob has {size} bytes.", code="range", headers={"content-range": f"bytes */{size}"})
     return first, end

@@ -163,10 +163,9 @@ def _out(format: Format) -> FormatOut | None:
         return FormatOut(id=format.name, words=words, suffix=format.suffix, kept=[], approximated=[], readable=True, shareable=False)
     if not isinstance(format, DeclaresFidelity) or not format.holds:
         return None
-    return FormatOut(
+    return FormatOut.of(
+        format,
         id=format.name,
-        words=format.words,
-        suffix=format.suffix,
         kept=[thing for thing, keeping in format.holds.items() if keeping == "kept"],
         approximated=[thing for thing, keeping in format.holds.items() if keeping == "approximated"],
         readable=not isinstance(format, WriteOnly),
@@ -225,7 +224,7 @@ async def create_share(server: CurrentServer, caller: Chatter, request: Request,
     request.scope[SECRET] = True
     draft = await _draft(server, caller, body)
     if body.digest is not None and body.digest != draft.digest:
-        raise Busy("the conversation has changed since the preview", fix="preview the page again")
+        raise Busy("The conversation has changed since the preview.", fix="Preview the page again.")
     share, secret = await share_page(caller.store, draft, now=server.tokens.now, seconds=body.expires_in)
     base = request.base_url
     reach = "machine" if is_local(base.hostname or "") else "network"

@@ -177,16 +177,16 @@ async def ask_import(
             await sent.drop()
             raise
     if not caller.may("admin"):
-        raise Refused("reading files on this machine requires the scope 'admin'", fix="upload a file with its `name`")
+        raise Refused("Reading files on this machine requires the scope 'admin'.", fix="Upload a file with its `name`.")
     try:
         body = ImportIn.model_validate_json(await request.body())
     except ValidationError as error:
         words = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
         raise UsageError(
-            f"the body is not a valid import: {words}", fix='send {"all": true}, {"path": "/…"}, or upload a file with its `name`'
+            f"The body is not a valid import: {words}.", fix='Send {"all": true}, {"path": "/…"}, or upload a file with its `name`.'
         ) from error
     if body.all == (body.path is not None):
-        raise UsageError("exactly one of `all` and `path` is required", fix='send {"all": true} or {"path": "/…"}')
+        raise UsageError("Exactly one of `all` and `path` is required.", fix='Send {"all": true} or {"path": "/…"}.')
     options = ImportOptions(home=Path.home(), since=body.since, dry_run=body.dry_run)
     return import_out(server.imports.ask(ImportJob(caller.owner_id, caller.store, _sources(server, body), options)))
 
@@ -243,5 +243,7 @@ def _sources(server: Server, body: ImportIn) -> Callable[[Report], Iterable[Sour
         return lambda _: local_sources(Path.home(), os.environ, data, body.format)
     path = Path(body.path or "")
     if not path.is_absolute():
-        raise UsageError(f"{body.path!r} is not an absolute path", fix="use the absolute path of a file or folder on the server's machine")
+        raise UsageError(
+            f"{body.path!r} is not an absolute path.", fix="Use the absolute path of a file or folder on the server's machine."
+        )
     return lambda report: sources_at(path, body.format, data, report)

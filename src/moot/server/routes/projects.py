@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,8 +13,7 @@ from moot.features.folders import GitState, candidates, files_below, git_state
 from moot.guard.paths import Paths
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.models import In, ListOut, Out, ShownPath
-from moot.server.resources import Cursor, IfMatch, Limit, check_match, etag_of, page_out
-from moot.server.routes.conversations import check_directory
+from moot.server.resources import Cursor, IfMatch, Limit, check_directory, check_match, etag_of, page_out
 from moot.server.state import CurrentServer
 from moot.types.conversation import Project
 from moot.types.ids import new_id
@@ -122,7 +120,8 @@ async def list_files(
     found = await caller.store.projects.get(project_id)
     if found.root_path is None:
         return ListOut(data=[])
-    paths = await anyio.to_thread.run_sync(partial(_fitting, Path(found.root_path), q, limit))
+    root = Path(found.root_path)
+    paths = await anyio.to_thread.run_sync(lambda: candidates(q, files_below(Paths((root,), root)), limit))
     return ListOut(data=[FileOut(path=path, type="folder" if path.endswith("/") else "file") for path in paths])
 
 
@@ -132,7 +131,3 @@ async def get_git(caller: Reader, project_id: str) -> GitOut:
     found = await caller.store.projects.get(project_id)
     at = GitState() if found.root_path is None else await anyio.to_thread.run_sync(git_state, Path(found.root_path))
     return GitOut.of(at)
-
-
-def _fitting(root: Path, typed: str, limit: int) -> list[str]:
-    return candidates(typed, files_below(Paths((root,), root)), limit)

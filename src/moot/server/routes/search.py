@@ -153,7 +153,7 @@ async def search(
     install them.
     """
     if not q.strip():
-        raise UsageError("the query is empty", fix="give one or more words")
+        raise UsageError("The query is empty.", fix="Give one or more words.")
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     if mode == "meaning":
         embedder = await server.engine.meanings.embedder()

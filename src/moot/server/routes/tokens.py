@@ -50,7 +50,7 @@ class LoginIn(In):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.code is None) == (self.token is None):
-            raise ValueError("exactly one of code and token is required")
+            raise ValueError("Exactly one of code and token is required.")
         return self
 
 
@@ -99,9 +99,7 @@ async def login(server: CurrentServer, request: Request, response: Response, cre
     """Sign in a browser with a code from `moot web` or with a token, and set a session cookie."""
     server.logins.check(address_of(request))
     try:
-        caller, secret = await (
-            _by_code(server, credentials.code) if credentials.code is not None else _by_token(server, credentials.token or "")
-        )
+        caller, secret = await _signed_in(server, credentials)
     except Problem:
         server.logins.record(address_of(request))
         raise
@@ -117,20 +115,18 @@ async def login(server: CurrentServer, request: Request, response: Response, cre
     return _session(caller)
 
 
-async def _by_code(server: Server, code: str) -> tuple[Caller, str]:
-    created = await server.tokens.sign_in(code, "browser")
-    caller = await server.tokens.caller(created[1]) if created is not None else None
-    if created is None or caller is None:
-        raise Problem(401, "the sign-in code is invalid, used or expired", fix="run `moot web` to open the page again")
-    return caller, created[1]
-
-
-async def _by_token(server: Server, secret: str) -> tuple[Caller, str]:
-    """Use the token itself as the cookie, so that revoking it also ends the browser session."""
-    caller = await server.tokens.caller(secret)
-    if caller is None:
-        raise Problem(401, "the token is invalid, expired or revoked", fix="moot tokens create NAME")
-    return caller, secret
+async def _signed_in(server: Server, credentials: LoginIn) -> tuple[Caller, str]:
+    """Return the caller and the cookie. A token is the cookie itself, so that revoking it also ends the browser session."""
+    secret = credentials.token
+    if credentials.code is not None:
+        created = await server.tokens.sign_in(credentials.code, "browser")
+        secret = created[1] if created is not None else None
+    caller = await server.tokens.caller(secret) if secret is not None else None
+    if secret is not None and caller is not None:
+        return caller, secret
+    if credentials.code is not None:
+        raise Problem(401, "The sign-in code is invalid, used or expired.", fix="Run `moot web` to open the page again.")
+    raise Problem(401, "The token is invalid, expired or revoked.", fix="moot tokens create NAME")
 
 
 @login_router.post("/logout", status_code=204)
