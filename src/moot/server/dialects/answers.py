@@ -97,7 +97,7 @@ log = logging.getLogger("moot.server")
 
 
 class Answer(Protocol):
-    """Turns the changes of an answer into events of one dialect."""
+    """The changes of an answer as events of one dialect."""
 
     def begin(self) -> list[JsonObject]: ...
 
@@ -112,7 +112,7 @@ class Encoder:
 
     answer: Answer
     whole: Callable[[Sequence[Piece], Outcome], JsonObject]
-    """Returns the complete answer, for calls that don't stream."""
+    """Function that returns the complete answer, for calls that don't stream."""
     error_format: ErrorFormat = "completion"
     named: bool = True
     """True if each frame names its event."""
