@@ -55,7 +55,8 @@ class RequestContext:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        id = scope["moot.request"] = _request_id(scope)
+        sent = Headers(scope=scope).get("x-request-id", "")
+        id = scope["moot.request"] = sent if _ID.fullmatch(sent) else secrets.token_hex(8)
         started = time.perf_counter()
         status = 0
 
@@ -63,8 +64,12 @@ class RequestContext:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                _complete(MutableHeaders(scope=message), id)
-                self._count(scope, status, time.perf_counter() - started)
+                headers, labels = MutableHeaders(scope=message), (scope["method"], _route(scope))
+                headers["x-request-id"] = id
+                for name, value in _HEADERS:
+                    headers.setdefault(name, value)
+                self._server.metrics.requests.labels(*labels, str(status)).inc()
+                self._server.metrics.durations.labels(*labels).observe(time.perf_counter() - started)
             return send(message)
 
         try:
@@ -72,16 +77,11 @@ class RequestContext:
         except Exception as error:  # outermost border of this face: log unexpected errors and return 500
             log.error("internal error: %r", error, exc_info=error, extra={"request": id})
             if not status:
-                await problem(scope, 500, "internal server error")(scope, receive, send_counted)
+                await problem(scope, 500, "Internal server error.")(scope, receive, send_counted)
         finally:
             # successful reads are only logged at debug level; the route is logged because the path is chosen by the caller
             level = logging.DEBUG if scope["method"] == "GET" and 0 < status < 400 else logging.INFO
             log.log(level, "%s %s %s", scope["method"], _route(scope), status or "closed", extra={"request": id})
-
-    def _count(self, scope: Scope, status: int, seconds: float) -> None:
-        route, metrics = _route(scope), self._server.metrics
-        metrics.requests.labels(scope["method"], route, str(status)).inc()
-        metrics.durations.labels(scope["method"], route).observe(seconds)
 
 
 class OriginCheck:
@@ -92,14 +92,14 @@ class OriginCheck:
         self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (rejection := refusal(scope, self._server.hosts, self._server.settings)) is not None:
-            self._server.metrics.refused.labels(rejection.code).inc()
-            await of_http(scope, rejection)(scope, receive, send)
-            return
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
-        await self._app(scope, receive, send)
+        app = self._app
+        if scope["type"] == "http" and (rejection := refusal(scope, self._server.hosts, self._server.settings)) is not None:
+            self._server.metrics.refused.labels(rejection.code).inc()
+            app = of_http(scope, rejection)
+        await app(scope, receive, send)
 
 
 class BodyLimit:
@@ -111,11 +111,14 @@ class BodyLimit:
         self._largest = server.limits.body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or (size := _body_size(Headers(scope=scope))) == 0:
+        headers = Headers(raw=scope.get("headers", []))
+        size = int(headers.get("content-length", "0"))
+        if scope["type"] != "http" or (size == 0 and "transfer-encoding" not in headers):
             await self._app(scope, receive, send)
             return
-        if size is not None and size > self._largest:
-            await of_http(scope, self._too_large())(scope, receive, send)
+        too_large = Problem(413, f"The body exceeds this server's limit of {self._largest:,} bytes.", headers=_CLOSING)
+        if size > self._largest and "transfer-encoding" not in headers:
+            await of_http(scope, too_large)(scope, receive, send)
             return
         complete, received = False, 0
 
@@ -127,35 +130,16 @@ class BodyLimit:
                 message = await receive()
                 received += len(message.get("body", b""))
                 if received > self._largest:
-                    raise self._too_large()
+                    raise too_large
                 complete = message["type"] != "http.request" or not message.get("more_body", False)
                 return message
-            raise Problem(408, f"no data of the body was received for {self._seconds:g} seconds", headers=_CLOSING)
+            raise Problem(408, f"No data of the body was received for {self._seconds:g} seconds.", headers=_CLOSING)
 
         await self._app(scope, receive_limited, send)
-
-    def _too_large(self) -> Problem:
-        return Problem(413, f"the body exceeds this server's limit of {self._largest:,} bytes", headers=_CLOSING)
-
-
-def _request_id(scope: Scope) -> str:
-    sent = Headers(scope=scope).get("x-request-id", "")
-    return sent if _ID.fullmatch(sent) else secrets.token_hex(8)
-
-
-def _complete(headers: MutableHeaders, id: str) -> None:
-    headers["x-request-id"] = id
-    for name, value in _HEADERS:
-        headers.setdefault(name, value)
 
 
 def _route(scope: Scope) -> str:
     return scope.get("moot.route") or getattr(scope.get("route"), "path", UNKNOWN)
-
-
-def _body_size(headers: Headers) -> int | None:
-    """Return the size of the body in bytes, or None if it is unknown."""
-    return None if "transfer-encoding" in headers else int(headers.get("content-length", "0"))
 
 
 def create_app(server: Server) -> FastAPI:

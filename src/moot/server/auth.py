@@ -24,7 +24,7 @@ COOKIE = "moot_session"
 FOREIGN = "/v1/"
 """Prefix of the routes that speak other vendors' dialects, whose clients send the key as `x-api-key`."""
 
-_FIX = "send `Authorization: Bearer TOKEN` with a token from `moot tokens create NAME`, or open the page with `moot web`"
+_FIX = "Send `Authorization: Bearer TOKEN` with a token from `moot tokens create NAME`, or open the page with `moot web`."
 
 
 def secret_of(request: Request) -> str | None:
@@ -55,7 +55,7 @@ async def caller_of(request: Request, server: Server) -> Caller:
     if caller is None:
         if secret:
             server.guesses.record(address_of(request))
-        detail = "no token was sent" if secret is None else "the token is invalid, expired or revoked"
+        detail = "No token was sent." if secret is None else "The token is invalid, expired or revoked."
         raise Problem(401, detail, fix=_FIX, headers={"www-authenticate": 'Bearer realm="moot"'})
     request.scope["moot.caller"] = caller
     return caller
@@ -63,23 +63,19 @@ async def caller_of(request: Request, server: Server) -> Caller:
 
 _Needs: TypeAlias = Callable[[Request], Awaitable[Caller]]
 
-
-def _needs(scope: Scope) -> _Needs:
-    async def checked(request: Request) -> Caller:
-        caller = await caller_of(request, server_of(request))
-        if scope not in caller.scopes:
-            raise Problem(403, f"this operation requires a token with the scope {scope!r}", fix=f"moot tokens create NAME --scopes {scope}")
-        return caller
-
-    return checked
-
-
 _NEEDS: dict[_Needs, Scope] = {}
 """The scope that each of the four dependencies requires."""
 
 
 def _register(scope: Scope) -> _Needs:
-    needs = _needs(scope)
+    async def needs(request: Request) -> Caller:
+        caller = await caller_of(request, server_of(request))
+        if scope not in caller.scopes:
+            raise Problem(
+                403, f"This operation requires a token with the scope {scope!r}.", fix=f"moot tokens create NAME --scopes {scope}"
+            )
+        return caller
+
     _NEEDS[needs] = scope
     return needs
 

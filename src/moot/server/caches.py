@@ -5,36 +5,31 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import anyio
 
 from moot.convert.callers.pieces import answer_digest, pieces_of
-from moot.types.run import Run
 from moot.types.served import Served
 from moot.types.store import OwnerStore
-
-__all__ = ["AnswerIndex", "AnswerLocation", "Shared", "StreamTiming", "Streams"]
-
 
 _KEPT = 4
 
 
+@dataclass(slots=True, kw_only=True)
 class StreamTiming:
     """Timing of streams, in seconds."""
 
-    def __init__(
-        self, *, heartbeat: float = 15.0, check_interval: float = 2.5, stall_timeout: float = 30.0, close_timeout: float = 300.0
-    ) -> None:
-        self.heartbeat = heartbeat
-        """Interval of keep-alive comments, minus one check."""
-        self.check_interval = check_interval
-        """Interval between checks of these limits and of the token."""
-        self.stall_timeout = stall_timeout
-        """Maximum time a client may accept no data before the stream is closed."""
-        self.close_timeout = close_timeout
-        """Additional time for the client to read the closing message."""
+    heartbeat: float = 15.0
+    """Interval of keep-alive comments, minus one check."""
+    check_interval: float = 2.5
+    """Interval between checks of these limits and of the token."""
+    stall_timeout: float = 30.0
+    """Maximum time a client may accept no data before the stream is closed."""
+    close_timeout: float = 300.0
+    """Additional time for the client to read the closing message."""
 
 
 class Shared:
@@ -130,7 +125,9 @@ class AnswerIndex:
                 self._earlier[owner] = await _runs_of(store)
         for id in self._earlier[owner].get(before, ()):
             run = await store.records.run(id)
-            if await _digest_of(store, run, before) == digest:
+            served = Served.of(run.settings) or Served()
+            message = await store.conversations.message(run.message)
+            if answer_digest(before, pieces_of(message.parts, served.takes)) == digest:  # the answer as its caller received it
                 location = AnswerLocation(run.conversation, run.message)
                 self.remember(owner, digest, location)
                 return location
@@ -149,10 +146,3 @@ async def _runs_of(store: OwnerStore) -> dict[str, list[str]]:
         last = page[-1].no
         checked += len(page)
     return found
-
-
-async def _digest_of(store: OwnerStore, run: Run, before: str) -> str:
-    """Return the digest of a run's answer as its caller received it."""
-    served = Served.of(run.settings) or Served()
-    message = await store.conversations.message(run.message)
-    return answer_digest(before, pieces_of(message.parts, served.takes))

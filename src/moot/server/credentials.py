@@ -18,8 +18,6 @@ from moot.types.ids import Clock, SystemClock, new_id
 from moot.types.store import OwnerStore, Store
 from moot.types.token import LOCAL_USER, Scope, Token, expand_scopes
 
-__all__ = ["AttemptLimit"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
@@ -189,8 +187,8 @@ class AttemptLimit:
         started, count = self._failures.get(address, (0.0, 0))
         remaining = started + SECONDS - self._now()
         if count >= self._most and remaining > 0:
-            detail = f"too many {self._what} from {address or 'this address'}"
-            raise Problem(429, detail, headers={"retry-after": str(int(remaining) + 1)}, fix=f"wait {int(remaining) + 1} s, then retry")
+            detail = f"Too many {self._what} from {address or 'this address'}."
+            raise Problem(429, detail, headers={"retry-after": str(int(remaining) + 1)}, fix=f"Wait {int(remaining) + 1} s, then retry.")
 
     def record(self, address: str) -> None:
         """Count a failed attempt from the address."""

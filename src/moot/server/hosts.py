@@ -30,7 +30,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except OSError as error:
-        raise UsageError(f"address {host!r} not found", fix="use an address of this machine as --host") from error
+        raise UsageError(f"Address {host!r} not found.", fix="Use an address of this machine as --host.") from error
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -41,7 +41,13 @@ def bind(host: str, port: int) -> socket.socket:
         listening.setblocking(False)
     except OSError as error:
         listening.close()
-        raise _unusable(host, port, error) from error
+        reason, fix = f"Can't listen on {host}:{port}: {error.strerror}.", "Use an address of this machine as --host."
+        if error.errno == errno.EADDRINUSE:
+            reason = f"Port {port} on {host} is already in use."
+            fix = "Stop the other program, or choose another port: --port 0 selects a free one."
+        elif error.errno == errno.EACCES:
+            reason, fix = f"Permission denied for port {port}.", "Choose a port above 1023."
+        raise UsageError(reason, fix=fix) from error
     return listening
 
 
@@ -67,15 +73,15 @@ def check_remote(host: str, *, allowed: bool, fixed: str, tokens: int) -> None:
         return
     if not allowed:
         raise UsageError(
-            f"{host!r} is reachable from other machines, and authenticated clients can run commands here",
-            fix="omit --host, or add --allow-remote to allow it; see docs/server.md",
+            f"{host!r} is reachable from other machines, and authenticated clients can run commands here.",
+            fix="Omit --host, or add --allow-remote to allow it; see docs/server.md.",
         )
     if fixed and len(fixed) < SHORTEST:
         raise UsageError(
-            f"MOOT_TOKEN must have at least {SHORTEST} characters for a remotely accessible server", fix="openssl rand -hex 32"
+            f"MOOT_TOKEN must have at least {SHORTEST} characters for a remotely accessible server.", fix="openssl rand -hex 32"
         )
     if not fixed and not tokens:
-        raise UsageError("a remotely accessible server needs a token", fix="run moot tokens create NAME, or set MOOT_TOKEN")
+        raise UsageError("A remotely accessible server needs a token.", fix="Run moot tokens create NAME, or set MOOT_TOKEN.")
 
 
 def raise_file_limit() -> None:
@@ -84,19 +90,6 @@ def raise_file_limit() -> None:
     wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _unusable(host: str, port: int, error: OSError) -> UsageError:
-    match error.errno:
-        case errno.EADDRINUSE:
-            return UsageError(
-                f"port {port} on {host} is already in use",
-                fix="stop the other program, or choose another port: --port 0 selects a free one",
-            )
-        case errno.EACCES:
-            return UsageError(f"permission denied for port {port}", fix="choose a port above 1023")
-        case _:
-            return UsageError(f"can't listen on {host}:{port}: {error.strerror}", fix="use an address of this machine as --host")
 
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -119,15 +112,13 @@ def hosts_of(host: str, port: int, settings: ServerSettings) -> frozenset[str]:
 def refusal(scope: Scope, hosts: Collection[str], settings: ServerSettings) -> Problem | None:
     """Return the reason to reject a request, or None."""
     headers = Headers(scope=scope)
-    return _host_refusal(headers, hosts) or _origin_refusal(scope, headers, settings)
-
-
-def _host_refusal(headers: Headers, hosts: Collection[str]) -> Problem | None:
     named = headers.getlist("host")
-    if len(named) == 1 and named[0].lower() in hosts:
-        return None
-    host = repr(named[0]) if len(named) == 1 else "a request without a Host header" if not named else "several Host headers"
-    return Problem(421, f"this server does not accept the host {host}", fix="add it to server.allowed_hosts, as shown in the address bar")
+    if len(named) != 1:
+        return Problem(421, "The request must have exactly one Host header.")
+    if named[0].lower() not in hosts:
+        fix = "Add it to server.allowed_hosts, as shown in the address bar."
+        return Problem(421, f"This server does not accept the host {named[0]!r}.", fix=fix)
+    return _origin_refusal(scope, headers, settings)
 
 
 def _origin_refusal(scope: Scope, headers: Headers, settings: ServerSettings) -> Problem | None:
@@ -137,12 +128,12 @@ def _origin_refusal(scope: Scope, headers: Headers, settings: ServerSettings) ->
     if origins:
         if len(origins) == 1 and (_is_own(origins[0], headers["host"]) or origins[0] in settings.allowed_origins):
             return None
-        return _foreign(f"pages of {origins[0]!r} may not call this server")
+        return _foreign(f"Pages of {origins[0]!r} may not call this server.")
     site = headers.get("sec-fetch-site", "")
     if site not in _OUR_OWN and not _is_visit(scope, headers):
-        return _foreign("cross-origin requests are not allowed")
+        return _foreign("Cross-origin requests are not allowed.")
     if "cookie" in headers and scope["method"] not in _SAFE and site != "same-origin":
-        return _foreign("browser requests that change data need an Origin header")
+        return _foreign("Browser requests that change data need an Origin header.")
     return None
 
 
@@ -165,4 +156,4 @@ def _is_visit(scope: Scope, headers: Headers) -> bool:
 
 
 def _foreign(detail: str) -> Problem:
-    return Problem(403, detail, code="foreign_origin", fix="use the server's own page, or add the origin to server.allowed_origins")
+    return Problem(403, detail, code="foreign_origin", fix="Use the server's own page, or add the origin to server.allowed_origins.")

@@ -56,11 +56,12 @@ class IdempotencyKeys:
 
     async def _perform(self, scope: Scope, receive: Receive, send: Send, key: str) -> None:
         if not _KEY.fullmatch(key):
-            raise Problem(400, "an Idempotency-Key must have 1 to 255 printable characters without spaces")
+            raise Problem(400, "An Idempotency-Key must have 1 to 255 printable characters without spaces.")
         request = Request(scope, receive)
         caller = await caller_of(request, self._server)
         body = await request.body()
-        claim = await self._claim(caller, key, _digest(scope, body))
+        content = b"\0".join((scope["method"].encode(), scope["path"].encode("utf-8", "replace"), scope["query_string"], body))
+        claim = await self._claim(caller, key, sha256(content).digest())
         if claim.standing == "new":
             await self._first(scope, _replay_body(body, receive), send, (caller.owner_id, key))
         else:
@@ -73,7 +74,7 @@ class IdempotencyKeys:
             while (under_way := self._under_way.get(scoped_key)) is not None:
                 await under_way.wait()
         if scoped_key in self._under_way:
-            raise Problem(409, "the request with this key is still in progress", headers={"retry-after": "5"})
+            raise Problem(409, "The request with this key is still in progress.", headers={"retry-after": "5"})
         done = self._under_way[scoped_key] = anyio.Event()
         try:
             claim = await self._answers.claim(*scoped_key, request=request, worker=self._worker)
@@ -94,16 +95,13 @@ class IdempotencyKeys:
             await self._app(scope, receive, recorder.sending)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._record(scope, recorder, scoped_key)
-
-    async def _record(self, scope: Scope, recorder: _Recorder, scoped_key: tuple[str, str]) -> None:
-        try:
-            if recorder.status in (0, 500) or recorder.status < 400:
-                await self._answers.keep(*scoped_key, StoredResponse(0) if scope.get(SECRET) else recorder.kept())
-            else:
-                await self._answers.release(*scoped_key)  # rejected requests had no effect, so they may be retried
-        finally:
-            self._end(scoped_key, self._under_way[scoped_key])
+                try:
+                    if recorder.status in (0, 500) or recorder.status < 400:
+                        await self._answers.keep(*scoped_key, StoredResponse(0) if scope.get(SECRET) else recorder.kept())
+                    else:
+                        await self._answers.release(*scoped_key)  # rejected requests had no effect, so they may be retried
+                finally:
+                    self._end(scoped_key, self._under_way[scoped_key])
 
 
 class _Recorder:
@@ -139,20 +137,15 @@ class _Recorder:
 def _replay(claim: Claim) -> Response:
     match claim.standing:
         case "other":
-            raise Problem(409, "this Idempotency-Key was already used for a different request", code="key_reused", fix="use a new key")
+            raise Problem(409, "This Idempotency-Key was already used for a different request.", code="key_reused", fix="Use a new key.")
         case "done" if claim.kept is not None and claim.kept.status:
             headers = {**dict(claim.kept.headers), "idempotent-replayed": "true"}
             return Response(claim.kept.body, claim.kept.status, headers)
         case "done":
-            detail = "the request with this key was executed, but its response was not stored"
+            detail = "The request with this key was executed, but its response was not stored."
         case _:
-            detail = "the server stopped while executing the request with this key; it is unknown how much was done"
-    raise Problem(409, detail, code="answer_unknown", fix="check the current state, and use a new key for what is missing")
-
-
-def _digest(scope: Scope, body: bytes) -> bytes:
-    content = b"\0".join((scope["method"].encode(), scope["path"].encode("utf-8", "replace"), scope["query_string"], body))
-    return sha256(content).digest()
+            detail = "The server stopped while executing the request with this key; it is unknown how much was done."
+    raise Problem(409, detail, code="answer_unknown", fix="Check the current state, and use a new key for what is missing.")
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

@@ -29,9 +29,6 @@ from moot.plugins.registry import Registry
 from moot.types.ids import new_id
 from moot.types.store import OwnerStore
 
-__all__ = ["ImportJob", "ImportJobs", "ImportWatch", "Upload", "clear_uploads", "upload"]
-
-
 _LONGEST = 200
 """Maximum length of a file name in bytes; file systems allow 255."""
 _ALONE = ("of", "its", "own")
@@ -75,7 +72,7 @@ async def upload(home: Path, name: str, body: AsyncIterable[bytes]) -> Upload:
         await anyio.Path(received.file).rename(target / received.name)
     except OSError as error:
         await received.drop()
-        raise StoreError(f"can't store {received.name!r}: {error.strerror}", fix="free some space") from error
+        raise StoreError(f"Can't store {received.name!r}: {error.strerror}.", fix="Free some space.") from error
     except BaseException:
         await received.drop()
         raise
@@ -136,7 +133,7 @@ class ImportJobs:
     def check(self) -> None:
         """Raise Busy if too many imports are queued."""
         if len(self._waiting) >= _WAITING:
-            raise Busy(f"{_WAITING} imports are already queued", fix="wait until one ends")
+            raise Busy(f"{_WAITING} imports are already queued.", fix="Wait until one ends.")
 
     def ask(self, job: ImportJob) -> ImportJob:
         """Queue an import. Raise Busy if too many are queued."""
@@ -154,7 +151,7 @@ class ImportJobs:
         """Return an import. Raise NotFound if it does not exist."""
         found = next((job for job in self.of(owner) if job.id == id), None)
         if found is None:
-            raise NotFound(f"no import with id {id!r}")
+            raise NotFound(f"No import with id {id!r}.")
         return found
 
     async def work(self) -> None:
@@ -210,7 +207,9 @@ class ImportWatch:
 
     def __post_init__(self) -> None:
         data = self.engine.settings.database.parent
-        self._places = Places(_roots, partial(local_sources, Path.home(), os.environ, data))
+        self._places = Places(
+            lambda: [place for _, place in local_places(Path.home(), os.environ)], partial(local_sources, Path.home(), os.environ, data)
+        )
 
     async def work(self) -> None:
         """Watch while the setting is enabled. Never returns."""
@@ -257,7 +256,3 @@ class ImportWatch:
         if bool(self.since) != bool(since):
             self.on_change(bool(since))
         self.since = since
-
-
-def _roots() -> Iterable[Path]:
-    return [place for _, place in local_places(Path.home(), os.environ)]

@@ -75,7 +75,7 @@ class Connection(HttpToolsProtocol):
         self._size += len(data)
         super().data_received(data)
         if self._size > HEAD and not self._refused:
-            self._refuse(431, "the head of the request is too large")
+            self._refuse(431, "The head of the request is too large.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -107,10 +107,10 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Reject bytes that are not valid HTTP, unless the request was already rejected."""
         if not self._refused:
-            self._refuse(400, "the request is not valid HTTP")
+            self._refuse(400, "The request is not valid HTTP.")
 
     def _stop(self) -> NoReturn:
-        self._refuse(431, "the head of the request is too large")
+        self._refuse(431, "The head of the request is too large.")
         raise ValueError("refused")  # stop the parser
 
     def _refuse(self, status: int, detail: str) -> None:
@@ -141,7 +141,7 @@ class Connection(HttpToolsProtocol):
     def _waited(self) -> None:
         self._timer = None
         if self._size:
-            self._refuse(408, f"the head of the request was not received within {self._seconds:g} seconds")
+            self._refuse(408, f"The head of the request was not received within {self._seconds:g} seconds.")
         else:
             self.transport.close()
 
@@ -199,10 +199,15 @@ async def run(
             code = partial(server.tokens.code, LOCAL_USER)
             place = ServerInfo(url_of(listens.host, port), os.getpid(), is_built(), settings.imports.watch, code)
             server.import_watch.on_change = lambda follows: announce(replace(place, follows=follows))
+
+            async def on_ready() -> None:
+                announce(place)
+                await ready(place)
+
             await warm(engine)
             async with anyio.create_task_group() as group:
                 group.start_soon(_handle_signals, server, group.cancel_scope)
-                await serve(create_app(server), listening, ready=partial(_announce, announce, ready, place))
+                await serve(create_app(server), listening, ready=on_ready)
                 group.cancel_scope.cancel()
             return len(await engine.store.records.runs(statuses=frozenset({"running", "queued"})))
 
@@ -258,11 +263,6 @@ class _Listener(uvicorn.Server):
         await super().startup(sockets)
         if self._ready is not None:
             await self._ready()
-
-
-async def _announce(announce: Callable[[ServerInfo], None], ready: Callable[[ServerInfo], Awaitable[None]], place: ServerInfo) -> None:
-    announce(place)
-    await ready(place)
 
 
 async def _stop(server: Server, listener: uvicorn.Server) -> None:

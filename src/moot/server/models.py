@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
+import sys
 from collections.abc import Mapping
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from moot.convert.serialization import conversation_json, node_json, run_json
+from moot.convert.serialization import conversation_json
 from moot.engine.locks import Place
 from moot.types.agent import Mode
+from moot.types.approval import Grant
 from moot.types.conversation import Conversation
+from moot.types.message import Message
 from moot.types.run import OnBusy, Run, RunStatus
 from moot.types.tree import Node
 
@@ -19,9 +24,42 @@ Item = TypeVar("Item")
 
 
 class Out(BaseModel):
-    """Base class of responses."""
+    """Base class of responses.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    `class TokenOut(Out, of=Token, fields="id name")` has these fields of the dataclass `Token`, in this order, with their types and
+    descriptions. A field declared in the class itself replaces the one of the dataclass; further ones follow.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, from_attributes=True)
+
+    def __init_subclass__(cls, of: type[Any] | None = None, fields: str = "", **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if of is not None:
+            own = dict(cls.__annotations__)
+            # only these types: others may not exist at runtime
+            wanted = {name: of.__annotations__[name] for name in fields.split() if name not in own}
+            types = get_type_hints(type(of.__name__, (), {"__annotations__": wanted, "__module__": of.__module__}))
+            docs = _docstrings(of)
+            taken = {name: Annotated[types[name], Field(description=docs.get(name))] for name in wanted}
+            cls.__annotations__ = {**{name: (own | taken)[name] for name in fields.split()}, **own}
+
+    @classmethod
+    def of(cls, *sources: object, **fields: Any) -> Self:
+        """Return the response with these fields; each other field is the attribute of the first source that has it."""
+        names = [name for name in cls.model_fields if name not in fields]
+        found = {name: getattr(source, name) for source in reversed(sources) for name in names if hasattr(source, name)}
+        return cls.model_validate({**found, **fields})
+
+
+def _docstrings(kind: type[Any]) -> dict[str, str]:
+    """Return the docstrings of a dataclass's fields in the words of JSON. Parsing the source with `ast` would slow down the start."""
+    try:
+        source = inspect.getsource(sys.modules[kind.__module__])
+    except OSError:  # a compiled module without its source
+        return {}
+    body = source.partition(f"\nclass {kind.__name__}:\n")[2].partition("\n\n\n")[0]
+    found = re.findall(r'^    (\w+): [^\n]*\n    """(.+?)"""', body, re.MULTILINE | re.DOTALL)
+    return {name: " ".join(text.replace("None", "null").replace("()", "[]").split()) for name, text in found}
 
 
 class In(BaseModel):
@@ -43,44 +81,31 @@ def shown_path(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-class PlaceOut(Out):
+ShownPath = Annotated[str, BeforeValidator(shown_path)]
+"""A path in a form valid in JSON."""
+
+
+class PlaceOut(Out, of=Place, fields="pid host"):
     """Process in which a run is active."""
 
-    pid: int
-    host: str
 
-
-class RunOut(Out):
+class RunOut(
+    Out,
+    of=Run,
+    fields="""id no conversation message agent model trigger parent_run status error usage cost created_at started_at ended_at first_seq
+    last_seq result_seq""",
+):
     """A run: the processing of one prompt. Times are in milliseconds, money in nano-dollars."""
 
-    id: str
-    no: int
-    conversation: str
-    message: str
-    """The assistant message written by the run."""
-    agent: str
-    model: str
-    trigger: Literal["user", "api", "cron", "webhook", "delegate", "channel", "import", "agent"]
-    parent_run: str | None
-    status: RunStatus
     error: dict[str, Any] | None
     usage: dict[str, Any]
-    cost: int | None
-    """Null = unknown."""
-    created_at: int
-    started_at: int | None
-    ended_at: int | None
-    first_seq: int
-    last_seq: int
-    result_seq: int | None
     process: PlaceOut | None = None
     """Only for an active run."""
 
 
 def run_out(run: Run, place: Place | None = None) -> RunOut:
     """Return the response for a run."""
-    process = None if place is None else PlaceOut(pid=place.pid, host=place.host)
-    return RunOut.model_validate({**run_json(run), "process": process})
+    return RunOut.of(run, error=run.error and run.error.to_json(), usage=run.usage.to_json(), process=place)
 
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -98,48 +123,31 @@ class UsageOut(Out):
     reasoning: int | None = None
 
 
-class GrantOut(Out):
+class GrantOut(Out, of=Grant, fields="tool match at by"):
     """Permission granted for the duration of the conversation."""
 
-    tool: str
-    match: str
-    at: int
-    by: str
 
-
-class ConversationOut(Out):
+class ConversationOut(
+    Out,
+    of=Conversation,
+    fields="""id no client_id title title_source agent model project directory status head message_count usage cost unpriced_runs
+    context_usage settings grants parent forked_from origin created_at updated_at archived_at deleted_at""",
+):
     """A conversation. Times are in milliseconds, money in nano-dollars."""
 
-    id: str
-    no: int
     client_id: str | None
     """Id chosen by the client; routes accept it in place of `id`."""
-    title: str
-    title_source: Literal["none", "first-line", "model", "user"]
-    agent: str
-    model: str
     project: str
-    directory: str
+    directory: ShownPath
     status: Literal["queued", "running", "waiting", "interrupted", "finished", "pending", "standby"]
     """Status of its live run; otherwise `finished`, `pending` or `standby`."""
-    head: str | None
-    """Last message of the current branch."""
-    message_count: int
     usage: UsageOut
-    cost: int | None
-    unpriced_runs: int
-    context_usage: float | None
     settings: dict[str, JsonValue]
     grants: list[GrantOut]
     parent: str | None
     """The conversation whose agent started this one."""
-    forked_from: str | None
     origin: dict[str, JsonValue] | None
     """Origin of an imported conversation: `{format, version, source_id, path, directory, fidelity, …}`; null if it was created here."""
-    created_at: int
-    updated_at: int
-    archived_at: int | None
-    deleted_at: int | None
     last_seq: int | None = None
     """Seq of the last event, for `/events?after=`; null in lists."""
 
@@ -171,35 +179,19 @@ class ConversationChange(In):
     """Id of a message whose branch becomes the current one."""
 
 
-class MessageOut(Out):
+class MessageOut(Out, of=Message, fields="id client_id role parts metadata status parent run created_at"):
     """A message in the format of the AI SDK's UIMessage, with its position and status."""
 
-    id: str
     client_id: str | None
     """Id chosen by the client; routes accept it in place of `id`."""
-    role: Literal["system", "user", "assistant"]
     parts: list[dict[str, Any]]
     metadata: dict[str, Any]
-    status: Literal["streaming", "finished", "failed", "cancelled", "interrupted"]
-    parent: str | None
-    run: str | None
-    created_at: int
 
 
-class NodeOut(Out):
+class NodeOut(Out, of=Node, fields="no id parent role status line created_at run shown deleted"):
     """A message and its position in the tree."""
 
-    no: int
-    id: str
-    parent: str | None
-    role: Literal["system", "user", "assistant"]
-    status: Literal["streaming", "finished", "failed", "cancelled", "interrupted"]
-    line: str
-    """Start of its text."""
     created_at: int
-    run: str | None
-    shown: bool
-    deleted: bool
 
 
 class TreeOut(ListOut[NodeOut]):
@@ -305,10 +297,4 @@ class EventOut(Out):
 
 def conversation_out(conversation: Conversation, live: Mapping[str, RunStatus], last_seq: int | None = None) -> ConversationOut:
     """Return the response for a conversation."""
-    directory = shown_path(conversation.directory)
-    return ConversationOut.model_validate({**conversation_json(conversation, live), "directory": directory, "last_seq": last_seq})
-
-
-def node_out(node: Node) -> NodeOut:
-    """Return the response for a node of the tree."""
-    return NodeOut.model_validate(node_json(node))
+    return ConversationOut.model_validate({**conversation_json(conversation, live), "last_seq": last_seq})

@@ -86,7 +86,12 @@ class Pages:
         file = await self._find(path)
         if file is None:
             raise HTTPException(404)
-        await _response(file, Headers(scope=scope))(scope, receive, send)
+        request_headers, response = Headers(scope=scope), Response(file.content, headers=dict(file.headers))
+        if (etag := file.headers.get("etag")) is not None and request_headers.get("if-none-match") == etag:
+            response = Response(status_code=304, headers=dict(file.headers))
+        elif file.packed is not None and "gzip" in request_headers.get("accept-encoding", ""):
+            response = Response(file.packed, headers={**file.headers, "content-encoding": "gzip"})
+        await response(scope, receive, send)
 
     async def _find(self, path: str) -> File | None:
         """Return the file at a path, the page for a path without a file, or None if a file is missing."""
@@ -101,7 +106,7 @@ class Pages:
                 return None
             name = "index.html"
         if name not in self._files:
-            return _missing()
+            return File(_MISSING.encode(), {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"})
         if name not in self._read:
             self._read[name] = await anyio.to_thread.run_sync(_file, name, self._files[name])
         return self._read[name]
@@ -134,31 +139,16 @@ def _files(built: Path) -> dict[str, Path]:
 def _file(name: str, path: Path) -> File:
     content = path.read_bytes()
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    keeping = "no-store" if kind == "text/html" else "no-cache"
+    if name.startswith("assets/"):  # the name contains a hash of the content
+        keeping = "public, max-age=31536000, immutable"
     packs = kind.startswith(_PACKED) and len(content) >= _WORTH_PACKING
     headers = {
         "content-type": f"{kind}; charset=utf-8" if kind.startswith("text/") else kind,
         "etag": f'"{blake2b(content, digest_size=12).hexdigest()}"',
-        "cache-control": _keeping(name, kind),
+        "cache-control": keeping,
         "content-security-policy": FRAME_POLICY if name.startswith("frames/") else POLICY,
         **({"x-frame-options": "SAMEORIGIN", "cross-origin-resource-policy": "cross-origin"} if name.startswith("frames/") else {}),
         **({"vary": "accept-encoding"} if packs else {}),
     }
     return File(content, headers, gzip.compress(content, 6, mtime=0) if packs else None)
-
-
-def _keeping(name: str, kind: str) -> str:
-    if name.startswith("assets/"):
-        return "public, max-age=31536000, immutable"  # the name contains a hash of the content
-    return "no-store" if kind == "text/html" else "no-cache"
-
-
-def _missing() -> File:
-    return File(_MISSING.encode(), {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"})
-
-
-def _response(file: File, request_headers: Headers) -> Response:
-    if (etag := file.headers.get("etag")) is not None and request_headers.get("if-none-match") == etag:
-        return Response(status_code=304, headers=dict(file.headers))
-    if file.packed is not None and "gzip" in request_headers.get("accept-encoding", ""):
-        return Response(file.packed, headers={**file.headers, "content-encoding": "gzip"})
-    return Response(file.content, headers=dict(file.headers))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -59,10 +59,10 @@ CODES = {
 }
 
 FIXES = {
-    404: "see /docs for the available operations",
-    405: "use a method listed in the Allow header",
-    415: "send application/json",
-    500: "search the server's log for the request_id",
+    404: "See /docs for the available operations.",
+    405: "Use a method listed in the Allow header.",
+    415: "Send application/json.",
+    500: "Search the server's log for the request_id.",
 }
 
 log = logging.getLogger("moot.server")
@@ -129,7 +129,13 @@ def of_http(scope: Scope, error: HTTPException) -> Response:
     """Return the response for an HTTP error."""
     if isinstance(error, Problem):
         return problem(scope, error.status_code, error.detail, fix=error.fix, code=error.code, headers=error.headers)
-    return problem(scope, error.status_code, _detail(scope, error), headers=error.headers)
+    details = {404: f"{scope['path']!r} not found.", 405: f"{scope['path']!r} does not support {scope['method']}."}
+    return problem(scope, error.status_code, details.get(error.status_code, error.detail), headers=error.headers)
+
+
+def sentence(message: str) -> str:
+    """Return a message of pydantic as a sentence."""
+    return f"{message.removeprefix('Value error, ').rstrip('.')}."
 
 
 def of_validation(scope: Scope, error: RequestValidationError) -> Response:
@@ -137,41 +143,26 @@ def of_validation(scope: Scope, error: RequestValidationError) -> Response:
     faults = cast("Sequence[dict[str, Any]]", error.errors())
     if any(fault["type"] == "json_invalid" for fault in faults):
         reason = str(faults[0].get("ctx", {}).get("error", ""))
-        return problem(scope, 400, f"the body is not valid JSON: {reason}", code="bad_json", fix="send one JSON document in UTF-8")
-    found = [{"at": _place(fault["loc"]), "message": str(fault["msg"])} for fault in faults[:20]]
-    detail = "; ".join(f"{each['at']}: {each['message']}" for each in found[:3])
-    return problem(scope, 422, detail, fix="see /docs for the expected format", more={"errors": cast("Any", found)})
+        return problem(
+            scope, 400, f"The body is not valid JSON: {reason.rstrip('.')}.", code="bad_json", fix="Send one JSON document in UTF-8."
+        )
+    found = [{"at": ".".join(map(str, fault["loc"])), "message": sentence(fault["msg"])} for fault in faults[:20]]
+    detail = " ".join(f"{each['at']}: {each['message']}" for each in found[:3])
+    return problem(scope, 422, detail, fix="See /docs for the expected format.", more={"errors": cast("Any", found)})
 
 
 def install(app: FastAPI) -> None:
     """Register handlers that return every error as a problem."""
 
-    async def moot_error(request: Request, error: Exception) -> Response:
-        return of_moot(request.scope, cast("errors.MootError", error))
+    def handle(kind: type[Exception], response: Callable[[Scope, Any], Response]) -> None:
+        async def handler(request: Request, error: Exception) -> Response:
+            return response(request.scope, error)
 
-    async def http_error(request: Request, error: Exception) -> Response:
-        return of_http(request.scope, cast("HTTPException", error))
+        app.add_exception_handler(kind, handler)
 
-    async def validation_error(request: Request, error: Exception) -> Response:
-        return of_validation(request.scope, cast("RequestValidationError", error))
-
-    app.add_exception_handler(errors.MootError, moot_error)
-    app.add_exception_handler(HTTPException, http_error)
-    app.add_exception_handler(RequestValidationError, validation_error)
-
-
-def _detail(scope: Scope, error: HTTPException) -> str:
-    match error.status_code:
-        case 404:
-            return f"{scope['path']!r} not found"
-        case 405:
-            return f"{scope['path']!r} does not support {scope['method']}"
-        case _:
-            return error.detail
-
-
-def _place(where: Sequence[object]) -> str:
-    return ".".join(str(step) for step in where)
+    handle(errors.MootError, of_moot)
+    handle(HTTPException, of_http)
+    handle(RequestValidationError, of_validation)
 
 
 def _clean(value: object) -> object:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from pathlib import Path
 from typing import Annotated, TypeAlias, TypeVar
 
 from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel
 
-from moot.errors import NotFound
+from moot.errors import NotFound, Refused, UsageError
 from moot.server.credentials import Caller
 from moot.server.models import ListOut
 from moot.server.problems import Problem
@@ -19,17 +20,22 @@ from moot.types.canonical import dumps
 from moot.types.conversation import Conversation, Page
 from moot.types.run import STARTED, Run, RunStatus
 
-__all__ = ["LIVE", "approval_of", "conversation_of", "current_runs", "live_statuses", "run_of"]
-
-
 LIVE: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
+
+
+def check_directory(caller: Caller, directory: str) -> None:
+    """Check that the caller may choose this working directory. Raise Refused if not, UsageError if it is not an existing folder."""
+    if not caller.may("tools"):
+        raise Refused("Choosing a folder on this machine requires the scope 'tools'.", fix="Omit `directory`.")
+    if not Path(directory).is_absolute() or not Path(directory).is_dir():
+        raise UsageError(f"{directory!r} is not the absolute path of a folder.", fix="Use the path of an existing folder.")
 
 
 async def conversation_of(caller: Caller, id: str) -> Conversation:
     """Return the conversation. Raise NotFound if it does not exist."""
     found = await caller.store.conversations.by_client_id(id)
     if found is None:
-        raise NotFound(f"no conversation with id {id!r}")
+        raise NotFound(f"No conversation with id {id!r}.")
     return found
 
 
@@ -37,7 +43,7 @@ async def run_of(caller: Caller, id: str) -> Run:
     """Return the run. Raise NotFound if it does not exist."""
     found = await caller.store.records.run(id)
     if found.id != id:
-        raise NotFound(f"no run with id {id!r}")
+        raise NotFound(f"No run with id {id!r}.")
     return found
 
 
@@ -45,7 +51,7 @@ async def approval_of(caller: Caller, id: str) -> Approval:
     """Return the approval. Raise NotFound if it does not exist."""
     found = await caller.store.records.approval(id)
     if found is None:
-        raise NotFound(f"no approval with id {id!r}")
+        raise NotFound(f"No approval with id {id!r}.")
     return found
 
 
@@ -74,6 +80,23 @@ def page_out(page: Page[Entity], to_wire: Callable[[Entity], Item]) -> ListOut[I
     return ListOut(data=[to_wire(item) for item in page.items], next_cursor=page.next_cursor)
 
 
+def cut(items: Sequence[Entity], limit: int, cursor: str | None, key: Callable[[Entity], str]) -> Page[Entity]:
+    """Return the page after the cursor, which is the key of an item. Raise UsageError if it is unknown."""
+    start = 0
+    if cursor is not None:
+        keys = [key(item) for item in items]
+        if cursor not in keys:
+            raise UsageError(f"{cursor!r} is not a valid cursor for this list.", fix="Use `next_cursor` of the previous page.")
+        start = keys.index(cursor) + 1
+    page = items[start : start + limit]
+    return Page(page, key(page[-1]) if page and start + limit < len(items) else None)
+
+
+async def message_id(caller: Caller, conversation: str, reference: str | None) -> str | None:
+    """Return the id of a conversation's message, which may be named by its client id. Raise NotFound."""
+    return None if reference is None else (await caller.store.conversations.message(reference, conversation=conversation)).id
+
+
 IfMatch: TypeAlias = Annotated[str | None, Header(alias="if-match", max_length=1000)]
 """Type of the `if_match` parameter, to be passed to `check_match`."""
 
@@ -87,7 +110,9 @@ def etag_of(value: BaseModel | object) -> str:
 def check_match(if_match: str | None, etag: str) -> None:
     """Raise Problem (412) if the resource has changed since the caller read it. Without the header, the check passes."""
     if if_match is not None and not _names(if_match, etag, weakly=False):
-        raise Problem(412, "the resource has changed since you read it", fix="read it again and send its new ETag", headers={"etag": etag})
+        raise Problem(
+            412, "The resource has changed since you read it.", fix="Read it again and send its new ETag.", headers={"etag": etag}
+        )
 
 
 def tagged(request: Request, value: BaseModel, *, etag: str = "") -> Response:

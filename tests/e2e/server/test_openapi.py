@@ -70,7 +70,7 @@ async def test_only_public_operations_work_without_a_token(server: LiveServer) -
             public = (method.upper(), path) in PUBLIC
             assert (answer.status == 401) != public, f"{method} {path}: {answer.status}"
             if path.startswith("/v1/"):
-                assert "no token" in (await answer.json())["error"]["message"], f"{method} {path}"
+                assert "No token" in (await answer.json())["error"]["message"], f"{method} {path}"
             elif not public and method != "head":  # responses to HEAD have no body
                 told = await answer.json(content_type="application/problem+json")
                 assert told["code"] == "unauthorized", f"{method} {path}"

@@ -67,7 +67,7 @@ def test_a_port_in_use_is_reported_with_a_fix(moot: MootProcess) -> None:
         port = other.getsockname()[1]
         ended = moot.run("serve", "--port", str(port))
     assert ended.returncode == 2
-    assert f"port {port} on 127.0.0.1 is already in use" in ended.stderr.decode() and "--port 0" in ended.stderr.decode()
+    assert f"Port {port} on 127.0.0.1 is already in use" in ended.stderr.decode() and "--port 0" in ended.stderr.decode()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])

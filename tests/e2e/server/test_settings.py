@@ -16,6 +16,8 @@ from moot.cli.app import main
 from moot.types.agent import Agent
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
+from moot.types.message import text_part
+from moot.types.run import Prompt
 
 pytestmark = pytest.mark.anyio
 
@@ -177,6 +179,13 @@ async def test_commands_are_listed_and_run(open_server: Callable[..., Any]) -> N
             stolen = await mara.post("/api/commands/title", json={"argument": "mine", "conversation": made.id})
             assert stolen.status == 404
         assert (await caller.post("/api/commands/nothing", json={})).status == 404
+
+
+async def test_copy_returns_the_text_to_copy(server: LiveServer) -> None:
+    submitted = await server.engine.runs.submit(Prompt((text_part("hi"),), directory=str(server.directory)))
+    await server.engine.runs.wait(submitted.run.id)
+    done = await told(await server.client.post("/api/commands/copy", json={"conversation": submitted.conversation.id}))
+    assert [(reply["kind"], reply["text"]) for reply in done["replies"]] == [("copy", "Hello there.")]
 
 
 async def until(holds: Callable[[], bool]) -> None:

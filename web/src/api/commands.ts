@@ -9,7 +9,7 @@ export interface Command {
 
 /** An action for the page to perform after a command ran. */
 export interface Reply {
-  kind: 'say' | 'choose' | 'go' | 'compose' | 'answer' | 'leave'
+  kind: 'say' | 'choose' | 'go' | 'compose' | 'copy' | 'answer' | 'leave'
   text: string
   style: string
   title: string

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import anyio
@@ -22,9 +23,6 @@ from moot.types.canonical import JsonObject, dumps
 from moot.types.event import Event
 from moot.types.exchange import Failure
 from moot.types.run import Run
-
-__all__ = ["CallResponse", "Encoder", "call_events", "outcome_of", "whole_answer"]
-
 
 BEAT = 15.0
 """Seconds of silence before a keep-alive."""
@@ -64,20 +62,11 @@ async def outcome_of(engine: Engine, run: Run) -> Outcome:
         case "finished":
             return Outcome(str(message.metadata.get("finish_reason", "stop")), run.usage)
         case "failed":
-            return Outcome("error", run.usage, run.error or Failure("the run failed"))
+            return Outcome("error", run.usage, run.error or Failure("The run failed."))
         case "cancelled":
-            return Outcome("other", run.usage, Failure("the run was cancelled", "cancelled"))
+            return Outcome("other", run.usage, Failure("The run was cancelled.", "cancelled"))
         case _:
-            return Outcome("other", run.usage, Failure(f"the run is {run.status}", "busy", fix=f"moot chat resume {run.conversation}"))
-
-
-async def whole_answer(call: Call) -> tuple[Sequence[Piece], Outcome]:
-    """Wait until the run ends and return the whole answer."""
-    engine = call.server.engine
-    run = await engine.runs.wait(call.id)
-    message = await engine.store.conversations.message(run.message)
-    pieces = pieces_of(message.parts, call.served.takes)
-    return pieces, await outcome_of(engine, run)
+            return Outcome("other", run.usage, Failure(f"The run is {run.status}.", "busy", fix=f"moot chat resume {run.conversation}"))
 
 
 async def _watch(call: Call, sending: MemoryObjectSendStream[tuple[Event, ...] | _Ended]) -> None:
@@ -107,32 +96,33 @@ _STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": 
 log = logging.getLogger("moot.server")
 
 
-class Encoder(Protocol):
-    """Encodes an answer in one dialect."""
-
-    error_format: ErrorFormat
+class Answer(Protocol):
+    """The changes of an answer as events of one dialect."""
 
     def begin(self) -> list[JsonObject]: ...
 
-    def write(self, changes: Iterable[Change]) -> list[JsonObject]: ...
+    def tell(self, changes: Iterable[Change]) -> list[JsonObject]: ...
 
     def end(self, outcome: Outcome) -> list[JsonObject]: ...
 
-    def whole(self, pieces: tuple[Piece, ...], outcome: Outcome) -> JsonObject: ...
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Encodes an answer in one dialect."""
+
+    answer: Answer
+    whole: Callable[[Sequence[Piece], Outcome], JsonObject]
+    """Function that returns the complete answer, for calls that don't stream."""
+    error_format: ErrorFormat = "completion"
+    named: bool = True
+    """True if each frame names its event."""
+    keep_alive: bytes = b": keep-alive\n\n"
+    last: bytes = b""
+    """Bytes sent at the end of the stream."""
 
     def frames(self, data: list[JsonObject]) -> bytes:
-        """Encode events as bytes."""
-        ...
-
-    @property
-    def keep_alive(self) -> bytes:
-        """Bytes sent as a keep-alive."""
-        ...
-
-    @property
-    def last(self) -> bytes:
-        """Bytes sent at the end of the stream."""
-        ...
+        names = [b"event: " + str(frame["type"]).encode() + b"\n" if self.named else b"" for frame in data]
+        return b"".join(name + b"data: " + dumps(frame) + b"\n\n" for name, frame in zip(names, data, strict=True))
 
 
 class CallResponse(Response):
@@ -159,12 +149,15 @@ class CallResponse(Response):
             await call.server.engine.runs.cancel(call.id)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        pieces, outcome = await whole_answer(self._call)
+        engine = self._call.server.engine
+        run = await engine.runs.wait(self._call.id)
+        pieces = pieces_of((await engine.store.conversations.message(run.message)).parts, self._call.served.takes)
+        outcome = await outcome_of(engine, run)
         if outcome.error is not None:
             await self._refuse(outcome.error)(scope, receive, send)
             return
         self._call.answered(pieces)
-        body = dumps(self._encoder.whole(tuple(pieces), outcome))
+        body = dumps(self._encoder.whole(pieces, outcome))
         await Response(body, headers=self._id_headers(), media_type="application/json")(scope, receive, send)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -174,7 +167,7 @@ class CallResponse(Response):
             try:
                 async for events in batches:
                     changes = [change for event in events for chunk in event.chunks for change in reader.feed(chunk)]
-                    data = encoder.frames(encoder.write(changes))
+                    data = encoder.frames(encoder.answer.tell(changes))
                     if data:
                         await self._send(send, data)
                     elif not events and anyio.current_time() - started > START_TIMEOUT:
@@ -188,7 +181,7 @@ class CallResponse(Response):
             else:
                 if outcome.error is None:
                     self._call.answered(reader.pieces())
-                frames = [*encoder.write(reader.close()), *encoder.end(outcome)]
+                frames = [*encoder.answer.tell(reader.close()), *encoder.answer.end(outcome)]
                 await self._send(send, encoder.frames(frames) + encoder.last, more=False)
             group.cancel_scope.cancel()
 
@@ -197,7 +190,7 @@ class CallResponse(Response):
             self._started = True
             headers = [(name.encode(), value.encode()) for name, value in (_STREAM | self._id_headers()).items()]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            data = self._encoder.frames(self._encoder.begin()) + data
+            data = self._encoder.frames(self._encoder.answer.begin()) + data
         await send({"type": "http.response.body", "body": data, "more_body": more})
 
     def _refuse(self, failure: Failure) -> Response:

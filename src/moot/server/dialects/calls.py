@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import base64
 import binascii
-import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from moot.convert.callers.pieces import Digests, Piece, answer_digest, digests
 from moot.convert.callers.request import OUTPUT, CallerRequest
 from moot.errors import Busy, ConfigError, NotFound, UsageError
 from moot.runtime.setup import find_agent, mode_of
-from moot.server.caches import AnswerIndex, AnswerLocation
+from moot.server.caches import AnswerLocation
 from moot.server.credentials import Caller
 from moot.server.state import Server
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
-from moot.types.canonical import dumps as to_json
 from moot.types.message import Message, Part, is_tool
 from moot.types.run import Prompt, Run, Submitted
 from moot.types.served import Served
 from moot.types.store import OwnerStore
 from moot.types.token import LOCAL_USER
-
-__all__ = ["AGENT", "Call", "after_run", "entries_of", "run_of_response", "store_entries", "store_files", "submit_call"]
-
 
 GROUP = 32
 """Number of messages per complete blob; messages after the last complete blob get a blob each."""
@@ -44,7 +40,11 @@ def entries_of(messages: Sequence[Message], locations: Sequence[AnswerLocation |
     entries: list[JsonObject] = []
     for message, location in zip(messages, locations, strict=True):
         if location is not None:
-            entries.append(_reference(location.message, _outputs_of(message.parts)))
+            calls = [part for part in message.parts if is_tool(part)]
+            outputs = {
+                str(part.get("toolCallId")): {name: part[name]} for part in calls for name in ("output", "errorText") if name in part
+            }
+            entries.append(_reference(location.message, cast("JsonObject", outputs)))
             continue
         entry: JsonObject = {"role": message.role, "parts": [*message.parts]}
         if message.role == "assistant" and provider:
@@ -53,11 +53,12 @@ def entries_of(messages: Sequence[Message], locations: Sequence[AnswerLocation |
     return entries
 
 
-async def after_run(store: OwnerStore, run: Run, messages: Sequence[Message]) -> tuple[tuple[str, ...], list[JsonObject]]:
-    """Return the history before `messages` that follow the run's answer: existing blobs, and the entries after them."""
+async def _history_after(store: OwnerStore, run: Run, messages: Sequence[Message]) -> tuple[str, ...]:
+    """Store the history up to `messages`, which follow the run's answer, and return its blobs."""
     outputs: JsonObject = {}
-    for message in messages:
-        outputs |= _lone_outputs(message.parts)
+    for part in (part for message in messages for part in message.parts):
+        if part.get("type") == OUTPUT and isinstance(data := part.get("data"), dict):  # sent without its answer
+            outputs[str(data.get("toolCallId"))] = {name: value for name, value in data.items() if name != "toolCallId"}
     own: list[JsonObject] = [
         {"role": message.role, "parts": [*parts]}
         for message in messages
@@ -66,16 +67,15 @@ async def after_run(store: OwnerStore, run: Run, messages: Sequence[Message]) ->
     last = _reference(run.message, outputs)
     served = Served.of(run.settings)
     if served is not None and served.history:
-        return served.history, [last, *own]
+        return (*served.history, *await store_entries(store, [last, *own]))
     branch = await store.conversations.branch(run.conversation, head=run.message)
-    return (), [*(_reference(message.id, {}) for message in branch if message.id != run.message), last, *own]
+    earlier = [_reference(message.id, {}) for message in branch if message.id != run.message]
+    return await store_entries(store, [*earlier, last, *own])
 
 
 async def store_files(store: OwnerStore, messages: Sequence[Message]) -> tuple[Message, ...]:
     """Store the contents of files as blobs. Raise UsageError for invalid base64."""
-    return tuple(
-        [dataclasses.replace(message, parts=tuple([await _store_file(store, part) for part in message.parts])) for message in messages]
-    )
+    return tuple([replace(message, parts=tuple([await _store_file(store, part) for part in message.parts])) for message in messages])
 
 
 async def _store_file(store: OwnerStore, part: Part) -> Part:
@@ -89,33 +89,13 @@ async def _store_file(store: OwnerStore, part: Part) -> Part:
     try:
         data = base64.b64decode(url.partition(",")[2], validate=True)
     except binascii.Error as error:
-        raise UsageError(f"the {part.get('mediaType')} file is not valid base64: {error}") from error
+        raise UsageError(f"The {part.get('mediaType')} file is not valid base64: {error}.") from error
     blob = await store.blobs.put(data, str(part.get("mediaType")))
     return {**part, "url": f"blob:{blob.sha256}"}
 
 
 def _reference(message: str, outputs: JsonObject) -> JsonObject:
     return {"message": message, "outputs": outputs} if outputs else {"message": message}
-
-
-def _outputs_of(parts: Sequence[Part]) -> JsonObject:
-    """Return the outputs of an answer's calls by call id."""
-    found: JsonObject = {}
-    for part in parts:
-        for name in ("output", "errorText"):
-            if is_tool(part) and name in part:
-                found[str(part.get("toolCallId"))] = {name: part[name]}
-    return found
-
-
-def _lone_outputs(parts: Sequence[Part]) -> JsonObject:
-    """Return the outputs that were sent without their answer by call id."""
-    found: JsonObject = {}
-    for part in parts:
-        data = part.get("data")
-        if part.get("type") == OUTPUT and isinstance(data, dict):
-            found[str(data.get("toolCallId"))] = {name: value for name, value in data.items() if name != "toolCallId"}
-    return found
 
 
 AGENT = "agent:"
@@ -136,7 +116,6 @@ class Call:
     request: CallerRequest
     served: Served
     submitted: Submitted
-    answers: AnswerIndex
     digest: str
     """Digest of the request; empty if the answer can only be continued by its id."""
 
@@ -153,7 +132,7 @@ class Call:
         """Remember the answer as the caller received it."""
         if self.digest:
             found = AnswerLocation(self.submitted.conversation.id, self.submitted.run.message)
-            self.answers.remember(self.caller.owner_id, answer_digest(self.digest, pieces), found)
+            self.server.answers.remember(self.caller.owner_id, answer_digest(self.digest, pieces), found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,17 +157,22 @@ class _Placement:
     digest: str = ""
 
 
-async def submit_call(server: Server, caller: Caller, request: CallerRequest, answers: AnswerIndex) -> Call:
-    """Submit the call. Raise UsageError, NotFound (unknown model or earlier answer), Busy or StoreError."""
+async def submit_call(server: Server, caller: Caller, request: CallerRequest, headers: Mapping[str, str]) -> Call:
+    """Submit the call, to the conversation that the request or a header names.
+
+    Raise UsageError, NotFound (unknown model or earlier answer), Busy or StoreError.
+    """
+    if not request.conversation and not request.after:
+        request = replace(request, conversation=headers.get("x-moot-conversation", ""))
     target = await _target(server, request.model)
     known = digests(request.messages)
     request = replace(request, messages=await store_files(caller.store, request.messages))
     if request.conversation and _NAME.fullmatch(request.conversation) is None:
-        raise UsageError("a conversation name must have 1 to 100 printable characters without spaces")
+        raise UsageError("A conversation name must have 1 to 100 printable characters without spaces.")
     if request.after or (request.conversation and all(message.role != "assistant" for message in request.messages)):
         placement = await _after_answer(caller, request, known.total)
     else:
-        placement = await _by_history(caller, request, answers, known, target.provider)
+        placement = await _by_history(server, caller, request, known, target.provider)
     served = _served(request, placement, plain=target.agent is None)
     prompt = _prompt(server, caller, request, target, served, placement)
     try:
@@ -198,31 +182,27 @@ async def submit_call(server: Server, caller: Caller, request: CallerRequest, an
             raise
         # another call continues from the same answer: each gets its own conversation
         submitted = await server.engine.runs.submit(replace(prompt, conversation=None, parent=None))
-    return Call(server, caller, request, served, submitted, answers, placement.digest)
+    return Call(server, caller, request, served, submitted, placement.digest)
 
 
 async def run_of_response(caller: Caller, id: str) -> str:
     """Return the run id of a response id. Raise NotFound if it does not exist."""
     run = id.removeprefix("resp_")
     if run == id or len(run) != 36:
-        raise NotFound(f"no response with id {id!r}")
+        raise NotFound(f"No response with id {id!r}.")
     return (await caller.store.records.run(run)).id
 
 
 async def _target(server: Server, name: str) -> _Target:
-    engine = server.engine
-    if name.startswith(AGENT):
-        try:
-            find_agent(engine.runtime.settings, name.removeprefix(AGENT), {})
-        except UsageError as error:
-            raise NotFound(error.message, fix="use a model listed by GET /v1/models") from error
-        return _Target(agent=name.removeprefix(AGENT))
     try:
-        choice = await engine.providers.choice(name)
+        if name.startswith(AGENT):
+            find_agent(server.engine.runtime.settings, name.removeprefix(AGENT), {})
+            return _Target(agent=name.removeprefix(AGENT))
+        choice = await server.engine.providers.choice(name)
     except ConfigError:
         raise
     except UsageError as error:
-        raise NotFound(error.message, fix="use a model listed by GET /v1/models") from error
+        raise NotFound(error.message, fix="Use a model listed by GET /v1/models.") from error
     return _Target(model=str(choice.model.id), provider=choice.provider.name)
 
 
@@ -231,9 +211,7 @@ async def _after_answer(caller: Caller, request: CallerRequest, total: str) -> _
     new = _new(request.messages, 0)
     if request.after:
         run = await caller.store.records.run(await run_of_response(caller, request.after))
-        blobs, entries = await after_run(caller.store, run, request.messages)
-        history = (*blobs, *await store_entries(caller.store, entries))
-        return _Placement(history, new, run.conversation, parent=run.message)
+        return _Placement(await _history_after(caller.store, run, request.messages), new, run.conversation, parent=run.message)
     key = _key(caller, request.conversation)
     conversation = await caller.store.conversations.by_key(key)
     if conversation is None or conversation.head is None:
@@ -242,37 +220,29 @@ async def _after_answer(caller: Caller, request: CallerRequest, total: str) -> _
     head = await caller.store.conversations.message(conversation.head)
     if head.run is None:
         return _Placement((), new, conversation.id)
-    blobs, entries = await after_run(caller.store, await caller.store.records.run(head.run), request.messages)
-    return _Placement((*blobs, *await store_entries(caller.store, entries)), new, conversation.id)
+    run = await caller.store.records.run(head.run)
+    return _Placement(await _history_after(caller.store, run, request.messages), new, conversation.id)
 
 
-async def _by_history(caller: Caller, request: CallerRequest, answers: AnswerIndex, known: Digests, provider: str) -> _Placement:
+async def _by_history(server: Server, caller: Caller, request: CallerRequest, known: Digests, provider: str) -> _Placement:
     """Place a call that sends its whole history: it continues from the last known answer, in that answer's conversation."""
     total = known.total
     locations = [
-        await answers.find(caller.store, caller.owner_id, digest, before) if message.role == "assistant" else None
+        await server.answers.find(caller.store, caller.owner_id, digest, before) if message.role == "assistant" else None
         for message, digest, before in zip(request.messages, known.each, known.before, strict=True)
     ]
     history = await store_entries(caller.store, entries_of(request.messages, locations, provider))
-    indexes = [at for at, message in enumerate(request.messages) if message.role == "assistant"]
-    last = indexes[-1] if indexes else -1
-    predecessor = locations[last] if indexes else None
-    new = _new(request.messages, last) if indexes else _new(request.messages, 0)
-    if request.conversation:
-        return await _in_named_conversation(
-            caller, request.conversation, _Placement(history, new, parent=predecessor and predecessor.message, digest=total), predecessor
-        )
-    if predecessor is None:
-        return _Placement(history, new, digest=total)
-    return _Placement(history, new, predecessor.conversation, parent=predecessor.message, digest=total)
-
-
-async def _in_named_conversation(caller: Caller, name: str, placement: _Placement, predecessor: AnswerLocation | None) -> _Placement:
-    """Place the call in the named conversation, after the returned answer if that belongs to it."""
-    key = _key(caller, name)
+    last = max((at for at, message in enumerate(request.messages) if message.role == "assistant"), default=None)
+    predecessor = None if last is None else locations[last]
+    parent = predecessor and predecessor.message
+    new = _new(request.messages, last or 0)
+    if not request.conversation:
+        return _Placement(history, new, predecessor and predecessor.conversation, parent=parent, digest=total)
+    key = _key(caller, request.conversation)
     found = await caller.store.conversations.by_key(key)
-    is_in_conversation = found is not None and predecessor is not None and predecessor.conversation == found.id
-    return replace(placement, key=key, parent=placement.parent if is_in_conversation else None)
+    if found is None or predecessor is None or predecessor.conversation != found.id:
+        parent = None  # the returned answer belongs to another conversation
+    return _Placement(history, new, key=key, parent=parent, digest=total)
 
 
 def _key(caller: Caller, name: str) -> str:
@@ -287,13 +257,10 @@ def _new(messages: Sequence[Message], start: int) -> tuple[Part, ...]:
         if message.role == "user":
             parts += message.parts
         elif message.role == "assistant":
-            parts += [_output(part) for part in message.parts if is_tool(part) and ("output" in part or "errorText" in part)]
+            for part in (part for part in message.parts if is_tool(part) and ("output" in part or "errorText" in part)):
+                kept = {name: part[name] for name in ("toolCallId", "output", "errorText") if name in part}
+                parts.append({"type": OUTPUT, "data": kept})
     return tuple(parts) or ({"type": "data-note", "data": {"text": "No new message: the program asks to continue the last answer."}},)
-
-
-def _output(part: Part) -> Part:
-    kept = {name: part[name] for name in ("toolCallId", "output", "errorText") if name in part}
-    return {"type": OUTPUT, "data": kept}
 
 
 def _served(request: CallerRequest, placement: _Placement, *, plain: bool) -> Served:
@@ -318,7 +285,7 @@ def _prompt(server: Server, caller: Caller, request: CallerRequest, target: _Tar
     model_settings: JsonObject = {"effort": request.settings.effort, "temperature": request.settings.temperature}
     settings |= {name: value for name, value in model_settings.items() if value is not None}
     if request.settings.schema is not None:
-        settings["schema"] = loads_object(to_json(request.settings.schema))
+        settings["schema"] = loads_object(dumps(request.settings.schema))
     mode = None
     if not caller.may("tools"):  # without the scope `tools`, calls with effects need approval
         mode = "plan" if mode_of(server.engine.runtime.settings, {}) == "plan" else "ask"

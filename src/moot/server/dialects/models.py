@@ -46,11 +46,12 @@ async def model(server: CurrentServer, _: Reader, model_id: str) -> Response:
     if model_id.startswith(AGENT):
         name = model_id.removeprefix(AGENT)
         if name not in _agents(server):
-            raise NotFound(f"agent {name!r} not found", fix="use a model listed by GET /v1/models")
+            raise NotFound(f"Agent {name!r} not found.", fix="Use a model listed by GET /v1/models.")
         find_agent(engine.runtime.settings, name, {})
-        return Response(dumps(_model(model_id, "moot", f"the agent {name}")), media_type="application/json")
-    choice = await engine.providers.choice(model_id)
-    shown = _model(str(choice.model.id), choice.provider.name, str(choice.model.id))
+        shown = _model(model_id, "moot", f"the agent {name}")
+    else:
+        choice = await engine.providers.choice(model_id)
+        shown = _model(str(choice.model.id), choice.provider.name, str(choice.model.id))
     return Response(dumps(shown), media_type="application/json")
 
 

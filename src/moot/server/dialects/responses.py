@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from moot.convert.callers.pieces import Change, Outcome, Piece, pieces_of
+from moot.convert.callers.pieces import pieces_of
 from moot.convert.callers.responses import Head, ResponsesAnswer, read_responses, response_answer, response_begun
 from moot.server.auth import Chatter, Reader
 from moot.server.credentials import Caller
-from moot.server.dialects.answers import CallResponse, outcome_of
-from moot.server.dialects.calls import AGENT, Call, run_of_response, submit_call
-from moot.server.dialects.router import ANSWER, BODY, OBJECT, ErrorFormat, body_of, router_of
+from moot.server.dialects.answers import CallResponse, Encoder, outcome_of
+from moot.server.dialects.calls import AGENT, run_of_response, submit_call
+from moot.server.dialects.router import ANSWER, BODY, OBJECT, body_of, router_of
 from moot.server.state import CurrentServer, Server
-from moot.types.canonical import JsonObject, dumps
+from moot.types.canonical import dumps
 from moot.types.run import TERMINAL
 from moot.types.served import Served
 
@@ -26,11 +25,9 @@ router = router_of("completion")
 @router.post("/responses", response_class=Response, responses=ANSWER, openapi_extra=BODY)
 async def responses(server: CurrentServer, caller: Chatter, request: Request) -> Response:
     """Create a response in the OpenAI responses format; `model` is `agent:NAME` or `model@provider`."""
-    parsed = read_responses(await body_of(request))
-    if not parsed.conversation and not parsed.after:
-        parsed = replace(parsed, conversation=request.headers.get("x-moot-conversation", ""))
-    call = await submit_call(server, caller, parsed, server.answers)
-    return CallResponse(call, _Encoder(call))
+    call = await submit_call(server, caller, read_responses(await body_of(request)), request.headers)
+    head = Head(call.id, call.request.model, call.created, call.request)
+    return CallResponse(call, Encoder(ResponsesAnswer(head), partial(response_answer, head)))
 
 
 @router.get("/responses/{response_id}", response_class=Response, responses=OBJECT)
@@ -56,28 +53,3 @@ async def _shown(server: Server, caller: Caller, id: str) -> Response:
     pieces = pieces_of(message.parts, served.takes)
     body = response_answer(head, pieces, await outcome_of(server.engine, run)) if run.status in TERMINAL else response_begun(head, pieces)
     return Response(dumps(body), media_type="application/json")
-
-
-class _Encoder:
-    error_format: ErrorFormat = "completion"
-    keep_alive = b": keep-alive\n\n"
-    last = b""
-
-    def __init__(self, call: Call) -> None:
-        self._head = Head(call.id, call.request.model, call.created, call.request)
-        self._answer = ResponsesAnswer(self._head)
-
-    def begin(self) -> list[JsonObject]:
-        return self._answer.begin()
-
-    def write(self, changes: Iterable[Change]) -> list[JsonObject]:
-        return self._answer.tell(changes)
-
-    def end(self, outcome: Outcome) -> list[JsonObject]:
-        return self._answer.end(outcome)
-
-    def whole(self, pieces: tuple[Piece, ...], outcome: Outcome) -> JsonObject:
-        return response_answer(self._head, pieces, outcome)
-
-    def frames(self, data: list[JsonObject]) -> bytes:
-        return b"".join(b"event: " + str(frame["type"]).encode() + b"\ndata: " + dumps(frame) + b"\n\n" for frame in data)

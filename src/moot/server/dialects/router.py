@@ -18,8 +18,6 @@ from moot.server.problems import CODES, Problem
 from moot.types.canonical import Json, dumps, loads_exact
 from moot.types.exchange import Failure
 
-__all__ = ["ANSWER", "BODY", "OBJECT", "ErrorFormat", "body_of", "refuse", "router_of"]
-
 LARGE = 256 * 1024
 """Body size in bytes above which JSON is parsed in a thread, so that other streams are not blocked."""
 
@@ -39,7 +37,7 @@ ANSWER: dict[int | str, dict[str, Any]] = {
 def refuse(error_format: ErrorFormat, failure: Failure, *, status: int = 0, headers: Mapping[str, str] | None = None) -> Response:
     """Return an error response; a header tells clients whether to retry."""
     status = status or status_of(failure)
-    all_headers = dict(headers or {}) | {"x-should-retry": "true" if failure.retryable or status == 409 else "false"}
+    all_headers = {**(headers or {}), "x-should-retry": "true" if failure.retryable or status == 409 else "false"}
     if failure.retry_after is not None:
         all_headers["retry-after"] = str(max(1, round(failure.retry_after)))
     if error_format == "completion" and status == 529:
@@ -54,13 +52,13 @@ async def body_of(request: Request) -> Json:
     try:
         return loads_exact(body) if len(body) < LARGE else await to_thread.run_sync(loads_exact, body)
     except ValueError as error:
-        raise UsageError(f"the body is not valid JSON: {error}", fix="send one JSON document in UTF-8") from error
+        raise UsageError(f"The body is not valid JSON: {str(error).rstrip('.')}.", fix="Send one JSON document in UTF-8.") from error
 
 
 class _Route(Route):
     """An operation of a dialect."""
 
-    error_format: ClassVar[ErrorFormat]
+    error_format: ClassVar[ErrorFormat] = "completion"
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
@@ -69,15 +67,13 @@ class _Route(Route):
             try:
                 return await handler(request)
             except HTTPException as error:
-                return refuse(self.error_format, _of_http(error), status=error.status_code, headers=error.headers)
+                fix = error.fix if isinstance(error, Problem) else ""
+                failure = Failure(str(error.detail), CODES.get(error.status_code, "error"), fix=fix)
+                return refuse(self.error_format, failure, status=error.status_code, headers=error.headers)
             except MootError as error:
                 return refuse(self.error_format, Failure.of(error))
 
         return all_headers
-
-
-class _Completions(_Route):
-    error_format = "completion"
 
 
 class _Messages(_Route):
@@ -86,10 +82,5 @@ class _Messages(_Route):
 
 def router_of(error_format: ErrorFormat) -> APIRouter:
     """Return a router below `/v1` that uses this error format."""
-    kind = _Completions if error_format == "completion" else _Messages
+    kind = _Route if error_format == "completion" else _Messages
     return APIRouter(prefix="/v1", tags=["model API"], route_class=kind, redirect_slashes=False)
-
-
-def _of_http(error: HTTPException) -> Failure:
-    fix = error.fix if isinstance(error, Problem) else ""
-    return Failure(str(error.detail), CODES.get(error.status_code, "error"), fix=fix)

@@ -4,76 +4,62 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
 from moot.errors import Refused, UsageError
-from moot.features.approvals import CallPreview, explain, object_of, preview_call
+from moot.features.approvals import explain, object_of, preview_call
 from moot.guard.roots import folders
 from moot.server.auth import Chatter, Reader, Router, ToolUser
 from moot.server.credentials import Caller
-from moot.server.models import In, ListOut, Out, shown_path
-from moot.server.resources import Cursor, Limit, approval_of, conversation_of, run_of
+from moot.server.models import In, ListOut, Out, ShownPath
+from moot.server.resources import Cursor, Limit, approval_of, conversation_of, cut, run_of
 from moot.server.state import CurrentServer
-from moot.types.approval import Answer, Approval
-from moot.types.canonical import Json, dumps, loads_exact
+from moot.types.approval import Answer, Approval, ApprovalPart, Option
+from moot.types.canonical import dumps, loads_exact
 from moot.types.conversation import Conversation
 
 
-class AskedPartOut(Out):
+class AskedPartOut(Out, of=ApprovalPart, fields="text action why patterns always within"):
     """One part of a call that is decided separately: a command of a shell line, a path, an address."""
 
-    text: str
-    action: Literal["allow", "ask", "deny"]
-    why: str
-    patterns: list[str]
-    """Patterns that would allow it from now on, narrowest first; empty = it can only be allowed once."""
-    always: bool
-    within: bool
+
+Text = Annotated[str, BeforeValidator(lambda data: data.decode("utf-8", "replace") if isinstance(data, bytes) else data)]
+"""Bytes as text."""
 
 
-class GivenOut(Out):
+class GivenOut(Out, of=Answer, fields="approved option reason answered_by value patterns arguments"):
     """A given answer."""
 
-    approved: bool
-    option: str
-    reason: str
-    answered_by: str
     value: Any
-    patterns: list[str]
-    arguments: str | None
+    arguments: Text | None
     """Arguments that replaced those of the call."""
 
 
-class OptionOut(Out):
+class OptionOut(Out, of=Option, fields="id label kind"):
     """An answer offered by an outside agent; send its `id` as the `option`."""
 
-    id: str
-    label: str
-    """The agent's own label."""
-    kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 
-
-class ApprovalOut(Out):
+class ApprovalOut(
+    Out,
+    of=Approval,
+    fields="""id run conversation title directory agent tool_call tool input arguments asked_at expires_at questions parts lasting always
+    options editable by_client answer used_at""",
+):
     """A request for a decision: whether a call may run, or the questions of a tool."""
 
     id: str
-    run: str
     conversation: str
     title: str
-    directory: str
+    directory: ShownPath
     """Working directory of the call."""
     agent: str
-    tool_call: str
-    tool: str
     input: Any
     """The parsed arguments."""
-    arguments: str
+    arguments: Text
     """The exact bytes to be run, as text."""
-    asked_at: int
-    expires_at: int | None
     questions: Any
     """Questions of a tool; null for a yes-or-no decision."""
     parts: list[AskedPartOut]
@@ -129,48 +115,18 @@ class ExplainedOut(Out):
 
 def approval_out(approval: Approval, conversation: Conversation) -> ApprovalOut:
     """Return the response for an approval."""
-    stored = approval.answer
-    answer = None
-    if stored is not None:
-        answer = GivenOut(
-            approved=stored.approved,
-            option=stored.option,
-            reason=stored.reason,
-            answered_by=stored.answered_by,
-            value=stored.value,
-            patterns=list(stored.patterns),
-            arguments=None if stored.arguments is None else stored.arguments.decode("utf-8", "replace"),
-        )
-    return ApprovalOut(
-        id=approval.id,
-        run=approval.run,
-        conversation=conversation.id,
-        title=conversation.title,
-        directory=shown_path(conversation.directory),
-        agent=conversation.agent,
-        tool_call=approval.tool_call,
-        tool=approval.tool,
-        input=_read(approval.arguments),
-        arguments=approval.arguments.decode("utf-8", "replace"),
-        asked_at=approval.asked_at,
-        expires_at=approval.expires_at,
-        questions=None if approval.by_client else approval.questions,
-        parts=[AskedPartOut.model_validate(part.to_json()) for part in approval.parts],
-        lasting=list(approval.lasting),
-        always=approval.always,
-        options=[OptionOut(id=option.id, label=option.label, kind=option.kind) for option in approval.options],
-        editable=approval.questions is None and (approval.outside is None or approval.outside.editable),
-        by_client=approval.by_client,
-        answer=answer,
-        used_at=approval.used_at,
-    )
-
-
-def _read(arguments: bytes) -> Json:
     try:
-        return loads_exact(arguments)
+        parsed = loads_exact(approval.arguments)
     except ValueError:
-        return None
+        parsed = None
+    return ApprovalOut.of(
+        approval,
+        conversation,
+        conversation=conversation.id,
+        input=parsed,
+        questions=None if approval.by_client else approval.questions,
+        editable=approval.questions is None and (approval.outside is None or approval.outside.editable),
+    )
 
 
 router = Router(prefix="/api/approvals", tags=["approvals"])
@@ -191,16 +147,15 @@ async def list_approvals(
 ) -> ListOut[ApprovalOut]:
     """List approvals, oldest first."""
     if not open and conversation is None and run is None:
-        raise UsageError("answered approvals can only be listed for one conversation or run", fix="add `conversation` or `run`")
+        raise UsageError("Answered approvals can only be listed for one conversation or run.", fix="Add `conversation` or `run`.")
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     of_run = None if run is None else (await run_of(caller, run)).id
     approval = await caller.store.records.approvals(run=of_run, conversation=within, open_only=open)
     approval = [each for each in approval if by_client or not each.by_client]
-    first = _position(approval, cursor)
-    shown = approval[first : first + limit]
+    page = cut(approval, limit, cursor, lambda each: each.id)
     conversations: dict[str, Conversation] = {}
-    data = [approval_out(each, await _conversation(caller, each, conversations)) for each in shown]
-    return ListOut(data=data, next_cursor=shown[-1].id if len(approval) > first + limit else None)
+    data = [approval_out(each, await _conversation(caller, each, conversations)) for each in page.items]
+    return ListOut(data=data, next_cursor=page.next_cursor)
 
 
 @router.get("/{approval_id:path}")
@@ -208,7 +163,13 @@ async def get_approval(caller: Reader, approval_id: str) -> ApprovalSeen:
     """Get an approval with a preview of the file the call would write."""
     approval = await approval_of(caller, approval_id)
     conversation = await _conversation(caller, approval, {})
-    return ApprovalSeen(**dict(approval_out(approval, conversation)), preview=await _preview(approval, conversation))
+    directory = Path(conversation.directory)
+    inspected = await preview_call(approval.arguments, approval.parts, folders(conversation.allowed_uris) or (directory,), directory)
+    diff, content = None, object_of(inspected.arguments).get("content")
+    if inspected.fact and isinstance(content, str):
+        lines = difflib.unified_diff((inspected.before or "").splitlines(), content.splitlines(), "now", "then", lineterm="")
+        diff = "\n".join(lines)[:LONGEST_DIFF]
+    return ApprovalSeen.of(approval_out(approval, conversation), preview=PreviewOut(fact=inspected.fact, diff=diff))
 
 
 @router.post("/{approval_id:path}/explain")
@@ -223,7 +184,7 @@ async def answer_approval(server: CurrentServer, caller: ToolUser, approval_id: 
     """Answer an approval. The first answer counts; a later one returns 409."""
     approval = await approval_of(caller, approval_id)
     if body.approved and body.option == "always" and not caller.may("admin"):
-        raise Refused("option 'always' adds a rule to the configuration, which requires the scope 'admin'", fix="use the option 'once'")
+        raise Refused("Option 'always' adds a rule to the configuration, which requires the scope 'admin'.", fix="Use the option 'once'.")
     edited = None if body.arguments is None else dumps(body.arguments)
     answer = Answer(body.approved, body.option, body.reason, value=body.value, patterns=tuple(body.patterns), arguments=edited)
     await server.engine.runs.answer(approval.id, answer)
@@ -235,27 +196,3 @@ async def _conversation(caller: Caller, approval: Approval, conversations: dict[
         run = await caller.store.records.run(approval.run)
         conversations[approval.run] = await conversation_of(caller, run.conversation)
     return conversations[approval.run]
-
-
-async def _preview(approval: Approval, conversation: Conversation) -> PreviewOut:
-    directory = Path(conversation.directory)
-    inspected = await preview_call(approval.arguments, approval.parts, folders(conversation.allowed_uris) or (directory,), directory)
-    return PreviewOut(fact=inspected.fact, diff=_diff(inspected))
-
-
-def _diff(inspected: CallPreview) -> str | None:
-    value = object_of(inspected.arguments)
-    content = value.get("content")
-    if not inspected.fact or not isinstance(content, str):
-        return None
-    lines = difflib.unified_diff((inspected.before or "").splitlines(), content.splitlines(), "now", "then", lineterm="")
-    return "\n".join(lines)[:LONGEST_DIFF]
-
-
-def _position(approval: list[Approval], cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    at = next((index for index, each in enumerate(approval) if each.id == cursor), None)
-    if at is None:
-        raise UsageError(f"{cursor!r} is not a valid cursor for this list", fix="start again from the first page")
-    return at + 1

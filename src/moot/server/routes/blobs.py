@@ -18,19 +18,11 @@ from moot.server.state import CurrentServer
 from moot.types.store import Blob
 
 
-class BlobOut(Out):
+class BlobOut(Out, of=Blob, fields="sha256 size media_type"):
     """A blob, addressed by its hash."""
 
-    sha256: str
-    size: int
-    media_type: str
     url: str
     """Download URL; also used as the URL of a file part."""
-
-
-def blob_out(blob: Blob) -> BlobOut:
-    """Return the response for a blob."""
-    return BlobOut(sha256=blob.sha256, size=blob.size, media_type=blob.media_type, url=f"/api/blobs/{blob.sha256}")
 
 
 router = Router(prefix="/api/blobs", tags=["blobs"])
@@ -59,11 +51,12 @@ async def upload_blob(server: CurrentServer, caller: Chatter, request: Request) 
     """Store the body under its hash, with the media type of `Content-Type`. Uploading the same bytes again returns the same blob."""
     media_type = request.headers.get("content-type", UNKNOWN).partition(";")[0].strip().lower()
     if not _MEDIA_TYPE.fullmatch(media_type):
-        raise UsageError(f"{media_type[:100]!r} is not a media type", fix="send a Content-Type such as image/png")
+        raise UsageError(f"{media_type[:100]!r} is not a media type.", fix="Send a Content-Type such as image/png.")
     data = await request.body()
     if not data:
-        raise UsageError("the body is empty")
-    return blob_out(await caller.store.blobs.upload(data, media_type, quota=server.engine.runtime.settings.limits.uploads))
+        raise UsageError("The body is empty.")
+    blob = await caller.store.blobs.upload(data, media_type, quota=server.engine.runtime.settings.limits.uploads)
+    return BlobOut.of(blob, url=f"/api/blobs/{blob.sha256}")
 
 
 @router.get("/{sha256}", response_model=None, response_class=Response, responses=BYTES)
@@ -113,5 +106,5 @@ def _span(header: str | None, size: int) -> tuple[int, int]:
     else:
         first, end = int(match[1]), min(size, int(match[2]) + 1) if match[2] else size
     if first >= end:
-        raise Problem(416, f"the blob has {size} bytes", code="range", headers={"content-range": f"bytes */{size}"})
+        raise Problem(416, f"The blob has {size} bytes.", code="range", headers={"content-range": f"bytes */{size}"})
     return first, end

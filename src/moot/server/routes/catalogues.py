@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from moot.agents.known import agent_named, available_agents, known_agents, presence_of
-from moot.commands import Choose, CommandContext, Compose, Notice, OpenConversation, Regenerate, Reply, RunOverrides, find, names
+from moot.commands import (
+    Choose,
+    CommandContext,
+    Compose,
+    Copy,
+    Notice,
+    OpenConversation,
+    Quit,
+    Regenerate,
+    Reply,
+    RunOverrides,
+    find,
+    names,
+)
 from moot.convert.serialization import agent_json, model_json
 from moot.errors import NotFound, UsageError
 from moot.plugins import CHANNELS, COMMANDS, FORMATS, TOOLS
@@ -16,32 +28,23 @@ from moot.plugins.registry import hint
 from moot.providers.status import answer_json, check_model, providers_json
 from moot.server.auth import Admin, Reader, Router, ToolUser
 from moot.server.models import In, ListOut, Out
-from moot.server.resources import Cursor, Limit
+from moot.server.resources import Cursor, Limit, cut, page_out
 from moot.server.state import CurrentServer
 from moot.tools.catalogue import find_tool, tool_facts, tool_json
 from moot.tools.schema import definition
 from moot.types.agent import Agent, Mode
 from moot.types.canonical import JsonObject
-from moot.types.model import Effort
+from moot.types.model import Effort, Model, Price
 
 
-class AgentOut(Out):
+class AgentOut(
+    Out,
+    of=Agent,
+    fields="id name description agent_type model instructions rules tools role temperature max_steps effort fallback",
+):
     """An agent; `agent:NAME` is its model name below /v1."""
 
     id: str
-    name: str
-    description: str
-    agent_type: str
-    model: str
-    instructions: str
-    rules: str
-    tools: list[str] | None
-    """null = all tools that are not hidden."""
-    role: Literal["read", "write"]
-    temperature: float | None
-    max_steps: int | None
-    effort: Effort | None
-    fallback: list[str]
     ready: bool
     """True if its program is installed; moot's own agents need none."""
     program: str
@@ -51,28 +54,18 @@ class AgentOut(Out):
     """Command that installs it."""
 
 
-class PriceOut(Out):
+class PriceOut(Out, of=Price, fields="input output"):
     """Price in nano-dollars per token; null = unknown."""
 
-    input: float | None
-    output: float | None
 
-
-class ModelOut(Out):
+class ModelOut(Out, of=Model, fields="id model provider wire_name context max_output modalities tools reasoning price note"):
     """Known properties of a model."""
 
     id: str
     """`model@provider`"""
     model: str
     provider: str
-    wire_name: str
-    context: int | None
-    max_output: int | None
-    modalities: list[str]
-    tools: Literal["native", "schema", "none"]
-    reasoning: bool
     price: PriceOut | None
-    note: str
 
 
 class ModelsOut(Out):
@@ -165,10 +158,11 @@ class CommandIn(In):
 
 class ReplyOut(Out):
     """An instruction to the client: `say` shows a text, `choose` lets the user choose and runs the command again with the value, `go` opens
-    another conversation, `compose` lets the user write a text, `answer` answers the last prompt, `leave` exits.
+    another conversation, `compose` lets the user write a text, `copy` copies a text to the clipboard, `answer` answers the last prompt,
+    `leave` exits.
     """
 
-    kind: Literal["say", "choose", "go", "compose", "answer", "leave"]
+    kind: Literal["say", "choose", "go", "compose", "copy", "answer", "leave"]
     text: str = ""
     style: str = ""
     title: str = ""
@@ -201,8 +195,6 @@ class ChannelOut(NamedOut):
 
 router = Router(prefix="/api", tags=["agents and tools"])
 
-Item = TypeVar("Item", bound=BaseModel)
-
 
 @router.get("/agents")
 async def list_agents(
@@ -215,7 +207,7 @@ async def list_agents(
     found = available_agents(server.engine.runtime.settings)
     known = {name: entry.agent() for name, entry in known_agents().items()} if absent else {}
     agents = [_agent(agent) for agent in (found | {name: agent for name, agent in known.items() if name not in found}).values()]
-    return _page(AgentOut, *_cut(agents, limit, cursor, "name"))
+    return page_out(cut(agents, limit, cursor, _name), AgentOut.model_validate)
 
 
 @router.get("/agents/{name}")
@@ -224,7 +216,7 @@ async def show_agent(server: CurrentServer, _: Reader, name: str) -> AgentOut:
     settings = server.engine.runtime.settings
     if (agent := agent_named(settings, name)) is None:
         agents = available_agents(settings)
-        raise NotFound(f"agent {name!r} not found.{hint(name, list(agents))} Available: {', '.join(agents)}", fix="GET /api/agents")
+        raise NotFound(f"Agent {name!r} not found.{hint(name, list(agents))} Available: {', '.join(agents)}.", fix="GET /api/agents")
     return AgentOut.model_validate(_agent(agent))
 
 
@@ -232,15 +224,15 @@ async def show_agent(server: CurrentServer, _: Reader, name: str) -> AgentOut:
 async def list_models(server: CurrentServer, _: Reader, provider: str = "", limit: Limit = 50, cursor: Cursor = None) -> ModelsOut:
     """List the models of all reachable providers, or of one provider."""
     listing = await server.engine.providers.models(provider)
-    items, further = _cut([model_json(model) for model in listing.models], limit, cursor, "id")
-    data = [ModelOut.model_validate(item) for item in items]
-    return ModelsOut(data=data, next_cursor=further, problems=dict(listing.problems))
+    page = cut(listing.models, limit, cursor, lambda model: str(model.id))
+    data = [ModelOut.model_validate(model_json(model)) for model in page.items]
+    return ModelsOut(data=data, next_cursor=page.next_cursor, problems=dict(listing.problems))
 
 
 @router.get("/providers")
 async def list_providers(server: CurrentServer, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ProviderOut]:
     """List providers in the order in which model names are resolved, with anything they are missing."""
-    return _page(ProviderOut, *_cut(await providers_json(server.engine.providers), limit, cursor, "name"))
+    return page_out(cut(await providers_json(server.engine.providers), limit, cursor, _name), ProviderOut.model_validate)
 
 
 @router.post("/providers/{name}/test")
@@ -253,7 +245,7 @@ async def test_provider(server: CurrentServer, _: Admin, name: str, body: TestIn
 async def list_tools(server: CurrentServer, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ToolOut]:
     """List tools and whether they are available."""
     settings = server.engine.runtime.settings
-    return _page(ToolOut, *_cut([tool_facts(name, settings) for name in TOOLS.names()], limit, cursor, "name"))
+    return page_out(cut([tool_facts(name, settings) for name in TOOLS.names()], limit, cursor, _name), ToolOut.model_validate)
 
 
 @router.get("/tools/{name}")
@@ -278,24 +270,12 @@ async def list_formats(_: Reader) -> ListOut[NamedOut]:
     return ListOut(data=[NamedOut(name=name, package=FORMATS.package(name)) for name in FORMATS.names()])
 
 
+def _name(item: JsonObject) -> str:
+    return str(item["name"])
+
+
 def _agent(agent: Agent) -> JsonObject:
     return agent_json(agent) | presence_of(agent).to_json()
-
-
-def _page(kind: type[Item], items: Sequence[JsonObject], further: str | None) -> ListOut[Item]:
-    return ListOut(data=[kind.model_validate(item) for item in items], next_cursor=further)
-
-
-def _cut(items: Sequence[JsonObject], limit: int, cursor: str | None, key: str) -> tuple[Sequence[JsonObject], str | None]:
-    """Return the page after the cursor, and the next cursor. Raise UsageError if the cursor is unknown."""
-    start = 0
-    if cursor is not None:
-        names = [str(item[key]) for item in items]
-        if cursor not in names:
-            raise UsageError(f"{cursor!r} is not a valid cursor for this list", fix="use `next_cursor` of the previous page")
-        start = names.index(cursor) + 1
-    page = items[start : start + limit]
-    return page, str(page[-1][key]) if page and start + limit < len(items) else None
 
 
 commands_router = Router(prefix="/api/commands", tags=["commands"])
@@ -315,7 +295,7 @@ async def run_command(server: CurrentServer, caller: ToolUser, name: str, body: 
         raise NotFound(COMMANDS.unknown(name), fix="GET /api/commands")
     conversation = None if body.conversation is None else await caller.store.conversations.get(body.conversation)
     if conversation is not None and conversation.deleted_at is not None:
-        raise UsageError("the conversation has been deleted", fix="restore it first")
+        raise UsageError("The conversation has been deleted.", fix="Restore it first.")
     overrides = RunOverrides(**body.wishes.model_dump())
     context = CommandContext(
         server.engine,
@@ -324,28 +304,21 @@ async def run_command(server: CurrentServer, caller: ToolUser, name: str, body: 
         overrides,
     )
     replies = await find(name).run(context, body.argument)
-    new_wishes = WishesModel(
-        agent=overrides.agent,
-        model=overrides.model,
-        mode=overrides.mode,
-        effort=overrides.effort,
-        tools=None if overrides.tools is None else list(overrides.tools),
-    )
-    return CommandDone(replies=[_reply(reply) for reply in replies], wishes=new_wishes)
+    return CommandDone(replies=[_reply(reply) for reply in replies], wishes=WishesModel.model_validate(overrides, from_attributes=True))
+
+
+_KINDS: dict[type[Reply], str] = {
+    Notice: "say",
+    Choose: "choose",
+    OpenConversation: "go",
+    Compose: "compose",
+    Copy: "copy",
+    Regenerate: "answer",
+    Quit: "leave",
+}
 
 
 def _reply(reply: Reply) -> ReplyOut:
-    match reply:
-        case Notice(text, style):
-            return ReplyOut(kind="say", text=text, style=style)
-        case Choose(title, choices):
-            choices_json = [{"value": choice.value, "label": choice.label or choice.value, "about": choice.about} for choice in choices]
-            return ReplyOut(kind="choose", title=title, choices=choices_json)
-        case OpenConversation(conversation):
-            return ReplyOut(kind="go", conversation=conversation)
-        case Compose(text, edits):
-            return ReplyOut(kind="compose", text=text, edits=edits)
-        case Regenerate(resume):
-            return ReplyOut(kind="answer", resume=resume)
-        case _:
-            return ReplyOut(kind="leave")
+    choices = reply.choices if isinstance(reply, Choose) else ()
+    choices_json = [{"value": choice.value, "label": choice.label or choice.value, "about": choice.about} for choice in choices]
+    return ReplyOut.of(reply, kind=_KINDS[type(reply)], choices=choices_json)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -20,6 +19,7 @@ from moot.config.secrets import mask_secrets
 from moot.config.settings import Permissions
 from moot.errors import NotFound, Refused
 from moot.runtime.approvals import decide, grant_json, rule_json, ruling_json
+from moot.server import hosts
 from moot.server.auth import Admin, Chatter, Router
 from moot.server.credentials import Caller
 from moot.server.models import In, Out
@@ -27,10 +27,8 @@ from moot.server.resources import IfMatch, check_match, etag_of, tagged
 from moot.server.state import CurrentServer, Server
 from moot.tools.catalogue import find_tool
 from moot.types.agent import Mode
-from moot.types.approval import Grant, grants_of
+from moot.types.approval import Action, ApprovalPart, Grant, grants_of
 from moot.types.canonical import Json
-
-__all__ = ["changed", "check_allowed", "is_local", "write"]
 
 
 class FaultOut(Out):
@@ -77,12 +75,7 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 def is_local(request: Request) -> bool:
     """Return True if the request comes from this machine without a proxy."""
-    if request.client is None or any(name in request.headers for name in _FORWARDED):
-        return False
-    try:
-        return ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False
+    return request.client is not None and hosts.is_local(request.client.host) and not any(name in request.headers for name in _FORWARDED)
 
 
 def check_allowed(values: Mapping[str, Json], *, local: bool) -> None:
@@ -92,10 +85,10 @@ def check_allowed(values: Mapping[str, Json], *, local: bool) -> None:
     for key, value in values.items():
         steps = key.split(".")
         if steps[0] not in REMOTE_SECTIONS or (steps[0] == "agents" and (LOCAL_KEYS & {*steps} or _names_program(value))):
-            raise Refused(f"{key} can only be set on the server's own machine", fix=f"moot config set {key} VALUE")
+            raise Refused(f"{key} can only be set on the server's own machine.", fix=f"moot config set {key} VALUE")
         if _holds_variable(value):
             raise Refused(
-                f"{key}: '${{' would be replaced by a variable of the server's environment", fix="set it on the server's own machine"
+                f"{key}: '${{' would be replaced by a variable of the server's environment.", fix="Set it on the server's own machine."
             )
 
 
@@ -129,7 +122,7 @@ def _holds_variable(value: Json) -> bool:
 router = Router(prefix="/api/config", tags=["configuration"])
 
 
-@router.get("", responses={200: {"model": ConfigOut}, 304: {"description": "Not modified."}}, response_model=None)
+@router.get("", response_model=ConfigOut, responses={304: {"description": "Not modified."}})
 async def show_config(server: CurrentServer, _: Admin, request: Request) -> Response:
     """Get all current settings with secrets masked, the layer that set each value, and any error in the configuration file."""
     return tagged(request, _shown(server))
@@ -152,21 +145,16 @@ async def change_config(
 
 
 def _shown(server: Server) -> ConfigOut:
-    loaded, error = server.configuration.loaded, server.configuration.error
-    fault = None
-    if error is not None:
-        fault = FaultOut(file=error.file, line=error.line, column=error.column, message=error.message)
-    return ConfigOut(
+    loaded = server.configuration.loaded
+    return ConfigOut.of(
+        loaded,
         generation=loaded.settings.generation,
-        error=fault,
+        error=server.configuration.error,
         home=str(loaded.settings.home),
         config=mask_secrets(loaded.configuration),
-        origin=dict(loaded.origin),
-        notes=list(loaded.notes),
     )
 
 
-Action = Literal["allow", "ask", "deny"]
 Tool = Annotated[str, Field(min_length=1, max_length=200)]
 Match = Annotated[str, Field(min_length=1, max_length=4000)]
 
@@ -219,15 +207,9 @@ class CallIn(In):
     conversation: Annotated[str, Field(max_length=128)] | None = None
 
 
-class PartOut(Out):
+class PartOut(Out, of=ApprovalPart, fields="text action why patterns always within"):
     """A part of a call, such as one command of a line."""
 
-    text: str
-    action: Action
-    why: str
-    patterns: list[str]
-    always: bool
-    within: bool
     origin: str
 
 
@@ -282,7 +264,7 @@ async def revoke_grant(caller: Chatter, conversation: str, tool: str, match: str
     """Revoke a grant of a conversation."""
     found = await caller.store.conversations.get(conversation)
     if not await caller.store.grants.revoke(found.id, tool=tool, match=match):
-        raise NotFound(f"the conversation has no grant for {tool} with {match!r}", fix="GET /api/permissions?conversation=")
+        raise NotFound(f"The conversation has no grant for {tool} with {match!r}.", fix="GET /api/permissions?conversation=")
 
 
 @permissions_router.post("/test")
@@ -322,5 +304,5 @@ def _remove(path: Path, permissions: Permissions, tool: str, match: str) -> None
         rules = permissions.rules
         at = next((at for at, rule in enumerate(rules) if (rule.tool, rule.match) == (tool, match)), None)
         if at is None or not rules[at].origin.startswith("user "):
-            raise NotFound(f"no rule for {tool} with {match!r} in {str(path)!r}", fix="GET /api/permissions")
+            raise NotFound(f"No rule for {tool} with {match!r} in {str(path)!r}.", fix="GET /api/permissions")
         write_atomically(path, without_rule(path, at, os.environ))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from fastapi import Query, Request
 from starlette.responses import Response
@@ -26,49 +26,48 @@ from moot.server.models import (
     Out,
     conversation_out,
 )
-from moot.server.resources import Cursor, IfMatch, Limit, check_match, conversation_of, etag_of, live_statuses, page_out, tagged
+from moot.server.resources import (
+    Cursor,
+    IfMatch,
+    Limit,
+    check_directory,
+    check_match,
+    conversation_of,
+    etag_of,
+    live_statuses,
+    message_id,
+    page_out,
+    tagged,
+)
 from moot.server.state import CurrentServer, Server
-from moot.types.canonical import JsonObject
 from moot.types.conversation import DEFAULT_PROJECT, Conversation
 from moot.types.ids import new_id
+from moot.types.maintenance import ErasureReceipt, FileOutcome
 
 
-class FileOut(Out):
+class FileOut(Out, of=FileOutcome, fields="path what why"):
     """Outcome for a file outside the database."""
 
-    path: str
-    what: Literal["deleted", "rewritten", "left", "not reached"]
     why: str | None
 
 
-class ForgottenOut(Out):
+class ForgottenOut(
+    Out,
+    of=ErasureReceipt,
+    fields="no kind begun_at done_at conversations rows blobs blob_bytes files left not_looked_into bytes_before bytes_after",
+):
     """The receipt of a purge. Times are in milliseconds."""
 
-    no: int
-    kind: Literal["purge", "redact"]
-    begun_at: int
     done_at: int | None
     """Null while work remains; the server continues it automatically."""
-    conversations: list[str]
-    rows: dict[str, int]
-    """By table."""
-    blobs: int
-    blob_bytes: int
     files: list[FileOut]
-    left: list[str]
-    """Places that were not reached, with the reasons."""
     not_looked_into: list[str]
     """Descriptions of what a redaction did not search."""
-    bytes_before: int
-    """Size of the database."""
-    bytes_after: int
 
 
 router = Router(prefix="/api/conversations", tags=["conversations"])
 
 _CHANGEABLE = ("title", "agent", "model", "project", "settings", "head", "archived_at", "deleted_at")
-
-ONE: dict[int | str, dict[str, Any]] = {200: {"model": ConversationOut}, 304: {"description": "Not modified."}}
 
 
 @router.get("")
@@ -115,7 +114,7 @@ async def create_conversation(server: CurrentServer, caller: Chatter, body: Conv
     return await _sent(server, caller, created, 201, {"location": f"/api/conversations/{created.id}"})
 
 
-@router.get("/{conversation_id}", response_model=None, responses=ONE)
+@router.get("/{conversation_id}", response_model=ConversationOut, responses={304: {"description": "Not modified."}})
 async def get_conversation(server: CurrentServer, caller: Reader, request: Request, conversation_id: str) -> Response:
     """Get a conversation, with an ETag of its editable fields."""
     found = await conversation_of(caller, conversation_id)
@@ -172,9 +171,7 @@ async def restore_conversation(server: CurrentServer, caller: Chatter, conversat
 async def fork_conversation(server: CurrentServer, caller: Chatter, conversation_id: str, body: ForkIn) -> Response:
     """Copy a branch into a new conversation."""
     found = await conversation_of(caller, conversation_id)
-    message = None
-    if body.message is not None:
-        message = (await caller.store.conversations.message(body.message, conversation=found.id)).id
+    message = await message_id(caller, found.id, body.message)
     created = await caller.store.tree.fork(found.id, message=message, title=body.title)
     return await _sent(server, caller, created, 201, {"location": f"/api/conversations/{created.id}"})
 
@@ -183,10 +180,7 @@ async def fork_conversation(server: CurrentServer, caller: Chatter, conversation
 async def continue_conversation(server: CurrentServer, caller: Chatter, conversation_id: str, body: ContinueIn) -> GoingOut:
     """Get the conversation to continue in: this one, or a linked copy if another program writes it."""
     found = await conversation_of(caller, conversation_id)
-    message = None
-    if body.message is not None:
-        message = (await caller.store.conversations.message(body.message, conversation=found.id)).id
-    target = await caller.store.tree.continuation(found.id, message=message)
+    target = await caller.store.tree.continuation(found.id, message=await message_id(caller, found.id, body.message))
     return GoingOut(conversation=await _out(server, caller, target.conversation), message=target.message)
 
 
@@ -204,8 +198,8 @@ async def _change(server: Server, caller: Caller, found: Conversation, body: Con
     if body.agent is not None or body.model:
         kind = await _agent_type(server, body.agent or found.agent, body.model or "")
         agent = (body.agent, kind) if body.agent is not None else None
-    if body.settings is not None:
-        _check_settings(caller, found, body.settings)
+    if body.settings is not None and body.settings.get("mode") != found.settings.get("mode") and not caller.may("tools"):
+        raise Refused("Changing the permission mode requires the scope 'tools'.")
     project = None if body.project is None else (await caller.store.projects.get(body.project)).id
     conversations = caller.store.conversations
     if body.head is not None:
@@ -224,24 +218,11 @@ async def _show(server: Server, caller: Caller, conversation: Conversation, mess
     server.engine.runtime.hub.touch(conversation.id)
 
 
-def check_directory(caller: Caller, directory: str) -> None:
-    """Check that the caller may choose this working directory. Raise Refused if not, UsageError if it is not an existing folder."""
-    if not caller.may("tools"):
-        raise Refused("choosing a folder on this machine requires the scope 'tools'", fix="omit `directory`")
-    if not Path(directory).is_absolute() or not Path(directory).is_dir():
-        raise UsageError(f"{directory!r} is not the absolute path of a folder", fix="use the path of an existing folder")
-
-
-def _check_settings(caller: Caller, conversation: Conversation, body: JsonObject) -> None:
-    if body.get("mode") != conversation.settings.get("mode") and not caller.may("tools"):
-        raise Refused("changing the permission mode requires the scope 'tools'")
-
-
 async def _agent_type(server: Server, agent: str, model: str) -> str:
     """Return the agent_type of an agent. Raise UsageError if the agent or the model is unknown."""
     found = find_agent(server.engine.runtime.settings, agent, {})
     if found.agent_type not in AGENTS:
-        raise UsageError(f"agent {agent!r} has the agent_type {found.agent_type!r}, which is not installed")
+        raise UsageError(f"Agent {agent!r} has the agent_type {found.agent_type!r}, which is not installed.")
     if model:
         await server.engine.providers.choice(model)
     return found.agent_type

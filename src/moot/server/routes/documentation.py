@@ -33,28 +33,30 @@ _SCHEMES: JsonObject = {
     },
 }
 
-_PROBLEM: JsonObject = {
-    "type": "object",
-    "description": "An error in the format of RFC 9457.",
-    "required": ["type", "title", "status", "detail", "code", "fix", "request_id"],
-    "properties": {
-        "type": {"type": "string", "description": "`urn:moot:problem:` followed by the code."},
-        "title": {"type": "string"},
+
+def _text(description: str = "") -> JsonObject:
+    return {"type": "string", "description": description} if description else {"type": "string"}
+
+
+def _object(required: str, properties: JsonObject, description: str = "") -> JsonObject:
+    described: JsonObject = {"description": description} if description else {}
+    return {"type": "object", **described, "required": [*required.split()], "properties": properties}
+
+
+_PROBLEM = _object(
+    "type title status detail code fix request_id",
+    {
+        "type": _text("`urn:moot:problem:` followed by the code."),
+        "title": _text(),
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "Explanation of the error for people."},
-        "code": {"type": "string", "description": "Stable error code for programs."},
-        "fix": {"type": "string", "description": "Suggested next step; may be empty."},
-        "request_id": {"type": "string"},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["at", "message"],
-                "properties": {"at": {"type": "string"}, "message": {"type": "string"}},
-            },
-        },
+        "detail": _text("Explanation of the error for people."),
+        "code": _text("Stable error code for programs."),
+        "fix": _text("Suggested next step; may be empty."),
+        "request_id": _text(),
+        "errors": {"type": "array", "items": _object("at message", {"at": _text(), "message": _text()})},
     },
-}
+    "An error in the format of RFC 9457.",
+)
 
 _REPEATED: JsonObject = {
     "name": "Idempotency-Key",
@@ -64,18 +66,11 @@ _REPEATED: JsonObject = {
     "schema": {"type": "string", "maxLength": 255},
 }
 
-_REFUSAL: JsonObject = {
-    "type": "object",
-    "description": "An error in the format of the dialect.",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["message", "type"],
-            "properties": {"message": {"type": "string"}, "type": {"type": "string"}},
-        }
-    },
-}
+_REFUSAL = _object(
+    "error",
+    {"error": _object("message type", {"message": _text(), "type": _text()})},
+    "An error in the format of the dialect.",
+)
 
 _SHARED = ("400", "401", "403", "422", "default")
 

@@ -78,17 +78,10 @@ class DraftOut(Out):
     """HTML without scripts or network access."""
 
 
-class ShareOut(Out):
+class ShareOut(Out, of=Share, fields="id conversation title size left_out created_at expires_at revoked_at"):
     """A shared page. Its link is shown only once, when it is created."""
 
-    id: str
-    conversation: str
-    title: str
-    size: int
     left_out: list[LeftOutOut]
-    created_at: int
-    expires_at: int
-    revoked_at: int | None
 
 
 class ShareMade(ShareOut):
@@ -97,20 +90,6 @@ class ShareMade(ShareOut):
     url: str
     reach: Literal["machine", "network"]
     """Reach of the link: programs on the server's machine, or anyone who can reach the server."""
-
-
-def share_out(share: Share) -> ShareOut:
-    """Return the response for a shared page."""
-    return ShareOut(
-        id=share.id,
-        conversation=share.conversation,
-        title=share.title,
-        size=share.size,
-        left_out=[LeftOutOut.model_validate(one) for one in share.left_out],
-        created_at=share.created_at,
-        expires_at=share.expires_at,
-        revoked_at=share.revoked_at,
-    )
 
 
 router = Router(tags=["export"])
@@ -184,10 +163,9 @@ def _out(format: Format) -> FormatOut | None:
         return FormatOut(id=format.name, words=words, suffix=format.suffix, kept=[], approximated=[], readable=True, shareable=False)
     if not isinstance(format, DeclaresFidelity) or not format.holds:
         return None
-    return FormatOut(
+    return FormatOut.of(
+        format,
         id=format.name,
-        words=format.words,
-        suffix=format.suffix,
         kept=[thing for thing, keeping in format.holds.items() if keeping == "kept"],
         approximated=[thing for thing, keeping in format.holds.items() if keeping == "approximated"],
         readable=not isinstance(format, WriteOnly),
@@ -230,15 +208,14 @@ async def list_shares(
 ) -> ListOut[ShareOut]:
     """List shared pages, newest first."""
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
-    return ListOut(data=[share_out(share) for share in await caller.store.shares.list(conversation=within, closed=closed)])
+    return ListOut(data=[ShareOut.of(share) for share in await caller.store.shares.list(conversation=within, closed=closed)])
 
 
 @shares_router.post("/api/shares/preview")
 async def preview_share(server: CurrentServer, caller: Reader, body: ShareIn) -> DraftOut:
     """Preview a page as it would be shared, with a list of what is removed."""
     draft = await _draft(server, caller, body)
-    removed = [LeftOutOut(kind=one.kind, where=one.where, count=one.count) for one in draft.left_out]
-    return DraftOut(title=draft.title, size=len(draft.page), digest=draft.digest, left_out=removed, page=draft.page.decode())
+    return DraftOut.of(draft, size=len(draft.page))
 
 
 @shares_router.post("/api/shares", status_code=201)
@@ -247,17 +224,17 @@ async def create_share(server: CurrentServer, caller: Chatter, request: Request,
     request.scope[SECRET] = True
     draft = await _draft(server, caller, body)
     if body.digest is not None and body.digest != draft.digest:
-        raise Busy("the conversation has changed since the preview", fix="preview the page again")
+        raise Busy("The conversation has changed since the preview.", fix="Preview the page again.")
     share, secret = await share_page(caller.store, draft, now=server.tokens.now, seconds=body.expires_in)
     base = request.base_url
     reach = "machine" if is_local(base.hostname or "") else "network"
-    return ShareMade(**share_out(share).model_dump(), url=f"{base}share/{secret}", reach=reach)
+    return ShareMade.of(share, url=f"{base}share/{secret}", reach=reach)
 
 
 @shares_router.delete("/api/shares/{share_id}")
 async def revoke_share(caller: Chatter, share_id: str) -> ShareOut:
     """Revoke a shared page. Its link stops working immediately."""
-    return share_out(await caller.store.shares.revoke(share_id))
+    return ShareOut.of(await caller.store.shares.revoke(share_id))
 
 
 @shares_router.get("/share/{secret}", response_class=Response, response_model=None, responses=PAGE)

@@ -38,11 +38,11 @@ async def healthz() -> HealthOut:
 async def readyz(server: CurrentServer) -> HealthOut:
     """Check that the store responds. Return 503 if it does not, or if the server is shutting down."""
     if server.stopping.is_set():
-        raise Problem(503, "the server is shutting down")
+        raise Problem(503, "The server is shutting down.")
     try:
         await server.engine.store.tokens.find(b"")
     except StoreError as error:
-        raise Problem(503, "the store does not respond") from error
+        raise Problem(503, "The store does not respond.") from error
     return HealthOut(status="ok")
 
 

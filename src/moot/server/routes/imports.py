@@ -14,12 +14,13 @@ from pydantic import Field, ValidationError
 
 from moot.errors import Busy, Refused, UsageError
 from moot.imports.conversations import ImportOptions
-from moot.imports.report import ImportResult, Report
+from moot.imports.report import Failed, ImportResult, Report
 from moot.imports.sources import Source, local_sources, sources_at
 from moot.server.auth import Admin, Chatter, Reader, Router
 from moot.server.imports import ImportJob, ImportWatch, Upload, upload
-from moot.server.models import In, ListOut, Out, shown_path
+from moot.server.models import In, ListOut, Out, ShownPath
 from moot.server.state import CurrentServer, Server
+from moot.types.format import Fidelity
 
 _SHOWN = 500
 """Maximum number of conversations in one response."""
@@ -44,7 +45,7 @@ class MachineOut(Out):
     """Conversations of one program on the server's machine."""
 
     format: str
-    path: str
+    path: ShownPath
     """Folder that contains all of them."""
     sources: int
     bytes: int
@@ -52,63 +53,50 @@ class MachineOut(Out):
     """Number of conversations already imported."""
 
 
-class FidelityOut(Out):
+class FidelityOut(Out, of=Fidelity, fields="kept approximated lost"):
     """Items of conversations by how well they were preserved."""
 
-    kept: dict[str, int]
-    approximated: dict[str, int]
-    lost: dict[str, int]
 
-
-class BroughtOut(Out):
+class BroughtOut(Out, of=ImportResult, fields="outcome format path title conversation messages added grown fidelity problems notes"):
     """Outcome for one conversation."""
 
-    outcome: Literal["added", "grown", "known", "would be added", "would grow", "empty"]
-    format: str
-    path: str
-    title: str
+    path: ShownPath
     conversation: str | None
     """Id of the imported conversation."""
-    messages: int
-    """Number of messages in the source."""
     added: int
     grown: int
     fidelity: FidelityOut
-    problems: int
-    """Unreadable records."""
-    notes: list[str]
 
 
-class FailedOut(Out):
+class FailedOut(Out, of=Failed, fields="path problem"):
     """A source that could not be read."""
 
-    path: str
-    problem: str
+    path: ShownPath
 
 
-class WatchOut(Out):
+class WatchOut(Out, of=ImportWatch, fields="wanted since sources messages last_at problem"):
     """State of continuous import of the agents on the server's machine."""
 
     wanted: bool
     """The setting `imports.watch`."""
     since: int | None
     """null = not active."""
-    sources: int
-    messages: int
-    """Messages added or extended since then."""
     last_at: int | None
-    problem: str
-    """Why it is not active although it is enabled."""
 
 
 class UnclaimedOut(Out):
     """Files in a folder that match no format."""
 
     count: int
-    some: list[str]
+    some: list[ShownPath]
 
 
-class ImportOut(Out):
+class ImportOut(
+    Out,
+    of=Report,
+    fields="""id state error asked_at ended_at sources sources_done unchanged bytes bytes_done messages added grown problems conversations
+    brought failed unclaimed""",
+):
     """State of an import."""
 
     id: str
@@ -117,17 +105,10 @@ class ImportOut(Out):
     """Why it failed; empty otherwise."""
     asked_at: int
     ended_at: int | None
-    sources: int
     sources_done: int
-    unchanged: int
-    """Sources unchanged since the last import."""
-    bytes: int
-    bytes_done: int
-    messages: int
     added: int
     """New messages."""
     grown: int
-    problems: int
     conversations: dict[str, int]
     """Outcome → number of conversations."""
     brought: list[BroughtOut]
@@ -137,56 +118,30 @@ class ImportOut(Out):
 
 
 def watch_out(watch: ImportWatch) -> WatchOut:
-    return WatchOut(
-        wanted=watch.engine.runtime.settings.imports.watch,
-        since=watch.since or None,
-        sources=watch.sources,
-        messages=watch.messages,
-        last_at=watch.last_at or None,
-        problem=watch.problem,
-    )
+    wanted = watch.engine.runtime.settings.imports.watch
+    return WatchOut.of(watch, wanted=wanted, since=watch.since or None, last_at=watch.last_at or None)
 
 
 def import_out(job: ImportJob, *, conversations: bool = True) -> ImportOut:
     """Return the response for an import; lists omit single conversations."""
     report = job.report
-    return ImportOut(
-        id=job.id,
-        state=job.state,
-        error=job.error,
-        asked_at=job.asked_at,
+    return ImportOut.of(
+        job,
+        report,
         ended_at=job.ended_at or None,
         sources=report.sources,
         sources_done=report.done,
-        unchanged=report.unchanged,
-        bytes=report.bytes,
-        bytes_done=report.bytes_done,
-        messages=report.messages,
         added=report.taken.added + report.taken.rewritten,
         grown=report.taken.grown,
-        problems=report.problems,
-        conversations=dict(report.conversations),
         brought=[_outcome(one) for one in report.brought[-_SHOWN:]] if conversations else [],
-        failed=[FailedOut(path=shown_path(one.path), problem=one.problem) for one in report.failed[-_SHOWN:]] if conversations else [],
-        unclaimed=UnclaimedOut(count=report.unclaimed, some=[shown_path(path) for path in report.strangers]),
+        failed=report.failed[-_SHOWN:] if conversations else [],
+        unclaimed=UnclaimedOut(count=report.unclaimed, some=report.strangers),
     )
 
 
 def _outcome(one: ImportResult) -> BroughtOut:
-    fidelity = one.fidelity
-    return BroughtOut(
-        outcome=one.outcome,
-        format=one.format,
-        path=shown_path(one.path),
-        title=one.title,
-        conversation=one.conversation.id if one.conversation is not None and not one.outcome.startswith("would") else None,
-        messages=one.messages,
-        added=one.taken.added,
-        grown=one.taken.grown,
-        fidelity=FidelityOut(kept=dict(fidelity.kept), approximated=dict(fidelity.approximated), lost=dict(fidelity.lost)),
-        problems=one.problems,
-        notes=list(one.notes),
-    )
+    stored = one.conversation.id if one.conversation is not None and not one.outcome.startswith("would") else None
+    return BroughtOut.of(one, conversation=stored, added=one.taken.added, grown=one.taken.grown)
 
 
 router = Router(prefix="/api/imports", tags=["imports"])
@@ -222,16 +177,16 @@ async def ask_import(
             await sent.drop()
             raise
     if not caller.may("admin"):
-        raise Refused("reading files on this machine requires the scope 'admin'", fix="upload a file with its `name`")
+        raise Refused("Reading files on this machine requires the scope 'admin'.", fix="Upload a file with its `name`.")
     try:
         body = ImportIn.model_validate_json(await request.body())
     except ValidationError as error:
         words = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
         raise UsageError(
-            f"the body is not a valid import: {words}", fix='send {"all": true}, {"path": "/…"}, or upload a file with its `name`'
+            f"The body is not a valid import: {words}.", fix='Send {"all": true}, {"path": "/…"}, or upload a file with its `name`.'
         ) from error
     if body.all == (body.path is not None):
-        raise UsageError("exactly one of `all` and `path` is required", fix='send {"all": true} or {"path": "/…"}')
+        raise UsageError("Exactly one of `all` and `path` is required.", fix='Send {"all": true} or {"path": "/…"}.')
     options = ImportOptions(home=Path.home(), since=body.since, dry_run=body.dry_run)
     return import_out(server.imports.ask(ImportJob(caller.owner_id, caller.store, _sources(server, body), options)))
 
@@ -270,7 +225,7 @@ def _machine_out(name: str, sources: list[Source], imported: int) -> MachineOut:
     folders = {os.path.commonpath([source.path.parent for source in sources])}
     return MachineOut(
         format=name,
-        path=shown_path(min(folders)),
+        path=min(folders),
         sources=len(sources),
         bytes=sum(source.mark.size for source in sources),
         conversations=imported,
@@ -288,5 +243,7 @@ def _sources(server: Server, body: ImportIn) -> Callable[[Report], Iterable[Sour
         return lambda _: local_sources(Path.home(), os.environ, data, body.format)
     path = Path(body.path or "")
     if not path.is_absolute():
-        raise UsageError(f"{body.path!r} is not an absolute path", fix="use the absolute path of a file or folder on the server's machine")
+        raise UsageError(
+            f"{body.path!r} is not an absolute path.", fix="Use the absolute path of a file or folder on the server's machine."
+        )
     return lambda report: sources_at(path, body.format, data, report)

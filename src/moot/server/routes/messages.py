@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 from fastapi import Query
 from starlette.responses import Response
@@ -12,13 +12,13 @@ from moot.errors import Busy, NotFound, Refused, UsageError
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
 from moot.server.models import EventOut, ListOut, MessageOut, PartsIn, PromptIn, QueuedOut, RunOut, SubmittedOut, TreeOut, run_out
-from moot.server.resources import Limit, conversation_of, run_of
+from moot.server.resources import Limit, conversation_of, message_id, run_of
 from moot.server.state import CurrentServer, Server
 from moot.server.streams.parts import stored_parts
 from moot.server.streams.view import Blobs, part_view
 from moot.server.streams.writers import store_blobs
-from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.message import Message, Part, text_part
+from moot.types.canonical import Json, dumps
+from moot.types.message import Message, text_part
 from moot.types.run import Prompt, Run, RunStatus
 
 router = Router(prefix="/api/conversations/{conversation_id}", tags=["messages"])
@@ -26,14 +26,8 @@ router = Router(prefix="/api/conversations/{conversation_id}", tags=["messages"]
 FREE = frozenset({"edits", "auto"})
 """Modes in which some calls run without approval."""
 
-PAGE: dict[int | str, dict[str, Any]] = {200: {"model": ListOut[MessageOut]}}
-ONE: dict[int | str, dict[str, Any]] = {200: {"model": MessageOut}}
-TREE: dict[int | str, dict[str, Any]] = {200: {"model": TreeOut}}
-EVENTS: dict[int | str, dict[str, Any]] = {200: {"model": ListOut[EventOut]}}
-MADE: dict[int | str, dict[str, Any]] = {201: {"model": MessageOut}}
 
-
-@router.get("/messages", response_model=None, responses=PAGE)
+@router.get("/messages", response_model=ListOut[MessageOut])
 async def list_messages(
     caller: Reader,
     conversation_id: str,
@@ -52,36 +46,39 @@ async def submit_prompt(server: CurrentServer, caller: Chatter, conversation_id:
     """Submit a prompt without waiting for the answer; use `POST /api/chat` to stream it."""
     found = await conversation_of(caller, conversation_id)
     if body.mode in FREE and not caller.may("tools"):
-        raise Refused(f"mode {body.mode!r} requires the scope 'tools'")
-    options = {"effort": body.effort, "max_steps": body.max_steps}
-    settings: JsonObject = {name: value for name, value in options.items() if value is not None}
+        raise Refused(f"Mode {body.mode!r} requires the scope 'tools'.")
+    if body.text is not None and body.parts:
+        raise UsageError("`text` and `parts` can't be combined.")
+    parts = (text_part(body.text),) if body.text is not None else ()
+    if body.parts:
+        parts = await stored_parts(caller.store.blobs, body.parts, server.engine.runtime.settings.limits.uploads)
     submitted = await server.engine.runs.submit(
         Prompt(
-            await _parts(server, caller, body),
+            parts,
             conversation=found.id,
             client_id=body.client_id,
-            edits=await _inside(caller, found.id, body.edits),
-            answers=await _inside(caller, found.id, body.answers),
+            edits=await message_id(caller, found.id, body.edits),
+            answers=await message_id(caller, found.id, body.answers),
             agent=body.agent,
             model=body.model,
             mode=body.mode,
             on_busy=body.on_busy,
             trigger="api",
             on_crash="resume",
-            settings=settings,
+            settings=body.model_dump(include={"effort", "max_steps"}, exclude_none=True),
             user=caller.owner_id,
         )
     )
-    return SubmittedOut(conversation=submitted.conversation.id, run=run_out(submitted.run), seq=submitted.seq, steered=submitted.steered)
+    return SubmittedOut.of(submitted, conversation=submitted.conversation.id, run=run_out(submitted.run))
 
 
-@router.get("/messages/{message_id}", response_model=None, responses=ONE)
+@router.get("/messages/{message_id}", response_model=MessageOut)
 async def get_message(caller: Reader, conversation_id: str, message_id: str) -> Response:
     """Get a message. A message being written is returned in its current state."""
     return await _sent(caller, await _message(caller, conversation_id, message_id))
 
 
-@router.put("/messages/{message_id}", status_code=201, response_model=None, responses=MADE)
+@router.put("/messages/{message_id}", status_code=201, response_model=MessageOut)
 async def edit_message(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str, body: PartsIn) -> Response:
     """Add an edited copy of a message as a new branch and switch to it. It is not answered; to get an answer, submit it with `edits`."""
     found = await _message(caller, conversation_id, message_id)
@@ -91,27 +88,27 @@ async def edit_message(server: CurrentServer, caller: Chatter, conversation_id: 
     return await _sent(caller, edited, 201)
 
 
-@router.delete("/messages/{message_id}", response_model=None, responses=ONE)
+@router.delete("/messages/{message_id}", response_model=MessageOut)
 async def delete_message(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str) -> Response:
     """Hide a message from the branch, history and search. It keeps its position and can be restored."""
     return await _hidden(server, caller, conversation_id, message_id, restore=False)
 
 
-@router.post("/messages/{message_id}/restore", response_model=None, responses=ONE)
+@router.post("/messages/{message_id}/restore", response_model=MessageOut)
 async def restore_message(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str) -> Response:
     """Restore a deleted message."""
     return await _hidden(server, caller, conversation_id, message_id, restore=True)
 
 
-@router.get("/tree", response_model=None, responses=TREE)
+@router.get("/tree", response_model=TreeOut)
 async def get_tree(caller: Reader, conversation_id: str) -> Response:
     """List all messages with their position in the tree, including other branches and deleted messages."""
     found = await conversation_of(caller, conversation_id)
-    nodes = list[Json]([node_json(node) for node in await caller.store.tree.nodes(found.id)])
+    nodes: list[Json] = [node_json(node) for node in await caller.store.tree.nodes(found.id)]
     return _json({"data": nodes, "next_cursor": None, "conversation": found.id, "head": found.head})
 
 
-@router.get("/raw", response_model=None, responses=EVENTS)
+@router.get("/raw", response_model=ListOut[EventOut])
 async def list_raw_events(
     caller: Reader,
     conversation_id: str,
@@ -122,16 +119,15 @@ async def list_raw_events(
 ) -> Response:
     """List events with the vendor's raw bytes, oldest first."""
     found = await conversation_of(caller, conversation_id)
-    run_id = (await run_of(caller, run)).id if run is not None else None
+    run_id, more = (await run_of(caller, run)).id if run is not None else None, True
     if message is not None:
         named_message = await caller.store.conversations.message(message, conversation=found.id)
         if named_message.run is None:
-            events = await caller.store.log.read(found.id, after=named_message.first_seq - 1, limit=1)
-            return _json({"data": list[Json]([event_json(event, raw=True) for event in events]), "next_cursor": None})
+            cursor, limit, more = named_message.first_seq - 1, 1, False
         run_id = named_message.run
     events = await caller.store.log.read(found.id, after=cursor, limit=limit, run=run_id)
-    more = str(events[-1].seq) if len(events) == limit else None
-    return _json({"data": list[Json]([event_json(event, raw=True) for event in events]), "next_cursor": more})
+    next_cursor = str(events[-1].seq) if more and len(events) == limit else None
+    return _json({"data": [event_json(event, raw=True) for event in events], "next_cursor": next_cursor})
 
 
 async def shown(caller: Caller, messages: list[Message]) -> list[Json]:
@@ -157,18 +153,6 @@ async def _message(caller: Caller, conversation_id: str, message_id: str) -> Mes
     return await caller.store.conversations.message(message_id, conversation=found.id)
 
 
-async def _inside(caller: Caller, conversation: str, message: str | None) -> str | None:
-    return None if message is None else (await caller.store.conversations.message(message, conversation=conversation)).id
-
-
-async def _parts(server: Server, caller: Caller, body: PromptIn) -> tuple[Part, ...]:
-    if body.text is not None and body.parts:
-        raise UsageError("`text` and `parts` can't be combined")
-    if body.text is not None:
-        return (text_part(body.text),)
-    return await stored_parts(caller.store.blobs, body.parts, server.engine.runtime.settings.limits.uploads) if body.parts else ()
-
-
 async def _sent(caller: Caller, message: Message, status: int = 200) -> Response:
     (found,) = await shown(caller, [message])
     return _json(found, status)
@@ -182,15 +166,16 @@ queue_router = Router(prefix="/api/conversations/{conversation_id}/queue", tags=
 
 QUEUED: frozenset[RunStatus] = frozenset({"queued"})
 
-QUEUE_PAGE: dict[int | str, dict[str, Any]] = {200: {"model": ListOut[QueuedOut]}}
 
-
-@queue_router.get("", response_model=None, responses=QUEUE_PAGE)
+@queue_router.get("", response_model=ListOut[QueuedOut])
 async def list_queue(caller: Reader, conversation_id: str) -> Response:
     """List queued runs with their prompts, next one first."""
     found = await conversation_of(caller, conversation_id)
-    data = list[Json]([await _queued(caller, run) for run in await _waiting(caller, found.id)])
-    return Response(dumps({"data": data, "next_cursor": None}), media_type="application/json")
+    data: list[Json] = []
+    for run in await _waiting(caller, found.id):
+        prompt = await _prompt(caller, run)
+        data.append({**run_json(run), "process": None, "prompt": (await shown(caller, [prompt]))[0] if prompt is not None else None})
+    return _json({"data": data, "next_cursor": None})
 
 
 @queue_router.put("/{run_id}", status_code=202)
@@ -198,10 +183,10 @@ async def edit_queued(server: CurrentServer, caller: Chatter, conversation_id: s
     """Replace the last queued prompt: it is withdrawn and a new one is queued."""
     run = await _run(caller, conversation_id, run_id)
     if [other.id for other in await _waiting(caller, run.conversation)][-1:] != [run.id]:
-        raise Busy(f"the run {run.id!r} is not the last one in the queue", fix="remove it and send the prompt again")
+        raise Busy(f"The run {run.id!r} is not the last one in the queue.", fix="Remove it and send the prompt again.")
     prompt = await _prompt(caller, run)
     if prompt is None:
-        raise Busy(f"the run {run.id!r} has no prompt of its own", fix="edit the message it answers")
+        raise Busy(f"The run {run.id!r} has no prompt of its own.", fix="Edit the message it answers.")
     parts = await stored_parts(caller.store.blobs, body.parts, server.engine.runtime.settings.limits.uploads)
     await _withdraw(server, run)
     submitted = await server.engine.runs.submit(
@@ -217,7 +202,7 @@ async def edit_queued(server: CurrentServer, caller: Chatter, conversation_id: s
             user=caller.owner_id,
         )
     )
-    return SubmittedOut(conversation=run.conversation, run=run_out(submitted.run), seq=submitted.seq, steered=submitted.steered)
+    return SubmittedOut.of(submitted, conversation=run.conversation, run=run_out(submitted.run))
 
 
 @queue_router.delete("/{run_id}")
@@ -231,7 +216,7 @@ async def remove_queued(server: CurrentServer, caller: Chatter, conversation_id:
 async def _run(caller: Caller, conversation_id: str, run_id: str) -> Run:
     found, run = await conversation_of(caller, conversation_id), await run_of(caller, run_id)
     if run.conversation != found.id:
-        raise NotFound(f"no run with id {run_id!r}")
+        raise NotFound(f"No run with id {run_id!r}.")
     return run
 
 
@@ -241,7 +226,7 @@ async def _waiting(caller: Caller, conversation: str) -> list[Run]:
 
 async def _withdraw(server: Server, run: Run) -> None:
     if not await server.engine.store.records.withdraw(run.id):
-        raise Busy(f"the run {run.id!r} is no longer queued", fix="cancel it with POST /api/runs/ID/cancel")
+        raise Busy(f"The run {run.id!r} is no longer queued.", fix="Cancel it with POST /api/runs/ID/cancel.")
     server.engine.runtime.hub.touch(run.conversation)
 
 
@@ -250,8 +235,3 @@ async def _prompt(caller: Caller, run: Run) -> Message | None:
     answer = await caller.store.conversations.message(run.message)
     message = await caller.store.conversations.message(answer.parent) if answer.parent is not None else None
     return message if message is not None and message.role == "user" else None
-
-
-async def _queued(caller: Caller, run: Run) -> JsonObject:
-    prompt = await _prompt(caller, run)
-    return {**run_json(run), "process": None, "prompt": (await shown(caller, [prompt]))[0] if prompt is not None else None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,9 +12,8 @@ from pydantic import Field
 from moot.features.folders import GitState, candidates, files_below, git_state
 from moot.guard.paths import Paths
 from moot.server.auth import Chatter, Reader, Router
-from moot.server.models import In, ListOut, Out, shown_path
-from moot.server.resources import Cursor, IfMatch, Limit, check_match, etag_of, page_out
-from moot.server.routes.conversations import check_directory
+from moot.server.models import In, ListOut, Out, ShownPath
+from moot.server.resources import Cursor, IfMatch, Limit, check_directory, check_match, etag_of, page_out
 from moot.server.state import CurrentServer
 from moot.types.conversation import Project
 from moot.types.ids import new_id
@@ -23,17 +21,11 @@ from moot.types.ids import new_id
 Text = Annotated[str, Field(max_length=100_000)]
 
 
-class ProjectOut(Out):
+class ProjectOut(Out, of=Project, fields="id name description root_path context rules created_at"):
     """A project, which groups conversations."""
 
-    id: str
-    name: str
-    description: str
-    root_path: str | None
+    root_path: ShownPath | None
     """Absolute path; null = none."""
-    context: str
-    rules: str
-    created_at: int
 
 
 class ProjectIn(In):
@@ -61,7 +53,7 @@ class ProjectChange(In):
 class FileOut(Out):
     """A file of a project."""
 
-    path: str
+    path: ShownPath
     """Relative to the project's root; folders end with `/`."""
     type: Literal["file", "folder"]
 
@@ -75,19 +67,6 @@ class GitOut(Out):
     """Null before the first commit."""
 
 
-def project_out(project: Project) -> ProjectOut:
-    """Return the response for a project."""
-    return ProjectOut(
-        id=project.id,
-        name=project.name,
-        description=project.description,
-        root_path=None if project.root_path is None else shown_path(project.root_path),
-        context=project.context,
-        rules=project.rules,
-        created_at=project.created_at,
-    )
-
-
 router = Router(prefix="/api/projects", tags=["projects"])
 
 
@@ -99,7 +78,7 @@ async def list_projects(
     query: Annotated[str, Query(max_length=500, description="Words to find in the name, description or root path.")] = "",
 ) -> ListOut[ProjectOut]:
     """List projects by name, the default project first."""
-    return page_out(await caller.store.projects.list(limit=limit, cursor=cursor, query=query), project_out)
+    return page_out(await caller.store.projects.list(limit=limit, cursor=cursor, query=query), ProjectOut.of)
 
 
 @router.post("", status_code=201)
@@ -108,13 +87,13 @@ async def create_project(caller: Chatter, body: ProjectIn) -> ProjectOut:
     if body.root_path is not None:
         check_directory(caller, body.root_path)
     project = Project(new_id(), body.name, body.description, body.root_path, body.context, body.rules)
-    return project_out(await caller.store.projects.create(project))
+    return ProjectOut.of(await caller.store.projects.create(project))
 
 
 @router.get("/{project_id}")
 async def get_project(caller: Reader, project_id: str) -> ProjectOut:
     """Get a project by id or exact name."""
-    return project_out(await caller.store.projects.get(project_id))
+    return ProjectOut.of(await caller.store.projects.get(project_id))
 
 
 @router.patch("/{project_id}")
@@ -126,8 +105,8 @@ async def change_project(
         check_directory(caller, body.root_path)
     async with server.change_lock:
         found = await caller.store.projects.get(project_id)
-        check_match(if_match, etag_of(project_out(found)))
-        return project_out(await caller.store.projects.update(found.id, **body.model_dump()))
+        check_match(if_match, etag_of(ProjectOut.of(found)))
+        return ProjectOut.of(await caller.store.projects.update(found.id, **body.model_dump()))
 
 
 @router.get("/{project_id}/files")
@@ -141,8 +120,9 @@ async def list_files(
     found = await caller.store.projects.get(project_id)
     if found.root_path is None:
         return ListOut(data=[])
-    paths = await anyio.to_thread.run_sync(partial(_fitting, Path(found.root_path), q, limit))
-    return ListOut(data=[FileOut(path=shown_path(path), type="folder" if path.endswith("/") else "file") for path in paths])
+    root = Path(found.root_path)
+    paths = await anyio.to_thread.run_sync(lambda: candidates(q, files_below(Paths((root,), root)), limit))
+    return ListOut(data=[FileOut(path=path, type="folder" if path.endswith("/") else "file") for path in paths])
 
 
 @router.get("/{project_id}/git")
@@ -150,8 +130,4 @@ async def get_git(caller: Reader, project_id: str) -> GitOut:
     """Get the current branch and commit of the project's root. No program is run: a repository's configuration may name some."""
     found = await caller.store.projects.get(project_id)
     at = GitState() if found.root_path is None else await anyio.to_thread.run_sync(git_state, Path(found.root_path))
-    return GitOut(branch=at.branch, commit=at.commit)
-
-
-def _fitting(root: Path, typed: str, limit: int) -> list[str]:
-    return candidates(typed, files_below(Paths((root,), root)), limit)
+    return GitOut.of(at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import anyio.to_thread
 from fastapi import Query
@@ -98,8 +98,6 @@ class ComparisonOut(Out):
 
 router = Router(prefix="/api/conversations/{conversation_id}", tags=["replay"])
 
-COMPARISON: dict[int | str, dict[str, Any]] = {200: {"model": ComparisonOut}}
-
 
 @router.get("/replay", response_model=None, response_class=Response, responses=STREAM)
 async def replay(
@@ -126,7 +124,7 @@ async def replay(
     return Response(data + DONE, headers=dict(CHUNKS))
 
 
-@router.get("/compare", response_model=None, responses=COMPARISON)
+@router.get("/compare", response_model=ComparisonOut)
 async def compare(
     caller: Reader,
     conversation_id: str,
@@ -138,7 +136,7 @@ async def compare(
     """Compare two conversations: matching prompts, their answers, and usage."""
     found = await conversation_of(caller, conversation_id)
     if not other and found.forked_from is None:
-        raise NotFound(f"the conversation {found.id!r} is not a fork", fix="add the other conversation as `with`")
+        raise NotFound(f"The conversation {found.id!r} is not a fork.", fix="Add the other conversation as `with`.")
     second = await conversation_of(caller, other or found.forked_from or "")
     comparison = await anyio.to_thread.run_sync(
         compare_conversations, await side_of(caller.store, found), await side_of(caller.store, second)
@@ -152,5 +150,5 @@ async def _answer(caller: Caller, conversation: Conversation, message: str | Non
     branch = await caller.store.conversations.branch(conversation.id)
     last = next((one for one in reversed(branch) if one.role == "assistant"), None)
     if last is None:
-        raise NotFound(f"the conversation {conversation.id!r} has no answer yet")
+        raise NotFound(f"The conversation {conversation.id!r} has no answer yet.")
     return last

@@ -9,7 +9,7 @@ from fastapi import Header, Query
 from starlette.responses import Response
 
 from moot.engine.locks import owner_place
-from moot.errors import NotFound, UsageError
+from moot.errors import UsageError
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.models import ListOut, RunOut, run_out
 from moot.server.resources import LIVE, Cursor, Limit, conversation_of, current_runs, run_of
@@ -77,7 +77,7 @@ def _position(cursor: str | None) -> int | None:
         return None
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise UsageError(f"{cursor!r} is not a valid cursor for this list", fix="use `next_cursor` of the previous page")
+        raise UsageError(f"{cursor!r} is not a valid cursor for this list.", fix="Use `next_cursor` of the previous page.")
     return int(match[1], 16)
 
 
@@ -99,9 +99,7 @@ async def conversation_events(
     server: CurrentServer, caller: Reader, conversation_id: str, after: After = 0, raw: Raw = False, last_event_id: LastEventId = None
 ) -> Response:
     """Stream all events after `after`, in order and without gaps. The stream does not end."""
-    conversation = await caller.store.conversations.by_client_id(conversation_id)
-    if conversation is None:
-        raise NotFound(f"no conversation with id {conversation_id!r}")
+    conversation = await conversation_of(caller, conversation_id)
     writer = EventWriter(caller.store.blobs, server.streams.shared("events", conversation.id, raw), raw=raw)
     return EventStream(server, caller, conversation.id, _start(last_event_id, after), writer)
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
+from pydantic import BeforeValidator
 
 from moot.convert.hits import found_json
 from moot.errors import UsageError
@@ -14,25 +15,15 @@ from moot.server.models import ListOut, Out
 from moot.server.resources import Cursor, Limit, conversation_of
 from moot.server.state import CurrentServer
 from moot.store.search.query import OPERATORS
-from moot.types.search import SemanticQuery
-from moot.types.stats import Counts
+from moot.types.search import Hit, SemanticQuery
+from moot.types.stats import AuxiliaryCounts, ContextSize, Counts, ToolCounts, UsageReport
 
 
-class HitOut(Out):
+class HitOut(Out, of=Hit, fields="id conversation title role at snippet column seq"):
     """A message that matches the query."""
 
     id: str
     """Id of the message."""
-    conversation: str
-    title: str
-    role: str
-    at: int
-    snippet: str
-    """Plain text; matches are enclosed in U+0002 and U+0003."""
-    column: Literal["text", "tools", "reasoning"]
-    """Source of the snippet: text, tool calls with their outputs, or reasoning."""
-    seq: int
-    """First seq of the message in its conversation's log; 0 = none."""
 
 
 class IndexOut(Out):
@@ -54,29 +45,14 @@ class FoundOut(ListOut[HitOut]):
     """True if no message contains all words: the results contain some of them, best first, on one page."""
 
 
-class CountsOut(Out):
+class CountsOut(
+    Out,
+    of=Counts,
+    fields="""runs failed input output cache_read cache_write reasoning cost unpriced_runs steps ms timed_output first_ms firsts contexts
+    context first rate""",
+):
     """Totals of answers, including imported ones. Money is in nano-dollars."""
 
-    runs: int
-    failed: int
-    input: int
-    output: int
-    cache_read: int
-    cache_write: int
-    reasoning: int
-    cost: int
-    """Cost of the answers with a known price."""
-    unpriced_runs: int
-    steps: int
-    ms: int
-    """Working time of models, where known."""
-    timed_output: int
-    """Output tokens during that time."""
-    first_ms: int
-    """Sum of the times to the first output, where known."""
-    firsts: int
-    contexts: int
-    """Sum of the input tokens of each answer's largest model call."""
     context: int
     """Mean of `contexts` per answer."""
     first: int | None
@@ -91,17 +67,10 @@ class GroupOut(CountsOut):
     name: str
 
 
-class ToolCountsOut(Out):
+class ToolCountsOut(Out, of=ToolCounts, fields="name calls failed denied ms timed"):
     """Totals of one tool."""
 
     name: str
-    calls: int
-    failed: int
-    denied: int
-    ms: int
-    """Total time of the calls with a known time."""
-    timed: int
-    """Number of calls with a known time."""
 
 
 class ErrorCountOut(Out):
@@ -111,44 +80,51 @@ class ErrorCountOut(Out):
     runs: int
 
 
-class AsideCountsOut(Out):
+class AsideCountsOut(Out, of=AuxiliaryCounts, fields="name calls input output cost unpriced"):
     """Auxiliary model calls (titles, summaries, pictures); their cost is not included in other totals."""
 
     name: str
-    calls: int
-    input: int
-    output: int
-    cost: int
-    unpriced: int
 
 
-class ContextSizeOut(Out):
+class ContextSizeOut(Out, of=ContextSize, fields="at tokens"):
     """Context size of an answer."""
 
-    at: int
-    tokens: int
+
+def _groups(groups: dict[str, Counts]) -> list[GroupOut]:
+    return [GroupOut.of(counts, name=name) for name, counts in groups.items()]
 
 
-class StatsOut(Out):
+def _named(counts: dict[str, ToolCounts | AuxiliaryCounts]) -> list[dict[str, Any]]:
+    return [{"name": name, **asdict(each)} for name, each in counts.items()]
+
+
+def _errors(counts: dict[str, int]) -> list[dict[str, Any]]:
+    return [{"name": kind, "runs": runs} for kind, runs in counts.items()]
+
+
+Groups = Annotated[list[GroupOut], BeforeValidator(_groups)]
+
+
+class StatsOut(
+    Out,
+    of=UsageReport,
+    fields="conversations messages total days models agents projects tools errors asides contexts uncounted",
+):
     """Usage statistics."""
 
-    conversations: int
-    messages: int
     total: CountsOut
-    days: list[GroupOut]
+    days: Groups
     """By UTC day, newest first."""
-    models: list[GroupOut]
+    models: Groups
     """Most runs first."""
-    agents: list[GroupOut]
-    projects: list[GroupOut]
-    tools: list[ToolCountsOut]
+    agents: Groups
+    projects: Groups
+    tools: Annotated[list[ToolCountsOut], BeforeValidator(_named)]
     """Most calls first."""
-    errors: list[ErrorCountOut]
-    asides: list[AsideCountsOut]
+    errors: Annotated[list[ErrorCountOut], BeforeValidator(_errors)]
+    asides: Annotated[list[AsideCountsOut], BeforeValidator(_named)]
     contexts: list[ContextSizeOut]
     """Context sizes of the requested conversation, oldest first."""
-    uncounted: int
-    """Finished answers that are not counted yet."""
 
 
 _OPERATORS = ", ".join(f"{name}:" for name in OPERATORS)
@@ -177,7 +153,7 @@ async def search(
     install them.
     """
     if not q.strip():
-        raise UsageError("the query is empty", fix="give one or more words")
+        raise UsageError("The query is empty.", fix="Give one or more words.")
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
     if mode == "meaning":
         embedder = await server.engine.meanings.embedder()
@@ -198,26 +174,4 @@ async def get_stats(
 ) -> StatsOut:
     """Get token usage, cost and time of finished answers: total and by day, model, agent and project; tools, errors and auxiliary calls."""
     within = None if conversation is None else (await conversation_of(caller, conversation)).id
-    stats = await caller.store.stats.usage(since=since, until=until, conversation=within)
-    return StatsOut(
-        conversations=stats.conversations,
-        messages=stats.messages,
-        total=CountsOut(**_counts(stats.total)),
-        days=_groups(stats.days),
-        models=_groups(stats.models),
-        agents=_groups(stats.agents),
-        projects=_groups(stats.projects),
-        tools=[ToolCountsOut(name=tool, **asdict(one)) for tool, one in stats.tools.items()],
-        errors=[ErrorCountOut(name=kind, runs=count) for kind, count in stats.errors.items()],
-        asides=[AsideCountsOut(name=purpose, **asdict(one)) for purpose, one in stats.asides.items()],
-        contexts=[ContextSizeOut(**asdict(size)) for size in stats.contexts],
-        uncounted=stats.uncounted,
-    )
-
-
-def _groups(groups: dict[str, Counts]) -> list[GroupOut]:
-    return [GroupOut(name=name, **_counts(counts)) for name, counts in groups.items()]
-
-
-def _counts(counts: Counts) -> dict[str, Any]:
-    return {**asdict(counts), "first": counts.first, "rate": counts.rate, "context": counts.context}
+    return StatsOut.of(await caller.store.stats.usage(since=since, until=until, conversation=within))

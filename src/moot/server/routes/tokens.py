@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from fastapi import Query, Request, Response
 from pydantic import Field, model_validator
@@ -17,19 +17,11 @@ from moot.types.ids import new_id
 from moot.types.token import SCOPES, Scope, Token
 
 
-class TokenOut(Out):
+class TokenOut(Out, of=Token, fields="id name owner kind scopes created_at used_at expires_at revoked_at"):
     """A token without its secret, which can't be retrieved."""
 
-    id: str
-    name: str
     owner: str
     """Id of the user whose resources it grants access to."""
-    kind: Literal["token", "browser"]
-    scopes: list[Scope]
-    created_at: int
-    used_at: int | None
-    expires_at: int | None
-    revoked_at: int | None
 
 
 class TokenMade(TokenOut):
@@ -58,7 +50,7 @@ class LoginIn(In):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.code is None) == (self.token is None):
-            raise ValueError("exactly one of code and token is required")
+            raise ValueError("Exactly one of code and token is required.")
         return self
 
 
@@ -70,28 +62,13 @@ class SessionOut(Out):
     scopes: list[Scope]
 
 
-def token_out(token: Token) -> TokenOut:
-    """Return the response for a token."""
-    return TokenOut(
-        id=token.id,
-        name=token.name,
-        owner=token.owner,
-        kind=token.kind,
-        scopes=list(token.scopes),
-        created_at=token.created_at,
-        used_at=token.used_at,
-        expires_at=token.expires_at,
-        revoked_at=token.revoked_at,
-    )
-
-
 router = Router(prefix="/api/tokens", tags=["tokens"])
 
 
 @router.get("")
 async def list_tokens(server: CurrentServer, _: Admin, revoked: bool = Query(default=False)) -> ListOut[TokenOut]:
     """List tokens, newest first; with `revoked`, include tokens that are no longer valid."""
-    return ListOut(data=[token_out(token) for token in await server.engine.store.tokens.list(revoked=revoked)])
+    return ListOut(data=[TokenOut.of(token) for token in await server.engine.store.tokens.list(revoked=revoked)])
 
 
 @router.post("", status_code=201)
@@ -102,7 +79,7 @@ async def create_token(server: CurrentServer, caller: Admin, request: Request, b
     scopes: tuple[Scope, ...] = tuple(scope for scope in SCOPES if scope in body.scopes)
     expires_at = None if body.expires_in is None else server.tokens.now + body.expires_in * 1000
     token, secret = await server.tokens.create(Token(new_id(), owner, body.name, scopes, expires_at=expires_at))
-    return TokenMade(**token_out(token).model_dump(), secret=secret)
+    return TokenMade.of(token, secret=secret)
 
 
 @router.delete("/{token_id}")
@@ -111,7 +88,7 @@ async def revoke_token(server: CurrentServer, _: Admin, token_id: str) -> TokenO
     found = await server.engine.store.tokens.get(token_id)
     revoked = await server.tokens.revoke(found.id)
     server.streams.check()
-    return token_out(revoked)
+    return TokenOut.of(revoked)
 
 
 login_router = Router(prefix="/api", tags=["login"])
@@ -122,9 +99,7 @@ async def login(server: CurrentServer, request: Request, response: Response, cre
     """Sign in a browser with a code from `moot web` or with a token, and set a session cookie."""
     server.logins.check(address_of(request))
     try:
-        caller, secret = await (
-            _by_code(server, credentials.code) if credentials.code is not None else _by_token(server, credentials.token or "")
-        )
+        caller, secret = await _signed_in(server, credentials)
     except Problem:
         server.logins.record(address_of(request))
         raise
@@ -140,20 +115,18 @@ async def login(server: CurrentServer, request: Request, response: Response, cre
     return _session(caller)
 
 
-async def _by_code(server: Server, code: str) -> tuple[Caller, str]:
-    created = await server.tokens.sign_in(code, "browser")
-    caller = await server.tokens.caller(created[1]) if created is not None else None
-    if created is None or caller is None:
-        raise Problem(401, "the sign-in code is invalid, used or expired", fix="run `moot web` to open the page again")
-    return caller, created[1]
-
-
-async def _by_token(server: Server, secret: str) -> tuple[Caller, str]:
-    """Use the token itself as the cookie, so that revoking it also ends the browser session."""
-    caller = await server.tokens.caller(secret)
-    if caller is None:
-        raise Problem(401, "the token is invalid, expired or revoked", fix="moot tokens create NAME")
-    return caller, secret
+async def _signed_in(server: Server, credentials: LoginIn) -> tuple[Caller, str]:
+    """Return the caller and the cookie. A token is the cookie itself, so that revoking it also ends the browser session."""
+    secret = credentials.token
+    if credentials.code is not None:
+        created = await server.tokens.sign_in(credentials.code, "browser")
+        secret = created[1] if created is not None else None
+    caller = await server.tokens.caller(secret) if secret is not None else None
+    if secret is not None and caller is not None:
+        return caller, secret
+    if credentials.code is not None:
+        raise Problem(401, "The sign-in code is invalid, used or expired.", fix="Run `moot web` to open the page again.")
+    raise Problem(401, "The token is invalid, expired or revoked.", fix="moot tokens create NAME")
 
 
 @login_router.post("/logout", status_code=204)

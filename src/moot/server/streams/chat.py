@@ -11,10 +11,11 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from moot.engine import Engine
 from moot.engine.submissions import copy_of
-from moot.errors import Busy, NotFound, Refused, UsageError
+from moot.errors import Busy, NotFound, UsageError
 from moot.runtime.journal import PARKED
 from moot.server.credentials import Caller
 from moot.server.problems import Problem
+from moot.server.resources import check_directory
 from moot.server.streams.frames import WHOLE
 from moot.server.streams.parts import stored_parts
 from moot.server.streams.positions import Opening, opening_of
@@ -29,9 +30,6 @@ from moot.types.ids import new_id
 from moot.types.message import Message, Part, is_tool, text_part
 from moot.types.run import OnBusy, Prompt, Submitted
 
-__all__ = ["answers_in", "continued", "continued_conversation", "open_stream"]
-
-
 _LOOSE = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 """Applications add fields of their own, and the AI SDK's fields change between versions."""
 
@@ -41,7 +39,7 @@ ID_BYTES = 128
 
 def _opaque(id: str) -> str:
     if not id or not id.isprintable() or len(id.encode("utf-8", "replace")) > ID_BYTES:
-        raise ValueError(f"an id must have 1 to {ID_BYTES} bytes, all printable")
+        raise ValueError(f"An id must have 1 to {ID_BYTES} bytes, all printable.")
     return id
 
 
@@ -156,7 +154,7 @@ def _answer(part: Part) -> tuple[str, Answer] | None:
     if state == "output-available":
         return call, Answer(True, value={"output": part.get("output")}, answered_by="client")
     if state == "output-error":
-        return call, Answer(True, value={"error": str(part.get("errorText") or "the tool failed")}, answered_by="client")
+        return call, Answer(True, value={"error": str(part.get("errorText") or "The tool failed.")}, answered_by="client")
     return None
 
 
@@ -165,13 +163,19 @@ async def continued(engine: Engine, caller: Caller, message: Message, answers: d
 
     Raise UsageError if the message answers nothing its run has asked, Problem (403) if the scope is missing.
     """
-    assert message.run is not None
+    if message.run is None:
+        raise NotFound(f"The message {message.client_id or message.id!r} was not written by a run.", fix="See GET /api/chat/ID/messages.")
     approvals = await caller.store.records.approvals(run=message.run, open_only=False)
-    answered = [(approval, answer) for approval in approvals if (answer := _answer_to(approval, answers)) is not None]
+    answered: list[tuple[Approval, Answer]] = []
+    for approval in approvals:
+        answer = answers.get(approval.tool_call if approval.by_client else approval.id)
+        # a value is an output of a client's tool; a tool's questions are answered through another route
+        if answer is not None and approval.by_client == (answer.value is not None) and (approval.by_client or approval.questions is None):
+            answered.append((approval, answer))
     if not answered:
-        raise UsageError("the message contains no answer to a pending call", fix="send a user message, or answers to the pending calls")
+        raise UsageError("The message contains no answer to a pending call.", fix="Send a user message, or answers to the pending calls.")
     if any(answer.approved and not approval.by_client for approval, answer in answered) and not caller.may("tools"):
-        raise Problem(403, "approving a call requires a token with the scope 'tools'", fix="moot tokens create NAME --scopes tools")
+        raise Problem(403, "Approving a call requires a token with the scope 'tools'.", fix="moot tokens create NAME --scopes tools")
     after = await caller.store.log.last_seq(message.conversation)
     submitted = False
     for approval, answer in answered:
@@ -184,14 +188,6 @@ async def continued(engine: Engine, caller: Caller, message: Message, answers: d
     else:
         after = await _parked(caller, message, {approval.id for approval, _ in answered})
     return Opening(message.conversation, message.run, (after, WHOLE), (start(message.id),))
-
-
-def _answer_to(approval: Approval, answers: dict[str, Answer]) -> Answer | None:
-    """Return the answer for an approval or a client's tool, or None. Questions are answered through another route."""
-    answer = answers.get(approval.tool_call if approval.by_client else approval.id)
-    if answer is None or (approval.questions is not None and not approval.by_client):
-        return None
-    return answer if (answer.value is not None) == approval.by_client else None
 
 
 async def _parked(caller: Caller, message: Message, approvals: set[str]) -> int:
@@ -223,9 +219,9 @@ _FREE = frozenset({"ask", "plan", None})
 async def open_stream(engine: Engine, caller: Caller, request: ChatIn) -> Opening:
     """Perform the request and return the start of its stream. Raise Busy, NotFound, UsageError or Problem (403)."""
     if request.mode not in _FREE and not caller.may("tools"):
-        raise Problem(403, f"mode {request.mode!r} requires a token with the scope 'tools'", fix="moot tokens create NAME --scopes tools")
+        raise Problem(403, f"Mode {request.mode!r} requires a token with the scope 'tools'.", fix="moot tokens create NAME --scopes tools")
     if request.directory is not None:
-        _check_directory(caller, request.directory)
+        check_directory(caller, request.directory)
     if request.project is not None:
         folder = await caller.store.projects.get(request.project)
         place = request.directory or folder.root_path
@@ -235,11 +231,14 @@ async def open_stream(engine: Engine, caller: Caller, request: ChatIn) -> Openin
     if request.trigger == "regenerate-message":
         return await _retry(engine, caller, request, conversation)
     if last is None:
-        raise UsageError("the request contains no message", fix="send `messages` ending with the new message, or `message`")
+        raise UsageError("The request contains no message.", fix="Send `messages` ending with the new message, or `message`.")
     if last.role == "assistant":
-        return await _continue_run(engine, caller, request, conversation, last)
+        if conversation is None or last.id is None:
+            raise NotFound(f"No conversation with id {request.id!r}.")
+        message = await caller.store.conversations.message(last.id, conversation=conversation.id)
+        return await continued(engine, caller, message, answers_in(last.parts))
     if last.role != "user":
-        raise UsageError(f"the last message has the role {last.role!r}; expected 'user'")
+        raise UsageError(f"The last message has the role {last.role!r}; expected 'user'.")
     return await _submit(engine, caller, request, conversation, last)
 
 
@@ -247,13 +246,6 @@ async def continued_conversation(caller: Caller, chat_id: str) -> Conversation |
     """Return the conversation of a client's chat id. If another program writes it, return the copy that continues it."""
     found = await caller.store.conversations.by_client_id(chat_id)
     return found and (await copy_of(caller.store.conversations, found) or found)
-
-
-def _check_directory(caller: Caller, directory: str) -> None:
-    if not caller.may("tools"):
-        raise Refused("choosing a folder on this machine requires the scope 'tools'", fix="omit `directory`")
-    if not Path(directory).is_absolute() or not Path(directory).is_dir():
-        raise UsageError(f"{directory!r} is not the absolute path of a folder", fix="use the path of an existing folder")
 
 
 async def _submit(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, last: MessageIn) -> Opening:
@@ -265,7 +257,11 @@ async def _submit(engine: Engine, caller: Caller, request: ChatIn, conversation:
     existing = await _existing(caller, conversation, last.id)
     if existing is not None and existing.parts == parts and (run := await caller.store.records.last_answer(existing.id)) is not None:
         return await opening_of(engine, caller, run.message)
-    edited = existing if existing is not None else await _edited(caller, conversation, request.message_id)
+    edited = existing
+    if edited is None and request.message_id is not None:
+        edited = await _existing(caller, conversation, request.message_id)
+        if edited is None:
+            raise NotFound(f"No user message with id {request.message_id!r} in the conversation.", fix="See GET /api/chat/ID/messages.")
     prompt = _prompt(caller, request, conversation, parts=parts, client_id=last.id, edits=edited.id if edited is not None else None)
     try:
         submitted = await engine.runs.submit(prompt)
@@ -285,8 +281,8 @@ async def _import_history(caller: Caller, request: ChatIn, quota: int) -> Conver
     for message in earlier:
         if message.role not in ("user", "assistant"):
             raise UsageError(
-                f"a conversation can't start with messages of the role {message.role!r}",
-                fix="send messages of the roles user and assistant",
+                f"A conversation can't start with messages of the role {message.role!r}.",
+                fix="Send messages of the roles user and assistant.",
             )
         own = message.role == "user"
         parts = await stored_parts(caller.store.blobs, message.parts, quota) if own else _answer_parts(message.parts)
@@ -323,35 +319,16 @@ async def _existing(caller: Caller, conversation: Conversation | None, id: str |
     return found if found.role == "user" else None
 
 
-async def _edited(caller: Caller, conversation: Conversation | None, id: str | None) -> Message | None:
-    if id is None:
-        return None
-    found = await _existing(caller, conversation, id)
-    if found is None:
-        raise NotFound(f"no user message with id {id!r} in the conversation", fix="see GET /api/chat/ID/messages")
-    return found
-
-
 async def _retry(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None) -> Opening:
     """Retry: answer the named message, or the user's last one."""
     if conversation is None:
-        raise NotFound(f"no conversation with id {request.id!r}")
+        raise NotFound(f"No conversation with id {request.id!r}.")
     last = request.last
     reference = request.message_id or (last.id if last is not None and last.role == "user" else None)
     answers: str | None = None
     if reference is not None:
         answers = (await caller.store.conversations.message(reference, conversation=conversation.id)).id
     return await _opening(engine, caller, await engine.runs.submit(_prompt(caller, request, conversation, answers=answers)))
-
-
-async def _continue_run(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, last: MessageIn) -> Opening:
-    """Submit answers to a waiting run. The client's copy of the calls is ignored."""
-    if conversation is None or last.id is None:
-        raise NotFound(f"no conversation with id {request.id!r}")
-    message = await caller.store.conversations.message(last.id, conversation=conversation.id)
-    if message.run is None:
-        raise NotFound(f"the message {last.id!r} was not written by a run", fix="see GET /api/chat/ID/messages")
-    return await continued(engine, caller, message, answers_in(last.parts))
 
 
 async def _opening(engine: Engine, caller: Caller, submitted: Submitted) -> Opening:

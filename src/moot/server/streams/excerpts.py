@@ -9,8 +9,6 @@ from typing import cast
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import OURS
 
-__all__ = ["BYTES", "LINK", "ROWS", "Excerpt", "excerpt", "excerpt_text", "link_of"]
-
 BYTES = 16 << 10
 """Outputs with more bytes are sent as excerpts."""
 ROWS = 200

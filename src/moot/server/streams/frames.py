@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from moot.convert.unfold import Version
@@ -9,8 +10,6 @@ from moot.server.streams.view import Blobs, view
 from moot.types.canonical import JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
-
-__all__ = ["DONE", "KEEP_ALIVE", "WHOLE", "ChunkFrames", "Position", "comment", "frame", "position_of"]
 
 KEEP_ALIVE = b": keep-alive\n\n"
 DONE = b"data: [DONE]\n\n"
@@ -21,6 +20,8 @@ Position = tuple[int, int]
 WHOLE = 1 << 31
 """Index after all chunks of an event."""
 
+_POSITION = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,12}))?")
+
 _JOINED = {"text-delta": "delta", "reasoning-delta": "delta", "tool-input-delta": "inputTextDelta"}
 """Delta types that can be joined, with the field of their content."""
 _OF = {"text-delta": "id", "reasoning-delta": "id", "tool-input-delta": "toolCallId"}
@@ -30,14 +31,8 @@ _PLAIN = 3
 
 def position_of(header: str) -> Position | None:
     """Parse a `Last-Event-ID`: `seq.k`, or `seq` for the whole event. Return None if it has another format."""
-    seq, dot, index = header.strip().partition(".")
-    if not _is_number(seq) or (dot and not _is_number(index)):
-        return None
-    return (int(seq), int(index) if dot else WHOLE)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 12
+    match = _POSITION.fullmatch(header.strip())
+    return None if match is None else (int(match[1]), int(match[2]) if match[2] else WHOLE)
 
 
 def frame(value: JsonObject, id: str = "") -> bytes:
@@ -71,7 +66,9 @@ class ChunkFrames:
             for k, chunk in enumerate(event.chunks):
                 if k > skipped:
                     self._add(chunk, event.seq, k, blobs)
-        return self._finish()
+        self._end_delta()
+        written, self._written = b"".join(self._written), []
+        return written
 
     def replay(self, chunks: Sequence[Chunk], last: Position, blobs: Blobs) -> bytes:
         """Encode chunks that represent everything up to that position; only the last frame has an id."""
@@ -104,8 +101,3 @@ class ChunkFrames:
         self._written.append(b"id: %d.%d\ndata: %s\n\n" % (*self._at, dumps(chunk)))
         self._pieces.clear()
         self._kind = ""
-
-    def _finish(self) -> bytes:
-        self._end_delta()
-        written, self._written = b"".join(self._written), []
-        return written

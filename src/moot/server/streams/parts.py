@@ -14,8 +14,6 @@ from moot.types.canonical import JsonObject
 from moot.types.message import Part, text_part
 from moot.types.store import Blobs
 
-__all__ = ["stored_parts"]
-
 _LINK = re.compile(re.escape(LINK) + r"([0-9a-f]{64})")
 _DATA = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 
@@ -27,7 +25,7 @@ async def stored_parts(blobs: Blobs, parts: Sequence[JsonObject], quota: int = 0
     """
     kept = [part for part in [await _stored(blobs, part, quota) for part in parts] if part is not None]
     if not kept:
-        raise UsageError("the message is empty", fix="send a text or file part")
+        raise UsageError("The message is empty.", fix="Send a text or file part.")
     return tuple(kept)
 
 
@@ -45,7 +43,7 @@ async def _stored(blobs: Blobs, part: JsonObject, quota: int) -> Part | None:
 async def _file(blobs: Blobs, part: JsonObject, quota: int) -> Part:
     url, media_type = part.get("url"), part.get("mediaType")
     if not isinstance(url, str) or not isinstance(media_type, str) or not media_type:
-        raise UsageError("a file part requires `url` and `mediaType`")
+        raise UsageError("A file part requires `url` and `mediaType`.")
     stored: Part = {"type": "file", "mediaType": media_type, "url": await _place(blobs, url, media_type, quota)}
     if isinstance(name := part.get("filename"), str) and name:
         stored["filename"] = name[:255]
@@ -62,18 +60,19 @@ async def _place(blobs: Blobs, url: str, media_type: str, quota: int) -> str:
     if url[:8].lower().startswith(("http://", "https://")):
         return url
     raise UsageError(
-        f"unsupported file URL {url[:20]!r}; expected data:, http:, https: or the link of a blob", fix="upload the file to /api/blobs first"
+        f"Unsupported file URL {url[:20]!r}; expected data:, http:, https: or the link of a blob.",
+        fix="Upload the file to /api/blobs first.",
     )
 
 
 def _bytes(url: str) -> bytes:
     head = _DATA.match(url)
     if head is None:
-        raise UsageError("invalid data: URL", fix="send data:TYPE;base64,…")
+        raise UsageError("Invalid data: URL.", fix="Send data:TYPE;base64,…")
     body = url[head.end() :]
     if not head[2].lower().endswith(";base64"):
         return unquote_to_bytes(body)
     try:
         return base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise UsageError(f"invalid base64 in a data: URL: {error}") from error
+        raise UsageError(f"Invalid base64 in a data: URL: {error}.") from error

@@ -15,37 +15,13 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.run import TERMINAL, Run
 
-__all__ = [
-    "FRESH",
-    "Opening",
-    "ended_chunks",
-    "has_open_approvals",
-    "is_end",
-    "is_parked",
-    "opening_after",
-    "opening_of",
-    "rest_of",
-    "shown",
-    "whole",
-]
-
-
-def whole(message: Message) -> tuple[Chunk, ...]:
-    """Return the message's current state: one `start`, each part in as few chunks as possible, open parts left open."""
-    return unfold(message)
-
 
 def ended_chunks(message: Message, end: Event | None) -> tuple[Chunk, ...]:
     """Return the chunks of a message that has ended, with the end of its run; the `error` of a failed run comes last."""
     last = end.chunks if end is not None else ()
     closing = [chunk for chunk in last if chunk.get("type") in ("finish", "abort")]
     errors = [chunk for chunk in last if chunk.get("type") == "error"]
-    return (*whole(message), *closing[-1:], *errors)
-
-
-def rest_of(event: Event) -> tuple[int, int]:
-    """Return the position of the last chunk of an event."""
-    return (event.seq, max(len(event.chunks) - 1, 0))
+    return (*unfold(message), *closing[-1:], *errors)
 
 
 def is_end(event: Event) -> bool:
@@ -98,8 +74,7 @@ async def shown(engine: Engine, caller: Caller, conversation: Conversation, last
 async def opening_after(caller: Caller, conversation: Conversation, position: Position) -> Opening | None:
     """Return the rest of the message at this position, or None if the position belongs to no message."""
     seq, index = position
-    found = await caller.store.log.read(conversation.id, after=seq - 1, limit=1)
-    event = found[0] if found and found[0].seq == seq else None
+    event = await _event(caller, conversation.id, seq)
     if event is None or event.run is None:
         return None
     whole_event = index >= len(event.chunks) - 1
@@ -110,14 +85,14 @@ async def opening_of(engine: Engine, caller: Caller, message_id: str) -> Opening
     """Return the whole message, across all resumptions of its run, in few chunks; new events follow. Raise NotFound if no run wrote it."""
     message = await caller.store.conversations.message(message_id)
     if message.run is None:
-        raise NotFound(f"the message {message_id!r} was not written by a run")
+        raise NotFound(f"The message {message_id!r} was not written by a run.")
     run = await caller.store.records.run(message.run)
-    last = await _event(caller, message, message.folded_through)
-    after = rest_of(last) if last is not None else (message.folded_through, 0)
+    last = await _event(caller, message.conversation, message.folded_through) if message.folded_through else None
+    after = (message.folded_through, max(len(last.chunks) - 1, 0) if last is not None else 0)
     if message.status in TERMINAL or (last is not None and is_end(last)):
         return Opening(run.conversation, run.id, after, ended_chunks(message, last), True, after)
     over = run.status == "interrupted" or (run.status == "waiting" and await has_open_approvals(caller, run))
-    return Opening(run.conversation, run.id, after, whole(message), over, after)
+    return Opening(run.conversation, run.id, after, unfold(message), over, after)
 
 
 async def has_open_approvals(caller: Caller, run: Run) -> bool:
@@ -125,6 +100,6 @@ async def has_open_approvals(caller: Caller, run: Run) -> bool:
     return bool(await caller.store.records.approvals(run=run.id))
 
 
-async def _event(caller: Caller, message: Message, seq: int) -> Event | None:
-    found = await caller.store.log.read(message.conversation, after=seq - 1, limit=1) if seq else []
+async def _event(caller: Caller, conversation: str, seq: int) -> Event | None:
+    found = await caller.store.log.read(conversation, after=seq - 1, limit=1)
     return found[0] if found and found[0].seq == seq else None

@@ -5,53 +5,35 @@ from __future__ import annotations
 from contextlib import aclosing
 
 import anyio
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Send
 
 from moot.convert.unfold import Version
 from moot.features.replay import timed_events
 from moot.server.credentials import Caller
 from moot.server.state import Server
 from moot.server.streams.frames import DONE, KEEP_ALIVE, ChunkFrames, comment
-from moot.server.streams.response import CHUNKS, until_disconnected
+from moot.server.streams.response import CHUNKS, Stream
 from moot.server.streams.view import Blobs
 from moot.server.streams.writers import store_blobs
 from moot.types.run import Run
 
-__all__ = ["ReplayStream"]
 
-
-class ReplayStream(Response):
-    """A stream of a run's events from a seq on, at a given speed. It ends when the client disconnects or stops reading, or the server
-    stops.
-    """
+class ReplayStream(Stream):
+    """A stream of a run's events from a seq on, at a given speed. It also ends when the client stops reading or the server stops."""
 
     def __init__(self, server: Server, caller: Caller, run: Run, version: Version, *, begin: int, speed: float) -> None:
-        self.status_code = 200
-        self.background = None
-        self.init_headers(CHUNKS)
-        self._server = server
-        self._caller = caller
+        super().__init__(server, caller, CHUNKS)
         self._run = run
         self._frames = ChunkFrames(version)
         self._begin = begin
         self._speed = speed
         self._playing = anyio.CancelScope()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        self._server.metrics.streams.inc()
-        try:
-            with self._server.streams.opened(self._must_end):
-                async with anyio.create_task_group() as group:
-                    group.start_soon(until_disconnected, receive, group.cancel_scope)
-                    with self._playing:
-                        await self._play(send)
-                    if self._playing.cancelled_caught:
-                        await send({"type": "http.response.body", "body": comment("cut: the server is stopping or the token was revoked")})
-                    group.cancel_scope.cancel()
-        finally:
-            self._server.metrics.streams.dec()
+    async def _stream(self, send: Send, scope: anyio.CancelScope) -> None:
+        with self._playing:
+            await self._play(send)
+        if self._playing.cancelled_caught:
+            await send({"type": "http.response.body", "body": comment("cut: the server is stopping or the token was revoked")})
 
     async def _play(self, send: Send) -> None:
         async with aclosing(timed_events(self._caller.store.log, self._run, begin=self._begin, speed=self._speed)) as played:
@@ -67,9 +49,8 @@ class ReplayStream(Response):
 
     async def _wait(self, send: Send, seconds: float) -> bool:
         """Wait, keeping the connection alive. Return False if the client has stopped reading."""
-        timing = self._server.streams.timing
         while seconds > 0:
-            stretch = min(seconds, timing.heartbeat)
+            stretch = min(seconds, self._timing.heartbeat)
             await anyio.sleep(stretch)
             seconds -= stretch
             if seconds > 0 and not await self._send(send, KEEP_ALIVE):
@@ -82,6 +63,6 @@ class ReplayStream(Response):
 
     async def _send(self, send: Send, data: bytes) -> bool:
         """Send data. Return False if the client accepts nothing for too long."""
-        with anyio.move_on_after(self._server.streams.timing.stall_timeout) as patience:
+        with anyio.move_on_after(self._timing.stall_timeout) as patience:
             await send({"type": "http.response.body", "body": data, "more_body": True})
         return not patience.cancelled_caught

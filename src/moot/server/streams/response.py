@@ -23,8 +23,6 @@ from moot.server.state import Server
 from moot.server.streams.frames import DONE, KEEP_ALIVE, comment
 from moot.types.event import Event
 
-__all__ = ["CHUNKS", "HEADERS", "EventStream", "StreamWriter", "until_disconnected"]
-
 HEADERS: Mapping[str, str] = {
     "content-type": "text/event-stream",
     "cache-control": "no-cache",
@@ -56,8 +54,45 @@ class StreamWriter(Protocol):
         ...
 
 
-class EventStream(Response):
-    """A stream of a conversation's events after `after`, until the writer ends it or the client disconnects. It never stops a run."""
+class Stream(Response):
+    """A stream of server-sent events. It ends when the client disconnects, and never stops a run."""
+
+    def __init__(self, server: Server, caller: Caller, headers: Mapping[str, str]) -> None:
+        self.status_code = 200
+        self.background = None
+        self.init_headers(headers)
+        self._server = server
+        self._caller = caller
+        self._timing = server.streams.timing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        self._server.metrics.streams.inc()
+        try:
+            with self._server.streams.opened(self._must_end):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._until_disconnected, receive, group.cancel_scope)
+                    await self._stream(send, group.cancel_scope)
+                    group.cancel_scope.cancel()
+        finally:
+            self._server.metrics.streams.dec()
+
+    async def _stream(self, send: Send, scope: anyio.CancelScope) -> None:
+        """Send the stream; cancel `scope` to give up."""
+        raise NotImplementedError
+
+    def _must_end(self) -> None:
+        """Called when the stream may have to end, because the server stops or a token was revoked."""
+        raise NotImplementedError
+
+    async def _until_disconnected(self, receive: Receive, scope: anyio.CancelScope) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        scope.cancel()
+
+
+class EventStream(Stream):
+    """A stream of a conversation's events after `after`, until the writer ends it."""
 
     def __init__(
         self,
@@ -71,12 +106,7 @@ class EventStream(Response):
         headers: Mapping[str, str] = HEADERS,
     ) -> None:
         """Create the stream; `first` is sent before anything else."""
-        self.status_code = 200
-        self.background = None
-        self.init_headers(headers)
-        self._server = server
-        self._caller = caller
-        self._timing = server.streams.timing
+        super().__init__(server, caller, headers)
         self._conversation = conversation
         self._after = after
         self._writer = writer
@@ -87,23 +117,16 @@ class EventStream(Response):
         self._sent_at = 0.0
         self._sending = False
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _stream(self, send: Send, scope: anyio.CancelScope) -> None:
         loop = asyncio.get_running_loop()
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         watch = self._server.engine.runtime.hub.reader(self._conversation, self._wake, after=self._after, patient=True)
         self._sent_at = loop.time()
-        self._server.metrics.streams.inc()
+        self._timer = loop.call_later(self._timing.check_interval, self._check, loop, watch, scope)
         try:
-            with self._server.streams.opened(self._must_end):
-                async with anyio.create_task_group() as group:
-                    group.start_soon(until_disconnected, receive, group.cancel_scope)
-                    self._timer = loop.call_later(self._timing.check_interval, self._check, loop, watch, group.cancel_scope)
-                    await self._flow(watch, send)
-                    group.cancel_scope.cancel()
+            await self._flow(watch, send)
         finally:
             self._timer.cancel()
             watch.close()
-            self._server.metrics.streams.dec()
 
     async def _flow(self, watch: Watch, send: Send) -> None:
         writer = self._writer
@@ -182,10 +205,3 @@ class EventStream(Response):
     def _close(self, why: str) -> None:
         self._closing = self._closing or why
         self._wake()
-
-
-async def until_disconnected(receive: Receive, scope: anyio.CancelScope) -> None:
-    """Cancel the scope when the client disconnects."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()

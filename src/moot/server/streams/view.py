@@ -5,7 +5,8 @@ Clients fail on chunks and fields they don't know, so those are removed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias, cast
 
 from moot.convert.unfold import Version, fit
@@ -13,8 +14,6 @@ from moot.server.streams.excerpts import Excerpt, excerpt, excerpt_text, link_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import KINDS, OURS, Chunk
 from moot.types.message import Message, Part, is_tool
-
-__all__ = ["DELTAS", "Blobs", "Version", "message_view", "part_view", "slim", "version_of", "view"]
 
 HEADER = "x-ai-sdk-version"
 
@@ -56,7 +55,7 @@ def part_view(part: Part, version: Version, blobs: Blobs) -> Part | None:
     """Return the part for this version, or None if the version does not support it."""
     name = str(part.get("type"))
     if is_tool(part):
-        return _call(part, blobs)
+        return _output(part, blobs, place="resultProviderMetadata")
     if name == _STEERING:
         return fit(_steering(part, blobs), version)
     if version < 7 and (kind := KINDS.get(name)) is not None and kind.since > version:
@@ -67,38 +66,23 @@ def part_view(part: Part, version: Version, blobs: Blobs) -> Part | None:
 
 
 def _steering(chunk: Chunk, _blobs: Blobs) -> Chunk:
-    return {**chunk, "parts": _linked(chunk.get("parts"))}
+    parts = chunk.get("parts")
+    return {**chunk, "parts": [_linked(part) for part in parts] if isinstance(parts, list) else []}
 
 
 def _file(chunk: Chunk, _blobs: Blobs) -> Chunk:
     return {**chunk, "url": link_of(str(chunk.get("url", "")))}
 
 
-def _output(chunk: Chunk, blobs: Blobs) -> Chunk:
-    """Replace a large output by its excerpt, and remove the runtime's own metadata."""
-    metadata = chunk.get("providerMetadata")
-    cut = excerpt(chunk.get("output"), metadata, keep=chunk.get("preliminary") is not True)
-    return _cut(chunk, "output", "providerMetadata", cut, blobs)
-
-
-def _error(chunk: Chunk, blobs: Blobs) -> Chunk:
-    return _cut(chunk, "errorText", "providerMetadata", excerpt_text(str(chunk.get("errorText", "")), chunk.get("providerMetadata")), blobs)
-
-
-def _call(part: Part, blobs: Blobs) -> Part:
-    metadata = part.get("resultProviderMetadata")
-    if "errorText" in part:
-        cut = excerpt_text(str(part["errorText"]), metadata)
-        return _cut(part, "errorText", "resultProviderMetadata", cut, blobs)
-    if "output" in part:
-        return _cut(
-            part, "output", "resultProviderMetadata", excerpt(part["output"], metadata, keep=part.get("preliminary") is not True), blobs
-        )
-    return part
-
-
-def _cut(shown: JsonObject, name: str, place: str, cut: Excerpt | None, blobs: Blobs) -> JsonObject:
+def _output(shown: JsonObject, blobs: Blobs, *, place: str) -> JsonObject:
+    """Replace a large output or error by its excerpt, and remove the runtime's own metadata, which is in the field `place`."""
     metadata = shown.get(place)
+    if "errorText" in shown:
+        name, cut = "errorText", excerpt_text(str(shown["errorText"]), metadata)
+    elif "output" in shown:
+        name, cut = "output", excerpt(shown["output"], metadata, keep=shown.get("preliminary") is not True)
+    else:
+        name, cut = "", None
     if isinstance(metadata, dict) and OURS in metadata:
         others: JsonObject = {owner: value for owner, value in metadata.items() if owner != OURS}
         shown = {key: value for key, value in shown.items() if key != place}
@@ -111,11 +95,7 @@ def _cut(shown: JsonObject, name: str, place: str, cut: Excerpt | None, blobs: B
     return {**shown, name: cut.value}
 
 
-def _linked(parts: Json) -> Json:
-    return [_linked_part(part) for part in cast("Iterable[Json]", parts)] if isinstance(parts, list) else []
-
-
-def _linked_part(part: Json) -> Json:
+def _linked(part: Json) -> Json:
     if isinstance(part, dict) and isinstance(url := part.get("url"), str):
         return {**part, "url": link_of(url)}
     return part
@@ -125,6 +105,6 @@ _CHANGED: dict[str, Callable[[Chunk, Blobs], Chunk]] = {
     "file": _file,
     "reasoning-file": _file,
     _STEERING: _steering,
-    "tool-output-available": _output,
-    "tool-output-error": _error,
+    "tool-output-available": partial(_output, place="providerMetadata"),
+    "tool-output-error": partial(_output, place="providerMetadata"),
 }

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from moot.convert.serialization import event_json
 from moot.convert.unfold import Version
 from moot.server.caches import Shared
-from moot.server.streams.excerpts import Excerpt
 from moot.server.streams.frames import ChunkFrames, Position, frame
 from moot.server.streams.positions import is_end, is_parked
 from moot.server.streams.view import Blobs, slim
@@ -15,14 +14,22 @@ from moot.types.canonical import Json
 from moot.types.event import Event
 from moot.types.store import Blobs as Store
 
-__all__ = ["EventWriter", "MessageWriter", "store_blobs"]
-
 
 async def store_blobs(store: Store, blobs: Blobs) -> None:
     """Store the blobs that links refer to. Raise StoreError if they can't be stored."""
     for blob in blobs:
         if blob.blob is not None:
             await store.put(blob.blob, blob.media_type)
+
+
+async def _encoded(shared: Shared, key: tuple[object, ...], store: Store, encode: Callable[[Blobs], bytes]) -> bytes:
+    data = shared.get(key)
+    if data is None:
+        blobs: Blobs = []
+        data = encode(blobs)
+        await store_blobs(store, blobs)
+        shared.put(key, data)
+    return data
 
 
 class MessageWriter:
@@ -56,13 +63,7 @@ class MessageWriter:
             return b""
         last = own[-1]
         key = (own[0].seq, last.seq, self._after if own[0].seq <= self._after[0] else 0)
-        data = self._shared.get(key)
-        if data is None:
-            blobs: list[Excerpt] = []
-            data = self._frames.write(own, self._after, blobs)
-            if blobs:
-                await store_blobs(self._store, blobs)
-            self._shared.put(key, data)
+        data = await _encoded(self._shared, key, self._store, lambda blobs: self._frames.write(own, self._after, blobs))
         if last.chunks:
             self.last = f"{last.seq}.{len(last.chunks) - 1}"
         self.ended = is_end(last) or (is_parked(last) and await self._has_open_approvals())
@@ -88,13 +89,7 @@ class EventWriter:
         if not own:
             return b""
         key = (own[0].seq, own[-1].seq, self._raw)
-        data = self._shared.get(key)
-        if data is None:
-            blobs: list[Excerpt] = []
-            data = b"".join([self._frame(event, blobs) for event in own])
-            if blobs:
-                await store_blobs(self._store, blobs)
-            self._shared.put(key, data)
+        data = await _encoded(self._shared, key, self._store, lambda blobs: b"".join([self._frame(event, blobs) for event in own]))
         self.last = str(own[-1].seq)
         self.ended = self._run is not None and is_end(own[-1])
         return data

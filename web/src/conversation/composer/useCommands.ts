@@ -5,7 +5,8 @@ import { commandIn, commands, type Reply, type Wishes } from '@/api/commands'
 import { runs } from '@/api/conversations'
 import type { Choice } from '@/conversation/composer/Pickers'
 import type { Session } from '@/conversation/session'
-import { notifyError } from '@/ui/toasts'
+import { text } from '@/text'
+import { notify, notifyError } from '@/ui/toasts'
 
 /** The output or choices of a command, shown until the next command or prompt. */
 export interface CommandOutput {
@@ -38,6 +39,10 @@ export function useCommands(session: Session, known: boolean, choose: (change: P
     if (reply.kind === 'compose') {
       setEdits(reply.edits)
       aui.composer.setText(reply.text)
+    }
+    if (reply.kind === 'copy') {
+      await navigator.clipboard.writeText(reply.text)
+      notify(text.common.copied)
     }
     if (reply.kind === 'answer') {
       if (reply.resume) await runs.resume(reply.resume)
