@@ -117,7 +117,8 @@ def test_a_broken_line_costs_itself_alone_and_is_told(
     place = next(at for at, line in enumerate(whole) if line.startswith(b'{"exchange":"'))
     broken.write_bytes(b"".join([*whole[:place], b'{"cut off\n', *whole[place:]]))
     ended = three.run("import", str(broken))
-    assert ended.returncode == 1 and f"line {place + 1}: not a JSON object".encode() in ended.stderr and b"lost: 1 line" in ended.stderr
+    assert ended.returncode == 1 and b"lost: 1 line" in ended.stderr
+    assert f"line {place + 1}: The line is not a JSON object.".encode() in ended.stderr
     assert said(three) == said(homes[0])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import zipfile
 import zlib
@@ -15,12 +14,9 @@ from moot.errors import UsageError
 from moot.formats.kit.fields import obj
 from moot.formats.kit.files import files_below
 from moot.formats.kit.json import ArrayItem, array_items, parse_json, parse_prefix, read_chunks, read_document
-from moot.formats.kit.records import detect_media_type, file
+from moot.formats.kit.records import detect_media_type, file_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part
-
-__all__ = ["ZIP", "Export", "Member", "conversations_of", "file_parts", "first_conversation", "open_zip"]
-
 
 ZIP = b"PK\x03\x04"
 """Magic bytes of a zip archive."""
@@ -125,7 +121,7 @@ class Export:
         except UsageError:
             return None
         kind = detect_media_type(data) or _ENDS.get(PurePosixPath(stored.name).suffix.lower(), "application/octet-stream")
-        return file(f"data:{kind};base64,{base64.b64encode(data).decode()}", kind, name or stored.name)
+        return file_of(data, kind, name or stored.name)
 
 
 @contextmanager

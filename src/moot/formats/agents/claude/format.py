@@ -12,15 +12,12 @@ from moot.errors import UsageError
 from moot.formats.agents.claude.lines import is_session_line
 from moot.formats.agents.claude.reader import SessionReader, Sidechains, call_that_began
 from moot.formats.agents.claude.writer import SPACE, lines_of
-from moot.formats.kit.documents import json_lines, lines_at
-from moot.formats.kit.fidelity import fidelity_of, session_id_of, unanswered, with_descendants
+from moot.formats.kit.documents import any_line, json_lines, lines_at
+from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered, with_descendants
 from moot.formats.kit.files import files_below, read_head
 from moot.formats.kit.steps import approximate
-from moot.types.canonical import loads
 from moot.types.format import Entry, ExportedConversation, ExportFile, Fidelity, FidelityLevel, ImportedConversation
 from moot.types.format import InstallableSession as Placement
-
-__all__ = ["ClaudeFormat", "folder_of"]
 
 AGENT = "claude-code"
 _LOOKED_AT = 50
@@ -33,8 +30,6 @@ _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 
 
 class ClaudeFormat:
-    """Implementation of `Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable` and `Installable`."""
-
     name = "claude"
     version = 1
     suffix = ".jsonl"
@@ -42,8 +37,8 @@ class ClaudeFormat:
     resumable: Literal[True] = True
     words = "a session that Claude Code can resume"
     holds: Mapping[str, FidelityLevel] = {
-        **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),
-        **dict.fromkeys(("times", "models", "usage", "costs", "titles", "branches"), "kept"),
+        **ALL_KEPT,
+        "branches": "kept",
         "sub-agents": "approximated",
     }
 
@@ -102,15 +97,11 @@ def folder_of(directory: str) -> str:
     number = 0
     for unit in units:
         number = (number * 31 + unit) & 0xFFFFFFFF
-    return f"{name[:_LONGEST]}-{_base_36(abs(number - (1 << 32) if number >> 31 else number))}"
-
-
-def _base_36(number: int) -> str:
-    digits = ""
+    number, digits = abs(number - (1 << 32) if number >> 31 else number), ""  # written in base 36
     while number or not digits:
         number, digit = divmod(number, 36)
         digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-    return digits
+    return f"{name[:_LONGEST]}-{digits}"
 
 
 def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
@@ -122,20 +113,7 @@ def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
 
 
 def _begins_like_ours(head: bytes) -> bool:
-    lines = head.split(b"\n")
-    if len(lines) == 1 and len(head) > 1000 and head.startswith(b"{") and all(mark in head for mark in _CUT):
-        return True
-    return any(_is_ours(line) for line in lines[:_LOOKED_AT])
-
-
-def _is_ours(line: bytes) -> bool:
-    if not line.startswith(b"{"):
-        return False
-    try:
-        value = loads(line)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and is_session_line(value)
+    return any_line(head, is_session_line, _CUT, _LOOKED_AT)
 
 
 def _session_of(path: Path) -> tuple[str, str]:
