@@ -14,9 +14,9 @@ from pathlib import Path
 from moot.formats.kit.bases import ReadOnly, environment_folder
 from moot.formats.kit.database import (
     Connection,
-    columns,
     conversations_in,
     has_schema,
+    is_database,
     open_own,
     readable_rows,
     row_bytes,
@@ -59,7 +59,7 @@ class Llm(ReadOnly):
         yield home / "Library" / "Application Support" / _APPLICATION / "logs.db"
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        return has_schema(columns(path, head), _OLDER, _NEWER)
+        return is_database(path, head, _OLDER, _NEWER)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         with open_own(path, "llm", _OLDER, _NEWER) as connection:

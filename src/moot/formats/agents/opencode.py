@@ -17,9 +17,8 @@ from moot.formats.kit.bases import ReadOnly, environment_folder
 from moot.formats.kit.database import (
     SQLITE,
     Connection,
-    columns,
     conversations_in,
-    has_schema,
+    is_database,
     open_own,
     readable_rows,
     row_bytes,
@@ -77,7 +76,7 @@ class OpenCode(ReadOnly):
         yield from sorted(data.glob("opencode-*.db"))  # created by development versions
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        if has_schema(columns(path, head), _OWN):
+        if is_database(path, head, _OWN):
             return True
         value = parse_prefix(head)
         return text(value, "info", "id").startswith("ses_") and bool(text(value, "info", "directory"))

@@ -12,8 +12,7 @@ from moot.errors import UsageError
 from moot.formats.kit.configuration import ConfigurationBuilder
 from moot.formats.kit.database import (
     Connection,
-    columns,
-    has_schema,
+    is_database,
     open_copy,
     open_own,
     readable_rows,
@@ -377,7 +376,7 @@ class Cherry:
     suffix = ".sqlite"
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        return has_schema(columns(path, head), *_OWN) if head else any(True for _ in self.sources(path))
+        return is_database(path, head, *_OWN) if head else any(True for _ in self.sources(path))
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         bases = [Path(environ.get("XDG_CONFIG_HOME") or home / ".config"), home / "Library" / "Application Support"]

@@ -179,14 +179,13 @@ def _step(version: JsonObject, blocks: list[JsonObject], model: str) -> JsonObje
     last = infos[-1] if infos else {}
     seconds = [spent for one in infos if isinstance(spent := at(one, "stats", "totalTimeSec"), int | float)]
     reason = text(last, "stats", "stopReason")
+    counts = (
+        [count for one in infos if (count := whole_number(one, "stats", name)) is not None]
+        for name in ("promptTokensCount", "predictedTokensCount")
+    )
     return step(
         text(last, "identifier") or text(version, "senderInfo", "senderName") or model,
         finish_reason="stop" if reason == "eosFound" else "tool-calls" if reason == "toolCalls" else finish_reason(reason),
-        usage=Usage(*(_sum(infos, name) for name in ("promptTokensCount", "predictedTokensCount"))).to_json(),
+        usage=Usage(*(sum(found) if found else None for found in counts)).to_json(),
         ms=round(sum(seconds) * 1000) if seconds else None,
     )
-
-
-def _sum(infos: list[JsonObject], name: str) -> int | None:
-    counts = [count for one in infos if (count := whole_number(one, "stats", name)) is not None]
-    return sum(counts) if counts else None

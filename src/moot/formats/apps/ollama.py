@@ -10,17 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moot.formats.kit.bases import ReadOnly
-from moot.formats.kit.database import (
-    Connection,
-    columns,
-    conversations_in,
-    has_schema,
-    open_own,
-    readable_rows,
-    row_bytes,
-    row_object,
-    tables,
-)
+from moot.formats.kit.database import Connection, conversations_in, is_database, open_own, readable_rows, row_bytes, row_object, tables
 from moot.formats.kit.fields import milliseconds, text
 from moot.formats.kit.json import json_value
 from moot.formats.kit.records import Output, Records, SessionRecord, detect_media_type, entries_of, file_of, reasoning, step, tool_call
@@ -49,7 +39,7 @@ class Ollama(ReadOnly):
             yield Path(folder) / "Ollama" / "db.sqlite"
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        return has_schema(columns(path, head), _OWN)
+        return is_database(path, head, _OWN)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         with open_own(path, "Ollama's app", _OWN) as connection:

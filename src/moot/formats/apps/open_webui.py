@@ -15,17 +15,7 @@ from pathlib import Path
 
 from moot.errors import UsageError
 from moot.formats.kit.bases import ReadOnly
-from moot.formats.kit.database import (
-    Connection,
-    columns,
-    conversations_in,
-    has_schema,
-    open_own,
-    readable_rows,
-    row_bytes,
-    row_object,
-    tables,
-)
+from moot.formats.kit.database import Connection, conversations_in, is_database, open_own, readable_rows, row_bytes, row_object, tables
 from moot.formats.kit.fields import flag, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.json import array_items, json_container, json_value, member, members_at, parse_json, parse_prefix, read_chunks
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, find_branches, reasoning, sort_tree, step, tool_call
@@ -132,6 +122,13 @@ def unpacked(written: Json) -> Json:
     return json_container(json_container(written))
 
 
+_USAGE = (
+    (("input_tokens",), ("prompt_tokens",), ("prompt_eval_count",)),
+    (("output_tokens",), ("completion_tokens",), ("eval_count",)),
+    (("input_tokens_details", "cached_tokens"), ("prompt_tokens_details", "cached_tokens")),
+    (("output_tokens_details", "reasoning_tokens"), ("completion_tokens_details", "reasoning_tokens")),
+)
+"""Fields of the input, output, cached and reasoning tokens in the answers of different servers."""
 _SQLITE = "sqlite:///"
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _OWN = {"chat": {"id", "user_id", "title", "chat", "created_at", "updated_at"}}
@@ -157,7 +154,7 @@ class OpenWebUi(ReadOnly):
             yield Path(named.removeprefix(_SQLITE))
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        if has_schema(columns(path, head), _OWN):
+        if is_database(path, head, _OWN):
             return True
         value = parse_prefix(head)
         first = obj(value[0]) if isinstance(value, list) and value else {}
@@ -292,15 +289,7 @@ def _files(value: JsonObject) -> Iterator[Part]:
 def _usage(value: JsonObject) -> Usage:
     """Return the usage. Field names depend on the server that answered."""
     usage = obj(value, "usage") or obj(value, "info", "usage") or obj(value, "info")
-    counts = [
-        next((count for name in names if (count := whole_number(usage, name)) is not None), None)
-        for names in (("input_tokens", "prompt_tokens", "prompt_eval_count"), ("output_tokens", "completion_tokens", "eval_count"))
-    ]
-    thoughts, cached = (
-        next((count for name in names if (count := whole_number(usage, name, inner)) is not None), None)
-        for names, inner in (
-            (("output_tokens_details", "completion_tokens_details"), "reasoning_tokens"),
-            (("input_tokens_details", "prompt_tokens_details"), "cached_tokens"),
-        )
+    prompt, answer, cached, thoughts = (
+        next((count for path in paths if (count := whole_number(usage, *path)) is not None), None) for paths in _USAGE
     )
-    return Usage(counts[0], counts[1], cached, None, thoughts)
+    return Usage(prompt, answer, cached, None, thoughts)

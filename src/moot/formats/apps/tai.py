@@ -14,12 +14,11 @@ from moot.config.document import parse
 from moot.config.tree import Place
 from moot.errors import ConfigError
 from moot.formats.kit.answers import Turns
-from moot.formats.kit.configuration import ConfigurationBuilder
+from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder
 from moot.formats.kit.database import (
     Connection,
-    columns,
     create_database,
-    has_schema,
+    is_database,
     open_copy,
     open_own,
     row_bytes,
@@ -27,22 +26,14 @@ from moot.formats.kit.database import (
     row_objects,
     rows,
 )
-from moot.formats.kit.fidelity import fidelity_of
+from moot.formats.kit.fidelity import Holds, fidelity_of
 from moot.formats.kit.fields import milliseconds, obj, objects, text
 from moot.formats.kit.files import read_head, read_inside
 from moot.formats.kit.json import parse_json
 from moot.formats.kit.records import tool_call as call_part
 from moot.formats.kit.steps import model_calls, output_text
 from moot.types.canonical import Json, JsonObject, dumps, loads
-from moot.types.format import (
-    Entry,
-    ExportedConversation,
-    ExportFile,
-    FidelityLevel,
-    ForeignConfiguration,
-    ImportedConversation,
-    ImportedFacts,
-)
+from moot.types.format import Entry, ExportedConversation, ExportFile, ForeignConfiguration, ImportedConversation, ImportedFacts
 from moot.types.message import Message, Part, Role, text_part, tool_name
 
 CONFIGURATION = "config.yaml"
@@ -59,7 +50,6 @@ _ACTIONS = {"auto": "allow", "approve": "ask", "conditional": "ask"}
 _LATER = ("cron", "webhooks", "taskWatcher", "commands", "custom_tools", "channels", "context")
 _TABLES = ("projects", "project_tasks", "task_comments", "documents", "cron_jobs")
 _REST = ("hooks", "contextDir", "nudgeOnText", "nudgeMessage", "skipGlobalContext", "summarizeOnTrim")
-_SMALL = 4 << 20
 
 
 def configuration(home: Path) -> ForeignConfiguration:
@@ -84,7 +74,7 @@ def configuration(home: Path) -> ForeignConfiguration:
 
 def settings_of(home: Path, draft: ConfigurationBuilder | None = None) -> JsonObject:
     """Return the settings, or nothing and a note if the file can't be read."""
-    data = read_inside(home / CONFIGURATION, inside=home, limit=_SMALL)
+    data = read_inside(home / CONFIGURATION, inside=home, limit=MAX_SETTINGS)
     if data is None:
         return {}
     try:
@@ -275,7 +265,7 @@ _PROVIDERS = ("ollama", "openai", "anthropic")
 _LATEST = 253_402_300_799_999
 """The end of the year 9999, in ms."""
 
-HOLDS: dict[str, FidelityLevel] = {"messages": "kept", "tool calls": "approximated", "times": "approximated"}
+HOLDS: Holds = {"messages": "kept", "tool calls": "approximated", "times": "approximated"}
 """Approximations: tool outputs become text, and times are rounded to seconds."""
 _Row = tuple[str, str | None, str | None, str | None]
 """A row: role, content, tool_calls, tool_call_id."""
@@ -325,7 +315,7 @@ class Tai:
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
             return bool(inner := read_head(path / DATABASE)) and self.sniff(path / DATABASE, inner)
-        return has_schema(columns(path, head), _OWN)
+        return is_database(path, head, _OWN)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         return [Path(environ["TAI_HOME"]) if environ.get("TAI_HOME") else home / ".tailored-ai"]

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
 
 
-_LARGEST = 4 << 20
+MAX_SETTINGS = 4 << 20
 """Maximum size of a settings file in bytes."""
 
 
@@ -103,7 +103,7 @@ class ConfigurationBuilder:
         """Return the JSON object in a settings file below `inside`, or nothing. A file with anything else becomes a note, under `name`
         if given.
         """
-        data = read_inside(file, inside=inside, limit=_LARGEST)
+        data = read_inside(file, inside=inside, limit=MAX_SETTINGS)
         if data is None:
             return {}
         value = json_value(data.decode("utf-8", "replace"))

@@ -58,6 +58,11 @@ def open_own(path: Path, program: str, *schemas: Schema) -> Generator[sqlite3.Co
         yield connection
 
 
+def is_database(path: Path, head: bytes, *schemas: Schema) -> bool:
+    """Return whether a file is a database with one of the schemas."""
+    return has_schema(columns(path, head), *schemas)
+
+
 def has_schema(found: Schema, *schemas: Schema) -> bool:
     """Return whether the tables include all those of one of the schemas."""
     return any(all(names <= found.get(table, frozenset()) for table, names in schema.items()) for schema in schemas)

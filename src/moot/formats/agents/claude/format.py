@@ -43,9 +43,8 @@ class ClaudeFormat:
     }
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        if not head:
-            return path.is_dir() and any(_begins_like_ours(read_head(file)) for file in islice(_sessions(path, depth=2), _LOOKED_AT))
-        return _begins_like_ours(head)
+        heads = [head] if head else map(read_head, islice(_sessions(path, depth=2), _LOOKED_AT)) if path.is_dir() else ()
+        return any(any_line(one, is_session_line, _CUT, _LOOKED_AT) for one in heads)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         session, own = _session_of(path)
@@ -110,10 +109,6 @@ def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
     for path in files_below(projects if projects.is_dir() and not projects.is_symlink() else folder, ".jsonl", depth=depth):
         if path.name.startswith("agent-") or _UUID.fullmatch(path.stem):
             yield path
-
-
-def _begins_like_ours(head: bytes) -> bool:
-    return any_line(head, is_session_line, _CUT, _LOOKED_AT)
 
 
 def _session_of(path: Path) -> tuple[str, str]:

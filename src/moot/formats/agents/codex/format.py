@@ -35,9 +35,9 @@ class CodexFormat:
     holds: Mapping[str, FidelityLevel] = ALL_KEPT
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        if not head:
-            return path.is_dir() and next(_sessions(path), None) is not None
-        return any_line(head, is_rollout_line, _CUT, _LOOKED_AT)
+        if head:
+            return any_line(head, is_rollout_line, _CUT, _LOOKED_AT)
+        return path.is_dir() and next(_sessions(path), None) is not None
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         meta = _meta_of(path)

@@ -11,7 +11,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats.apps.clai.writer import HOLDS, write_chat
 from moot.formats.kit.answers import Turns
-from moot.formats.kit.configuration import ConfigurationBuilder
+from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder
 from moot.formats.kit.fields import at, items, milliseconds, money, obj, objects, text
 from moot.formats.kit.files import files_below, read_head, read_inside
 from moot.formats.kit.json import Element, PartialDocument, json_value, load_document, parse_json, partial_document
@@ -47,7 +47,6 @@ _TOOLS = {
 }
 _PROVIDER_PREFIXES = {"ollama": "ollama", "or": "openrouter"}
 _LATER = ("use_skills", "save-reply-as-conv", "shell_context", "use_lookback")
-_SMALL = 4 << 20
 
 
 def configuration(home: Path) -> ForeignConfiguration:
@@ -115,7 +114,7 @@ def encrypted_reasoning(chat: Path, id: str, call: str) -> tuple[bytes, list[Jso
     """Return the encrypted reasoning before a tool call with the bytes of its file, or empty values."""
     if any(not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name for name in (id, call)):
         return b"", []
-    raw = read_inside(chat.parent / "reasoning" / id / f"{call}.json", inside=chat.parent, limit=_SMALL)
+    raw = read_inside(chat.parent / "reasoning" / id / f"{call}.json", inside=chat.parent, limit=MAX_SETTINGS)
     try:
         items = parse_json(raw) if raw else None
     except ValueError:
@@ -138,7 +137,7 @@ def _bindings(folder: Path, stamp: int) -> Mapping[str, tuple[str, ...]]:
     """Return the directories of each chat. Bindings are replaced rather than edited, so `stamp`, the folder's mtime, changes with them."""
     found: dict[str, list[tuple[str, str]]] = {}
     for file in files_below(folder, ".json", depth=1):
-        binding = PartialDocument(read_inside(file, inside=folder, limit=_SMALL) or b"")
+        binding = PartialDocument(read_inside(file, inside=folder, limit=MAX_SETTINGS) or b"")
         directory, updated = binding.text("abs_path"), binding.text("updated")
         earlier = [one.get("chat_id") for one in objects(binding.value("history"))]
         for chat in {str(id) for id in (binding.text("chat_id"), *earlier) if id}:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from moot.formats.kit.configuration import ConfigurationBuilder
+from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder
 from moot.formats.kit.fields import items, obj, objects, text
 from moot.formats.kit.files import read_inside
 from moot.formats.kit.json import json_value
@@ -19,7 +19,6 @@ _SETTINGS = "settings.json"
 _HOMES = (Path(".config"), Path("Library") / "Application Support")
 _ABOVE = 12
 """Number of folders above a project that are searched for user settings."""
-_SMALL = 4 << 20
 _PREFIX = "mutsumi."
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
@@ -78,7 +77,7 @@ def _files(source: Path) -> Iterator[tuple[Path, Path]]:
 
 def _read(draft: ConfigurationBuilder, folder: Path, file: Path) -> JsonObject:
     """Return the Mutsumi settings of a file without their prefix. Comments are allowed."""
-    data = read_inside(file, inside=folder, limit=_SMALL)
+    data = read_inside(file, inside=folder, limit=MAX_SETTINGS)
     if data is None:
         return {}
     plain = _TOKEN.sub(lambda found: found[1] or " ", data.decode("utf-8", "replace"))

@@ -18,10 +18,7 @@ _SMALL = 1 << 16
 
 
 class Mtm:
-    """Implementation of `Format`, `Holding`, `Placed`, `Split` and `Configured`.
-
-    Reads both shapes, recognizes and writes the unversioned one.
-    """
+    """A reader of both shapes that recognizes and writes the unversioned one."""
 
     name = "mtm"
     version = 1
@@ -60,7 +57,7 @@ class Mtm:
 
 
 class MtmOne:
-    """Implementation of `Format` and `Holding`: notebooks with `formatVersion: 1`."""
+    """Notebooks with `formatVersion: 1`."""
 
     name = "mtm-1"
     version = 1

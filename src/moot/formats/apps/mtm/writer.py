@@ -161,7 +161,11 @@ class _Book:
         reasons = {ours: theirs for theirs, ours in REASONS.items()}
         reason = reasons.get(str(recorded.get("finish_reason") or message.metadata.get("finish_reason")), "stop")
         self.context[-1]["stopReason"] = "toolUse" if step.calls else reason
-        self.context += [_result(call) | _at(message) for call in step.calls]
+        for call in step.calls:
+            output: JsonObject = {"type": "text", "text": output_text(call) if is_settled(call) else _NONE}
+            result: JsonObject = {"role": "toolResult", "toolCallId": str(call.get("toolCallId")), "toolName": tool_name(call)}
+            result |= {"content": [output], "isError": call.get("state") != "output-available"}
+            self.context.append(result | _at(message))
 
 
 def _thought(part: Part, api: str, provider: str) -> JsonObject:
@@ -173,12 +177,6 @@ def _thought(part: Part, api: str, provider: str) -> JsonObject:
     if api == ANTHROPIC and theirs.get("signature"):
         block["thinkingSignature"] = theirs["signature"]
     return block
-
-
-def _result(call: Part) -> JsonObject:
-    text = output_text(call) if is_settled(call) else _NONE
-    record: JsonObject = {"role": "toolResult", "toolCallId": str(call.get("toolCallId")), "toolName": tool_name(call)}
-    return {**record, "content": [{"type": "text", "text": text}], "isError": call.get("state") != "output-available"}
 
 
 def _usage(recorded: JsonObject) -> JsonObject:

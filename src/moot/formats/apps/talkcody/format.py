@@ -8,7 +8,7 @@ from pathlib import Path
 from moot.formats.apps.talkcody.configuration import configuration
 from moot.formats.apps.talkcody.database import conversations
 from moot.formats.apps.talkcody.snapshots import HOLDS, read_snapshot, snapshot
-from moot.formats.kit.database import SQLITE, columns, has_schema, open_own
+from moot.formats.kit.database import SQLITE, is_database, open_own
 from moot.formats.kit.files import read_head
 from moot.formats.kit.json import partial_document
 from moot.types.format import ExportedConversation, ExportFile, ForeignConfiguration, ImportedConversation
@@ -32,7 +32,7 @@ class TalkCody:
         if not head:
             return bool(inner := read_head(path / DATABASE)) and self.sniff(path / DATABASE, inner)
         if head.startswith(SQLITE):
-            return has_schema(columns(path, head), _OWN)
+            return is_database(path, head, _OWN)
         found, task = partial_document(head), partial_document(head, "task")
         return bool(found.text("version")) and bool(task.text("id")) and "messageCount" in task and found.raw("messages").startswith(b"[")
 

@@ -10,7 +10,7 @@ from moot.errors import UsageError
 from moot.formats.apps.talkcody.database import Record, Rows
 from moot.formats.kit.answers import Turns
 from moot.formats.kit.fidelity import fidelity_of
-from moot.formats.kit.fields import milliseconds, objects
+from moot.formats.kit.fields import milliseconds, objects, text
 from moot.formats.kit.json import Element, PartialDocument, load_document
 from moot.formats.kit.steps import Step, approximate, decode_data_url, model_calls, output_text, pretty_bytes
 from moot.types.canonical import Json, JsonObject
@@ -76,9 +76,9 @@ def _read_record(element: Element, value: JsonObject) -> Record:
 
 
 def _file(value: JsonObject) -> Part | None:
-    kind, url, preview = str(value.get("mimeType") or "application/octet-stream"), value.get("url"), value.get("preview")
-    if not isinstance(url, str) or not url.startswith(("data:", "https:", "http:")):
-        if not isinstance(preview, str) or not preview:
+    kind, url, preview = str(value.get("mimeType") or "application/octet-stream"), text(value, "url"), text(value, "preview")
+    if not url.startswith(("data:", "https:", "http:")):
+        if not preview:
             return None
         url = preview if preview.startswith("data:") else f"data:{kind};base64,{preview}"
     return {"type": "file", "mediaType": kind, "url": url, "filename": str(value.get("filename") or "")}
