@@ -173,11 +173,27 @@ def _cost(stats: JsonObject) -> int | None:
 
 
 SESSIONS = (
-    ("agent_session", "agent_session_message"),
-    ("agents_sessions", "agents_session_messages"),
-    ("sessions", "session_messages"),
+    (
+        *("agent_session", "agent_session_message"),
+        "SELECT * FROM agent_session ORDER BY created_at, id",
+        "SELECT * FROM agent_session_message WHERE session_id = ? ORDER BY created_at, id",
+        "SELECT DISTINCT session_id FROM agent_session_message WHERE session_id NOT IN (SELECT id FROM agent_session) ORDER BY 1",
+    ),
+    (
+        *("agents_sessions", "agents_session_messages"),
+        "SELECT * FROM agents_sessions ORDER BY created_at, id",
+        "SELECT * FROM agents_session_messages WHERE session_id = ? ORDER BY created_at, id",
+        "SELECT DISTINCT session_id FROM agents_session_messages WHERE session_id NOT IN (SELECT id FROM agents_sessions) ORDER BY 1",
+    ),
+    (
+        *("sessions", "session_messages"),
+        "SELECT * FROM sessions ORDER BY created_at, id",
+        "SELECT * FROM session_messages WHERE session_id = ? ORDER BY created_at, id",
+        "SELECT DISTINCT session_id FROM session_messages WHERE session_id NOT IN (SELECT id FROM sessions) ORDER BY 1",
+    ),
 )
-"""Tables of the sessions and their messages in each version of the schema, newest first."""
+"""Tables of the sessions and their messages in each version of the schema, newest first, with the queries for all sessions, for the
+messages of one, and for sessions of which only messages are left."""
 _RESUME = ("runtime_resume_token", "agent_session_id")
 """Columns with the outside agent's own session id. The last value is used."""
 _KEPT = ("agent_type", "agent_id", "instructions", "description", "permission_mode")
@@ -185,21 +201,20 @@ _KEPT = ("agent_type", "agent_id", "instructions", "description", "permission_mo
 
 def sessions(connection: Connection, there: Mapping[str, frozenset[str]], home: Path) -> Iterator[ImportedConversation]:
     """Yield sessions, oldest first. Messages of deleted sessions, which older versions left behind, come last."""
-    for table, messages in SESSIONS:
+    for table, messages, all_sessions, all_messages, orphans in SESSIONS:
         if table not in there or messages not in there:
             continue
         folders = row_objects(connection, "SELECT * FROM agent_workspace") if "agent_workspace" in there else []
         workspaces = {str(one.get("id")): str(one.get("path") or "") for one in folders}
-        for session in _all(connection, f"SELECT * FROM {table} ORDER BY created_at, id"):
-            yield ImportedConversation(str(session["id"]), _session_entries(connection, messages, session, workspaces, home))
-        orphans = f"SELECT DISTINCT session_id FROM {messages} WHERE session_id NOT IN (SELECT id FROM {table}) ORDER BY 1"
+        for session in _all(connection, all_sessions):
+            yield ImportedConversation(str(session["id"]), _session_entries(connection, all_messages, session, workspaces, home))
         for row in readable_rows(connection, [], orphans):
-            yield ImportedConversation(str(row[0]), _session_entries(connection, messages, {"id": str(row[0])}, workspaces, home))
+            yield ImportedConversation(str(row[0]), _session_entries(connection, all_messages, {"id": str(row[0])}, workspaces, home))
 
 
-def _session_entries(connection: Connection, table: str, session: JsonObject, workspaces: dict[str, str], home: Path) -> Iterator[Entry]:
+def _session_entries(connection: Connection, query: str, session: JsonObject, workspaces: dict[str, str], home: Path) -> Iterator[Entry]:
     tally, seen, last, resumed = Tally(), set[str](), None, ""
-    for row in rows(connection, f"SELECT * FROM {table} WHERE session_id = ? ORDER BY created_at, id", session["id"]):
+    for row in rows(connection, query, session["id"]):
         if isinstance(row, str):
             tally.lose("records")
             yield ImportedRecord(b"", problem=row)
@@ -303,8 +318,15 @@ def _topic_entries(connection: Connection, topic: JsonObject) -> Iterator[Entry]
     )
 
 
-_AGENTS = ("agent", "agents_agents", "agents")
-_LATER = ("agent_task", "scheduled_tasks", "job_schedule", "channels", "agent_channel", "skills")
+_AGENTS = {"agent": "SELECT * FROM agent", "agents_agents": "SELECT * FROM agents_agents", "agents": "SELECT * FROM agents"}
+_LATER = {
+    "agent_task": "SELECT * FROM agent_task",
+    "scheduled_tasks": "SELECT * FROM scheduled_tasks",
+    "job_schedule": "SELECT * FROM job_schedule",
+    "channels": "SELECT * FROM channels",
+    "agent_channel": "SELECT * FROM agent_channel",
+    "skills": "SELECT * FROM skills",
+}
 _OUTSIDE = "claude-code"
 _REST = ("allowed_tools", "disabled_tools", "mcps", "slash_commands", "accessible_paths", "plan_model", "small_model")
 
@@ -313,14 +335,14 @@ def configuration(database: Path) -> ForeignConfiguration:
     draft = ConfigurationBuilder("cherry")
     with open_copy(database) as connection:
         there = tables(connection)
-        for name in _AGENTS:
-            for agent in _all(connection, f"SELECT * FROM {name}") if name in there else ():
+        for name, query in _AGENTS.items():
+            for agent in _all(connection, query) if name in there else ():
                 _agent(draft, agent)
         for server in _all(connection, "SELECT * FROM mcp_server") if "mcp_server" in there else ():
             _server(draft, server)
-        for name in _LATER:
+        for name, query in _LATER.items():
             if name in there:
-                draft.keep(name, list[Json](_all(connection, f"SELECT * FROM {name}")))
+                draft.keep(name, list[Json](_all(connection, query)))
     return draft.found()
 
 
@@ -365,7 +387,7 @@ DATABASES = ("Data/cherrystudio.sqlite", "Data/agents.db", "agents.db", "cherrys
 """Database paths below the program's folder, newest first. Newer versions migrate older databases but leave them in place."""
 _FOLDERS = ("CherryStudio", "cherrystudio")
 _OWN = (
-    *({messages: {"session_id", "role", "created_at"}, table: {"agent_id"}} for table, messages in SESSIONS),
+    *({messages: {"session_id", "role", "created_at"}, table: {"agent_id"}} for table, messages, *_ in SESSIONS),
     {"message": {"topic_id", "parent_id", "data"}, "topic": {"active_node_id"}},
 )
 

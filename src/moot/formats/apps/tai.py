@@ -48,7 +48,13 @@ _TOOLS = {
 }
 _ACTIONS = {"auto": "allow", "approve": "ask", "conditional": "ask"}
 _LATER = ("cron", "webhooks", "taskWatcher", "commands", "custom_tools", "channels", "context")
-_TABLES = ("projects", "project_tasks", "task_comments", "documents", "cron_jobs")
+_TABLES = {
+    "projects": "SELECT * FROM projects",
+    "project_tasks": "SELECT * FROM project_tasks",
+    "task_comments": "SELECT * FROM task_comments",
+    "documents": "SELECT * FROM documents",
+    "cron_jobs": "SELECT * FROM cron_jobs",
+}
 _REST = ("hooks", "contextDir", "nudgeOnText", "nudgeMessage", "skipGlobalContext", "summarizeOnTrim")
 
 
@@ -67,8 +73,8 @@ def configuration(home: Path) -> ForeignConfiguration:
     draft.keep("tools", settings.get("tools"))
     if (home / DATABASE).is_file():
         with open_copy(home / DATABASE) as connection:
-            for name in _TABLES:
-                draft.keep(f"{name} ({DATABASE})", list[Json](row_objects(connection, f"SELECT * FROM {name}")))
+            for name, query in _TABLES.items():
+                draft.keep(f"{name} ({DATABASE})", list[Json](row_objects(connection, query)))
     return draft.found()
 
 
