@@ -12,14 +12,12 @@ from typing import ClassVar
 
 from moot.formats.kit.documents import Document, documents, facts_of, peek, unreadable
 from moot.formats.kit.fidelity import assistant_files, fidelity_of
-from moot.formats.kit.fields import flag, items, objects, text
-from moot.formats.kit.records import Output, SessionRecord, entries_of, file, output_value, reasoning, tool_call
+from moot.formats.kit.fields import flag, items, obj, objects, text
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, output_value, reasoning, tool_call
 from moot.formats.kit.steps import Step, output_text, records_of
 from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedRecord
 from moot.types.message import Part, Role, is_settled, text_of, text_part, tool_name
-
-__all__ = ["Anthropic", "_request"]
 
 
 def _request(exported: ExportedConversation) -> JsonObject:
@@ -36,7 +34,8 @@ def _write_step(step: Step, alone: bool) -> Iterator[JsonObject]:
     blocks: list[Json] = [block for part in step.reasoning for block in _write_reasoning(part)]
     if step.text or (alone and not step.calls and not blocks):
         blocks.append({"type": "text", "text": step.text})
-    blocks += [_write_call(call) for call in step.calls]
+    for call in step.calls:
+        blocks.append({"type": "tool_use", "id": call.get("toolCallId", ""), "name": tool_name(call), "input": call.get("input")})
     if blocks:
         yield {"role": "assistant", "content": blocks}
     outputs: list[Json] = [_write_output(call) for call in step.calls if is_settled(call)]
@@ -44,15 +43,9 @@ def _write_step(step: Step, alone: bool) -> Iterator[JsonObject]:
         yield {"role": "user", "content": outputs}
 
 
-def _write_call(call: Part) -> JsonObject:
-    return {"type": "tool_use", "id": call.get("toolCallId", ""), "name": tool_name(call), "input": call.get("input")}
-
-
 def _write_reasoning(part: Part) -> Iterator[JsonObject]:
     """Yield a reasoning block. Only Anthropic's own signatures are included."""
-    metadata = part.get("providerMetadata")
-    own = metadata.get("anthropic") if isinstance(metadata, dict) else None
-    sealed = own if isinstance(own, dict) else {}
+    sealed = obj(part, "providerMetadata", "anthropic")
     if isinstance(data := sealed.get("redactedData"), str):
         yield {"type": "redacted_thinking", "data": data}
     elif part.get("text"):
@@ -93,8 +86,6 @@ _OWN = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "i
 
 
 class Anthropic:
-    """Implementation of `Format`."""
-
     name = "anthropic"
     version = 1
     suffix = ".json"
@@ -129,7 +120,7 @@ def _is_message(value: JsonObject) -> bool:
     return not isinstance(content, list) or all(isinstance(block, dict) and "image_url" not in block for block in content)
 
 
-def _records(document: Document) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _records(document: Document) -> Records:
     yield facts_of(document.about)
     if document.about:
         yield ImportedRecord(document.around, document.about)
@@ -154,14 +145,14 @@ def _message(id: str, role: Role, raw: bytes, value: JsonObject) -> Iterator[Ses
         if not blocks:
             return
     parts = _content(list[Json](blocks)) if blocks else _content(value.get("content"))
-    outputs = tuple(_server_output(block) for block in blocks if _is_server_result(block))
+    outputs = tuple(Output(text(one, "tool_use_id"), one.get("content")) for one in blocks if _is_server_result(one))
     yield SessionRecord(id, role, raw, tuple(parts), outputs)
 
 
 def _content(content: Json) -> list[Part]:
     if isinstance(content, str):
         return [text_part(content)] if content else []
-    return [_block(block) for block in objects({"all": content}, "all") if not _is_server_result(block)]
+    return [_block(block) for block in objects(content) if not _is_server_result(block)]
 
 
 def _block(block: JsonObject) -> Part:
@@ -170,9 +161,8 @@ def _block(block: JsonObject) -> Part:
             part = text_part(text(block, "text"))
             return {**part, "providerMetadata": {"anthropic": {"citations": block["citations"]}}} if block.get("citations") else part
         case "thinking":
-            return reasoning(
-                text(block, "thinking"), {"anthropic": {"signature": text(block, "signature")}} if text(block, "signature") else None
-            )
+            signature = text(block, "signature")
+            return reasoning(text(block, "thinking"), {"anthropic": {"signature": signature}} if signature else None)
         case "redacted_thinking":
             return reasoning("", {"anthropic": {"redactedData": text(block, "data")}})
         case "tool_use":
@@ -200,10 +190,6 @@ def _source(block: JsonObject) -> Part:
 
 def _is_server_result(block: JsonObject) -> bool:
     return text(block, "type").endswith("_tool_result")
-
-
-def _server_output(block: JsonObject) -> Output:
-    return Output(text(block, "tool_use_id"), block.get("content"))
 
 
 def _output(block: JsonObject) -> Json:

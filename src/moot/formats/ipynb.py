@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
-from moot.formats.kit.fidelity import fidelity_of, file_kind, pretty
+from moot.formats.kit.fidelity import fence_around, fidelity_of, file_kind, pretty
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation
 from moot.types.message import Message, Part, is_tool, tool_name
-
-__all__ = ["Ipynb"]
 
 _WHO = {"user": "You", "assistant": "Assistant", "system": "System"}
 _PYTHON = re.compile(r"^```(?:python|py|python3|ipython)[ \t]*\n(.*?)^```[ \t]*$\n?", re.MULTILINE | re.DOTALL)
@@ -43,17 +41,12 @@ class Ipynb:
         cells: list[Json] = [_markdown("title", [f"# {conversation.title or 'Conversation'}"])]
         for number, message in enumerate(exported.messages, 1):
             cells += _cells(message, number)
-        moot: JsonObject = {"conversation": conversation.id, "model": conversation.model}
-        document: JsonObject = {
-            "cells": cells,
-            "metadata": {
-                "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-                "language_info": {"name": "python"},
-                "moot": moot,
-            },
-            "nbformat": 4,
-            "nbformat_minor": 5,
+        metadata: JsonObject = {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+            "moot": {"conversation": conversation.id, "model": conversation.model},
         }
+        document: JsonObject = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
         return ExportFile(dumps(document) + b"\n", fidelity_of(exported, self.holds))
 
 
@@ -78,7 +71,8 @@ def _cells(message: Message, number: int) -> Iterator[JsonObject]:
                 texts.append(text[begin : found.start()])
                 if any(piece.strip() for piece in texts):
                     yield _markdown(name(), texts, pictures, about)
-                yield _code(name(), found[1].removesuffix("\n"), about)
+                source = _lines(found[1].removesuffix("\n"))
+                yield {"cell_type": "code", "execution_count": None, "id": name(), "metadata": about, "outputs": [], "source": source}
                 texts, pictures, begin = [], {}, found.end()
             texts.append(text[begin:])
         else:
@@ -131,18 +125,13 @@ def _plain(name: str) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
+    fence = fence_around(text)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def _markdown(id: str, texts: list[str], pictures: Mapping[str, Json] | None = None, about: JsonObject | None = None) -> JsonObject:
     cell: JsonObject = {"cell_type": "markdown", "id": id, "metadata": about or {}, "source": _lines("\n\n".join(filter(str.strip, texts)))}
     return {**cell, "attachments": dict(pictures)} if pictures else cell
-
-
-def _code(id: str, source: str, about: JsonObject) -> JsonObject:
-    return {"cell_type": "code", "execution_count": None, "id": id, "metadata": about, "outputs": [], "source": _lines(source)}
 
 
 def _lines(text: str) -> list[Json]:

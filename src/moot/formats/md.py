@@ -49,24 +49,21 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from moot.errors import UsageError
-from moot.formats.kit.fidelity import fidelity_of, pretty
-from moot.formats.kit.fields import milliseconds, text
+from moot.formats.kit.fidelity import fence_around, fidelity_of, pretty
+from moot.formats.kit.fields import LATEST, milliseconds, objects, text
 from moot.formats.kit.json import json_value, parse_json, read_document
-from moot.formats.kit.records import Output, SessionRecord, entries_of, file, reasoning, step, tool_call
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, reasoning, step, tool_call
 from moot.formats.kit.steps import approximate, output_text
-from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.canonical import JsonObject, dumps
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Message, Part, Role, is_settled, is_tool, text_of, text_part, tool_name
 
-__all__ = ["SIGN", "Markdown", "does_not_fit", "markdown_of"]
-
-
 _WHO = {"user": "User", "assistant": "Assistant", "system": "System"}
-_LATEST = 253_402_300_799_000
 _LINE = 100
 """Maximum number of characters of a tool input written on one line."""
 
@@ -132,35 +129,25 @@ def _block(part: Part, sign: re.Pattern[str]) -> str:
             name = re.sub(r"[][\n]", " ", str(part.get("filename", "")))
             return f"{picture}[{name}]({part['url']})"
         case "steering-message":
-            pieces = part.get("parts")
-            words = text_of([piece for piece in pieces if isinstance(piece, dict)]) if isinstance(pieces, list) else ""
-            return "\n".join(f"> {line}" for line in f"**Meanwhile:** {words}".split("\n"))
+            return "\n".join(f"> {line}" for line in f"**Meanwhile:** {text_of(objects(part, 'parts'))}".split("\n"))
         case _:
             return ""
 
 
 def _call(part: Part, sign: re.Pattern[str]) -> str:
     name = re.sub(r"[<>\s]", "_", tool_name(part)) or "tool"
+    short = dumps(part.get("input")).decode()
     pieces = [f"<details>\n<summary>Tool: {name}</summary>"]
-    pieces.append(_fenced(_value(part.get("input")), "json", sign))
+    pieces.append(_fenced(short if len(short) <= _LINE else pretty(part.get("input")), "json", sign))
     if is_settled(part):
-        pieces.append(_fenced(_output(part), "output" if part.get("state") == "output-available" else "error", sign))
+        is_done, output = part.get("state") == "output-available", part.get("output")
+        shown = pretty(output) if is_done and not isinstance(output, str) else output_text(part)
+        pieces.append(_fenced(shown, "output" if is_done else "error", sign))
     return "\n\n".join([*pieces, "</details>"])
 
 
-def _value(value: Json) -> str:
-    short = dumps(value).decode()
-    return short if len(short) <= _LINE else pretty(value)
-
-
-def _output(part: Part) -> str:
-    output = part.get("output")
-    return pretty(output) if part.get("state") == "output-available" and not isinstance(output, str) else output_text(part)
-
-
 def _fenced(text: str, kind: str, sign: re.Pattern[str]) -> str:
-    longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
+    fence = fence_around(text)
     return f"{fence}{kind}\n{_escaped(text, sign)}\n{fence}"
 
 
@@ -173,7 +160,7 @@ def _plain(word: str) -> str:
 
 
 def _time(ms: int) -> str:
-    if not 0 < ms <= _LATEST:
+    if not 0 < ms <= LATEST:
         return ""
     at = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{at}.{ms % 1000:03}Z" if ms % 1000 else f"{at}Z"
@@ -195,8 +182,6 @@ _OURS = b"moot: conversation"
 
 
 class Markdown:
-    """Implementation of `Format`."""
-
     name = "md"
     version = 1
     suffix = ".md"
@@ -260,9 +245,7 @@ def _sections(lines: list[bytes]) -> list[tuple[Role | None, list[bytes]]]:
     return found
 
 
-def _records(
-    front: bytes, about: JsonObject, sections: list[tuple[Role | None, list[bytes]]]
-) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _records(front: bytes, about: JsonObject, sections: list[tuple[Role | None, list[bytes]]]) -> Records:
     before = b"\n".join(sections[0][1])
     title = text(about, "title") or next(
         (line[2:].decode("utf-8", "replace").strip() for line in sections[0][1] if line.startswith(b"# ")), ""
@@ -307,7 +290,7 @@ def _parts(body: str, section: int) -> tuple[tuple[Part, ...], tuple[Output, ...
             parts.append(file(shown[3], "", shown[2]))
             next(lines, "")
             continue
-        inside = _inside(lines)
+        inside = list(takewhile(lambda line: line != "</details>", lines))
         parsed_block = _details(inside, f"call-{section}-{len(outputs) + 1}")
         if isinstance(parsed_block, str):
             pending += ["<details>", *inside, "</details>"]
@@ -331,15 +314,6 @@ def _unescaped(line: str) -> str:
     return line[1:] if line.startswith("\\") and SIGN.fullmatch(line) else line
 
 
-def _inside(lines: Iterator[str]) -> list[str]:
-    found: list[str] = []
-    for line in lines:
-        if line == "</details>":
-            break
-        found.append(line)
-    return found
-
-
 def _details(lines: list[str], id: str) -> tuple[Part, list[Output]] | str:
     """Return a reasoning part or a tool call with its outputs, or the summary if it is neither."""
     summary = lines[0] if lines else ""
@@ -360,9 +334,5 @@ def _fenced_blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
         opened = _FENCE.fullmatch(line)
         if opened is None:
             continue
-        body: list[str] = []
-        for inner in lines:
-            if inner == opened[1]:
-                break
-            body.append(_unescaped(inner))
-        yield opened[2], "\n".join(body)
+        body = takewhile(lambda inner, fence=opened[1]: inner != fence, lines)
+        yield opened[2], "\n".join(map(_unescaped, body))

@@ -14,13 +14,11 @@ from typing import ClassVar
 from moot.formats.kit.documents import Document, documents, facts_of, peek, unreadable
 from moot.formats.kit.fidelity import assistant_files, fidelity_of
 from moot.formats.kit.fields import objects, text
-from moot.formats.kit.records import Output, SessionRecord, entries_of, file, output_value, reasoning, tool_call
-from moot.formats.kit.steps import Step, output_text, records_of
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, output_value, reasoning, tool_call
+from moot.formats.kit.steps import Step, openai_call, output_text, records_of
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
-from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
-from moot.types.message import Part, Role, is_settled, text_part, tool_name
-
-__all__ = ["OpenAI", "_request"]
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedRecord
+from moot.types.message import Part, Role, is_settled, text_of, text_part
 
 
 def _request(exported: ExportedConversation) -> JsonObject:
@@ -33,56 +31,41 @@ def _request(exported: ExportedConversation) -> JsonObject:
 
 def _write_step(step: Step, alone: bool) -> Iterator[JsonObject]:
     """Yield a model call, then an output for each of its tool calls."""
-    thoughts = "\n\n".join(str(part["text"]) for part in step.reasoning if part.get("text"))
-    if thoughts or step.text or step.calls or alone:
+    if step.thought or step.text or step.calls or alone:
         record: JsonObject = {"role": "assistant", "content": step.text if step.text or not step.calls else None}
-        if thoughts:
-            record["reasoning_content"] = thoughts
+        if step.thought:
+            record["reasoning_content"] = step.thought
         if step.calls:
-            record["tool_calls"] = [_write_call(call) for call in step.calls]
+            record["tool_calls"] = [openai_call({**call, "input": dumps(call.get("input") or {}).decode()}) for call in step.calls]
         yield record
     for call in step.calls:
         if is_settled(call):
             yield {"role": "tool", "tool_call_id": str(call.get("toolCallId", "")), "content": output_text(call)}
 
 
-def _write_call(call: Part) -> JsonObject:
-    function: JsonObject = {"name": tool_name(call), "arguments": dumps(call.get("input") or {}).decode()}
-    return {"id": str(call.get("toolCallId", "")), "type": "function", "function": function}
-
-
 def _write_content(parts: tuple[Part, ...]) -> Json:
     """Return text if there are no files, otherwise pieces."""
-    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
-    files = [part for part in parts if part.get("type") == "file"]
-    if not files:
-        return "".join(texts)
-    pieces: list[Json] = []
-    for part in parts:
-        if part.get("type") == "text":
-            pieces.append({"type": "text", "text": part.get("text", "")})
-        elif part.get("type") == "file":
-            pieces.append(_write_file(part))
-    return pieces
+    if not any(part.get("type") == "file" for part in parts):
+        return text_of(parts)
+    return [
+        {"type": "text", "text": part.get("text", "")} if part["type"] == "text" else _write_file(part)
+        for part in parts
+        if part.get("type") in ("text", "file")
+    ]
 
 
 def _write_file(part: Part) -> JsonObject:
     url = part.get("url", "")
     if str(part.get("mediaType", "")).startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url}}
-    file: JsonObject = {"file_data": url}
-    if part.get("filename"):
-        file["filename"] = part["filename"]
-    return {"type": "file", "file": file}
+    named: JsonObject = {"filename": part["filename"]} if part.get("filename") else {}
+    return {"type": "file", "file": {"file_data": url, **named}}
 
 
 _ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
+    **dict.fromkeys(("system", "developer"), "system"),
     "user": "user",
-    "assistant": "assistant",
-    "tool": "assistant",
-    "function": "assistant",
+    **dict.fromkeys(("assistant", "tool", "function"), "assistant"),
 }
 _PIECES = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
 _THOUGHTS = ("reasoning_content", "reasoning")
@@ -90,8 +73,6 @@ _SOUND = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 
 class OpenAI:
-    """Implementation of `Format`."""
-
     name = "openai"
     version = 1
     suffix = ".json"
@@ -129,7 +110,7 @@ def _is_message(value: JsonObject, *, cut: bool = False) -> bool:
     )
 
 
-def _records(document: Document) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _records(document: Document) -> Records:
     yield facts_of(document.about)
     if document.about:
         yield ImportedRecord(document.around, document.about)
@@ -145,7 +126,9 @@ def _records(document: Document) -> Iterator[SessionRecord | ImportedRecord | Im
 def _message(id: str, role: Role, raw: bytes, value: JsonObject) -> SessionRecord:
     if value.get("role") in ("tool", "function"):
         name = text(value, "name")
-        return SessionRecord(id, role, raw, outputs=(Output(text(value, "tool_call_id") or name, _output(value), name=name),))
+        content = value.get("content")
+        output = content if isinstance(content, str) else output_value(_content(content))
+        return SessionRecord(id, role, raw, outputs=(Output(text(value, "tool_call_id") or name, output, name=name),))
     parts = [reasoning(text(value, name)) for name in _THOUGHTS if text(value, name)][:1]
     parts += _content(value.get("content"))
     if text(value, "refusal"):
@@ -159,7 +142,7 @@ def _message(id: str, role: Role, raw: bytes, value: JsonObject) -> SessionRecor
 def _content(content: Json) -> list[Part]:
     if isinstance(content, str):
         return [text_part(content)] if content else []
-    return [_piece(piece) for piece in objects({"all": content}, "all")]
+    return [_piece(piece) for piece in objects(content)]
 
 
 def _piece(piece: JsonObject) -> Part:
@@ -191,10 +174,3 @@ def _arguments(written: str) -> Json:
         return loads_exact(written) if written.strip() else {}
     except ValueError:
         return written
-
-
-def _output(value: JsonObject) -> Json:
-    content = value.get("content")
-    if isinstance(content, str):
-        return content
-    return output_value(_content(content))

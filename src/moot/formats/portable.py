@@ -6,15 +6,16 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
 from moot.errors import UsageError
 from moot.formats.kit.documents import Line, json_lines
-from moot.formats.kit.fidelity import fidelity_of, things_in, with_descendants, with_parents
+from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, things_in, with_descendants, with_parents
+from moot.formats.kit.fields import obj, text
 from moot.formats.kit.json import MAX_DOCUMENT, PartialDocument, read_document
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
-from moot.types.conversation import Conversation
 from moot.types.format import (
     Entry,
     ExportedConversation,
@@ -28,40 +29,9 @@ from moot.types.format import (
 )
 from moot.types.message import Message, Part
 
-__all__ = [
-    "HOLDS",
-    "VERSION",
-    "ConversationReader",
-    "JsonDocument",
-    "JsonLines",
-    "conversation_value",
-    "message_value",
-    "string_field",
-    "unreadable",
-]
-
-
 VERSION = 1
 
-HOLDS: dict[str, FidelityLevel] = dict.fromkeys(
-    (
-        "messages",
-        "reasoning",
-        "signatures",
-        "tool calls",
-        "files",
-        "pictures",
-        "other parts",
-        "times",
-        "models",
-        "usage",
-        "costs",
-        "titles",
-        "branches",
-        "sub-agents",
-    ),
-    "kept",
-)
+HOLDS: dict[str, FidelityLevel] = {**ALL_KEPT, "branches": "kept", "sub-agents": "kept"}
 
 _FACTS = ("id", "title", "agent", "agent_type", "model", "directory", "forked_from", "created_at", "updated_at")
 
@@ -73,12 +43,8 @@ def conversation_value(exported: ExportedConversation, parent: str | None) -> Js
         value["head"] = exported.messages[-1].id
     if parent is not None:
         value |= {"parent": parent, "parent_call": conversation.parent_tool_call}
-    return value | _took(conversation)
-
-
-def _took(conversation: Conversation) -> JsonObject:
-    usage = conversation.usage.to_json()
-    value: JsonObject = {"usage": usage} if usage else {}
+    if usage := conversation.usage.to_json():
+        value["usage"] = usage
     return value if conversation.cost is None else {**value, "cost": conversation.cost}
 
 
@@ -87,12 +53,6 @@ def message_value(message: Message, parent: str | None) -> JsonObject:
     if message.created_at:
         value["created_at"] = message.created_at
     return {**value, "metadata": message.metadata, "parts": list[Json](message.parts)}
-
-
-def string_field(value: JsonObject, name: str) -> str:
-    """Return a string field, or an empty string."""
-    found = value.get(name)
-    return found if isinstance(found, str) else ""
 
 
 class ConversationReader:
@@ -104,19 +64,19 @@ class ConversationReader:
 
     def begin(self) -> ImportedFacts:
         value = self._value
-        title = string_field(value, "title")
+        title = text(value, "title")
         return ImportedFacts(
             Fidelity({"titles": 1} if title else {}),
-            title=title,
-            directory=string_field(value, "directory"),
-            agent=string_field(value, "agent"),
-            model=string_field(value, "model"),
+            title,
+            directory=text(value, "directory"),
+            agent=text(value, "agent"),
+            model=text(value, "model"),
             created_at=_time(value, "created_at"),
             updated_at=_time(value, "updated_at"),
         )
 
     def end(self) -> ImportedFacts:
-        head = string_field(self._value, "head")
+        head = text(self._value, "head")
         metadata: JsonObject = {name: self._value[name] for name in ("usage", "cost", "forked_from") if name in self._value}
         return ImportedFacts(head=head if head in self._seen else None, metadata=metadata)
 
@@ -167,8 +127,6 @@ _DEEPEST = 64
 
 
 class JsonDocument:
-    """Implementation of `Format`."""
-
     name = "json"
     version = 1
     suffix = ".json"
@@ -204,10 +162,9 @@ def _append(pieces: list[bytes], exported: ExportedConversation, parent: str | N
 def _conversations(document: bytes, parent: str | None, depth: int) -> Iterator[ImportedConversation]:
     """Yield the conversation of an object, then its children."""
     found = PartialDocument(document)
-    about = found.value("conversation")
-    value = about if isinstance(about, dict) else {}
-    id = string_field(value, "id") or hashlib.sha256(document).hexdigest()
-    yield ImportedConversation(id, _document_entries(found, value), parent, string_field(value, "parent_call") or None)
+    value = obj(found.value("conversation"))
+    id = text(value, "id") or hashlib.sha256(document).hexdigest()
+    yield ImportedConversation(id, _document_entries(found, value), parent, text(value, "parent_call") or None)
     for child in found.elements("children") if depth < _DEEPEST else ():
         if child.raw.startswith(b"{"):
             yield from _conversations(child.raw, id, depth + 1)
@@ -233,8 +190,6 @@ HEADER_MARK = "lines"
 
 
 class JsonLines:
-    """Implementation of `Format`."""
-
     name = "jsonl"
     version = 1
     suffix = ".jsonl"
@@ -242,7 +197,9 @@ class JsonLines:
     holds = HOLDS
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        return _header(_object(head.partition(b"\n")[0])) is not None
+        with suppress(ValueError):
+            return _header(loads_object(head.partition(b"\n")[0])) is not None
+        return False
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         lines = _Lines(path)
@@ -250,10 +207,10 @@ class JsonLines:
             value = _header(header.value) or {}
             entries = _line_entries(lines, header, value)
             yield ImportedConversation(
-                string_field(value, "id") or f"line-{header.number}",
+                text(value, "id") or f"line-{header.number}",
                 entries,
-                string_field(value, "parent") or None,
-                string_field(value, "parent_call") or None,
+                text(value, "parent") or None,
+                text(value, "parent_call") or None,
             )
             for _ in entries:
                 pass  # skip lines that the caller did not read
@@ -305,13 +262,6 @@ def _line_entries(lines: _Lines, header: Line, value: JsonObject) -> Iterator[En
         else:
             yield from reader.read(line.value, line.raw, f"line {line.number}")
     yield reader.end()
-
-
-def _object(line: bytes) -> JsonObject | None:
-    try:
-        return loads_object(line)
-    except ValueError:
-        return None
 
 
 def _header(value: JsonObject | None) -> JsonObject | None:

@@ -10,32 +10,22 @@ from pathlib import Path
 from typing import ClassVar
 
 from moot.formats.kit.documents import Document, documents, facts_of, peek, unreadable
-from moot.formats.kit.fidelity import fidelity_of
+from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of
 from moot.formats.kit.fields import milliseconds, obj, objects, text
 from moot.formats.kit.records import with_counts
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import Entry, ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedMessage, ImportedRecord
-from moot.types.message import Message, Role
-
-__all__ = ["Ui"]
+from moot.types.message import Role
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 
 
 class Ui:
-    """Implementation of `Format`."""
-
     name = "ui"
     version = 1
     suffix = ".json"
     words = "messages for user interfaces built with the AI SDK"
-    holds: ClassVar[Mapping[str, FidelityLevel]] = dict.fromkeys(
-        (
-            *("messages", "reasoning", "signatures", "tool calls", "pictures", "files", "other parts"),
-            *("times", "models", "usage", "costs", "titles"),
-        ),
-        "kept",
-    )
+    holds: ClassVar[Mapping[str, FidelityLevel]] = ALL_KEPT
 
     def sniff(self, path: Path, head: bytes) -> bool:
         seen = peek(head)
@@ -48,14 +38,12 @@ class Ui:
     def write(self, exported: ExportedConversation) -> ExportFile:
         conversation = exported.conversation
         about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
-        messages = [_message(message) for message in exported.messages]
+        messages: list[Json] = []
+        for one in exported.messages:
+            value: JsonObject = {"id": one.id, "role": one.role, "metadata": one.metadata, "parts": list[Json](one.parts)}
+            messages.append({**value, "createdAt": one.created_at} if one.created_at else value)
         document = {**{name: value for name, value in about.items() if value}, "messages": messages}
         return ExportFile(dumps(document) + b"\n", fidelity_of(exported, self.holds))
-
-
-def _message(message: Message) -> JsonObject:
-    value: JsonObject = {"id": message.id, "role": message.role, "metadata": message.metadata, "parts": list[Json](message.parts)}
-    return {**value, "createdAt": message.created_at} if message.created_at else value
 
 
 def _is_message(value: JsonObject) -> bool:

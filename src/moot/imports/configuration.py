@@ -16,8 +16,6 @@ from moot.imports.sources import Source
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration, HasConfiguration
 
-__all__ = ["configuration_of", "count_items", "refuse_live", "to_yaml"]
-
 _HEAD = """\
 Settings of other programs, converted to moot's configuration. moot does not read this file: review it and copy what you want
 into config.yaml. MCP servers are disabled, permissions grant access, and secrets were left out."""

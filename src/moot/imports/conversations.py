@@ -31,9 +31,6 @@ from moot.types.message import Message, Part
 from moot.types.run import Run
 from moot.types.store import OwnerStore
 
-__all__ = ["ConversationImport", "ImportOptions", "import_recordings"]
-
-
 _HELD = 8 << 20
 """Bytes of raw buffered until it is known whether the conversation is wanted."""
 _METADATA = 16 << 10
@@ -187,14 +184,8 @@ class ConversationImport:
 
     def _origin(self) -> JsonObject:
         format, facts = self.source.format, self.facts
-        origin: JsonObject = {
-            "format": format.name,
-            "version": format.version,
-            "source_id": self.source_id,
-            "path": self.source.name,
-            "directory": facts.directory,
-            "placed": self.source.placed,
-        }
+        origin: JsonObject = {"format": format.name, "version": format.version, "source_id": self.source_id, "path": self.source.name}
+        origin |= {"directory": facts.directory, "placed": self.source.placed}
         named = {"agent": facts.agent, "key": facts.key, "agent_type": format.agent_type if isinstance(format, AgentSessions) else ""}
         origin |= {name: value for name, value in named.items() if value}
         if facts.metadata and len(str(facts.metadata)) <= _METADATA:
@@ -253,11 +244,8 @@ async def _import_one(holdings: OwnerStore, source: Source, recording: Recording
         return _result("known", source, recording, known, max(grown, 0))
     renamed = _renamed(recording, wanted.directory)
     origin: JsonObject = {"format": format.name, "version": format.version, "source_id": recording.source_id, "path": source.name}
-    origin |= {
-        "directory": recording.conversation.directory,
-        "events": len(recording.events),
-        "fidelity": fidelity_json(recording.fidelity),
-    }
+    origin |= {"directory": recording.conversation.directory, "events": len(recording.events)}
+    origin["fidelity"] = fidelity_json(recording.fidelity)
     renamed = replace(renamed, conversation=replace(renamed.conversation, origin=origin))
     if wanted.dry_run:
         return _result("would be added", source, recording, renamed.conversation)
@@ -317,15 +305,13 @@ def _renamed(recording: Recording, directory: str) -> Recording:
         created_at=old.created_at,
         updated_at=old.updated_at,
     )
+    exchanges = tuple(replace(one, id=ids[one.id], run=ids.get(one.run, ""), conversation=ids[old.id]) for one in recording.exchanges)
     return replace(
         recording,
         conversation=conversation,
         messages=tuple(_message(message, ids, conversation.id) for message in recording.messages),
         runs=tuple(_run(run, ids, conversation.id) for run in recording.runs),
-        exchanges=tuple(
-            replace(exchange, id=ids[exchange.id], run=ids.get(exchange.run, ""), conversation=conversation.id)
-            for exchange in recording.exchanges
-        ),
+        exchanges=exchanges,
         events=tuple(_event(event, ids) for event in recording.events),
         deleted=frozenset(ids[id] for id in recording.deleted if id in ids),
     )

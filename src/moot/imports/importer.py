@@ -17,8 +17,6 @@ from moot.imports.sources import Source, mark_of
 from moot.types.imports import Recorder, SourceMark
 from moot.types.store import OwnerStore
 
-__all__ = ["ImportOptions", "import_source", "import_sources", "list_sources"]
-
 
 async def list_sources(sources: Iterable[Source]) -> list[Source]:
     """List the sources in a worker thread, because finding them reads folders and files."""
@@ -62,24 +60,16 @@ async def _is_done(holdings: OwnerStore, source: Source, wanted: ImportOptions, 
     """Return whether the source can be skipped, and report the reason."""
     if source.problem:
         report.fail(source.name, source.format.name, source.problem)
-    elif not await _is_skipped(holdings, source, wanted, report):
-        return False
+    elif wanted.since and source.mark.modified_at // 1_000_000 < wanted.since:
+        report.older += 1
+    elif isinstance(source.format, Recorder) or not await _is_unchanged(holdings, source):
+        return False  # a recording's conversations are reported one by one, known or not
+    else:
+        report.unchanged += 1
     report.done += 1
     report.bytes_done += source.mark.size
     report.heard()
     return True
-
-
-async def _is_skipped(holdings: OwnerStore, source: Source, wanted: ImportOptions, report: Report) -> bool:
-    if wanted.since and source.mark.modified_at // 1_000_000 < wanted.since:
-        report.older += 1
-        return True
-    if isinstance(source.format, Recorder):
-        return False  # its conversations are reported one by one, known or not
-    if await _is_unchanged(holdings, source):
-        report.unchanged += 1
-        return True
-    return False
 
 
 async def _is_unchanged(holdings: OwnerStore, source: Source) -> bool:

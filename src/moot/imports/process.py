@@ -23,9 +23,6 @@ from moot.guard.processes import Child, spawn
 from moot.imports.reader import Piece, Prices, Send, SourceReader, ThreadReader, read
 from moot.imports.sources import Source
 
-__all__ = ["MIN_SIZE", "PROGRAM", "READY", "ProcessReader", "reader_for", "serve"]
-
-
 MIN_SIZE = 16 << 20
 """Minimum total size in bytes of the sources for which a process is started."""
 PROGRAM = ("-P", "-m", "moot.imports.process")  # -P: don't import from the current directory
@@ -54,7 +51,10 @@ class ProcessReader:
         self._refused = False
 
     async def read(self, source: Source, send: Send) -> str:
-        order = _order(source)
+        try:
+            order = pickle.dumps(source)
+        except (pickle.PicklingError, AttributeError, TypeError):  # a format that can't be pickled
+            order = None
         child = await self._started() if order is not None else None
         if order is None or child is None:
             return await self._here.read(source, send)
@@ -63,10 +63,10 @@ class ProcessReader:
         except (ConnectionError, IncompleteReadError):
             code = await child.wait()
             await self.close()
-            return f"the reader process ended {f'by signal {-code}' if code < 0 else f'with code {code}'}"
+            return f"The reader process ended {f'by signal {-code}' if code < 0 else f'with code {code}'}."
         except anyio.BrokenResourceError:
             await self.close()
-            return "the reader was cancelled"
+            return "The reader was cancelled."
         except BaseException:
             await self.close()  # its remaining output belongs to no source
             raise
@@ -91,14 +91,6 @@ class ProcessReader:
                 await self.close()
                 raise
         return self._child
-
-
-def _order(source: Source) -> bytes | None:
-    """Return the pickled source, or None if its format can't be pickled."""
-    try:
-        return pickle.dumps(source)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return None
 
 
 async def _pieces(child: Child, order: bytes, send: Send) -> str | None:
@@ -126,7 +118,9 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
     answers.flush()
 
     def send_answer(answer: Piece | str | None) -> None:
-        data = _packed(answer)
+        if isinstance(answer, Piece):
+            answer = replace(answer, conversation=replace(answer.conversation, entries=()))
+        data = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
         answers.write(len(data).to_bytes(8, "little"))
         answers.write(data)
         answers.flush()
@@ -138,12 +132,6 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
             send_answer(None)
         else:
             send_answer(read(source, prices, send_answer))
-
-
-def _packed(answer: Piece | str | None) -> bytes:
-    if isinstance(answer, Piece):
-        answer = replace(answer, conversation=replace(answer.conversation, entries=()))
-    return pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 import anyio
 import anyio.from_thread
 import anyio.to_thread
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream
 
 from moot.convert.imports import digest_of_record, encode_arrival
 from moot.errors import MootError
@@ -26,9 +26,6 @@ from moot.types.format import Entry, ImportedConversation, ImportedFacts, Import
 from moot.types.imports import IncomingEntry
 from moot.types.model import Price
 from moot.types.usage import Usage
-
-__all__ = ["ESTIMATED", "Piece", "Pieces", "Prices", "Send", "SourceReader", "ThreadReader", "pieces_of", "read"]
-
 
 ESTIMATED = "cost_estimated"
 """Field of a step whose cost is the current list price of its tokens rather than a known charge."""
@@ -54,18 +51,13 @@ class Prices:
         usage, model = step.get("usage"), step.get("model") or metadata.get("model")
         if not isinstance(usage, dict) or not isinstance(model, str):
             return step
-        name, _, provider = (
-            model.rpartition("@") if "@" in model else (model, "", str(step.get("provider") or metadata.get("provider") or ""))
-        )
-        table = self._price(name, provider)
+        name, at, provider = model.rpartition("@")
+        key = (name, provider) if at else (model, str(step.get("provider") or metadata.get("provider") or ""))
+        if key not in self._known:
+            self._known[key] = listed_price(key[1], key[0])
+        table = self._known[key]
         cost = cost_at(table, Usage.from_json(usage)) if table is not None else None
         return step if cost is None else {**step, "cost": cost, ESTIMATED: True}
-
-    def _price(self, name: str, provider: str) -> Price | None:
-        key = name, provider
-        if key not in self._known:
-            self._known[key] = listed_price(provider, name)
-        return self._known[key]
 
 
 log = logging.getLogger("moot.importing")
@@ -135,35 +127,32 @@ async def pieces_of(source: Source, reading: SourceReader) -> AsyncGenerator[Pie
     """Read a source and yield its pieces. An error of its reader ends them and becomes their `problem`."""
     send, receive = anyio.create_memory_object_stream[Piece](_WAITING)
     pieces = Pieces(receive)
+
+    async def read_all() -> None:
+        async with send:
+            pieces.problem = await reading.read(source, send.send)
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read_all, source, reading, pieces, send)
+        tasks.start_soon(read_all)
         async with receive:
             yield pieces
 
 
-async def _read_all(source: Source, reading: SourceReader, pieces: Pieces, send: MemoryObjectSendStream[Piece]) -> None:
-    async with send:
-        pieces.problem = await reading.read(source, send.send)
-
-
-_Take: TypeAlias = Callable[[Piece], None]
-
-
-def read(source: Source, prices: Prices, take: _Take) -> str:
+def read(source: Source, prices: Prices, take: Callable[[Piece], None]) -> str:
     """Send each piece in order. Return the problem, or an empty string. Blocks."""
     conversations = source.format.read(source.path)
     try:
         for conversation in conversations:
             _conversation(conversation, prices, take)
     except anyio.BrokenResourceError:
-        return "the reader was cancelled"
+        return "The reader was cancelled."
     except MootError as error:
         return error.advice()
     except OSError as error:
-        return f"can't read {str(source.path)!r}: {error.strerror or error}"
+        return f"Can't read {str(source.path)!r}: {error.strerror or error}."
     except Exception as error:  # formats may be plugins: their bugs must affect only this source
         log.warning("the format %r failed with %s", source.format.name, source.path, exc_info=error)
-        return f"the format {source.format.name!r} failed: {type(error).__name__}: {error}"
+        return f"The format {source.format.name!r} failed: {type(error).__name__}: {error}"
     finally:
         if isinstance(conversations, _Closing):
             conversations.close()
@@ -192,7 +181,12 @@ class _NextPiece:
             return
         self.size += len(entry.raw)
         if isinstance(entry, ImportedMessage):
-            self.arrivals.append(encode_arrival(_normalized(entry, prices)))
+            # with a valid time and estimated costs
+            metadata = prices.estimated(entry.metadata)
+            at = entry.created_at if 0 <= entry.created_at < _LATEST else 0
+            if at != entry.created_at or metadata is not entry.metadata:
+                entry = replace(entry, created_at=at, metadata=metadata)
+            self.arrivals.append(encode_arrival(entry))
             return
         digest = digest_of_record(entry)
         seen = self.occurrences.get(digest, 0)
@@ -200,27 +194,17 @@ class _NextPiece:
             self.occurrences[digest] = seen + 1
         self.arrivals.append(encode_arrival(entry, seen))
 
-    def merged_facts(self) -> ImportedFacts:
-        """Return all facts so far as one."""
-        if len(self.facts) != 1:
-            self.facts = [merge_facts(self.facts)]
-        return self.facts[0]
+    def piece(self, conversation: ImportedConversation, *, is_first: bool, is_last: bool) -> Piece:
+        """Return the contents with all facts so far."""
+        self.facts = self.facts if len(self.facts) == 1 else [merge_facts(self.facts)]
+        return Piece(conversation, tuple(self.arrivals), self.facts[0], self.size, is_first, is_last)
 
 
-def _conversation(conversation: ImportedConversation, prices: Prices, take: _Take) -> None:
+def _conversation(conversation: ImportedConversation, prices: Prices, take: Callable[[Piece], None]) -> None:
     gathered, is_first = _NextPiece(), True
     for entry in conversation.entries:
         gathered.add(entry, prices)
         if len(gathered.arrivals) >= _ENTRIES or gathered.size >= _BYTES:
-            take(Piece(conversation, tuple(gathered.arrivals), gathered.merged_facts(), gathered.size, is_first, False))
+            take(gathered.piece(conversation, is_first=is_first, is_last=False))
             gathered.arrivals, gathered.size, is_first = [], 0, False
-    take(Piece(conversation, tuple(gathered.arrivals), gathered.merged_facts(), gathered.size, is_first, True))
-
-
-def _normalized(entry: ImportedMessage, prices: Prices) -> ImportedMessage:
-    """Return the message with a valid time and estimated costs."""
-    metadata = prices.estimated(entry.metadata)
-    at = entry.created_at if 0 <= entry.created_at < _LATEST else 0
-    if at != entry.created_at or metadata is not entry.metadata:
-        return replace(entry, created_at=at, metadata=metadata)
-    return entry
+    take(gathered.piece(conversation, is_first=is_first, is_last=True))

@@ -12,8 +12,6 @@ from moot.types.conversation import Conversation
 from moot.types.format import Fidelity
 from moot.types.imports import ImportCounts
 
-__all__ = ["NOTES", "Failed", "ImportResult", "Outcome", "Report", "fidelity_json"]
-
 Outcome: TypeAlias = Literal["added", "grown", "known", "would be added", "would grow", "empty"]
 """`empty`: the source contains no content, so nothing is stored."""
 
@@ -47,16 +45,7 @@ class ImportResult:
 
     def to_json(self) -> JsonObject:
         taken = self.taken
-        counts: JsonObject = {
-            "messages": self.messages,
-            "added": taken.added,
-            "grown": taken.grown,
-            "rewritten": taken.rewritten,
-            "records": taken.records,
-            "known": taken.known,
-            "loose": taken.loose,
-            "unpriced": self.unpriced,
-        }
+        counts: JsonObject = {name: getattr(taken, name) for name in ("added", "grown", "rewritten", "records", "known", "loose")}
         return {
             "outcome": self.outcome.replace(" ", "-"),
             "format": self.format,
@@ -64,7 +53,7 @@ class ImportResult:
             "source_id": self.source_id,
             "title": self.title,
             "agent_type": self.agent_type,
-            "counts": counts,
+            "counts": {"messages": self.messages, **counts, "unpriced": self.unpriced},
             "grown": self.grown,
             "fidelity": fidelity_json(self.fidelity),
             "problems": self.problems,

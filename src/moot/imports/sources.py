@@ -17,34 +17,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from moot.errors import UsageError
+from moot.formats.kit.files import HEAD
 from moot.imports.report import Report
 from moot.plugins import FORMATS
 from moot.types.format import Format, HasLocations, MultiSource
 from moot.types.imports import SourceMark
 
-__all__ = [
-    "DEPTH",
-    "Claim",
-    "Claims",
-    "Places",
-    "Source",
-    "claims_in",
-    "directory_entries",
-    "format_of",
-    "local_places",
-    "local_sources",
-    "mark_of",
-    "read_head",
-    "recognizes",
-    "sources_at",
-]
-
-
 log = logging.getLogger("moot.importing")
 
 DEPTH = 32
-HEAD = 64 << 10
-"""Number of bytes used to recognize a format."""
 _BESIDE = ("-wal", "-shm", "-journal")
 
 
@@ -82,16 +63,12 @@ class Claims:
         """Yield sources in programs' standard locations, as if the folder were a home folder, then all other recognized sources."""
         for format in self.formats:
             for place in format.places(self.folder, {}) if isinstance(format, HasLocations) else ():
-                if self._is_inside(place):
+                # the location exists below the folder without a link on the way
+                is_inside = self.folder in place.parents and _mode(place) and place not in self._claimed
+                if is_inside and not linked(place, self.folder):
                     yield from claims_in(place, format, self.data)
                     self._claimed.add(place)
         yield from self._search(self.folder, DEPTH)
-
-    def _is_inside(self, place: Path) -> bool:
-        """Return whether the location exists below the folder without a link on the way."""
-        if self.folder not in place.parents or not _mode(place) or place in self._claimed:
-            return False
-        return not linked(place, self.folder)
 
     def _search(self, folder: Path, depth: int) -> Iterator[Claim]:
         if folder.resolve() == self.data or folder in self._claimed:
@@ -102,7 +79,7 @@ class Claims:
         try:
             entries = directory_entries(folder)
         except OSError as error:
-            self.report.fail(str(folder), "", f"can't open: {error.strerror}")
+            self.report.fail(str(folder), "", f"Can't open it: {error.strerror}.")
             return
         for entry in entries:
             path = folder / entry.name
@@ -116,7 +93,7 @@ class Claims:
 
     def _folder(self, folder: Path, format: Format) -> Iterator[Claim]:
         """Yield the sources of a format that recognizes the folder as a whole."""
-        claimed = [claim for claim in _sources_in(folder, format, self.data) if not self._has(claim.path)]
+        claimed = [claim for claim in _sources_in(folder, format, self.data) if self._claimed.isdisjoint((claim.path, *claim.path.parents))]
         known = {claim.path for claim in claimed if self._is_known(claim.path, format)}
         if any(path.parent == folder or path == folder for path in known):
             self._whole.setdefault(format.name, []).append(folder)
@@ -136,9 +113,6 @@ class Claims:
         except OSError:
             return False
 
-    def _has(self, path: Path) -> bool:
-        return any(one in self._claimed for one in (path, *path.parents))
-
     def _file(self, path: Path) -> Iterator[Claim]:
         claimed = self._by_location.get(path)
         try:
@@ -147,23 +121,18 @@ class Claims:
             if claimed is not None:
                 yield Claim(path, claimed)
             else:
-                self.report.fail(str(path), "", f"can't open: {error.strerror}")
+                self.report.fail(str(path), "", f"Can't open it: {error.strerror}.")
             return
         # a file that a format skipped in its own folder is not one of its sources, whatever it looks like
-        found = [format for format in self.formats if recognizes(format, path, head) and not self._passed_over(path, format)]
+        skipping = {name for name, folders in self._whole.items() if claimed is None and not set(folders).isdisjoint(path.parents)}
+        found = [format for format in self.formats if recognizes(format, path, head) and format.name not in skipping]
         found = found or ([claimed] if claimed is not None else [])
         if not found:
             self._unclaimed(path)
             return
         self._claimed.add(path)
-        yield Claim(
-            path,
-            found[0],
-            f"matches several formats ({', '.join(one.name for one in found)}): specify one with -f" if len(found) > 1 else "",
-        )
-
-    def _passed_over(self, path: Path, format: Format) -> bool:
-        return path not in self._by_location and any(folder in path.parents for folder in self._whole.get(format.name, ()))
+        names = ", ".join(one.name for one in found)
+        yield Claim(path, found[0], f"The file matches several formats: {names}. Specify one with -f." if len(found) > 1 else "")
 
     def _unclaimed(self, path: Path) -> None:
         """Report an unrecognized file, unless it belongs to a claimed source."""
@@ -192,11 +161,11 @@ def claims_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        yield Claim(place, format, f"can't open: {error.strerror}")
+        yield Claim(place, format, f"Can't open it: {error.strerror}.")
         return
     yield from _sources_in(place, format, data)
     for folder, problem in _unreadable_folders(place) if is_folder else ():
-        yield Claim(folder, format, f"can't open: {problem}")
+        yield Claim(folder, format, f"Can't open it: {problem}.")
 
 
 def _sources_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
@@ -209,7 +178,7 @@ def _sources_in(place: Path, format: Format, data: Path) -> Iterator[Claim]:
         try:
             mode = path.stat().st_mode
         except OSError as error:
-            yield Claim(path, format, f"can't open: {error.strerror}")
+            yield Claim(path, format, f"Can't open it: {error.strerror}.")
             continue
         if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
             yield Claim(path, format)
@@ -292,9 +261,13 @@ def format_of(path: Path, name: str = "") -> Format:
     """Return the named format, or the one that recognizes the source. Raise UsageError if there is none."""
     if name:
         return _format_named(name)
-    found = _recognizing(path)
+    try:
+        head = b"" if path.is_dir() else read_head(path)
+    except OSError as error:
+        raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
+    found = [format for format in _formats() if recognizes(format, path, head)]
     if not found:
-        if packed := _compressor(path):
+        if packed := next((program for begins, program in _PACKERS.items() if head.startswith(begins)), ""):
             raise UsageError(
                 f"{str(path)!r} is compressed with {packed}, which no format reads.",
                 fix=f"Unpack it first: {packed} -dk {shlex.quote(str(path))}",
@@ -309,26 +282,15 @@ def format_of(path: Path, name: str = "") -> Format:
     return found[0]
 
 
-def _compressor(path: Path) -> str:
-    """Return the program that compressed the file, or an empty string."""
-    head = read_head(path) if path.is_file() else b""
-    return next((program for begins, program in _PACKERS.items() if head.startswith(begins)), "")
-
-
 def _format_named(name: str) -> Format:
     if name not in FORMATS:
         raise UsageError(FORMATS.unknown(name))
     return FORMATS.make(name)
 
 
-def _recognizing(path: Path) -> list[Format]:
-    """Return the formats that recognize the source. Raise UsageError if it can't be read."""
-    try:
-        head = b"" if path.is_dir() else read_head(path)
-    except OSError as error:
-        raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
-    formats: list[Format] = [FORMATS.make(known) for known in FORMATS.names()]
-    return [format for format in formats if recognizes(format, path, head)]
+def _formats(name: str = "") -> list[Format]:
+    """Return the named format, or all of them."""
+    return [_format_named(name)] if name else [FORMATS.make(known) for known in FORMATS.names()]
 
 
 def mark_of(format: Format, path: Path) -> SourceMark:
@@ -366,8 +328,7 @@ def sources_at(path: Path, name: str, data: Path, report: Report | None = None) 
             raise UsageError(f"{str(path)!r} is neither a regular file nor a folder.")
         yield _source(Claim(path, format_of(path, name)))
         return
-    formats: list[Format] = [_format_named(name)] if name else [FORMATS.make(known) for known in FORMATS.names()]
-    yield from map(_source, Claims(path, formats, data.resolve(), report or Report()).all())
+    yield from map(_source, Claims(path, _formats(name), data.resolve(), report or Report()).all())
 
 
 def local_sources(home: Path, environ: Mapping[str, str], data: Path, name: str = "") -> Iterator[Source]:
@@ -378,8 +339,7 @@ def local_sources(home: Path, environ: Mapping[str, str], data: Path, name: str 
 
 def local_places(home: Path, environ: Mapping[str, str], name: str = "") -> Iterator[tuple[Format, Path]]:
     """Yield each format with each of its standard locations, whether they exist or not."""
-    formats: list[Format] = [_format_named(name)] if name else [FORMATS.make(known) for known in FORMATS.names()]
-    for format in formats:
+    for format in _formats(name):
         if isinstance(format, HasLocations):
             for place in dict.fromkeys(format.places(home, environ)):
                 yield format, place.absolute()

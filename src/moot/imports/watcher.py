@@ -24,8 +24,6 @@ from moot.imports.report import Report
 from moot.imports.sources import Places, Source, mark_of
 from moot.types.store import OwnerStore
 
-__all__ = ["Watcher"]
-
 _STEP, _GATHER = 100, 300
 """Interval between checks for reported changes, and maximum time to collect them, in ms."""
 _LOOK = 1.0
@@ -99,7 +97,13 @@ class Watcher:
             try:
                 async with aclosing(_changes(roots, polled=polled)) as changes:
                     async for paths in changes:
-                        self._note(paths)
+                        for path in paths:
+                            owner = self._source_of(Path(path))
+                            if owner is None:
+                                self._search_all = True
+                            else:
+                                self._waiting.setdefault(owner)
+                        self._changed.set()
                         if any(Path(path) in roots for path in paths):
                             return
             except OSError:
@@ -124,15 +128,6 @@ class Watcher:
             except OSError:
                 found[root] = None
         return found
-
-    def _note(self, paths: Iterable[str]) -> None:
-        for name in paths:
-            path = self._source_of(Path(name))
-            if path is None:
-                self._search_all = True
-            else:
-                self._waiting.setdefault(path)
-        self._changed.set()
 
     def _source_of(self, path: Path) -> Path | None:
         """Return the source that a file belongs to, or None."""

@@ -58,7 +58,7 @@ async def test_a_bad_source_does_not_affect_others(tmp_path: Path) -> None:
         await import_sources(store, [source(bad), source(bad, Broken()), source(good)], ImportOptions(), report)
         assert [failed.problem for failed in report.failed] == [
             f"{str(bad)!r} holds no talk",
-            "the format 'talk' failed: Mistake: in a format",
+            "The format 'talk' failed: Mistake: in a format",
         ]
         assert (report.conversations["added"], report.done) == (1, 3)
 

@@ -93,7 +93,7 @@ async def test_a_dying_reader_fails_only_its_current_source(tmp_path: Path) -> N
         async for _ in pieces:
             for child in children():
                 os.kill(child, signal.SIGKILL)
-    assert pieces.problem == "the reader process ended by signal 9"
+    assert pieces.problem == "The reader process ended by signal 9."
     told, problem = await read(apart, long)
     assert (sum(len(piece.arrivals) for piece in told), problem) == (40, "")
     await apart.close()

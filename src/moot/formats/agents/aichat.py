@@ -15,40 +15,27 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from moot.errors import UsageError
+from moot.formats.kit.bases import ManyFiles, environment_folder
 from moot.formats.kit.fields import milliseconds, obj, objects, text
 from moot.formats.kit.json import parse_json, read_chunks, read_document
-from moot.formats.kit.records import (
-    Output,
-    ReadOnly,
-    SessionRecord,
-    entries_of,
-    environment_folder,
-    file,
-    matching_files,
-    recognizes_any,
-    step,
-    tool_call,
-)
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, step, tool_call
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part
 
-__all__ = ["Aichat"]
-
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "assistant"}
-_FILES = ("sessions/*.yaml", "sessions/_/*.yaml", "messages.md")
 _CHAT = re.compile(rb"^# CHAT: (.*) \[([^\]\n]+)\](?: \((.*)\))?\n", re.MULTILINE)
 _BETWEEN = b"\n--------\n"
 _CALLS = re.compile(rb"<tool_calls>\n(.*?)(\[.*\])\n</tool_calls>\n+", re.DOTALL)
 _TIMED = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)-(.*)")
 
 
-class Aichat(ReadOnly):
-    """Implementation of `Format`, `Placed` and `Split`."""
-
+class Aichat(ManyFiles):
     name = "aichat"
     version = 1
     suffix = ".yaml"
+    files = ("sessions/*.yaml", "sessions/_/*.yaml", "messages.md")
+    depth = 5
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         base = environment_folder(environ.get("XDG_CONFIG_HOME"), home / ".config") / "aichat"
@@ -58,16 +45,11 @@ class Aichat(ReadOnly):
             if named := environ.get(name):
                 yield Path(named)
 
-    def sniff(self, path: Path, head: bytes) -> bool:
-        if not head:
-            return path.is_dir() and recognizes_any(self, path, *_FILES, depth=3)
+    def is_own(self, path: Path, head: bytes) -> bool:
         if _CHAT.match(head) is not None:
             return True
         named = path.suffix in (".yaml", ".yml") and head.startswith(b"model: ")
         return named and re.search(rb"^(?:compressed_)?messages:\n- role: ", head, re.MULTILINE) is not None
-
-    def sources(self, folder: Path) -> Iterator[Path]:
-        return matching_files(folder, *_FILES, depth=5)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         if _CHAT.match(next(read_chunks(path), b"")) is not None:
@@ -75,14 +57,10 @@ class Aichat(ReadOnly):
             return
         data = read_document(path)
         value, nodes = _session(path, data)
-        yield ImportedConversation(_name(path), entries_of(_records(path, data, value, nodes)))
-
-
-def _name(path: Path) -> str:
-    """Return aichat's own name for the session, including its agent."""
-    parts = [part for part in path.with_suffix("").parts[-5:] if part not in ("sessions", "_")]
-    owned = "agents" in parts and parts.index("agents") < len(parts) - 2
-    return f"{parts[-2]}/{parts[-1]}" if owned else parts[-1]
+        parts = [part for part in path.with_suffix("").parts[-5:] if part not in ("sessions", "_")]
+        owned = "agents" in parts and parts.index("agents") < len(parts) - 2
+        name = f"{parts[-2]}/{parts[-1]}" if owned else parts[-1]  # aichat's own name for the session, including its agent
+        yield ImportedConversation(name, entries_of(_records(path, data, value, nodes)))
 
 
 def _session(path: Path, data: bytes) -> tuple[JsonObject, list[tuple[int, int]]]:
@@ -96,19 +74,11 @@ def _session(path: Path, data: bytes) -> tuple[JsonObject, list[tuple[int, int]]
         raise UsageError(f"Can't read {str(path)!r} as YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(value, dict) or root is None or root.id != "mapping":
         raise UsageError(f"{str(path)!r} is not a session of aichat: expected a mapping with 'messages'.")
-    return value, [place for name in ("compressed_messages", "messages") for place in _places(root, name)]
+    lists = [found for name in ("compressed_messages", "messages") for key, found in root.value if key.value == name]
+    return value, [(one.start_mark.index, one.end_mark.index) for found in lists if found.id == "sequence" for one in found.value]
 
 
-def _places(root: Any, name: str) -> Iterator[tuple[int, int]]:
-    """Return the positions of a list's items in the text. YAML nodes are untyped."""
-    for key, found in root.value:
-        if key.value == name and found.id == "sequence":
-            yield from ((item.start_mark.index, item.end_mark.index) for item in found.value)
-
-
-def _records(
-    path: Path, data: bytes, value: JsonObject, places: list[tuple[int, int]]
-) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _records(path: Path, data: bytes, value: JsonObject, places: list[tuple[int, int]]) -> Records:
     about: JsonObject = {name: one for name, one in value.items() if name not in ("messages", "compressed_messages")}
     written = data.decode("utf-8", "surrogateescape")
     provider, _, model = text(value, "model").partition(":")
@@ -130,12 +100,9 @@ def _records(
 
 
 def _content(content: Json) -> tuple[list[Part], list[Output]]:
-    if isinstance(content, str):
-        return ([text_part(content)] if content else []), []
     if isinstance(content, dict):
         return _calls(objects(content, "tool_results"), text(content, "text"))
-    parts = [_piece(piece) for piece in objects({"all": content}, "all")]
-    return parts, []
+    return [text_part(content)] if isinstance(content, str) and content else [_piece(piece) for piece in objects(content)], []
 
 
 def _calls(results: list[JsonObject], words: str) -> tuple[list[Part], list[Output]]:
@@ -173,7 +140,7 @@ def _log(data: bytes) -> Iterator[ImportedConversation]:
         yield ImportedConversation(id, entries_of(_chat(chat, data[chat.start() : end])))
 
 
-def _chat(head: re.Match[bytes], raw: bytes) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _chat(head: re.Match[bytes], raw: bytes) -> Records:
     when = milliseconds(head[2].decode("utf-8", "replace"))
     yield ImportedFacts(title=head[1].decode("utf-8", "replace"), agent="aichat", created_at=when)
     begin = head.end() - head.start()
@@ -192,7 +159,7 @@ def _chat(head: re.Match[bytes], raw: bytes) -> Iterator[SessionRecord | Importe
             results = parse_json(made[2])
         except ValueError:
             parts.append(text_part(made[0].decode("utf-8", "replace")))
-        tool_parts, outputs = _calls(objects({"all": results}, "all"), made[1].decode("utf-8", "replace").strip("\n"))
+        tool_parts, outputs = _calls(objects(results), made[1].decode("utf-8", "replace").strip("\n"))
         parts += tool_parts
         body = body[made.end() :]
     parts += [text_part(body.decode("utf-8", "replace"))] if body else []

@@ -16,31 +16,16 @@ from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
+from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import json_lines
 from moot.formats.kit.fields import flag, items, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.files import open_regular
-from moot.formats.kit.json import ArrayItem, array_items, member, parse_json, parse_prefix, read_chunks, read_document
-from moot.formats.kit.records import (
-    Output,
-    ReadOnly,
-    SessionRecord,
-    entries_of,
-    environment_folder,
-    file,
-    find_branches,
-    first_object,
-    matching_files,
-    reasoning,
-    recognizes_any,
-    step,
-    tool_call,
-)
+from moot.formats.kit.json import array_items, member, parse_json, parse_prefix, read_chunks, read_document
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, find_branches, reasoning, step, tool_call
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, is_tool, text_part
 from moot.types.usage import Usage
-
-__all__ = ["Gemini", "counts", "outputs_of", "parts_of", "usage_of"]
 
 
 def parts_of(content: Json) -> tuple[Part, ...]:
@@ -48,7 +33,7 @@ def parts_of(content: Json) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (text_part(content),) if content else ()
     parts: list[Part] = []
-    for number, piece in enumerate(objects({"all": content}, "all") if isinstance(content, list) else [obj(content)]):
+    for number, piece in enumerate(objects(content) if isinstance(content, list) else [obj(content)]):
         part = _part(piece, number)
         last = parts[-1] if parts else None
         if part is None:
@@ -63,7 +48,7 @@ def parts_of(content: Json) -> tuple[Part, ...]:
 def outputs_of(content: Json) -> tuple[Output, ...]:
     """Return the tool outputs."""
     found: list[Output] = []
-    for piece in objects({"all": content}, "all"):
+    for piece in objects(content):
         answer = piece.get("functionResponse")
         if isinstance(answer, dict):
             response = obj(answer, "response")
@@ -73,8 +58,12 @@ def outputs_of(content: Json) -> tuple[Output, ...]:
     return tuple(found)
 
 
-def usage_of(prompt: int | None, answer: int | None, cached: int | None, thoughts: int | None, total: int | None) -> Usage:
-    """Return the usage. Reasoning tokens are added to the output tokens if the total shows that they are counted separately."""
+def usage_of(value: JsonObject, *names: str) -> Usage:
+    """Return the usage from the fields of the prompt, answer, cached, reasoning and total tokens.
+
+    Reasoning tokens are added to the output tokens if the total shows that they are counted separately.
+    """
+    prompt, answer, cached, thoughts, total = (whole_number(value, name) for name in names)
     counted_separately = None not in (prompt, answer, thoughts, total) and total == (prompt or 0) + (answer or 0) + (thoughts or 0)
     output = (answer or 0) + (thoughts or 0) if counted_separately else answer
     return Usage(prompt, output, cached, None, thoughts)
@@ -100,15 +89,10 @@ def _part(piece: JsonObject, number: int) -> Part | None:
     return {"type": "data-block", "data": piece} if piece else None
 
 
-def counts(value: JsonObject, *names: str) -> list[int | None]:
-    return [whole_number(value, name) for name in names]
-
-
 _PATH = 1 << 16
 _HEADER = ("sessionId", "projectHash", "startTime")
 _SPEECH = frozenset({"user", "gemini"})
 _TOKENS = ("input", "output", "cached", "thoughts", "total")
-_FILES = ("chats/session-*.jsonl", "chats/*/*.jsonl", "chats/session-*.json")
 
 
 @dataclass(slots=True)
@@ -122,29 +106,24 @@ class _Message:
     """True for initial context that the program wrote in a header change."""
 
 
-class Gemini(ReadOnly):
-    """Implementation of `Format`, `Placed`, `Split` and `Resumable`."""
-
+class Gemini(ManyFiles):
     name = "gemini"
     version = 1
+    files = ("chats/session-*.jsonl", "chats/*/*.jsonl", "chats/session-*.json")
+    depth = sniffed_depth = 4
     resumable: Literal[True] = True
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield environment_folder(environ.get("GEMINI_CLI_HOME"), home) / ".gemini" / "tmp"
 
-    def sniff(self, path: Path, head: bytes) -> bool:
-        if not head:
-            return path.is_dir() and recognizes_any(self, path, *_FILES, depth=4)
+    def is_own(self, path: Path, head: bytes) -> bool:
         first = first_object(head) or parse_prefix(head)
         return all(text(first, name) for name in _HEADER)
-
-    def sources(self, folder: Path) -> Iterator[Path]:
-        return matching_files(folder, *_FILES, depth=4)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         log = _Log()
         first = first_object(next(read_chunks(path), b""))
-        records = list(log.document(path) if first is None or "messages" in first else log.lines(path))
+        records = list(log.document(path) if not first or "messages" in first else log.lines(path))
         if not text(log.facts, "sessionId"):
             raise UsageError(f"{str(path)!r} is not a chat of Gemini CLI: it contains no session id.")
         tree = find_branches((id, message.parent, True) for id, message in log.messages.items())
@@ -202,7 +181,9 @@ class _Log:
         self.facts |= {name: value for name, value in fields.items() if name != "messages"}
         if "messages" in fields:
             self.last = None
-        for piece in _within(raw) if "messages" in fields else ():
+        outer = member(raw, "$set")
+        inner = member(raw, "messages", outer.begin) if outer is not None and "messages" in fields else None
+        for piece in array_items([raw[inner.begin : inner.end]]) if inner is not None else ():
             message = obj(piece.value)
             id = text(message, "id")
             if id in self.messages:
@@ -226,50 +207,34 @@ class _Log:
         return True
 
 
-def _within(raw: bytes) -> Iterator[ArrayItem]:
-    """Yield the messages in a header change, each with its own bytes."""
-    fields = member(raw, "$set")
-    inner = member(raw, "messages", fields.begin) if fields is not None else None
-    yield from array_items([raw[inner.begin : inner.end]]) if inner is not None else ()
-
-
 def _answers_only(value: JsonObject) -> bool:
     content = items(value, "content")
     return bool(content) and all(isinstance(piece, dict) and "functionResponse" in piece for piece in content)
 
 
 def _record(id: str, message: _Message, settled: frozenset[str]) -> SessionRecord:
+    """`settled` are the calls whose outputs are stored with them."""
     value, raw, when = message.value, b"".join(message.raws), milliseconds(message.value, "timestamp")
     content = value.get("content")
     if value["type"] == "gemini":
         parts, outputs = _answer(value)
-        return SessionRecord(id, "assistant", raw, parts, outputs, message.parent, when, _step(value))
+        facts = step(text(value, "model"), usage=usage_of(obj(value, "tokens"), *_TOKENS).to_json())
+        return SessionRecord(id, "assistant", raw, parts, outputs, message.parent, when, facts)
     if _answers_only(value):
         outputs = tuple(one for one in outputs_of(content) if one.call not in settled)
         return SessionRecord(id, "assistant", raw, (), outputs, message.parent, when)
     return SessionRecord(id, "system" if message.context else "user", raw, parts_of(content), (), message.parent, when)
 
 
-def _settled(messages: dict[str, _Message]) -> frozenset[str]:
-    """Return the calls whose outputs are stored with them."""
-    calls = (one for message in messages.values() for one in objects(message.value, "toolCalls"))
-    return frozenset(text(one, "id") for one in calls if one.get("result") or one.get("resultDisplay"))
-
-
 def _answer(value: JsonObject) -> tuple[tuple[Part, ...], tuple[Output, ...]]:
     calls = objects(value, "toolCalls")
-    parts = list(_thoughts(value))
+    # pieces of reasoning without a subject are joined
+    thoughts = [(text(one, "subject"), text(one, "description")) for one in objects(value, "thoughts")]
+    words = "".join(f"**{subject}**\n\n{description}\n\n" if subject else description for subject, description in thoughts)
+    parts = [reasoning(words.rstrip("\n"))] if words else []
     parts += [part for part in parts_of(value.get("content")) if not (calls and is_tool(part))]
     parts += [tool_call(text(one, "id"), text(one, "name"), one.get("args"), title=text(one, "displayName")) for one in calls]
     return tuple(parts), tuple(output for one in calls if (output := _output(one)) is not None)
-
-
-def _thoughts(value: JsonObject) -> Iterator[Part]:
-    """Yield the reasoning. Pieces without a subject are joined."""
-    thoughts = [(text(one, "subject"), text(one, "description")) for one in objects(value, "thoughts")]
-    words = "".join(f"**{subject}**\n\n{description}\n\n" if subject else description for subject, description in thoughts)
-    if words:
-        yield reasoning(words.rstrip("\n"))
 
 
 def _output(tool_call: JsonObject) -> Output | None:
@@ -284,14 +249,11 @@ def _output(tool_call: JsonObject) -> Output | None:
     return Output(id, value, failed or answers[0].error, text(tool_call, "name"))
 
 
-def _step(value: JsonObject) -> JsonObject:
-    return step(text(value, "model"), usage=usage_of(*counts(obj(value, "tokens"), *_TOKENS)).to_json())
-
-
-def _entries(records: list[ImportedRecord], log: _Log, folder: Path) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _entries(records: list[ImportedRecord], log: _Log, folder: Path) -> Records:
     yield from records
     yield _facts(log.facts, folder)
-    settled = _settled(log.messages)
+    calls = (one for message in log.messages.values() for one in objects(message.value, "toolCalls"))
+    settled = frozenset(text(one, "id") for one in calls if one.get("result") or one.get("resultDisplay"))
     for id, message in log.messages.items():
         yield _record(id, message, settled)
 

@@ -15,56 +15,34 @@ from pathlib import Path
 from typing import cast
 
 from moot.errors import UsageError
+from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import flag, items, milliseconds, money, obj, text, whole_number
 from moot.formats.kit.files import open_regular
-from moot.formats.kit.records import (
-    Output,
-    ReadOnly,
-    SessionRecord,
-    entries_of,
-    environment_folder,
-    first_object,
-    matching_files,
-    reasoning,
-    recognizes_any,
-    step,
-    tool_call,
-)
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, reasoning, step, tool_call, usage_without_cache
 from moot.types.canonical import JsonObject, empty
 from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part
-from moot.types.usage import Usage
-
-__all__ = ["Gptme"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _CALL = re.compile(r"^@([^\r\n(]+)\(([\w\-:.]+)\):\s*(?=\{)", re.MULTILINE)
+_USAGE = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>\n?(.*?)\n?</think(?:ing)?>\s*", re.DOTALL)
-_FILES = ("conversation.jsonl", "branches/*.jsonl")
 
 
-class Gptme(ReadOnly):
-    """Implementation of `Format`, `Placed` and `Split`."""
-
+class Gptme(ManyFiles):
     name = "gptme"
     version = 1
+    files = ("conversation.jsonl", "branches/*.jsonl")
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         data = environment_folder(environ.get("XDG_DATA_HOME"), home / ".local" / "share")
         yield environment_folder(environ.get("GPTME_LOGS_HOME"), data / "gptme" / "logs")
         yield home / "Library" / "Application Support" / "gptme" / "logs"
 
-    def sniff(self, path: Path, head: bytes) -> bool:
-        if not head:
-            return path.is_dir() and recognizes_any(self, path, *_FILES, depth=3)
+    def is_own(self, path: Path, head: bytes) -> bool:
         first = first_object(head)
-        return (
-            first is not None and first.get("role") in _ROLES and all(isinstance(first.get(name), str) for name in ("content", "timestamp"))
-        )
-
-    def sources(self, folder: Path) -> Iterator[Path]:
-        return matching_files(folder, *_FILES, depth=3)
+        return text(first, "role") in _ROLES and all(isinstance(first.get(name), str) for name in ("content", "timestamp"))
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):
@@ -74,7 +52,7 @@ class Gptme(ReadOnly):
         yield ImportedConversation(id, entries_of(_records(path, folder_)))
 
 
-def _records(path: Path, folder: Path) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _records(path: Path, folder: Path) -> Records:
     yield _facts(folder)
     prompted = False
     after_answer = False
@@ -138,11 +116,7 @@ def _parts(content: str) -> Iterator[Part]:
 
 
 def _step(metadata: JsonObject) -> JsonObject:
-    """Return the facts of a model call. gptme's input count excludes cached tokens."""
-    cached = [whole_number(metadata, "usage", name) for name in ("cache_read_tokens", "cache_creation_tokens")]
-    fresh = whole_number(metadata, "usage", "input_tokens")
-    total = None if fresh is None else fresh + sum(count or 0 for count in cached)
-    usage = Usage(total, whole_number(metadata, "usage", "output_tokens"), *cached)
+    usage = usage_without_cache(*(whole_number(metadata, "usage", name) for name in _USAGE))
     model = text(metadata, "model")
     provider, _, name = model.partition("/")
     timings = [whole for part in ("ttft_ms", "gen_ms") if isinstance(whole := obj(metadata, "timings").get(part), int | float)]

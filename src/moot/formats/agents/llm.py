@@ -8,19 +8,28 @@ usage of a model call. Older versions stored a prompt and its answer in one row 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
-from moot.errors import UsageError
-from moot.formats.kit.database import Connection, Row, columns, open_copy, readable_rows, row_bytes, row_object, rows, tables
+from moot.formats.kit.bases import ReadOnly, environment_folder
+from moot.formats.kit.database import (
+    Connection,
+    conversations_in,
+    has_schema,
+    is_database,
+    open_own,
+    readable_rows,
+    row_bytes,
+    row_object,
+    tables,
+)
 from moot.formats.kit.fields import flag, milliseconds, obj, text, whole_number
 from moot.formats.kit.json import json_object
-from moot.formats.kit.records import Output, ReadOnly, SessionRecord, entries_of, environment_folder, file, reasoning, step, tool_call
-from moot.types.canonical import JsonObject, empty
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, reasoning, step, tool_call
+from moot.types.canonical import Json, JsonObject, empty
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part
 from moot.types.usage import Usage
-
-__all__ = ["Llm"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "assistant"}
 _OLDER = {"conversations": {"id", "name", "model"}, "responses": {"id", "prompt", "response", "conversation_id"}}
@@ -38,8 +47,6 @@ _ATTACHED = (
 
 
 class Llm(ReadOnly):
-    """Implementation of `Format` and `Placed`."""
-
     name = "llm"
     version = 1
     suffix = ".db"
@@ -52,36 +59,24 @@ class Llm(ReadOnly):
         yield home / "Library" / "Application Support" / _APPLICATION / "logs.db"
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        found = columns(path, head)
-        return _has(found, _OLDER) or _has(found, _NEWER)
+        return is_database(path, head, _OLDER, _NEWER)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        with open_copy(path) as connection:
+        with open_own(path, "llm", _OLDER, _NEWER) as connection:
             found = tables(connection)
-            if not _has(found, _OLDER) and not _has(found, _NEWER):
-                raise UsageError(f"{str(path)!r} is not a database of llm.")
-            if _has(found, _NEWER):
-                for row in rows(connection, "SELECT * FROM threads ORDER BY id"):
-                    yield _conversation(row, lambda one, raw: _thread(connection, one, raw))
-            if _has(found, _OLDER):
-                for row in rows(connection, "SELECT * FROM conversations ORDER BY id"):
-                    yield _conversation(row, lambda one, raw: _older_conversation(connection, one, raw, frozenset(found)))
+            if has_schema(found, _NEWER):
+                convert = partial(_conversation, partial(_thread, connection))
+                yield from conversations_in(connection, "SELECT * FROM threads ORDER BY id", convert)
+            if has_schema(found, _OLDER):
+                convert = partial(_conversation, partial(_older, connection, frozenset(found)))
+                yield from conversations_in(connection, "SELECT * FROM conversations ORDER BY id", convert)
 
 
-def _has(found: Mapping[str, frozenset[str]], schema: Mapping[str, set[str]]) -> bool:
-    return all(names <= found.get(table, frozenset()) for table, names in schema.items())
+def _conversation(read: Callable[[JsonObject, bytes], Records], value: JsonObject, raw: bytes) -> ImportedConversation:
+    return ImportedConversation(text(value, "id"), entries_of(read(value, raw)))
 
 
-def _conversation(
-    row: Row | str, read_records: Callable[[JsonObject, bytes], Iterator[SessionRecord | ImportedRecord | ImportedFacts]]
-) -> ImportedConversation:
-    if isinstance(row, str):
-        return ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
-    value = row_object(row)
-    return ImportedConversation(text(value, "id"), entries_of(read_records(value, row_bytes(row))))
-
-
-def _thread(connection: Connection, thread: JsonObject, raw: bytes) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _thread(connection: Connection, thread: JsonObject, raw: bytes) -> Records:
     id, turns = text(thread, "id"), dict[str, JsonObject]()
     problems: list[str] = []
     yield ImportedRecord(raw, thread)
@@ -120,9 +115,7 @@ def _part(connection: Connection, part: JsonObject) -> Part | Output:
             part_ = tool_call(id, text(payload, "name"), payload.get("arguments"))
             return {**part_, "providerExecuted": True} if flag(payload, "server_executed") else part_
         case "tool_result":
-            id = text(payload, "tool_call_id") or text(part, "tool_name")
-            failed = text(payload, "exception")
-            return Output(id, failed or payload.get("output"), bool(failed), text(payload, "name"))
+            return _output(payload, payload.get("output"), text(part, "tool_name"))
         case "attachment":
             row = connection.execute("SELECT * FROM attachments WHERE id = ?", (text(payload, "attachment", "id"),)).fetchone()
             return _file(row_object(row)) if row is not None else {"type": "data-file", "data": payload}
@@ -130,9 +123,7 @@ def _part(connection: Connection, part: JsonObject) -> Part | Output:
             return {"type": "data-part", "data": part}
 
 
-def _older_conversation(
-    connection: Connection, value: JsonObject, raw: bytes, found: frozenset[str]
-) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _older(connection: Connection, found: frozenset[str], value: JsonObject, raw: bytes) -> Records:
     yield ImportedRecord(raw, value)
     yield ImportedFacts(title=text(value, "name"), agent="llm", model=text(value, "model"))
     system, problems = "", list[str]()
@@ -150,21 +141,22 @@ def _response(
 ) -> Iterator[SessionRecord]:
     """Yield the prompt or tool outputs of a row, then its answer."""
     id, when = text(response, "id"), milliseconds(response, "datetime_utc")
-    attached = [row_object(one) for one in readable_rows(connection, problems, _ATTACHED, id)] if "prompt_attachments" in found else []
+
+    def related(table: str, query: str) -> list[JsonObject]:
+        return [row_object(one) for one in readable_rows(connection, problems, query, id)] if table in found else []
+
     prompt_parts = [text_part(words)] if (words := text(response, "prompt")) else []
-    prompt_parts += [_file(one) for one in attached]
-    results = [row_object(one) for one in readable_rows(connection, problems, _RESULTS, id)] if "tool_results" in found else []
-    outputs = tuple(_result(one) for one in results)
+    prompt_parts += [_file(one) for one in related("prompt_attachments", _ATTACHED)]
+    outputs = tuple(_output(one, text(one, "output"), text(one, "name")) for one in related("tool_results", _RESULTS))
     if outputs:
         yield SessionRecord(f"{id}.results", "assistant", raw, outputs=outputs, at=when)
     if prompt_parts or not outputs:
         yield SessionRecord(f"{id}.prompt", "user", raw, tuple(prompt_parts), at=when)
-    calls = [row_object(one) for one in readable_rows(connection, problems, _CALLS, id)] if "tool_calls" in found else []
     parts = [reasoning(thought)] if (thought := text(response, "reasoning")) else []
     parts += [text_part(words)] if (words := text(response, "response")) else []
-    parts += [
-        tool_call(text(one, "tool_call_id") or text(one, "name"), text(one, "name"), json_object(text(one, "arguments"))) for one in calls
-    ]
+    for one in related("tool_calls", _CALLS):
+        name = text(one, "name")
+        parts.append(tool_call(text(one, "tool_call_id") or name, name, json_object(text(one, "arguments"))))
     yield SessionRecord(id, "assistant", raw, tuple(parts), at=when, step=_step(response))
 
 
@@ -172,10 +164,10 @@ _CALLS = "SELECT * FROM tool_calls WHERE response_id = ? ORDER BY id"
 _RESULTS = "SELECT * FROM tool_results WHERE response_id = ? ORDER BY id"
 
 
-def _result(result: JsonObject) -> Output:
+def _output(result: JsonObject, value: Json, id: str) -> Output:
+    """`id` is used if the result does not name its call."""
     failed = text(result, "exception")
-    id = text(result, "tool_call_id") or text(result, "name")
-    return Output(id, failed or text(result, "output"), bool(failed), text(result, "name"))
+    return Output(text(result, "tool_call_id") or id, failed or value, bool(failed), text(result, "name"))
 
 
 def _step(turn: JsonObject) -> JsonObject:

@@ -13,28 +13,37 @@ from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
-from moot.formats.kit.database import SQLITE, Connection, columns, open_copy, readable_rows, row_bytes, row_object, rows, tables
+from moot.formats.kit.bases import ReadOnly, environment_folder
+from moot.formats.kit.database import (
+    SQLITE,
+    Connection,
+    conversations_in,
+    is_database,
+    open_own,
+    readable_rows,
+    row_bytes,
+    row_object,
+    tables,
+)
 from moot.formats.kit.fields import flag, milliseconds, money, obj, objects, text, whole_number
 from moot.formats.kit.files import read_head
 from moot.formats.kit.json import array_items, json_object, members, parse_prefix, read_document
 from moot.formats.kit.records import (
     Output,
-    ReadOnly,
+    Records,
     SessionRecord,
     entries_of,
-    environment_folder,
     file,
     finish_reason,
     reasoning,
     step,
     tool_call,
+    usage_without_cache,
 )
 from moot.types.canonical import Json, JsonObject
-from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
 from moot.types.usage import Usage
-
-__all__ = ["OpenCode"]
 
 _OWN = {
     "session": {"id", "parent_id", "directory", "title"},
@@ -50,12 +59,11 @@ _EVENTS = """SELECT seq, CASE WHEN NOT json_valid(data) THEN NULL WHEN json_extr
 _EVENT = "SELECT * FROM event WHERE aggregate_id = ? AND seq = ?"
 _CALL = """SELECT json_extract(data, '$.callID') FROM part WHERE session_id = ? AND json_valid(data)
     AND json_extract(data, '$.state.metadata.sessionId') = ?"""
+"""Query for the call in the parent's session that a session answers."""
 _BOOKKEEPING = frozenset({"step-start", "step-finish"})
 
 
 class OpenCode(ReadOnly):
-    """Implementation of `Format`, `Placed` and `Resumable`."""
-
     name = "opencode"
     version = 1
     resumable: Literal[True] = True
@@ -68,7 +76,7 @@ class OpenCode(ReadOnly):
         yield from sorted(data.glob("opencode-*.db"))  # created by development versions
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        if _is_own(columns(path, head)):
+        if is_database(path, head, _OWN):
             return True
         value = parse_prefix(head)
         return text(value, "info", "id").startswith("ses_") and bool(text(value, "info", "directory"))
@@ -77,40 +85,27 @@ class OpenCode(ReadOnly):
         if not read_head(path).startswith(SQLITE):
             yield _exported(path)
             return
-        with open_copy(path) as connection:
-            found = tables(connection)
-            if not _is_own(found):
-                raise UsageError(f"{str(path)!r} is not a database of OpenCode.")
-            for row in rows(connection, _SESSIONS):
-                if isinstance(row, str):
-                    yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
-                    continue
-                session = row_object(row)
+        with open_own(path, "OpenCode", _OWN) as connection:
+            events = "event" in tables(connection)
+
+            def convert(session: JsonObject, raw: bytes) -> ImportedConversation:
                 id, parent = text(session, "id"), text(session, "parent_id") or None
-                entries = entries_of(_session(connection, session, row_bytes(row), events="event" in found))
-                yield ImportedConversation(id, entries, parent, _call(connection, parent, id))
+                row = connection.execute(_CALL, (parent, id)).fetchone() if parent is not None else None
+                call = row[0] if row is not None and isinstance(row[0], str) else None
+                return ImportedConversation(id, entries_of(_session(connection, session, raw, events=events)), parent, call)
+
+            yield from conversations_in(connection, _SESSIONS, convert)
 
 
-def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
-    return all(names <= found.get(table, frozenset()) for table, names in _OWN.items())
-
-
-def _call(connection: Connection, parent: str | None, id: str) -> str | None:
-    """Return the call in the parent's session that this session answers."""
-    row = connection.execute(_CALL, (parent, id)).fetchone() if parent is not None else None
-    return row[0] if row is not None and isinstance(row[0], str) else None
-
-
-def _session(
-    connection: Connection, session: JsonObject, raw: bytes, *, events: bool
-) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _session(connection: Connection, session: JsonObject, raw: bytes, *, events: bool) -> Records:
     id = text(session, "id")
     yield ImportedRecord(raw, session)
-    yield _facts(
-        session, {"created": session.get("time_created"), "updated": session.get("time_updated")}, json_object(text(session, "model"))
-    )
+    time: JsonObject = {"created": session.get("time_created"), "updated": session.get("time_updated")}
+    yield _facts(session, time, json_object(text(session, "model")))
     problems: list[str] = []
-    event_map = _events(connection, id, problems) if events else {}
+    event_map: dict[str, list[int]] = {}  # the key "" holds events without a message
+    for row in readable_rows(connection, problems, _EVENTS, id) if events else ():
+        event_map.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
     for row in readable_rows(connection, problems, _MESSAGES, id):
         message = row_object(row)
         parts = list(readable_rows(connection, problems, _PARTS, message["id"]))
@@ -126,14 +121,6 @@ def _session(
         for row in connection.execute(_EVENT, (id, seq)):
             yield ImportedRecord(row_bytes(row), row_object(row))
     yield from (ImportedRecord(b"", problem=problem) for problem in problems)
-
-
-def _events(connection: Connection, session: str, problems: list[str]) -> dict[str, list[int]]:
-    """Return the events of each message. The key "" holds events without a message."""
-    found: dict[str, list[int]] = {}
-    for row in readable_rows(connection, problems, _EVENTS, session):
-        found.setdefault(row[1] if isinstance(row[1], str) else "", []).append(row[0])
-    return found
 
 
 def _facts(session: JsonObject, time: JsonObject, model: JsonObject) -> ImportedFacts:
@@ -192,7 +179,7 @@ def _step(info: JsonObject) -> JsonObject:
     tokens = obj(info, "tokens")
     fresh, output, thoughts, total = (whole_number(tokens, name) for name in ("input", "output", "reasoning", "total"))
     read, written = whole_number(tokens, "cache", "read"), whole_number(tokens, "cache", "write")
-    everything = None if fresh is None else fresh + (read or 0) + (written or 0)
+    everything = usage_without_cache(fresh, output, read, written).input
     if output is not None and everything is not None and total == everything + output + (thoughts or 0):
         output += thoughts or 0
     time = obj(info, "time")
@@ -215,18 +202,16 @@ def _exported(path: Path) -> ImportedConversation:
     info = obj(parse_prefix(data[spans["info"].begin : spans["info"].end])) if "info" in spans else {}
     if not text(info, "id"):
         raise UsageError(f"{str(path)!r} is not a session exported by OpenCode.")
-    return ImportedConversation(text(info, "id"), _export_entries(data, info, span.begin if span else None), text(info, "parentID") or None)
+    records = _export_records(data, info, span.begin if span else None)
+    return ImportedConversation(text(info, "id"), entries_of(records), text(info, "parentID") or None)
 
 
-def _export_entries(data: bytes, info: JsonObject, begin: int | None) -> Iterator[Entry]:
-    def pieces() -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
-        yield ImportedRecord(data if begin is None else data[:begin], info)
-        yield _facts(info, obj(info, "time"), obj(info, "model"))
-        for piece in array_items([data[begin:]]) if begin is not None else ():
-            about = obj(piece.value, "info")
-            if text(about, "id"):
-                yield _record(text(about, "id"), about, objects(piece.value, "parts"), piece.raw)
-            else:
-                yield ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is not a message")
-
-    return entries_of(pieces())
+def _export_records(data: bytes, info: JsonObject, begin: int | None) -> Records:
+    yield ImportedRecord(data if begin is None else data[:begin], info)
+    yield _facts(info, obj(info, "time"), obj(info, "model"))
+    for piece in array_items([data[begin:]]) if begin is not None else ():
+        about = obj(piece.value, "info")
+        if text(about, "id"):
+            yield _record(text(about, "id"), about, objects(piece.value, "parts"), piece.raw)
+        else:
+            yield ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is not a message")

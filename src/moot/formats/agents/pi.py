@@ -11,74 +11,59 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moot.errors import UsageError
+from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import flag, milliseconds, money, obj, objects, text, whole_number
 from moot.formats.kit.records import (
     Branches,
     Output,
-    ReadOnly,
+    Records,
     SessionRecord,
     entries_of,
-    environment_folder,
     file,
     find_branches,
     finish_reason,
-    first_object,
-    matching_files,
     output_value,
     reasoning,
-    recognizes_any,
     step,
     tool_call,
+    usage_without_cache,
 )
 from moot.types.canonical import JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
-from moot.types.usage import Usage
-
-__all__ = ["Pi"]
 
 _SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
-_FILES = ("*_*.jsonl",)
 
 
-class Pi(ReadOnly):
-    """Implementation of `Format`, `Placed` and `Split`."""
-
+class Pi(ManyFiles):
     name = "pi"
     version = 1
+    files = ("*_*.jsonl",)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         usual = environment_folder(environ.get("PI_CODING_AGENT_DIR"), home / ".pi" / "agent") / "sessions"
         yield environment_folder(environ.get("PI_CODING_AGENT_SESSION_DIR"), usual)
 
-    def sniff(self, path: Path, head: bytes) -> bool:
-        if not head:
-            return path.is_dir() and recognizes_any(self, path, *_FILES, depth=3)
+    def is_own(self, path: Path, head: bytes) -> bool:
         first = first_object(head)
-        return first is not None and first.get("type") == "session" and bool(text(first, "id")) and "cwd" in first
-
-    def sources(self, folder: Path) -> Iterator[Path]:
-        return matching_files(folder, *_FILES, depth=3)
+        return first.get("type") == "session" and bool(text(first, "id")) and "cwd" in first
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         header = next((line.value for line in json_lines(path) if text(line.value, "type") == "session"), None)
         if header is None:
             raise UsageError(f"{str(path)!r} is not a session of pi: it has no session header.")
         linked = any(text(line.value, "parentId") for line in json_lines(path))
-        tree = find_branches((*_link(line.value), _speaks(line.value)) for line in json_lines(path) if line.value) if linked else None
+        links = ((text(one, "id"), text(one, "parentId") or None, _speaks(one)) for line in json_lines(path) if (one := line.value))
+        tree = find_branches(links) if linked else None
         yield ImportedConversation(text(header, "id") or path.stem, entries_of(_records(path, tree), tree))
-
-
-def _link(value: JsonObject) -> tuple[str, str | None]:
-    return text(value, "id"), text(value, "parentId") or None
 
 
 def _speaks(value: JsonObject) -> bool:
     return value.get("type") == "message" and text(value, "message", "role") in _SPEECH
 
 
-def _records(path: Path, tree: Branches | None) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _records(path: Path, tree: Branches | None) -> Records:
     for line in json_lines(path):
         if line.value is None:
             yield ImportedRecord(line.raw, problem=line.problem)
@@ -133,10 +118,8 @@ def _part(block: JsonObject, message: JsonObject) -> Part:
             return text_part(text(block, "text"))
         case "thinking":
             signature = text(block, "thinkingSignature")
-            noted: JsonObject = {
-                text(message, "api") or "pi": {"signature": signature, **({"redacted": True} if flag(block, "redacted") else {})}
-            }
-            return reasoning(text(block, "thinking"), noted if signature else None)
+            noted: JsonObject = {"signature": signature, **({"redacted": True} if flag(block, "redacted") else {})}
+            return reasoning(text(block, "thinking"), {text(message, "api") or "pi": noted} if signature else None)
         case "toolCall":
             return tool_call(text(block, "id"), text(block, "name"), block.get("arguments"))
         case "image":
@@ -146,11 +129,7 @@ def _part(block: JsonObject, message: JsonObject) -> Part:
 
 
 def _step(message: JsonObject) -> JsonObject:
-    """Return the facts of a model call. pi's input count excludes cached tokens."""
-    cached = [whole_number(message, "usage", name) for name in ("cacheRead", "cacheWrite")]
-    fresh = whole_number(message, "usage", "input")
-    total = None if fresh is None else fresh + sum(count or 0 for count in cached)
-    usage = Usage(total, whole_number(message, "usage", "output"), *cached)
+    usage = usage_without_cache(*(whole_number(message, "usage", name) for name in ("input", "output", "cacheRead", "cacheWrite")))
     return step(
         text(message, "model"),
         text(message, "provider"),

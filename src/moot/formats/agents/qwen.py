@@ -12,52 +12,35 @@ from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
-from moot.formats.agents.gemini import counts, outputs_of, parts_of, usage_of
+from moot.formats.agents.gemini import outputs_of, parts_of, usage_of
+from moot.formats.kit.bases import ManyFiles, environment_folder, first_object
 from moot.formats.kit.documents import Line, json_lines
 from moot.formats.kit.fields import at, milliseconds, obj, text
-from moot.formats.kit.records import (
-    Branches,
-    Output,
-    ReadOnly,
-    SessionRecord,
-    entries_of,
-    environment_folder,
-    find_branches,
-    first_object,
-    matching_files,
-    recognizes_any,
-    step,
-)
+from moot.formats.kit.records import Branches, Output, Records, SessionRecord, entries_of, find_branches, step
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
-from moot.types.message import Role
-
-__all__ = ["Qwen"]
+from moot.types.message import Part, Role
 
 _SPEECH = frozenset({"user", "assistant", "tool_result"})
 _USAGE = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount", "totalTokenCount")
-_FILES = ("chats/*.jsonl",)
 
 
-class Qwen(ReadOnly):
-    """Implementation of `Format`, `Placed`, `Split` and `Resumable`."""
-
+class Qwen(ManyFiles):
     name = "qwen"
     version = 1
+    files = ("chats/*.jsonl",)
     resumable: Literal[True] = True
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         runtime = environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME")
         yield environment_folder(runtime, home / ".qwen") / "projects"
 
-    def sniff(self, path: Path, head: bytes) -> bool:
-        if not head:
-            return path.is_dir() and recognizes_any(self, path, *_FILES, depth=3)
+    def is_own(self, path: Path, head: bytes) -> bool:
         first = first_object(head)
-        return first is not None and bool(text(first, "uuid") and text(first, "sessionId")) and _is_ours(first)
-
-    def sources(self, folder: Path) -> Iterator[Path]:
-        return matching_files(folder, *_FILES, depth=3)
+        if not text(first, "uuid") or not text(first, "sessionId"):
+            return False
+        # other programs use similar records, but without content parts
+        return _speaks(first) or (first.get("type") == "system" and "subtype" in first and "userType" not in first)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         first = next((line.value for line in json_lines(path) if line.value and text(line.value, "uuid")), None)
@@ -69,19 +52,11 @@ class Qwen(ReadOnly):
         yield ImportedConversation(text(first, "sessionId") or path.stem, entries_of(_records(path, tree), tree))
 
 
-def _is_ours(value: JsonObject) -> bool:
-    """Return whether the record is Qwen Code's. Other programs use similar records, but without content parts."""
-    kind = value.get("type")
-    return (kind in _SPEECH and isinstance(at(value, "message", "parts"), list)) or (
-        kind == "system" and "subtype" in value and "userType" not in value
-    )
-
-
 def _speaks(value: JsonObject) -> bool:
     return value.get("type") in _SPEECH and isinstance(at(value, "message", "parts"), list)
 
 
-def _records(path: Path, tree: Branches) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _records(path: Path, tree: Branches) -> Records:
     known = False
     for line in json_lines(path):
         value = line.value
@@ -104,19 +79,14 @@ def _record(line: Line, value: JsonObject) -> SessionRecord:
     content = at(value, "message", "parts")
     parts, outputs = parts_of(content), outputs_of(content)
     if value["type"] == "tool_result":
-        shown = obj(value, "toolCallResult")
-        if text(shown, "status") in ("error", "cancelled"):
+        if text(value, "toolCallResult", "status") in ("error", "cancelled"):
             outputs = tuple(Output(one.call, one.value, True, one.name) for one in outputs)
         return SessionRecord(id, "assistant", line.raw, (), outputs, parent, when)
     if value["type"] == "assistant":
-        return SessionRecord(id, "assistant", line.raw, parts, outputs, parent, when, _step(value))
+        facts = step(text(value, "model"), usage=usage_of(obj(value, "usageMetadata"), *_USAGE).to_json())
+        return SessionRecord(id, "assistant", line.raw, parts, outputs, parent, when, facts)
     if value.get("subtype") == "mid_turn_user_message":  # sent while the agent was working: part of the answer
-        return SessionRecord(
-            id, "assistant", line.raw, ({"type": "steering-message", "id": id, "parts": list[Json](parts)},), (), parent, when
-        )
+        steering: Part = {"type": "steering-message", "id": id, "parts": list[Json](parts)}
+        return SessionRecord(id, "assistant", line.raw, (steering,), (), parent, when)
     role: Role = "system" if value.get("subtype") == "notification" else "user"
     return SessionRecord(id, role, line.raw, parts, outputs, parent, when)
-
-
-def _step(value: JsonObject) -> JsonObject:
-    return step(text(value, "model"), usage=usage_of(*counts(obj(value, "usageMetadata"), *_USAGE)).to_json())

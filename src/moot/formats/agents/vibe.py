@@ -7,34 +7,22 @@ continues from there with `projection_delta` records. Usage is available for mod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
+from moot.formats.kit.bases import ReadOnly, environment_folder
 from moot.formats.kit.documents import json_lines
 from moot.formats.kit.fields import at, items, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.files import files_below
 from moot.formats.kit.json import array_items, member, parse_json, read_document
-from moot.formats.kit.records import (
-    Output,
-    ReadOnly,
-    SessionRecord,
-    entries_of,
-    environment_folder,
-    file,
-    finish_reason,
-    reasoning,
-    step,
-    tool_call,
-)
-from moot.types.canonical import Json, JsonObject, dumps, empty
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, finish_reason, reasoning, step, tool_call
+from moot.types.canonical import JsonObject, dumps, empty
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
 from moot.types.usage import Usage
-
-__all__ = ["Vibe"]
 
 _STORE = "mistral.vibe.unified-session-store/"
 
@@ -58,8 +46,6 @@ class _Log:
 
 
 class Vibe(ReadOnly):
-    """Implementation of `Format`, `Placed`, `Split` and `Resumable`."""
-
     name = "vibe"
     version = 1
     resumable: Literal[True] = True
@@ -103,7 +89,7 @@ def _json(path: Path) -> JsonObject:
         return {}
 
 
-def _records(folder: Path, current: JsonObject, about: JsonObject) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _records(folder: Path, current: JsonObject, about: JsonObject) -> Records:
     if about:
         yield ImportedRecord(read_document(folder / "meta.json"), about)
     yield ImportedFacts(
@@ -161,16 +147,10 @@ def _journal(log: _Log, path: Path, after: int) -> None:
         if line.value.get("type") == "action_result":
             log.calls[text(payload, "action_id")] = obj(payload, "result", "result")
         elif line.value.get("type") == "projection_delta" and (whole_number(line.value, "sequence") or 0) > after:
-            for change, raw in _changes(line.raw, payload):
-                _apply(log, change, raw)
-
-
-def _changes(raw: bytes, payload: JsonObject) -> Iterator[tuple[JsonObject, bytes]]:
-    """Yield each change of a record with its own bytes."""
-    outer = member(raw, "payload")
-    inner = member(raw, "delta", outer.begin) if outer is not None else None
-    if inner is not None:
-        yield from ((obj(piece.value), piece.raw) for piece in array_items([raw[inner.begin : inner.end]]))
+            outer = member(line.raw, "payload")
+            inner = member(line.raw, "delta", outer.begin) if outer is not None else None
+            for piece in array_items([line.raw[inner.begin : inner.end]]) if inner is not None else ():
+                _apply(log, obj(piece.value), piece.raw)
 
 
 def _apply(log: _Log, change: JsonObject, raw: bytes) -> None:
@@ -209,7 +189,8 @@ def _steps(log: _Log, model: str) -> Iterator[SessionRecord | ImportedRecord]:
         if kind not in ("message", "reasoning", "effect"):
             yield ImportedRecord(b"".join(entry.raws), entry.value)
             continue
-        if open_ and (role == "user" or _begins(kind, open_)):
+        kinds = {text(one.value, "type") for one in open_}  # reasoning or text after text or a tool call starts another model call
+        if open_ and (role == "user" or (kind != "effect" and not kinds.isdisjoint(("effect", "message")))):
             yield _step(open_, log, model)
             open_ = []
         if role == "user":
@@ -218,12 +199,6 @@ def _steps(log: _Log, model: str) -> Iterator[SessionRecord | ImportedRecord]:
             open_.append(entry)
     if open_:
         yield _step(open_, log, model)
-
-
-def _begins(kind: Json, open_: Iterable[_Entry]) -> bool:
-    """Return whether an entry of this kind starts another model call."""
-    kinds = {text(entry.value, "type") for entry in open_}
-    return kind in ("reasoning", "message") and ("effect" in kinds or "message" in kinds)
 
 
 def _step(entries: list[_Entry], log: _Log, model: str) -> SessionRecord:
@@ -241,29 +216,18 @@ def _step(entries: list[_Entry], log: _Log, model: str) -> SessionRecord:
                 outputs += _output(id, obj(entry.value, "state"))
     first = entries[0].value
     raw = b"".join(raw for entry in entries for raw in entry.raws)
-    return SessionRecord(
-        text(first, "id"),
-        "assistant",
-        raw,
-        tuple(parts),
-        tuple(outputs),
-        at=milliseconds(first, "createdAt"),
-        step=_facts(entries, log, model),
-    )
+    id, when = text(first, "id"), milliseconds(first, "createdAt")
+    return SessionRecord(id, "assistant", raw, tuple(parts), tuple(outputs), at=when, step=_facts(entries, log, model))
 
 
 def _facts(entries: list[_Entry], log: _Log, model: str) -> JsonObject:
     """Return the facts of a model call from the journal, found by the action in its entries' ids."""
-    actions = [_action(text(entry.value, "id")) for entry in entries]
+    ids = (text(entry.value, "id").partition("-") for entry in entries)
+    actions = [rest[:36] for kind, _, rest in ids if kind in ("assistant", "reasoning")]
     found: JsonObject = next((log.calls[action] for action in actions if action in log.calls), empty())
     usage = obj(found, "usage")
     count = Usage(whole_number(usage, "input_tokens"), whole_number(usage, "output_tokens"), whole_number(usage, "cached_input_tokens"))
     return step(model, finish_reason=finish_reason(text(found, "finish_reason")), usage=count.to_json())
-
-
-def _action(id: str) -> str:
-    kind, _, rest = id.partition("-")
-    return rest[:36] if kind in ("assistant", "reasoning") else ""
 
 
 def _output(id: str, state: JsonObject) -> Iterator[Output]:

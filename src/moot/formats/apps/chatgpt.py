@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moot.formats.kit.archives import Export, conversations_of, file_parts, first_conversation
+from moot.formats.kit.bases import ReadOnly
 from moot.formats.kit.fields import flag, items, milliseconds, obj, objects, text
 from moot.formats.kit.json import ArrayItem, json_value, members_at
 from moot.formats.kit.records import (
     Output,
-    ReadOnly,
+    Records,
     SessionRecord,
     entries_of,
     find_branches,
@@ -31,15 +32,11 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part
 
-__all__ = ["ChatGPT"]
-
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "assistant", "system": "system"}
 _WORDS = ("text", "thoughts", "content", "result", "user_profile", "user_instructions")
 
 
 class ChatGPT(ReadOnly):
-    """Implementation of `Format`."""
-
     name = "chatgpt"
     version = 1
     suffix = ".json"
@@ -62,7 +59,7 @@ def _entries(piece: ArrayItem, value: JsonObject, export: Export) -> Iterator[En
     speech = {id for id, _, node in placed if _has_content(node)}
     tree = find_branches((id, parent, id in speech) for id, parent, _ in placed)
 
-    def records() -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+    def records() -> Records:
         yield ImportedRecord(around, {name: one for name, one in value.items() if name != "mapping"}, piece.problem)
         yield _facts(value, cut)
         for id, parent, node in placed:
@@ -121,16 +118,11 @@ def _message(id: str, parent: str | None, raw: bytes, message: JsonObject, parts
         return SessionRecord(id, role, raw, tuple(parts), parent=parent, at=when)
     recipient = text(message, "recipient")
     if recipient not in ("", "all"):
-        parts = [tool_call(recipient, recipient, _arguments(parts))]
+        words = "".join(str(part.get("text", "")) for part in parts)  # JSON, or text
+        parts = [tool_call(recipient, recipient, json_value(words) if words.lstrip().startswith("{") else words)]
     metadata = obj(message, "metadata")
     facts = step(text(metadata, "model_slug"), finish_reason=finish_reason(text(metadata, "finish_details", "type")))
     return SessionRecord(id, role, raw, tuple(parts), parent=parent, at=when, step=facts)
-
-
-def _arguments(parts: list[Part]) -> Json:
-    """Return the content of a message to a tool: JSON, or text."""
-    words = "".join(str(part.get("text", "")) for part in parts)
-    return json_value(words) if words.lstrip().startswith("{") else words
 
 
 def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, int]]:
@@ -146,7 +138,8 @@ def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, i
                 else:
                     parts += _piece(one)
         case "thoughts":
-            parts += [reasoning(_thought(one)) for one in objects(content, "thoughts")]
+            for one in objects(content, "thoughts"):
+                parts.append(reasoning("\n\n".join(words for name in ("summary", "content") if (words := text(one, name)))))
         case "code" | "execution_output":
             parts.append(text_part(text(content, "text")))
         case "tether_quote":
@@ -157,7 +150,8 @@ def _parts(message: JsonObject, export: Export) -> tuple[list[Part], dict[str, i
         case _:
             parts.append({"type": "data-content", "data": content})
     requested += [(text(one, "id"), text(one, "name")) for one in objects(message, "metadata", "attachments")]
-    found = list(file_parts(_once(requested), export))
+    # a picture is listed in the content, and again with its name as an attachment
+    found = list(file_parts({id or name: (id, name) for id, name in requested}.values(), export))
     missing = sum(not there for _, there in found)
     return [*parts, *(part for part, _ in found)], {"files": missing} if missing else {}
 
@@ -168,12 +162,3 @@ def _piece(piece: Json) -> list[Part]:
     if words:
         return [text_part(words)]
     return [{"type": "data-content", "data": piece}] if isinstance(piece, dict) else []
-
-
-def _once(requested: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Remove duplicates: a picture is listed in the content, and again with its name as an attachment."""
-    return list({id or name: (id, name) for id, name in requested}.values())
-
-
-def _thought(thought: JsonObject) -> str:
-    return "\n\n".join(words for name in ("summary", "content") if (words := text(thought, name)))

@@ -7,17 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from moot.errors import UsageError
-from moot.formats.kit.configuration import ConfigurationBuilder, string_values
-from moot.formats.kit.database import Connection, columns, open_copy, row_bytes, row_object, rows, tables
+from moot.formats.kit.configuration import ConfigurationBuilder
+from moot.formats.kit.database import (
+    Connection,
+    is_database,
+    open_copy,
+    open_own,
+    readable_rows,
+    row_bytes,
+    row_object,
+    row_objects,
+    rows,
+    tables,
+)
 from moot.formats.kit.documents import json_lines
-from moot.formats.kit.fidelity import Tally
-from moot.formats.kit.fields import milliseconds, money, text
+from moot.formats.kit.fidelity import Tally, things_in
+from moot.formats.kit.fields import at, flag, items, milliseconds, money, obj, objects, text
 from moot.formats.kit.files import files_below, read_head
 from moot.formats.kit.json import json_object, json_value
-from moot.formats.kit.records import sort_tree
+from moot.formats.kit.records import reasoning, sort_tree
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import (
     Entry,
@@ -31,34 +41,20 @@ from moot.types.format import (
 )
 from moot.types.message import Part, text_part
 
-__all__ = ["DATABASES", "SESSIONS", "Cherry", "configuration", "message_of", "model_of", "parts_of_blocks", "sessions", "topics"]
-
-
-__all__: list[str] = []
-
-
 _DATA = {"translation": "data-translation", "code": "data-code", "compact": "data-compact", "error": "data-error", "video": "data-video"}
 _ABOUT = ("id", "messageId", "createdAt", "updatedAt", "status", "type")
 _PICTURES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 
 
-def parts_of_blocks(blocks: Json) -> list[Part]:
-    """Return the parts of the blocks in order. Unknown blocks are kept as data."""
-    found: list[Part] = []
-    for block in blocks if isinstance(blocks, list) else []:
-        if isinstance(block, dict):
-            found += _block_parts(block)
-    return found
-
-
 def _block_parts(block: JsonObject) -> Iterator[Part]:
+    """Yield the parts of a block. Unknown blocks are kept as data."""
     kind, content = block.get("type"), block.get("content")
     match kind:
         case "main_text":
             if isinstance(content, str) and content:
                 yield text_part(content)
         case "thinking":
-            yield {"type": "reasoning", "text": str(content or ""), "state": "done"}
+            yield reasoning(str(content or ""))
         case "tool":
             yield _tool(block)
         case "image" | "file":
@@ -73,25 +69,20 @@ def _block_parts(block: JsonObject) -> Iterator[Part]:
 
 
 def _tool(block: JsonObject) -> Part:
-    metadata = block.get("metadata")
-    answer = metadata.get("rawMcpToolResponse") if isinstance(metadata, dict) else None
-    raw = answer if isinstance(answer, dict) else {}
-    tool = raw.get("tool")
-    about = tool if isinstance(tool, dict) else {}
+    raw = obj(block, "metadata", "rawMcpToolResponse")
     content = block.get("content")
     arguments = block.get("arguments") if block.get("arguments") is not None else raw.get("arguments")
-    part: Part = {"type": "dynamic-tool", "toolName": str(block.get("toolName") or about.get("name") or "unknown")}
+    part: Part = {"type": "dynamic-tool", "toolName": str(block.get("toolName") or at(raw, "tool", "name") or "unknown")}
     part |= {"toolCallId": str(block.get("toolId") or raw.get("toolCallId") or block.get("id") or "call"), "input": arguments}
     output = raw.get("response") if raw.get("response") is not None else content
-    if (isinstance(content, dict) and content.get("isError") is True) or raw.get("status") == "error":
+    if flag(content, "isError") or raw.get("status") == "error":
         return {**part, "state": "output-error", "errorText": output if isinstance(output, str) else dumps(output).decode()}
     return {**part, "state": "input-available"} if output is None else {**part, "state": "output-available", "output": output}
 
 
 def _file(block: JsonObject, *, is_picture: bool) -> Part:
     """Return a file part with a URL. Local files are not read, so only Cherry Studio may be able to open it."""
-    file = block.get("file")
-    about = file if isinstance(file, dict) else {}
+    about = obj(block, "file")
     fallback = "image/png" if is_picture else "application/octet-stream"
     kind = _PICTURES.get(str(about.get("ext") or "").lower(), fallback)
     url = block.get("url") or (f"file://{about['path']}" if about.get("path") else "")
@@ -100,12 +91,9 @@ def _file(block: JsonObject, *, is_picture: bool) -> Part:
 
 
 def _sources(block: JsonObject) -> Iterator[Part]:
-    response = block.get("response")
-    results = response.get("results") if isinstance(response, dict) else None
-    sources = results.get("results") if isinstance(results, dict) else results
-    for number, one in enumerate(sources if isinstance(sources, list) else [], 1):
-        if isinstance(one, dict) and isinstance(url := one.get("url"), str):
-            yield {"type": "source-url", "sourceId": f"{block.get('id')}-{number}", "url": url, "title": str(one.get("title") or "")}
+    for number, one in enumerate(items(block, "response", "results", "results") or items(block, "response", "results"), 1):
+        if isinstance(url := at(one, "url"), str):
+            yield {"type": "source-url", "sourceId": f"{block.get('id')}-{number}", "url": url, "title": str(at(one, "title") or "")}
     yield {"type": "data-citation", "data": block}
 
 
@@ -122,45 +110,31 @@ def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessa
     content = json_object(row.get("data")) or json_object(row.get("content"))
     if not content:
         return ImportedRecord(raw, row, f"row {row.get('id')!r} has no readable content")
-    inner = content.get("message")
-    message = inner if isinstance(inner, dict) else {}
+    message = obj(content, "message")
     role = message.get("role") or row.get("role")
     if role not in _ROLES:
         return ImportedRecord(raw, row, f"row {row.get('id')!r} has the role {role!r}")
-    data = message.get("data")
-    blocks = content.get("blocks") or (data.get("blocks") if isinstance(data, dict) else None)
-    parts = _message_parts(content, message) or parts_of_blocks(blocks)
+    held = items(content, "parts") or items(message, "data", "parts") or items(message, "parts")
+    blocks = objects(content.get("blocks") or at(message, "data", "blocks"))
+    parts = [part for part in held if isinstance(part, dict) and isinstance(part.get("type"), str)]
+    parts = parts or [part for block in blocks for part in _block_parts(block)]
     if row.get("status") == "pending" and not parts:
         return ImportedRecord(raw, row, f"row {row.get('id')!r} is a pending answer without content")
     id = message.get("id") or row.get("id")
-    at = milliseconds(message.get("createdAt")) or milliseconds(row.get("created_at"))
-    return ImportedMessage(role, tuple(parts), str(id), raw, parent, at, _metadata(row, message) if role == "assistant" else {})
+    when = milliseconds(message, "createdAt") or milliseconds(row, "created_at")
+    return ImportedMessage(role, tuple(parts), str(id), raw, parent, when, _metadata(row, message) if role == "assistant" else {})
 
 
 def model_of(value: Json) -> tuple[str, str]:
     """Split `provider::model`, or `provider:model` of version 1, into (model, provider)."""
-    text = value if isinstance(value, str) else ""
-    sign = "::" if "::" in text else ":"
-    provider, found, model = text.partition(sign)
-    return (model, provider) if found else (text, "")
-
-
-def _message_parts(content: JsonObject, message: JsonObject) -> list[Part]:
-    data = message.get("data")
-    for holder in (content, data, message):
-        parts = holder.get("parts") if isinstance(holder, dict) else None
-        if isinstance(parts, list) and parts:
-            return [part for part in parts if isinstance(part, dict) and isinstance(part.get("type"), str)]
-    return []
+    provider, found, model = text(value).partition("::" if "::" in text(value) else ":")
+    return (model, provider) if found else (provider, "")
 
 
 def _metadata(row: JsonObject, message: JsonObject) -> JsonObject:
-    named = row.get("model_id") or message.get("modelId")
-    model, provider = model_of(named)
-    snapshot = (
-        json_object(row.get("message_snapshot")) or json_object(row.get("model_snapshot")) or json_object(row.get("model_meta")) or message
-    )
-    about = snapshot.get("model")
+    model, provider = model_of(row.get("model_id") or message.get("modelId"))
+    named_snapshots = (json_object(row.get(name)) for name in ("message_snapshot", "model_snapshot", "model_meta"))
+    about = next(filter(None, named_snapshots), message).get("model")
     if isinstance(about, dict):
         model, provider = str(about.get("id") or model), str(about.get("provider") or provider)
     metadata: JsonObject = {name: value for name, value in (("model", model), ("provider", provider)) if value}
@@ -191,47 +165,35 @@ def _usage(stats: JsonObject) -> JsonObject:
 
 def _cost(stats: JsonObject) -> int | None:
     """Return the cost if all amounts are in dollars. Other currencies are ignored."""
-    costs = stats.get("costs")
-    if isinstance(costs, list):
-        dollars = [one.get("amount") for one in costs if isinstance(one, dict) and one.get("currency") in ("USD", "$")]
+    if isinstance(costs := stats.get("costs"), list):
+        dollars = [one.get("amount") for one in objects(costs) if one.get("currency") in ("USD", "$")]
         amounts = [amount for amount in dollars if isinstance(amount, int | float)]
         return round(sum(amounts) * 1e9) if amounts and len(amounts) == len(costs) else None
     return money(stats, "cost")
 
 
-class Names(NamedTuple):
-    """Table names and queries of one version of the schema."""
-
-    sessions: str
-    messages: str
-    all_sessions: str
-    all_messages: str
-    orphans: str
-
-
 SESSIONS = (
-    Names(
-        "agent_session",
-        "agent_session_message",
+    (
+        *("agent_session", "agent_session_message"),
         "SELECT * FROM agent_session ORDER BY created_at, id",
         "SELECT * FROM agent_session_message WHERE session_id = ? ORDER BY created_at, id",
         "SELECT DISTINCT session_id FROM agent_session_message WHERE session_id NOT IN (SELECT id FROM agent_session) ORDER BY 1",
     ),
-    Names(
-        "agents_sessions",
-        "agents_session_messages",
+    (
+        *("agents_sessions", "agents_session_messages"),
         "SELECT * FROM agents_sessions ORDER BY created_at, id",
         "SELECT * FROM agents_session_messages WHERE session_id = ? ORDER BY created_at, id",
         "SELECT DISTINCT session_id FROM agents_session_messages WHERE session_id NOT IN (SELECT id FROM agents_sessions) ORDER BY 1",
     ),
-    Names(
-        "sessions",
-        "session_messages",
+    (
+        *("sessions", "session_messages"),
         "SELECT * FROM sessions ORDER BY created_at, id",
         "SELECT * FROM session_messages WHERE session_id = ? ORDER BY created_at, id",
         "SELECT DISTINCT session_id FROM session_messages WHERE session_id NOT IN (SELECT id FROM sessions) ORDER BY 1",
     ),
 )
+"""Tables of the sessions and their messages in each version of the schema, newest first, with the queries for all sessions, for the
+messages of one, and for sessions of which only messages are left."""
 _RESUME = ("runtime_resume_token", "agent_session_id")
 """Columns with the outside agent's own session id. The last value is used."""
 _KEPT = ("agent_type", "agent_id", "instructions", "description", "permission_mode")
@@ -239,29 +201,20 @@ _KEPT = ("agent_type", "agent_id", "instructions", "description", "permission_mo
 
 def sessions(connection: Connection, there: Mapping[str, frozenset[str]], home: Path) -> Iterator[ImportedConversation]:
     """Yield sessions, oldest first. Messages of deleted sessions, which older versions left behind, come last."""
-    for names in SESSIONS:
-        if names.sessions not in there or names.messages not in there:
+    for table, messages, all_sessions, all_messages, orphans in SESSIONS:
+        if table not in there or messages not in there:
             continue
-        workspaces = _paths(connection) if "agent_workspace" in there else {}
-        for row in rows(connection, names.all_sessions):
-            if isinstance(row, str):
-                break
-            session = row_object(row)
-            if session.get("deleted_at") is None:
-                yield ImportedConversation(str(session["id"]), _session_entries(connection, names, session, workspaces, home))
-        for row in rows(connection, names.orphans):
-            if not isinstance(row, str):
-                yield ImportedConversation(str(row[0]), _session_entries(connection, names, {"id": str(row[0])}, workspaces, home))
+        folders = row_objects(connection, "SELECT * FROM agent_workspace") if "agent_workspace" in there else []
+        workspaces = {str(one.get("id")): str(one.get("path") or "") for one in folders}
+        for session in _all(connection, all_sessions):
+            yield ImportedConversation(str(session["id"]), _session_entries(connection, all_messages, session, workspaces, home))
+        for row in readable_rows(connection, [], orphans):
+            yield ImportedConversation(str(row[0]), _session_entries(connection, all_messages, {"id": str(row[0])}, workspaces, home))
 
 
-def _paths(connection: Connection) -> dict[str, str]:
-    found = [row_object(row) for row in rows(connection, "SELECT * FROM agent_workspace") if not isinstance(row, str)]
-    return {str(one.get("id")): str(one.get("path") or "") for one in found}
-
-
-def _session_entries(connection: Connection, names: Names, session: JsonObject, workspaces: dict[str, str], home: Path) -> Iterator[Entry]:
+def _session_entries(connection: Connection, query: str, session: JsonObject, workspaces: dict[str, str], home: Path) -> Iterator[Entry]:
     tally, seen, last, resumed = Tally(), set[str](), None, ""
-    for row in rows(connection, names.all_messages, session["id"]):
+    for row in rows(connection, query, session["id"]):
         if isinstance(row, str):
             tally.lose("records")
             yield ImportedRecord(b"", problem=row)
@@ -278,7 +231,7 @@ def _session_entries(connection: Connection, names: Names, session: JsonObject, 
             continue
         seen.add(message.source_id)
         last = message.source_id
-        tally.keep(message)
+        tally.kept.update(things_in(message))
         yield message
     yield from _transcript(home, resumed, tally)
     yield _facts(session, workspaces, resumed, tally)
@@ -301,7 +254,6 @@ def _transcript(home: Path, session: str, tally: Tally) -> Iterator[Entry]:
 def _facts(session: JsonObject, workspaces: dict[str, str], resumed: str, tally: Tally) -> ImportedFacts:
     title = str(session.get("name") or "")
     tally.kept["titles"] += bool(title)
-    tally.kept = +tally.kept
     paths = json_value(session.get("accessible_paths"))
     first = str(paths[0]) if isinstance(paths, list) and paths else ""
     model, provider = model_of(session.get("model"))
@@ -323,12 +275,8 @@ def _facts(session: JsonObject, workspaces: dict[str, str], resumed: str, tally:
 
 def topics(connection: Connection) -> Iterator[ImportedConversation]:
     """Yield chats, oldest first, without deleted ones."""
-    for row in rows(connection, "SELECT * FROM topic ORDER BY created_at, id"):
-        if isinstance(row, str):
-            break
-        topic = row_object(row)
-        if topic.get("deleted_at") is None:
-            yield ImportedConversation(str(topic["id"]), _topic_entries(connection, topic))
+    for topic in _all(connection, "SELECT * FROM topic ORDER BY created_at, id"):
+        yield ImportedConversation(str(topic["id"]), _topic_entries(connection, topic))
 
 
 def _topic_entries(connection: Connection, topic: JsonObject) -> Iterator[Entry]:
@@ -353,14 +301,13 @@ def _topic_entries(connection: Connection, topic: JsonObject) -> Iterator[Entry]
             records += [message] if message is not None else []
             continue
         ids.add(id)
-        tally.keep(message)
+        tally.kept.update(things_in(message))
         yield message
     for record in records:
         tally.lose("records")
         yield record
     head = str(topic.get("active_node_id"))
     tally.kept["titles"] += bool(topic.get("name"))
-    tally.kept = +tally.kept
     yield ImportedFacts(
         tally.fidelity(),
         title=str(topic.get("name") or ""),
@@ -400,8 +347,7 @@ def configuration(database: Path) -> ForeignConfiguration:
 
 
 def _all(connection: Connection, query: str) -> list[JsonObject]:
-    found = [row_object(row) for row in rows(connection, query) if not isinstance(row, str)]
-    return [one for one in found if one.get("deleted_at") is None]
+    return [one for one in row_objects(connection, query) if one.get("deleted_at") is None]
 
 
 def _agent(draft: ConfigurationBuilder, agent: JsonObject) -> None:
@@ -414,7 +360,7 @@ def _agent(draft: ConfigurationBuilder, agent: JsonObject) -> None:
     else:
         facts |= {"model": f"{model}@{provider}" if provider else model}
     settings = json_value(agent.get("configuration"))
-    turns = settings.get("max_turns") if isinstance(settings, dict) else None
+    turns = at(settings, "max_turns")
     if type(turns) is int and turns > 0:
         facts["max_steps"] = turns
     draft.agent(name, facts)
@@ -430,30 +376,29 @@ def _server(draft: ConfigurationBuilder, server: JsonObject) -> None:
         facts: JsonObject = {
             "url": url,
             "protocol": "sse" if server.get("type") == "sse" else "http",
-            "headers": string_values(json_value(server.get("headers"))),
+            "headers": json_value(server.get("headers")),
         }
     else:
-        arguments = json_value(server.get("args"))
-        facts = {"command": server.get("command"), "env": string_values(json_value(server.get("env")))}
-        facts["args"] = [str(one) for one in arguments] if isinstance(arguments, list) else []
+        facts = {"command": server.get("command"), "env": json_value(server.get("env")), "args": json_value(server.get("args"))}
     draft.server(text(server.get("name")) or str(server.get("id")), facts)
 
 
 DATABASES = ("Data/cherrystudio.sqlite", "Data/agents.db", "agents.db", "cherrystudio.sqlite", "data/agents.db")
 """Database paths below the program's folder, newest first. Newer versions migrate older databases but leave them in place."""
 _FOLDERS = ("CherryStudio", "cherrystudio")
-_MESSAGES = frozenset({"session_id", "role", "created_at"})
+_OWN = (
+    *({messages: {"session_id", "role", "created_at"}, table: {"agent_id"}} for table, messages, *_ in SESSIONS),
+    {"message": {"topic_id", "parent_id", "data"}, "topic": {"active_node_id"}},
+)
 
 
 class Cherry:
-    """Implementation of `Format`, `Placed`, `Split`, `Configured` and `Sampled`."""
-
     name = "cherry"
     version = 1
     suffix = ".sqlite"
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        return _is_own(columns(path, head)) if head else any(True for _ in self.sources(path))
+        return is_database(path, head, *_OWN) if head else any(True for _ in self.sources(path))
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         bases = [Path(environ.get("XDG_CONFIG_HOME") or home / ".config"), home / "Library" / "Application Support"]
@@ -469,10 +414,8 @@ class Cherry:
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         for file in self.sources(path) if path.is_dir() else [path]:
-            with open_copy(file) as connection:
+            with open_own(file, "Cherry Studio", *_OWN) as connection:
                 there = tables(connection)
-                if not _is_own(there):
-                    raise UsageError(f"{str(file)!r} is not a database of Cherry Studio.")
                 yield from sessions(connection, there, file.parent)
                 if {"topic", "message"} <= set(there):
                     yield from topics(connection)
@@ -483,8 +426,3 @@ class Cherry:
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         raise UsageError("Cherry Studio's databases are read-only.", fix="Use moot export -f md, or -f ui for other programs.")
-
-
-def _is_own(there: Mapping[str, frozenset[str]]) -> bool:
-    own = any(there.get(one.messages, frozenset()) >= _MESSAGES and "agent_id" in there.get(one.sessions, ()) for one in SESSIONS)
-    return own or (there.get("message", frozenset()) >= {"topic_id", "parent_id", "data"} and "active_node_id" in there.get("topic", ()))

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moot.formats.kit.archives import Export, conversations_of, file_parts, first_conversation
+from moot.formats.kit.bases import ReadOnly
 from moot.formats.kit.fields import flag, milliseconds, obj, objects, text
 from moot.formats.kit.json import ArrayItem, array_items, member
 from moot.formats.kit.records import (
     Output,
-    ReadOnly,
+    Records,
     SessionRecord,
     entries_of,
     find_branches,
@@ -30,14 +31,10 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part
 
-__all__ = ["ClaudeAi"]
-
 _ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant", "system": "system"}
 
 
 class ClaudeAi(ReadOnly):
-    """Implementation of `Format`."""
-
     name = "claude-ai"
     version = 1
     suffix = ".json"
@@ -61,7 +58,7 @@ def _entries(piece: ArrayItem, value: JsonObject, export: Export) -> Iterator[En
     placed, _ = sort_tree(nodes)  # the first message's parent is an all-zero id
     tree = find_branches((id, parent, _role(one) is not None) for id, parent, one in placed) if linked else None
 
-    def records() -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+    def records() -> Records:
         yield ImportedRecord(around, {name: one for name, one in value.items() if name != "chat_messages"}, piece.problem)
         yield _facts(value)
         for id, parent, one in placed:

@@ -13,54 +13,35 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moot.errors import UsageError
+from moot.formats.kit.bases import ManyFiles
 from moot.formats.kit.fields import at, milliseconds, obj, objects, text, whole_number
-from moot.formats.kit.json import array_items, json_value, member, parse_prefix, read_document
-from moot.formats.kit.records import (
-    Output,
-    ReadOnly,
-    SessionRecord,
-    entries_of,
-    find_branches,
-    finish_reason,
-    matching_files,
-    reasoning,
-    recognizes_any,
-    step,
-    tool_call,
-)
-from moot.types.canonical import Json, JsonObject
+from moot.formats.kit.json import array_items, json_container, member, parse_prefix, read_document
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, find_branches, finish_reason, reasoning, step, tool_call
+from moot.types.canonical import JsonObject
 from moot.types.format import Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part
 from moot.types.usage import Usage
 
-__all__ = ["LmStudio"]
-
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
-_FILES = ("*.conversation.json",)
 _PROMPT = "llm.prediction.systemPrompt"
 _TIME = re.compile(r"\d{13}")
 
 
-class LmStudio(ReadOnly):
-    """Implementation of `Format`, `Placed` and `Split`."""
-
+class LmStudio(ManyFiles):
     name = "lmstudio"
     version = 2
     suffix = ".json"
+    files = ("*.conversation.json",)
+    depth, sniffed_depth = 8, 2
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield home / ".lmstudio" / "conversations"
         yield home / ".cache" / "lm-studio" / "conversations"
 
-    def sniff(self, path: Path, head: bytes) -> bool:
-        if not head:
-            return path.is_dir() and recognizes_any(self, path, *_FILES, depth=2)
+    def is_own(self, path: Path, head: bytes) -> bool:
         value = parse_prefix(head)
         messages = objects(value, "messages")
         return "name" in obj(value) and bool(messages) and isinstance(messages[0].get("versions"), list)
-
-    def sources(self, folder: Path) -> Iterator[Path]:
-        return matching_files(folder, *_FILES, depth=8)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         data = read_document(path)
@@ -133,7 +114,9 @@ def _role(version: JsonObject) -> Role | None:
     return _ROLES.get(text(version, "role"))
 
 
-def _records(around: bytes, value: JsonObject, versions: list[_Version]) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _records(around: bytes, value: JsonObject, versions: list[_Version]) -> Records:
+    fields = objects(value, "perChatPredictionConfig", "fields")
+    prompt = text(value, "systemPrompt") or next((text(one, "value") for one in fields if one.get("key") == _PROMPT), "")
     about: JsonObject = {name: one for name, one in value.items() if name != "messages"}
     yield ImportedRecord(around, about)
     yield ImportedFacts(
@@ -141,7 +124,7 @@ def _records(around: bytes, value: JsonObject, versions: list[_Version]) -> Iter
         agent="lmstudio",
         model=text(value, "lastUsedModel", "identifier"),
         created_at=milliseconds(value, "createdAt"),
-        metadata={"system_prompt": prompt} if (prompt := _system(value)) else {},
+        metadata={"system_prompt": prompt} if prompt else {},
     )
     for id, parent, version, raw in versions:
         role = _role(version)
@@ -164,11 +147,6 @@ def _time(blocks: list[JsonObject]) -> int:
     return milliseconds({"at": int(named)}, "at") if _TIME.fullmatch(named) else 0
 
 
-def _system(value: JsonObject) -> str:
-    fields = objects(value, "perChatPredictionConfig", "fields")
-    return text(value, "systemPrompt") or next((text(one, "value") for one in fields if one.get("key") == _PROMPT), "")
-
-
 def _content(blocks: list[JsonObject]) -> tuple[list[Part], list[Output]]:
     parts: list[Part] = []
     outputs: list[Output] = []
@@ -179,19 +157,14 @@ def _content(blocks: list[JsonObject]) -> tuple[list[Part], list[Output]]:
                 words = text(item, "text")
                 parts += [reasoning(words) if thinks else text_part(words)] if words else []
             elif item.get("type") == "toolCallResult":
-                outputs.append(Output(_call(item), _value(item.get("content")), name=text(item, "name")))
+                outputs.append(Output(_call(item), json_container(item.get("content")), name=text(item, "name")))
+            elif item.get("type") == "toolCallRequest":
+                inner = obj(item, "toolCallRequest") or item
+                arguments = inner.get("parameters", inner.get("arguments"))
+                parts.append(tool_call(text(inner, "id") or _call(item), text(inner, "name"), arguments))
             else:
-                parts.append(_part(item))
+                parts.append({"type": "data-file" if item.get("type") == "file" else "data-content", "data": item})
     return parts, outputs
-
-
-def _part(item: JsonObject) -> Part:
-    if item.get("type") == "toolCallRequest":
-        inner = obj(item, "toolCallRequest") or item
-        return tool_call(text(inner, "id") or _call(item), text(inner, "name"), inner.get("parameters", inner.get("arguments")))
-    if item.get("type") == "file":
-        return {"type": "data-file", "data": item}
-    return {"type": "data-content", "data": item}
 
 
 def _call(item: JsonObject) -> str:
@@ -200,24 +173,19 @@ def _call(item: JsonObject) -> str:
     return text(item, "toolCallRequestId") or text(item, "toolCallId") or ("call" if number is None else f"call-{number}")
 
 
-def _value(content: Json) -> Json:
-    return json_value(content) if isinstance(content, str) and content[:1] in ("{", "[", '"') else content
-
-
 def _step(version: JsonObject, blocks: list[JsonObject], model: str) -> JsonObject:
     """Return the combined facts of a model call's blocks."""
     infos = [obj(one, "genInfo") for one in blocks if one.get("genInfo")]
     last = infos[-1] if infos else {}
     seconds = [spent for one in infos if isinstance(spent := at(one, "stats", "totalTimeSec"), int | float)]
     reason = text(last, "stats", "stopReason")
+    counts = (
+        [count for one in infos if (count := whole_number(one, "stats", name)) is not None]
+        for name in ("promptTokensCount", "predictedTokensCount")
+    )
     return step(
         text(last, "identifier") or text(version, "senderInfo", "senderName") or model,
         finish_reason="stop" if reason == "eosFound" else "tool-calls" if reason == "toolCalls" else finish_reason(reason),
-        usage=Usage(*(_sum(infos, name) for name in ("promptTokensCount", "predictedTokensCount"))).to_json(),
+        usage=Usage(*(sum(found) if found else None for found in counts)).to_json(),
         ms=round(sum(seconds) * 1000) if seconds else None,
     )
-
-
-def _sum(infos: list[JsonObject], name: str) -> int | None:
-    counts = [count for one in infos if (count := whole_number(one, "stats", name)) is not None]
-    return sum(counts) if counts else None

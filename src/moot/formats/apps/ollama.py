@@ -6,20 +6,17 @@ The app rewrites all rows of a chat when it saves, so messages are identified by
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from moot.errors import UsageError
-from moot.formats.kit.database import Connection, columns, open_copy, readable_rows, row_bytes, row_object, rows, tables
+from moot.formats.kit.bases import ReadOnly
+from moot.formats.kit.database import Connection, conversations_in, is_database, open_own, readable_rows, row_bytes, row_object, tables
 from moot.formats.kit.fields import milliseconds, text
 from moot.formats.kit.json import json_value
-from moot.formats.kit.records import Output, ReadOnly, SessionRecord, detect_media_type, entries_of, file, reasoning, step, tool_call
+from moot.formats.kit.records import Output, Records, SessionRecord, detect_media_type, entries_of, file_of, reasoning, step, tool_call
 from moot.types.canonical import JsonObject
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part
-
-__all__ = ["Ollama"]
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "assistant"}
 _OWN = {"chats": {"id", "title", "created_at"}, "messages": {"id", "chat_id", "role", "content", "model_name"}}
@@ -31,8 +28,6 @@ _FILES = "SELECT * FROM attachments WHERE message_id = ? ORDER BY id"
 
 
 class Ollama(ReadOnly):
-    """Implementation of `Format` and `Placed`."""
-
     name = "ollama"
     version = 1
     suffix = ".sqlite"
@@ -44,28 +39,19 @@ class Ollama(ReadOnly):
             yield Path(folder) / "Ollama" / "db.sqlite"
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        return _is_own(columns(path, head))
+        return is_database(path, head, _OWN)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        with open_copy(path) as connection:
-            found = tables(connection)
-            if not _is_own(found):
-                raise UsageError(f"{str(path)!r} is not a database of Ollama's app.")
-            for row in rows(connection, "SELECT id, title, created_at FROM chats ORDER BY created_at, id"):
-                if isinstance(row, str):
-                    yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
-                    continue
-                chat = row_object(row)
-                yield ImportedConversation(text(chat, "id"), entries_of(_records(connection, chat, row_bytes(row), frozenset(found))))
+        with open_own(path, "Ollama's app", _OWN) as connection:
+            found = frozenset(tables(connection))
+
+            def convert(chat: JsonObject, raw: bytes) -> ImportedConversation:
+                return ImportedConversation(text(chat, "id"), entries_of(_records(connection, chat, raw, found)))
+
+            yield from conversations_in(connection, "SELECT id, title, created_at FROM chats ORDER BY created_at, id", convert)
 
 
-def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
-    return all(names <= found.get(table, frozenset()) for table, names in _OWN.items())
-
-
-def _records(
-    connection: Connection, chat: JsonObject, raw: bytes, found: frozenset[str]
-) -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+def _records(connection: Connection, chat: JsonObject, raw: bytes, found: frozenset[str]) -> Records:
     yield ImportedRecord(raw, chat)
     yield ImportedFacts(title=text(chat, "title"), agent="ollama", created_at=milliseconds(chat, "created_at"))
     problems: list[str] = []
@@ -82,7 +68,8 @@ def _records(
                 outputs.append(Output(_CALL, json_value(tool_row.get("function_result"))))
         for one in readable_rows(connection, problems, _FILES, message["id"]) if "attachments" in found else ():
             raws.append(row_bytes(one))
-            calls.append(_file(one["filename"], one["data"]))
+            data = one["data"] if isinstance(one["data"], bytes) else str(one["data"] or "").encode()
+            calls.append(file_of(data, detect_media_type(data, "text/plain"), str(one["filename"] or "")))
         yield _message(str(number), message, b"".join(raws), calls, outputs)
     yield from (ImportedRecord(b"", problem=problem) for problem in problems)
 
@@ -97,9 +84,3 @@ def _message(id: str, message: JsonObject, raw: bytes, raws: list[Part], outputs
     parts += [text_part(words)] if words else []
     facts = step(text(message, "model_name")) if role == "assistant" else None
     return SessionRecord(id, role, raw, (*parts, *raws), tuple(outputs), at=when, step=facts)
-
-
-def _file(name: object, data: object) -> Part:
-    content = data if isinstance(data, bytes) else str(data or "").encode()
-    kind = detect_media_type(content, "text/plain")
-    return file(f"data:{kind};base64,{base64.b64encode(content).decode()}", kind, str(name or ""))

@@ -14,17 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moot.errors import UsageError
-from moot.formats.kit.database import Connection, columns, open_copy, readable_rows, row_bytes, row_object, rows, tables
+from moot.formats.kit.bases import ReadOnly
+from moot.formats.kit.database import Connection, conversations_in, is_database, open_own, readable_rows, row_bytes, row_object, tables
 from moot.formats.kit.fields import flag, milliseconds, obj, objects, text, whole_number
-from moot.formats.kit.json import array_items, json_value, member, members_at, parse_json, parse_prefix, read_chunks
-from moot.formats.kit.records import Output, ReadOnly, SessionRecord, entries_of, file, find_branches, reasoning, sort_tree, step, tool_call
+from moot.formats.kit.json import array_items, json_container, json_value, member, members_at, parse_json, parse_prefix, read_chunks
+from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, find_branches, reasoning, sort_tree, step, tool_call
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import Entry, Fidelity, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, Role, text_part
 from moot.types.usage import Usage
-
-__all__ = ["REACHABLE", "Answer", "OpenWebUi", "answer_of", "unpacked"]
-
 
 REACHABLE = ("data:", "https://", "http://")
 """Prefixes of URLs that programs other than Open WebUI can open."""
@@ -121,15 +119,19 @@ def _words(words: str) -> list[Part]:
 
 def unpacked(written: Json) -> Json:
     """Return the value of a JSON string, decoding up to two levels. Text that is not JSON is returned unchanged."""
-    for _ in range(2):
-        if isinstance(written, str) and written[:1] in ("{", "[", '"'):
-            written = json_value(written)
-    return written
+    return json_container(json_container(written))
 
 
+_USAGE = (
+    (("input_tokens",), ("prompt_tokens",), ("prompt_eval_count",)),
+    (("output_tokens",), ("completion_tokens",), ("eval_count",)),
+    (("input_tokens_details", "cached_tokens"), ("prompt_tokens_details", "cached_tokens")),
+    (("output_tokens_details", "reasoning_tokens"), ("completion_tokens_details", "reasoning_tokens")),
+)
+"""Fields of the input, output, cached and reasoning tokens in the answers of different servers."""
 _SQLITE = "sqlite:///"
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
-_OWN = {"id", "user_id", "title", "chat", "created_at", "updated_at"}
+_OWN = {"chat": {"id", "user_id", "title", "chat", "created_at", "updated_at"}}
 _CHATS = "SELECT * FROM chat ORDER BY created_at, id"
 _ROWS = "SELECT * FROM chat_message WHERE chat_id = ? ORDER BY created_at, id"
 _NAMES = {"parent_id": "parentId", "model_id": "model", "created_at": "timestamp"}
@@ -152,7 +154,7 @@ class OpenWebUi(ReadOnly):
             yield Path(named.removeprefix(_SQLITE))
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        if columns(path, head).get("chat", frozenset()) >= _OWN:
+        if is_database(path, head, _OWN):
             return True
         value = parse_prefix(head)
         first = obj(value[0]) if isinstance(value, list) and value else {}
@@ -181,23 +183,20 @@ _Message = tuple[str, JsonObject, bytes]
 
 
 def _database_chats(path: Path) -> Iterator[ImportedConversation]:
-    with open_copy(path) as connection:
-        found = tables(connection)
-        if not found.get("chat", frozenset()) >= _OWN:
-            raise UsageError(f"{str(path)!r} is not a database of Open WebUI.")
-        for row in rows(connection, _CHATS):
-            if isinstance(row, str):
-                yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
-                continue
-            about = row_object(row)
+    with open_own(path, "Open WebUI", _OWN) as connection:
+        has_rows = "chat_message" in tables(connection)
+
+        def convert(about: JsonObject, _: bytes) -> ImportedConversation:
             written = text(about, "chat").encode()
             chat, problem = _parsed(written)
             about = {name: one for name, one in about.items() if name != "chat"}
             problems = [problem] if problem else []
-            messages = list(_of_rows(connection, text(about, "id"), problems)) if "chat_message" in found else []
+            messages = list(_of_rows(connection, text(about, "id"), problems)) if has_rows else []
             record = ImportedRecord(dumps(about) + b"\n", about, "; ".join(problems))
             messages = _with_ancestors(messages, {one[0]: one for one in _messages(written)})
-            yield ImportedConversation(text(about, "id"), _entries(record, about, chat, iter(messages)))
+            return ImportedConversation(text(about, "id"), _entries(record, about, chat, iter(messages)))
+
+        yield from conversations_in(connection, _CHATS, convert)
 
 
 def _with_ancestors(rows: list[_Message], older: dict[str, _Message]) -> list[_Message]:
@@ -235,21 +234,16 @@ def _messages(chat: bytes) -> Iterator[_Message]:
 def _of_rows(connection: Connection, chat: str, problems: list[str]) -> Iterator[_Message]:
     for row in readable_rows(connection, problems, _ROWS, chat):
         stored = row_object(row)
-        value = {_NAMES.get(name, name): _json(one) if name in _JSON else one for name, one in stored.items()}
+        value = {_NAMES.get(name, name): json_value(one) if name in _JSON else one for name, one in stored.items()}
         value["parentId"] = text(value, "parentId").removeprefix(f"{chat}-")
         yield text(stored, "id").removeprefix(f"{chat}-"), value, row_bytes(row)
-
-
-def _json(value: Json) -> Json:
-    """Parse a JSON column."""
-    return json_value(value) if isinstance(value, str) and value else value
 
 
 def _entries(record: ImportedRecord, about: JsonObject, chat: JsonObject, messages: Iterator[_Message]) -> Iterator[Entry]:
     placed, cut = sort_tree((id, text(value, "parentId") or None, (value, raw)) for id, value, raw in messages)
     tree = find_branches((id, parent, text(value, "role") in _ROLES) for id, parent, (value, _) in placed)
 
-    def records() -> Iterator[SessionRecord | ImportedRecord | ImportedFacts]:
+    def records() -> Records:
         yield record
         yield ImportedFacts(
             Fidelity(approximated={"branches": cut} if cut else {}),
@@ -263,31 +257,21 @@ def _entries(record: ImportedRecord, about: JsonObject, chat: JsonObject, messag
             if text(value, "role") not in _ROLES:
                 yield ImportedRecord(raw, value, f"message {id!r} has no role")
                 continue
-            answer = _content(value)
+            role, words = (
+                _ROLES[text(value, "role")],
+                text(value, "content") or "".join(text(one, "text") for one in objects(value, "content")),
+            )
+            answer = answer_of(words, objects(value, "output")) if role == "assistant" else Answer([text_part(words)] if words else [])
+            answer.parts += _files(value)
             lost = {"files": sum(part.get("type") == "data-file" for part in answer.parts), "pictures": answer.missing}
             if any(lost.values()):
                 yield ImportedFacts(Fidelity(lost={name: count for name, count in lost.items() if count}))
-            yield _record(id, parent, value, raw, answer)
+            error = text(value, "error", "content") or text(value, "error") or None
+            facts = step(text(value, "model"), usage=_usage(value).to_json(), error=error) if role == "assistant" else None
+            yield SessionRecord(id, role, raw, tuple(answer.parts), tuple(answer.outputs), parent, milliseconds(value, "timestamp"), facts)
 
     shown = text(about, "current_message_id") or text(chat, "history", "currentId")
     return entries_of(records(), tree, shown.removeprefix(f"{text(about, 'id')}-") or None)
-
-
-def _content(value: JsonObject) -> Answer:
-    words = text(value, "content") or "".join(text(one, "text") for one in objects(value, "content"))
-    if text(value, "role") == "assistant":
-        answer = answer_of(words, objects(value, "output"))
-    else:
-        answer = Answer([text_part(words)] if words else [])
-    answer.parts += _files(value)
-    return answer
-
-
-def _record(id: str, parent: str | None, value: JsonObject, raw: bytes, answer: Answer) -> SessionRecord:
-    role, when = _ROLES[text(value, "role")], milliseconds(value, "timestamp")
-    error = text(value, "error", "content") or text(value, "error") or None
-    facts = step(text(value, "model"), usage=_usage(value).to_json(), error=error) if role == "assistant" else None
-    return SessionRecord(id, role, raw, tuple(answer.parts), tuple(answer.outputs), parent, when, facts)
 
 
 def _files(value: JsonObject) -> Iterator[Part]:
@@ -305,15 +289,7 @@ def _files(value: JsonObject) -> Iterator[Part]:
 def _usage(value: JsonObject) -> Usage:
     """Return the usage. Field names depend on the server that answered."""
     usage = obj(value, "usage") or obj(value, "info", "usage") or obj(value, "info")
-    counts = [
-        next((count for name in names if (count := whole_number(usage, name)) is not None), None)
-        for names in (("input_tokens", "prompt_tokens", "prompt_eval_count"), ("output_tokens", "completion_tokens", "eval_count"))
-    ]
-    thoughts, cached = (
-        next((count for name in names if (count := whole_number(usage, name, inner)) is not None), None)
-        for names, inner in (
-            (("output_tokens_details", "completion_tokens_details"), "reasoning_tokens"),
-            (("input_tokens_details", "prompt_tokens_details"), "cached_tokens"),
-        )
+    prompt, answer, cached, thoughts = (
+        next((count for path in paths if (count := whole_number(usage, *path)) is not None), None) for paths in _USAGE
     )
-    return Usage(counts[0], counts[1], cached, None, thoughts)
+    return Usage(prompt, answer, cached, None, thoughts)

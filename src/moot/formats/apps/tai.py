@@ -12,35 +12,32 @@ from ruamel.yaml.error import YAMLError
 
 from moot.config.document import parse
 from moot.config.tree import Place
-from moot.errors import ConfigError, UsageError
+from moot.errors import ConfigError
 from moot.formats.kit.answers import Turns
-from moot.formats.kit.configuration import ConfigurationBuilder
-from moot.formats.kit.database import Connection, columns, create_database, open_copy, row_bytes, row_object, rows, tables
-from moot.formats.kit.fidelity import fidelity_of
-from moot.formats.kit.fields import milliseconds, objects, text
+from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder
+from moot.formats.kit.database import (
+    Connection,
+    create_database,
+    is_database,
+    open_copy,
+    open_own,
+    row_bytes,
+    row_object,
+    row_objects,
+    rows,
+)
+from moot.formats.kit.fidelity import Holds, fidelity_of
+from moot.formats.kit.fields import milliseconds, obj, objects, text
 from moot.formats.kit.files import read_head, read_inside
 from moot.formats.kit.json import parse_json
 from moot.formats.kit.records import tool_call as call_part
-from moot.formats.kit.steps import Step, model_calls, output_text
+from moot.formats.kit.steps import model_calls, output_text
 from moot.types.canonical import Json, JsonObject, dumps, loads
-from moot.types.format import (
-    Entry,
-    ExportedConversation,
-    ExportFile,
-    FidelityLevel,
-    ForeignConfiguration,
-    ImportedConversation,
-    ImportedFacts,
-)
-from moot.types.message import Message, Part, Role, text_part
-
-__all__ = ["CONFIGURATION", "HOLDS", "Tai", "configuration", "conversations", "database", "settings_of"]
-
-
-__all__: list[str] = []
-
+from moot.types.format import Entry, ExportedConversation, ExportFile, ForeignConfiguration, ImportedConversation, ImportedFacts
+from moot.types.message import Message, Part, Role, text_part, tool_name
 
 CONFIGURATION = "config.yaml"
+DATABASE = "agent.db"
 _TOOLS = {
     "exec": "shell",
     "read": "read_file",
@@ -58,29 +55,32 @@ _TABLES = {
     "documents": "SELECT * FROM documents",
     "cron_jobs": "SELECT * FROM cron_jobs",
 }
-_SMALL = 4 << 20
+_REST = ("hooks", "contextDir", "nudgeOnText", "nudgeMessage", "skipGlobalContext", "summarizeOnTrim")
 
 
 def configuration(home: Path) -> ForeignConfiguration:
     draft = ConfigurationBuilder("tai")
     settings = settings_of(home, draft)
     if isinstance(profiles := settings.get("profiles"), dict):  # the older name of `agents`
-        settings["agents"] = {**profiles, **_object(settings.get("agents"))}
+        settings["agents"] = {**profiles, **obj(settings, "agents")}
     _models(draft, settings)
-    for name, agent in _object(settings.get("agents")).items():
+    for name, agent in obj(settings, "agents").items():
         if isinstance(agent, dict):
             _agent(draft, name, agent)
-    _permissions(draft, _object(settings.get("permissions")))
+    _permissions(draft, obj(settings, "permissions"))
     for section in _LATER:
         draft.keep(section, settings.get(section))
     draft.keep("tools", settings.get("tools"))
-    _tables(draft, home / "agent.db")
+    if (home / DATABASE).is_file():
+        with open_copy(home / DATABASE) as connection:
+            for name, query in _TABLES.items():
+                draft.keep(f"{name} ({DATABASE})", list[Json](row_objects(connection, query)))
     return draft.found()
 
 
 def settings_of(home: Path, draft: ConfigurationBuilder | None = None) -> JsonObject:
     """Return the settings, or nothing and a note if the file can't be read."""
-    data = read_inside(home / CONFIGURATION, inside=home, limit=_SMALL)
+    data = read_inside(home / CONFIGURATION, inside=home, limit=MAX_SETTINGS)
     if data is None:
         return {}
     try:
@@ -96,12 +96,15 @@ def settings_of(home: Path, draft: ConfigurationBuilder | None = None) -> JsonOb
 
 
 def _models(draft: ConfigurationBuilder, settings: JsonObject) -> None:
-    agent, providers = _object(settings.get("agent")), _object(settings.get("providers"))
+    agent, providers = obj(settings, "agent"), obj(settings, "providers")
     for name, provider in providers.items():
         if isinstance(provider, dict):
-            draft.setting("providers", name, _provider(draft, name, provider))
+            found: JsonObject = {"base_url": url} if (url := text(provider, "baseUrl")) else {}
+            if key := text(provider, "apiKey"):
+                found["api_key"] = draft.secret(f"{name}_api_key", key, "key")
+            draft.setting("providers", name, found)
     first = text(agent.get("defaultProvider")) or ("ollama" if "ollama" in providers else "")
-    model = text(_object(providers.get(first)).get("defaultModel"))
+    model = text(providers, first, "defaultModel")
     if model:
         draft.setting("models", "main", f"{model}@{first}")
     if fallback := _models_of(agent.get("models")):
@@ -115,15 +118,6 @@ def _models(draft: ConfigurationBuilder, settings: JsonObject) -> None:
         facts["history"] = {"max_tokens": limit}
     if any(value not in (None, "") for value in facts.values()):
         draft.agent("default", facts)
-
-
-def _provider(draft: ConfigurationBuilder, name: str, provider: JsonObject) -> JsonObject:
-    found: JsonObject = {}
-    if url := text(provider.get("baseUrl")):
-        found["base_url"] = url
-    if key := text(provider.get("apiKey")):
-        found["api_key"] = draft.secret(f"{name}_api_key", key, "key")
-    return found
 
 
 def _models_of(value: Json) -> list[str]:
@@ -143,12 +137,7 @@ def _agent(draft: ConfigurationBuilder, name: str, agent: JsonObject) -> None:
     if fallback[1:]:
         facts["fallback"] = list[Json](fallback[1:])
     draft.agent(name, facts, tools=agent.get("tools"), known=_TOOLS)
-    rest = {
-        key: value
-        for key, value in agent.items()
-        if key in ("hooks", "contextDir", "nudgeOnText", "nudgeMessage", "skipGlobalContext", "summarizeOnTrim")
-    }
-    if rest:
+    if rest := {key: value for key, value in agent.items() if key in _REST}:
         draft.keep("agents", {name: rest})
 
 
@@ -160,25 +149,13 @@ def _permissions(draft: ConfigurationBuilder, permissions: JsonObject) -> None:
     timeout = permissions.get("timeoutMs")
     if isinstance(timeout, int) and timeout >= 0:
         draft.setting("permissions", "timeout", timeout / 1000)
-    for name, tool in _object(permissions.get("tools")).items():
-        rule = _object(tool)
+    for name, tool in obj(permissions, "tools").items():
+        rule = obj(tool)
         mode = str(rule.get("mode"))
         if name in _TOOLS and mode in _ACTIONS:
             draft.rule(_TOOLS[name], "allow" if mode == "auto" else "ask")
         if name not in _TOOLS or mode not in ("auto", "approve"):
             draft.keep("permissions", {name: rule})  # TAI's rules are expressions over arguments, moot's are patterns over resources
-
-
-def _tables(draft: ConfigurationBuilder, database: Path) -> None:
-    if not database.is_file():
-        return
-    with open_copy(database) as connection:
-        for name, query in _TABLES.items():
-            draft.keep(f"{name} (agent.db)", [row_object(row) for row in rows(connection, query) if not isinstance(row, str)])
-
-
-def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 _SUMMARY = "[Conversation Summary]"
@@ -262,9 +239,8 @@ def _calls(column: Json) -> tuple[list[Part], str]:
         return [], "tool_calls is not valid JSON"
     if not isinstance(calls, list):
         return [], "tool_calls is not a list"
-    objects = [call for call in calls if isinstance(call, dict)]
-    parts = [call_part(text(call.get("id")), text(call.get("name")), call.get("arguments")) for call in objects]
-    return parts, "" if len(objects) == len(calls) else "some tool_calls are not objects"
+    parts = [call_part(text(call, "id"), text(call, "name"), call.get("arguments")) for call in objects(calls)]
+    return parts, "" if len(parts) == len(calls) else "some tool_calls are not objects"
 
 
 _SCHEMA = """
@@ -295,60 +271,47 @@ _PROVIDERS = ("ollama", "openai", "anthropic")
 _LATEST = 253_402_300_799_999
 """The end of the year 9999, in ms."""
 
-HOLDS: dict[str, FidelityLevel] = {"messages": "kept", "tool calls": "approximated", "times": "approximated"}
+HOLDS: Holds = {"messages": "kept", "tool calls": "approximated", "times": "approximated"}
 """Approximations: tool outputs become text, and times are rounded to seconds."""
-_Row = tuple[str, str | None, str | None, str | None, int]
-"""A row: role, content, tool_calls, tool_call_id, time in ms."""
+_Row = tuple[str, str | None, str | None, str | None]
+"""A row: role, content, tool_calls, tool_call_id."""
 
 
 def database(exported: ExportedConversation) -> ExportFile:
     """Return a database with one session. The session has no key, so that it can't replace another one."""
     conversation = exported.conversation
-    written = [row for message in exported.messages for row in _rows(message)]
     model, _, provider = conversation.model.rpartition("@")
     model, provider = (model, provider) if model else (conversation.model, "")
     session = (conversation.id, None, model or "unknown", provider if provider in _PROVIDERS else "openai")
     times = (_time(conversation.created_at), _time(conversation.updated_at))
-    lines = [(conversation.id, role, content, calls, call, _time(at)) for role, content, calls, call, at in written]
+    lines = [(conversation.id, *row, _time(message.created_at)) for message in exported.messages for row in _rows(message)]
     return ExportFile(create_database(_SCHEMA, [(_SESSION, [(*session, *times)]), (_MESSAGE, lines)]), fidelity_of(exported, HOLDS))
 
 
 def _rows(message: Message) -> Iterator[_Row]:
+    steps = model_calls(message)
     if message.role != "assistant":
-        [text] = ["".join(step.text for step in model_calls(message))]
-        yield message.role, text, None, None, message.created_at
-    else:
-        for step in model_calls(message):
-            yield from _step(step, message.created_at)
-
-
-def _step(step: Step, at: int) -> Iterator[_Row]:
-    calls: list[Json] = [
-        {"id": call.get("toolCallId"), "name": _name(call.get("type"), call.get("toolName")), "arguments": call.get("input")}
-        for call in step.calls
-    ]
-    yield "assistant", step.text or None, dumps(calls).decode() if calls else None, None, at
-    for call in step.calls:
-        if str(call.get("state", "")).startswith("output"):
-            yield "tool", output_text(call), None, str(call.get("toolCallId")), at
-
-
-def _name(kind: Json, name: Json) -> str:
-    return str(name) if kind == "dynamic-tool" else str(kind).removeprefix("tool-")
+        yield message.role, "".join(step.text for step in steps), None, None
+        return
+    for step in steps:
+        calls: list[Json] = [{"id": call.get("toolCallId"), "name": tool_name(call), "arguments": call.get("input")} for call in step.calls]
+        yield "assistant", step.text or None, dumps(calls).decode() if calls else None, None
+        for call in step.calls:
+            if str(call.get("state", "")).startswith("output"):
+                yield "tool", output_text(call), None, str(call.get("toolCallId"))
 
 
 def _time(ms: int) -> str:
     return datetime.fromtimestamp(min(max(ms, 0), _LATEST) // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-_SESSIONS = frozenset({"id", "key", "model", "provider"})
-_MESSAGES = frozenset({"session_id", "role", "content", "tool_calls", "tool_call_id"})
-DATABASE = "agent.db"
+_OWN = {
+    "sessions": {"id", "key", "model", "provider"},
+    "messages": {"session_id", "role", "content", "tool_calls", "tool_call_id"},
+}
 
 
 class Tai:
-    """Implementation of `Format`, `Holding`, `Placed`, `Split`, `Configured` and `Sampled`."""
-
     name = "tai"
     version = 1
     suffix = ".db"
@@ -358,7 +321,7 @@ class Tai:
     def sniff(self, path: Path, head: bytes) -> bool:
         if not head:
             return bool(inner := read_head(path / DATABASE)) and self.sniff(path / DATABASE, inner)
-        return _is_own(columns(path, head))
+        return is_database(path, head, _OWN)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterable[Path]:
         return [Path(environ["TAI_HOME"]) if environ.get("TAI_HOME") else home / ".tailored-ai"]
@@ -368,9 +331,7 @@ class Tai:
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         path = path / DATABASE if path.is_dir() else path
-        with open_copy(path) as connection:
-            if not _is_own(tables(connection)):
-                raise UsageError(f"{str(path)!r} is not a database of TAI.")
+        with open_own(path, "TAI", _OWN) as connection:
             yield from conversations(connection)
 
     def configuration(self, path: Path) -> ForeignConfiguration:
@@ -378,7 +339,3 @@ class Tai:
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         return database(exported)
-
-
-def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
-    return found.get("sessions", frozenset()) >= _SESSIONS and found.get("messages", frozenset()) >= _MESSAGES

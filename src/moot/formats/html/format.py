@@ -11,8 +11,6 @@ from moot.formats.kit.fidelity import fidelity_of
 from moot.plugins import Registry
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation
 
-__all__ = ["Html"]
-
 _PAGES = Registry("moot.pages", {"page": "moot.formats.html.page:page"})
 
 

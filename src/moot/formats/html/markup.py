@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any, NewType
+from typing import NewType
 
 from markdown_it import MarkdownIt
 from markdown_it.common.normalize_url import normalizeLink
 from markdown_it.token import Token
-from markdown_it.utils import OptionsDict
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 
 from moot.markup.code import LARGEST, find_lexer
 from moot.markup.markdown import new_parser
-
-__all__ = ["Safe", "address", "block", "element", "joined", "rendered", "text"]
-
 
 Safe = NewType("Safe", str)
 """HTML built by this module. Any other `str` is text and must go through `text`."""
@@ -36,24 +32,20 @@ def joined(*pieces: Safe) -> Safe:
     return Safe("".join(pieces))
 
 
-def element(name: str, /, *inside: Safe, **attributes: str | bool | None) -> Safe:
+def element(tag: str, /, *inside: Safe, **attributes: str | bool | None) -> Safe:
     """Return an element. Attributes that are None or False are left out; `klass` stands for `class`."""
     rendered = [
-        f" {_name(key)}" if value is True else f' {_name(key)}="{text(value)}"'
+        f" {name}" if value is True else f' {name}="{text(value)}"'
         for key, value in attributes.items()
-        if value is not None and value is not False
+        if value is not None and value is not False and (name := "class" if key == "klass" else key.replace("_", "-"))
     ]
-    start = f"<{name}{''.join(rendered)}>"
-    return Safe(start if name in ("img", "meta", "br", "hr") else f"{start}{''.join(inside)}</{name}>")
+    start = f"<{tag}{''.join(rendered)}>"
+    return Safe(start if tag in ("img", "meta", "br", "hr") else f"{start}{''.join(inside)}</{tag}>")
 
 
 def address(url: str) -> str | None:
     """Return the address if a link may point to it."""
     return url if url.lower().startswith(_SCHEMES) else None
-
-
-def _name(key: str) -> str:
-    return {"klass": "class"}.get(key, key.replace("_", "-"))
 
 
 _FORMATTER = HtmlFormatter[str](nowrap=True)
@@ -79,16 +71,15 @@ def rendered(source: str) -> Safe:
     return Safe(_RENDERER.render(source))
 
 
-def _fence(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    language = tokens[index].info.strip().partition(" ")[0]
-    return block(tokens[index].content.removesuffix("\n"), language)
+def _code(token: Token, language: str = "") -> str:
+    return block(token.content.removesuffix("\n"), language)
 
 
-def _code_block(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return block(tokens[index].content.removesuffix("\n"))
+def _footnote(token: Token) -> str:
+    return element("sup", text(f"[{token.meta['label']}]"))
 
 
-def _image(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+def _image(tokens: Sequence[Token], index: int) -> str:
     """Return an embedded picture, or a link to any other."""
     source = str(tokens[index].attrGet("src") or "")
     words = tokens[index].content or "picture"
@@ -99,12 +90,12 @@ def _image(_: object, tokens: Sequence[Token], index: int, options: OptionsDict,
     return label if url is None else _link(url, label)
 
 
-def _link_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+def _link_open(tokens: Sequence[Token], index: int) -> str:
     url = address(str(tokens[index].attrGet("href") or ""))
     return "<span>" if url is None else _link(url, Safe("")).removesuffix("</a>")
 
 
-def _link_close(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+def _link_close(tokens: Sequence[Token], index: int) -> str:
     start = index - 1
     depth = 1
     while start >= 0:
@@ -113,47 +104,6 @@ def _link_close(_: object, tokens: Sequence[Token], index: int, options: Options
             break
         start -= 1
     return "</span>" if address(str(tokens[start].attrGet("href") or "")) is None else "</a>"
-
-
-def _heading_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return f"<{_heading(tokens[index])}>"
-
-
-def _heading_close(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return f"</{_heading(tokens[index])}>\n"
-
-
-def _table_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return '<div class="table" tabindex="0"><table>'
-
-
-def _table_close(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return "</table></div>\n"
-
-
-def _th_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return f"<th{_alignment(tokens[index])}>"
-
-
-def _td_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return f"<td{_alignment(tokens[index])}>"
-
-
-def _nothing(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return ""
-
-
-def _footnote_ref(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return element("sup", text(f"[{tokens[index].meta['label']}]"))
-
-
-def _footnote_open(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    label = element("sup", text(f"[{tokens[index].meta['label']}]"))
-    return f'<div class="footnote">{label}'
-
-
-def _footnote_close(_: object, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-    return "</div>\n"
 
 
 def _link(url: str, inside: Safe) -> Safe:
@@ -170,30 +120,40 @@ def _alignment(token: Token) -> str:
     return next((f' class="{side}"' for side in ("right", "center") if style.endswith(side)), "")
 
 
-def _new_renderer() -> MarkdownIt:
-    parser = new_parser()
-    for name, rule in _RULES.items():
-        parser.add_render_rule(name, rule)
-    return parser
-
-
-_RULES = {
-    "fence": _fence,
-    "code_block": _code_block,
+_RULES: dict[str, Callable[[Sequence[Token], int], str]] = {
+    "fence": lambda tokens, index: _code(tokens[index], tokens[index].info.strip().partition(" ")[0]),
+    "code_block": lambda tokens, index: _code(tokens[index]),
     "image": _image,
     "link_open": _link_open,
     "link_close": _link_close,
-    "heading_open": _heading_open,
-    "heading_close": _heading_close,
-    "table_open": _table_open,
-    "table_close": _table_close,
-    "th_open": _th_open,
-    "td_open": _td_open,
-    "definition": _nothing,
-    "footnote_ref": _footnote_ref,
-    "footnote_reference_open": _footnote_open,
-    "footnote_reference_close": _footnote_close,
+    "heading_open": lambda tokens, index: f"<{_heading(tokens[index])}>",
+    "heading_close": lambda tokens, index: f"</{_heading(tokens[index])}>\n",
+    "table_open": lambda tokens, index: '<div class="table" tabindex="0"><table>',
+    "table_close": lambda tokens, index: "</table></div>\n",
+    "th_open": lambda tokens, index: f"<th{_alignment(tokens[index])}>",
+    "td_open": lambda tokens, index: f"<td{_alignment(tokens[index])}>",
+    "definition": lambda tokens, index: "",
+    "footnote_ref": lambda tokens, index: _footnote(tokens[index]),
+    "footnote_reference_open": lambda tokens, index: f'<div class="footnote">{_footnote(tokens[index])}',
+    "footnote_reference_close": lambda tokens, index: "</div>\n",
 }
 """Replacements for the Markdown library's own HTML."""
+
+
+def _new_renderer() -> MarkdownIt:
+    parser = new_parser()
+    for name, rule in _RULES.items():
+        parser.add_render_rule(name, _render_rule(rule))
+    return parser
+
+
+def _render_rule(rule: Callable[[Sequence[Token], int], str]) -> Callable[..., str]:
+    """Return a rule that takes the library's arguments: renderer, tokens, index, options and environment."""
+
+    def render(_: object, tokens: Sequence[Token], index: int, *rest: object) -> str:
+        return rule(tokens, index)
+
+    return render
+
 
 _RENDERER = _new_renderer()

@@ -7,13 +7,11 @@ from datetime import UTC, datetime
 
 from moot.formats.html.markup import Safe, address, block, element, joined, rendered, text
 from moot.formats.kit.fidelity import pretty, steps_of
+from moot.formats.kit.fields import LATEST, at, obj, objects
 from moot.formats.kit.steps import decode_data_url, file_text, output_text
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import Json
 from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name
 from moot.types.usage import Usage
-
-__all__ = ["call", "first_line", "message_of", "moment", "money", "part_of", "tokens", "values"]
-
 
 _STATES = {
     "output-available": ("done", "ok"),
@@ -48,41 +46,33 @@ def values(value: Json) -> list[Safe]:
     """Return a readable form of a value: texts under their names, everything else as JSON."""
     if isinstance(value, str):
         return [block(value)]
-    if isinstance(value, list) and value and all(_is_text(one) for one in value):
-        return [block(str(one["text"])) for one in value if isinstance(one, dict)]
-    texts = {name: one for name, one in value.items() if _reads_as_text(name, one)} if isinstance(value, dict) else {}
+    if isinstance(value, list) and value and all(at(one, "type") == "text" and isinstance(at(one, "text"), str) for one in value):
+        return [block(str(at(one, "text"))) for one in value]
+    # as JSON, all lines of a text would be on one
+    texts = {name: one for name, one in obj(value).items() if isinstance(one, str) and (name in _LANGUAGES or "\n" in one)}
     if not isinstance(value, dict) or not texts:
         return [block(pretty(value), "json")]
     rest = {name: one for name, one in value.items() if name not in texts}
     named = len(value) > 1 or "command" not in value
-    shown = [
-        piece for name, one in texts.items() for piece in (_name(name) if named else Safe(""), block(str(one), _LANGUAGES.get(name, "")))
-    ]
+    shown: list[Safe] = []
+    for name, one in texts.items():
+        shown += [element("p", text(name), klass="name")] if named else []
+        shown.append(block(one, _LANGUAGES.get(name, "")))
     return [*shown, block(pretty(rest), "json")] if rest else shown
-
-
-def _is_text(value: Json) -> bool:
-    return isinstance(value, dict) and value.get("type") == "text" and isinstance(value.get("text"), str)
-
-
-def _reads_as_text(name: str, value: Json) -> bool:
-    """Return whether the value is shown as text, because JSON would put all its lines on one."""
-    return isinstance(value, str) and (name in _LANGUAGES or "\n" in value)
-
-
-def _name(name: str) -> Safe:
-    return element("p", text(name), klass="name")
 
 
 def _summary(value: Json) -> str:
     """Return the start of the input, which is mostly a path, a command or a question."""
     if isinstance(value, dict):
         value = next((one for one in value.values() if isinstance(one, str) and one.strip()), "")
-    line = " ".join(str(value or "").split())
-    return line if len(line) <= _SUMMARY_LENGTH else f"{line[: _SUMMARY_LENGTH - 1]}…"
+    return _brief(str(value or ""))
 
 
-_BRIEF = 200
+def _brief(words: str, limit: int = _SUMMARY_LENGTH) -> str:
+    line = " ".join(words.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
 _SIGNS = {"completed": "✓", "in_progress": "▸"}
 
 
@@ -103,7 +93,8 @@ def part_of(part: Part, children: Mapping[str, Safe]) -> Safe:
         case "source-url" | "source-document":
             return _source(part)
         case "steering-message":
-            return _steering(part, children)
+            pieces = [part_of(piece, children) for piece in objects(part, "parts")]
+            return element("div", element("h3", text("Sent during the answer")), *pieces, klass="steering")
         case _:
             return _BY_TYPE.get(kind, _other)(part)
 
@@ -111,9 +102,7 @@ def part_of(part: Part, children: Mapping[str, Safe]) -> Safe:
 def _reasoning(content: str, name: str) -> Safe:
     if not content.strip():
         return Safe("")
-    line = " ".join(content.split())
-    brief = line if len(line) <= _BRIEF else f"{line[: _BRIEF - 1]}…"
-    title = joined(element("span", text(name), klass="tool"), element("span", text(brief), klass="brief"))
+    title = joined(element("span", text(name), klass="tool"), element("span", text(_brief(content)), klass="brief"))
     inside = element("div", rendered(content), klass="inside text", dir="auto")
     return element("details", element("summary", title), inside, klass="reasoning")
 
@@ -140,13 +129,6 @@ def _source(part: Part) -> Safe:
     link = address(url)
     inside = content if link is None else element("a", content, href=link, rel="noopener noreferrer nofollow", target="_blank")
     return element("p", text("Source: "), inside, klass="source")
-
-
-def _steering(part: Part, children: Mapping[str, Safe]) -> Safe:
-    """Return messages that the user sent during the answer."""
-    content = part.get("parts")
-    pieces = [part_of(piece, children) for piece in content if isinstance(piece, dict)] if isinstance(content, list) else []
-    return element("div", element("h3", text("Sent during the answer")), *pieces, klass="steering")
 
 
 def _note(content: str) -> Safe:
@@ -185,9 +167,6 @@ _BY_TYPE: Mapping[str, Callable[[Part], Safe]] = {
 
 
 _AUTHORS = {"user": "You", "assistant": "Assistant", "system": "System"}
-_NANO = 1_000_000_000
-_LATEST = 253_402_300_799_000
-"""The end of the year 9999, in ms."""
 
 
 def message_of(message: Message, anchor: str, children: Mapping[str, Safe]) -> Safe:
@@ -200,8 +179,7 @@ def message_of(message: Message, anchor: str, children: Mapping[str, Safe]) -> S
         moment(message.created_at),
         element("span", text(state), klass="state bad") if state else Safe(""),
     )
-    parts = [part_of(part, children) for part in message.parts]
-    body = joined(*parts)
+    body = joined(*(part_of(part, children) for part in message.parts))
     if message.role == "system":
         summary = element("summary", element("span", text("Instructions"), klass="tool"))
         body = element("details", summary, element("div", body, klass="inside"), klass="reasoning")
@@ -211,15 +189,12 @@ def message_of(message: Message, anchor: str, children: Mapping[str, Safe]) -> S
 def first_line(message: Message, limit: int = 100) -> str:
     """Return the start of a message's text."""
     words = next((str(part["text"]) for part in message.parts if part.get("type") == "text" and str(part.get("text", "")).strip()), "")
-    line = " ".join(words.split())
-    if not line:
-        return "(no text)"
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    return _brief(words, limit) or "(no text)"
 
 
 def moment(ms: int) -> Safe:
     """Return a time, or nothing if it is unknown."""
-    if not 0 < ms <= _LATEST:
+    if not 0 < ms <= LATEST:
         return Safe("")
     at = datetime.fromtimestamp(ms / 1000, UTC)
     return element("time", text(f"{at:%Y-%m-%d %H:%M} UTC"), datetime=f"{at:%Y-%m-%dT%H:%M:%SZ}")
@@ -227,7 +202,7 @@ def moment(ms: int) -> Safe:
 
 def money(nano: int) -> str:
     """Format nano-dollars."""
-    dollars = nano / _NANO
+    dollars = nano / 1_000_000_000
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
 
 
@@ -244,15 +219,10 @@ def _footer(message: Message) -> Safe:
     facts = [f"{model}@{provider}" if provider else str(model)] if model else []
     usage = Usage()
     for step in steps:
-        usage += _usage(step)
+        usage += Usage.from_json(obj(step, "usage"))
     costs = [cost for step in steps if type(cost := step.get("cost")) is int]
     times = [ms for step in steps if type(ms := step.get("ms")) is int]
     facts += [words] if (words := tokens(usage)) else []
     facts += [money(sum(costs))] if costs else []
     facts += [f"{sum(times) / 1000:,.1f} s"] if times else []
     return element("footer", *(element("span", text(words)) for words in facts)) if facts else Safe("")
-
-
-def _usage(step: JsonObject) -> Usage:
-    usage = step.get("usage")
-    return Usage.from_json(usage) if isinstance(usage, dict) else Usage()

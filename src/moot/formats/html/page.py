@@ -14,10 +14,9 @@ from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation
 from moot.types.message import Message
 
-__all__ = ["page", "policy"]
-
 _UNLISTED = 2
 """Maximum number of prompts for which the page has no list of prompts."""
+_END = "Exported by moot. Click reasoning and tool calls to expand them; only expanded ones are printed."
 
 
 def page(exported: ExportedConversation) -> str:
@@ -34,7 +33,14 @@ def page(exported: ExportedConversation) -> str:
         element("title", text(title)),
         element("style", Safe(_style())),
     )
-    body = element("body", _about(exported, title), _contents(exported.messages), _main(exported), _end())
+    conversation = exported.conversation
+    facts = [moment(conversation.created_at), *(element("span", text(fact)) for fact in _facts(conversation, len(exported.messages)))]
+    about = element("header", element("h1", text(title), dir="auto"), element("p", *facts, klass="facts"), klass="top")
+    children, unplaced = _children(exported)
+    articles = [message_of(message, f"m{number}", children) for number, message in enumerate(exported.messages, 1)]
+    main = element("main", *articles, *_branches(exported, children), *unplaced)
+    end = element("footer", text(_END), klass="end")
+    body = element("body", about, _contents(exported.messages), main, end)
     return f'<!doctype html>\n<html lang="en">{head}\n{body}</html>\n'
 
 
@@ -47,12 +53,6 @@ def policy() -> str:
 @cache
 def _style() -> str:
     return Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-
-
-def _about(exported: ExportedConversation, title: str) -> Safe:
-    conversation = exported.conversation
-    facts = [moment(conversation.created_at), *(element("span", text(fact)) for fact in _facts(conversation, len(exported.messages)))]
-    return element("header", element("h1", text(title), dir="auto"), element("p", *facts, klass="facts"), klass="top")
 
 
 def _facts(conversation: Conversation, messages: int) -> Iterator[str]:
@@ -77,12 +77,6 @@ def _contents(messages: Sequence[Message]) -> Safe:
     lines = [element("li", element("a", text(first_line(message)), href=f"#{anchor}", dir="auto")) for anchor, message in prompts]
     listed = element("details", element("summary", text(f"{len(prompts)} prompts")), element("ol", *lines), open=len(prompts) <= 30)
     return element("nav", listed, aria_label="Prompts")
-
-
-def _main(exported: ExportedConversation) -> Safe:
-    children, unplaced = _children(exported)
-    articles = [message_of(message, f"m{number}", children) for number, message in enumerate(exported.messages, 1)]
-    return element("main", *articles, *_branches(exported, children), *unplaced)
 
 
 def _children(exported: ExportedConversation, prefix: str = "s") -> tuple[Mapping[str, Safe], list[Safe]]:
@@ -123,9 +117,3 @@ def _branches(exported: ExportedConversation, children: Mapping[str, Safe]) -> I
 def _folded(title: str, inside: Iterable[Safe], klass: str) -> Safe:
     summary = element("summary", element("span", text(title), klass="tool"))
     return element("details", summary, element("div", *inside, klass="inside"), klass=klass)
-
-
-def _end() -> Safe:
-    return element(
-        "footer", text("Exported by moot. Click reasoning and tool calls to expand them; only expanded ones are printed."), klass="end"
-    )

@@ -13,9 +13,6 @@ from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import Fidelity, ImportedMessage, ImportedRecord
 from moot.types.message import Part, Role
 
-__all__ = ["NO_PARENT", "Draft", "Drafts", "Growing", "Turns"]
-
-
 _FACTS = ("model", "provider", "finish_reason")
 
 
@@ -106,10 +103,6 @@ class Turns:
             self._draft.raws.append(lead + raw)
         return ImportedRecord(raw, body, problem)
 
-    def waits(self) -> bool:
-        """Return whether a call of the open assistant message has no output yet."""
-        return self._draft is not None and any(self._draft.waiting.values())
-
     def is_open(self) -> bool:
         """Return whether an assistant message is open."""
         return self._draft is not None
@@ -142,7 +135,7 @@ class Turns:
     def _message(self, role: Role, id: str, raw: bytes, parts: tuple[Part, ...], at: int, metadata: JsonObject) -> ImportedMessage:
         parent, self._last = self._last, id
         message = ImportedMessage(role, parts, id, raw, parent, at, metadata)
-        self.tally.keep(message)
+        self.tally.kept.update(things_in(message))
         return message
 
     def _unique(self, id: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import zipfile
 import zlib
@@ -13,14 +12,11 @@ from pathlib import Path, PurePosixPath
 
 from moot.errors import UsageError
 from moot.formats.kit.fields import obj
-from moot.formats.kit.files import files_below
+from moot.formats.kit.files import HEAD, files_below
 from moot.formats.kit.json import ArrayItem, array_items, parse_json, parse_prefix, read_chunks, read_document
-from moot.formats.kit.records import detect_media_type, file
+from moot.formats.kit.records import detect_media_type, file_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part
-
-__all__ = ["ZIP", "Export", "Member", "conversations_of", "file_parts", "first_conversation", "open_zip"]
-
 
 ZIP = b"PK\x03\x04"
 """Magic bytes of a zip archive."""
@@ -79,7 +75,6 @@ def _is_plain(info: zipfile.ZipInfo) -> bool:
     return not (info.is_dir() or is_link or name.is_absolute() or ".." in name.parts or "\\" in info.filename)
 
 
-_HEAD = 64 << 10
 _MAX_FILE = 32 << 20
 """Maximum size of an attached file in bytes."""
 _CONVERSATIONS = re.compile(r"conversations(-\d+)?\.json")
@@ -105,7 +100,7 @@ class Export:
     def conversations(self) -> Iterator[ArrayItem]:
         """Yield each conversation. Only one is in memory at a time."""
         for document in self.documents:
-            head = parse_prefix(next(iter(_pieces(document)), b"")[:_HEAD])
+            head = parse_prefix(next(iter(_pieces(document)), b"")[:HEAD])
             if isinstance(head, dict):
                 yield _only(document)
             else:
@@ -125,7 +120,7 @@ class Export:
         except UsageError:
             return None
         kind = detect_media_type(data) or _ENDS.get(PurePosixPath(stored.name).suffix.lower(), "application/octet-stream")
-        return file(f"data:{kind};base64,{base64.b64encode(data).decode()}", kind, name or stored.name)
+        return file_of(data, kind, name or stored.name)
 
 
 @contextmanager
@@ -157,10 +152,10 @@ def first_conversation(path: Path, head: bytes) -> JsonObject:
     try:
         if path.is_dir():  # don't scan a whole folder just to recognize it
             found_here = next((one for one in files_below(path, ".json", depth=1) if _CONVERSATIONS.fullmatch(one.name)), None)
-            head = next(read_chunks(found_here), b"")[:_HEAD] if found_here is not None else b""
+            head = next(read_chunks(found_here), b"")[:HEAD] if found_here is not None else b""
         elif head.startswith(ZIP):
             with _opened(path) as export:
-                head = b"".join(next(iter(_pieces(export.documents[0])), b"")[:_HEAD] for _ in export.documents[:1])
+                head = b"".join(next(iter(_pieces(export.documents[0])), b"")[:HEAD] for _ in export.documents[:1])
     except UsageError:
         return {}
     found = parse_prefix(head)

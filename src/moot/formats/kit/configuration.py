@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, cast
 
+from moot.formats.kit.fields import items, obj
+from moot.formats.kit.files import read_inside
+from moot.formats.kit.json import json_value
 from moot.guard.secrets import redact
 from moot.guard.terminal import visible
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
 
-__all__ = ["ConfigurationBuilder", "string_values"]
-
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
+
+
+MAX_SETTINGS = 4 << 20
+"""Maximum size of a settings file in bytes."""
 
 
 class _Variable(str):
@@ -43,8 +49,13 @@ class ConfigurationBuilder:
         self._sections.setdefault("agents", {})[name] = {key: self._plain(value) for key, value in facts.items() if value not in ("", None)}
 
     def server(self, name: str, facts: JsonObject) -> None:
-        """Add an MCP server, disabled because it can run programs or send data."""
+        """Add an MCP server, disabled because it can run programs or send data. Values of `args`, `env` and `headers` may have any type."""
         name = self._free("mcp", name)
+        if "args" in facts:
+            facts = {**facts, "args": [str(one) for one in items(facts, "args")]}
+        for holder in facts.keys() & {"env", "headers"}:
+            plain: JsonObject = {key: str(one) for key, one in obj(facts, holder).items() if isinstance(one, str | int | float)}
+            facts = {**facts, holder: plain}
         fields = {key: value for key, value in facts.items() if value not in ("", None, [], {})}
         if bool(fields.get("command")) == bool(fields.get("url")):
             self.keep("mcp", {name: facts})
@@ -88,6 +99,19 @@ class ConfigurationBuilder:
         else:
             self._unsupported[section] = value
 
+    def read(self, file: Path, inside: Path, name: str = "") -> JsonObject:
+        """Return the JSON object in a settings file below `inside`, or nothing. A file with anything else becomes a note, under `name`
+        if given.
+        """
+        data = read_inside(file, inside=inside, limit=MAX_SETTINGS)
+        if data is None:
+            return {}
+        value = json_value(data.decode("utf-8", "replace"))
+        if not isinstance(value, dict):
+            self.note(f"{name or repr(str(file))} is not a JSON object")
+            return {}
+        return value
+
     def note(self, words: str) -> None:
         self._notes.setdefault(" ".join(visible(words).split()))
 
@@ -128,9 +152,3 @@ def _without_markers(value: Json) -> Json:
     if isinstance(value, list):
         return [_without_markers(item) for item in value]
     return {key: _without_markers(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-
-def string_values(value: Json) -> JsonObject:
-    """Return an object with all plain values as strings."""
-    found = value.items() if isinstance(value, dict) else ()
-    return {name: str(one) for name, one in found if isinstance(one, str | int | float)}

@@ -7,31 +7,19 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Set
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from moot.errors import UsageError
-from moot.types.canonical import Json, JsonObject, dumps
-
-__all__ = [
-    "SQLITE",
-    "Connection",
-    "Row",
-    "columns",
-    "create_database",
-    "open_copy",
-    "readable_rows",
-    "row_bytes",
-    "row_object",
-    "rows",
-    "tables",
-]
+from moot.types.canonical import JsonObject, dumps
+from moot.types.format import ImportedConversation, ImportedRecord
 
 Connection: TypeAlias = sqlite3.Connection
-Row: TypeAlias = sqlite3.Row
+Schema: TypeAlias = Mapping[str, Set[str]]
+"""Tables with some of their columns."""
 SQLITE = b"SQLite format 3\x00"
 """Magic bytes of an SQLite database."""
 _BESIDE = ("", "-wal", "-journal")
@@ -59,6 +47,25 @@ def open_copy(path: Path) -> Generator[sqlite3.Connection]:
                 yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's own message about a damaged name may not be valid UTF-8
             raise UsageError(f"Can't read {str(path)!r} as a database: {error}") from error
+
+
+@contextmanager
+def open_own(path: Path, program: str, *schemas: Schema) -> Generator[sqlite3.Connection]:
+    """Open a copy of a program's database, as `open_copy` does. Raise UsageError if it has none of the schemas."""
+    with open_copy(path) as connection:
+        if not has_schema(tables(connection), *schemas):
+            raise UsageError(f"{str(path)!r} is not a database of {program}.")
+        yield connection
+
+
+def is_database(path: Path, head: bytes, *schemas: Schema) -> bool:
+    """Return whether a file is a database with one of the schemas."""
+    return has_schema(columns(path, head), *schemas)
+
+
+def has_schema(found: Schema, *schemas: Schema) -> bool:
+    """Return whether the tables include all those of one of the schemas."""
+    return any(all(names <= found.get(table, frozenset()) for table, names in schema.items()) for schema in schemas)
 
 
 def tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
@@ -104,9 +111,28 @@ def readable_rows(connection: sqlite3.Connection, problems: list[str], query: st
             yield row
 
 
+def row_objects(connection: sqlite3.Connection, query: str, *values: Any) -> list[JsonObject]:
+    """Return the readable rows as JSON."""
+    return [row_object(row) for row in readable_rows(connection, [], query, *values)]
+
+
+def conversations_in(
+    connection: sqlite3.Connection, query: str, convert: Callable[[JsonObject, bytes], ImportedConversation]
+) -> Iterator[ImportedConversation]:
+    """Yield a conversation for each row. If the database is damaged, the last one only describes the problem."""
+    for row in rows(connection, query):
+        if isinstance(row, str):
+            yield ImportedConversation("damaged", (ImportedRecord(b"", problem=row),))
+        else:
+            yield convert(row_object(row), row_bytes(row))
+
+
 def row_object(row: sqlite3.Row) -> JsonObject:
     """Return a row as JSON, with bytes as `{"base64": …}`."""
-    return {name: _json(value) for name, value in zip(row.keys(), tuple(row), strict=True)}
+    return {
+        name: {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+        for name, value in zip(row.keys(), tuple(row), strict=True)
+    }
 
 
 def row_bytes(row: sqlite3.Row) -> bytes:
@@ -127,10 +153,6 @@ def create_database(schema: str, inserts: Iterable[tuple[str, Iterable[tuple[Any
 def _text(value: bytes) -> str:
     """Decode text, replacing invalid bytes so that one bad value does not make a table unreadable."""
     return value.decode("utf-8", "replace")
-
-
-def _json(value: Any) -> Json:
-    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
 def _copied(path: Path, folder: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,26 +11,10 @@ from typing import BinaryIO, NamedTuple
 
 from moot.errors import UsageError
 from moot.formats.kit.fields import items, milliseconds, obj, objects, text
-from moot.formats.kit.files import open_regular
-from moot.formats.kit.json import array_items, member, parse_json, parse_prefix, read_chunks, read_document
-from moot.types.canonical import Json, JsonObject
+from moot.formats.kit.files import HEAD, open_regular
+from moot.formats.kit.json import ArrayItem, array_items, member, parse_json, parse_prefix, read_chunks, read_document
+from moot.types.canonical import Json, JsonObject, loads_object
 from moot.types.format import ImportedFacts, ImportedRecord
-
-__all__ = [
-    "LONGEST_LINE",
-    "Document",
-    "Line",
-    "Peek",
-    "Record",
-    "documents",
-    "facts_of",
-    "json_lines",
-    "lines_at",
-    "lines_containing",
-    "peek",
-    "unreadable",
-]
-
 
 LONGEST_LINE = 64 << 20
 """Maximum length in bytes. Longer lines are skipped and never loaded."""
@@ -73,6 +57,18 @@ def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[Line]:
                 yield _line(number, file.readline(LONGEST_LINE), offset)
     except OSError as error:
         raise UsageError(f"Can't read {str(path)!r}: {error.strerror}") from error
+
+
+def any_line(head: bytes, is_own: Callable[[JsonObject], bool], marks: tuple[bytes, ...], count: int) -> bool:
+    """Return whether one of the first lines belongs to a format. `marks` identify a first line longer than `head`."""
+    lines = head.split(b"\n")
+    if len(lines) == 1 and len(head) > 1000 and head.startswith(b"{") and all(mark in head for mark in marks):
+        return True
+    for line in lines[:count]:
+        with suppress(ValueError):
+            if line.startswith(b"{") and is_own(loads_object(line)):
+                return True
+    return False
 
 
 def lines_containing(path: Path, needle: bytes) -> Iterator[bytes]:
@@ -125,9 +121,6 @@ def _line(number: int, raw: bytes, offset: int) -> Line:
     return Line(number, raw, None, f"line {number} is not a JSON object", offset)
 
 
-_HEAD = 64 << 10
-
-
 class Record(NamedTuple):
     """One message of a file. `value` is None if it can't be parsed."""
 
@@ -166,22 +159,27 @@ def peek(head: bytes) -> Peek | None:
         return None
     if value and lines and "messages" in lines[0]:
         return Peek(lines[0], objects(lines[0], "messages"))
-    return Peek({}, objects({"all": value}, "all"))
+    return Peek({}, objects(value))
 
 
 def documents(path: Path) -> Iterator[Document]:
     """Yield the conversations of a file. Raise UsageError if it has none of the known shapes."""
-    head = next(read_chunks(path), b"")[:_HEAD]
+    head = next(read_chunks(path), b"")[:HEAD]
     lines = _complete_lines(head)
     if lines and "messages" in lines[0]:
         yield from _each_line(path)
     elif len(lines) > 1:
-        yield Document(_digest(path), _of_lines(path))
+        yield Document(_digest(path), (Record(line.raw, line.value, line.problem) for line in json_lines(path)))
     elif isinstance(value := parse_prefix(head), list):
-        pieces = ((piece.raw, piece.value, piece.problem) for piece in array_items(read_chunks(path)))
-        yield Document(_digest(path), (_record(*piece) for piece in pieces))
+        yield Document(_digest(path), map(_record, array_items(read_chunks(path))))
     elif isinstance(value, dict):
-        yield _object(path)
+        data = read_document(path)
+        try:
+            found = parse_json(data)
+        except ValueError:
+            yield _damaged(data)
+        else:
+            yield _within(text(found, "id") or hashlib.sha256(data).hexdigest(), data, obj(found))
     else:
         raise UsageError(f"No messages in {str(path)!r}. Expected a JSON array of messages, an object with 'messages', or JSON Lines.")
 
@@ -201,7 +199,7 @@ def _complete_lines(head: bytes) -> list[JsonObject]:
     """Return the objects in the complete lines of `head`, or nothing if the first line is not an object."""
     found: list[JsonObject] = []
     for line in head.splitlines(keepends=True):
-        if not line.endswith(b"\n") and found and len(head) >= _HEAD:
+        if not line.endswith(b"\n") and found and len(head) >= HEAD:
             break
         if not line.strip():
             continue
@@ -229,27 +227,10 @@ def _each_line(path: Path) -> Iterator[Document]:
             yield _within(id, line.raw, line.value)
 
 
-def _of_lines(path: Path) -> Iterator[Record]:
-    return (_of_line(line) for line in json_lines(path))
-
-
-def _of_line(line: Line) -> Record:
-    return Record(line.raw, line.value, line.problem)
-
-
-def _record(raw: bytes, value: Json, problem: str) -> Record:
-    if isinstance(value, dict):
-        return Record(raw, value, problem)
-    return Record(raw, None, problem or "not a JSON object")
-
-
-def _object(path: Path) -> Document:
-    data = read_document(path)
-    try:
-        value = parse_json(data)
-    except ValueError:
-        return _damaged(data)
-    return _within(text(value, "id") or hashlib.sha256(data).hexdigest(), data, obj(value))
+def _record(piece: ArrayItem) -> Record:
+    if isinstance(piece.value, dict):
+        return Record(piece.raw, piece.value, piece.problem)
+    return Record(piece.raw, None, piece.problem or "not a JSON object")
 
 
 def _damaged(data: bytes) -> Document:
@@ -258,7 +239,7 @@ def _damaged(data: bytes) -> Document:
     id = hashlib.sha256(data).hexdigest()
     if span is None:
         return Document(id, iter([Record(data, None, "the document is damaged")]))
-    found = [_record(piece.raw, piece.value, piece.problem) for piece in array_items([data[span.begin :]])]
+    found = map(_record, array_items([data[span.begin :]]))
     around = Record(data[: span.begin], None, "the document is damaged")
     return Document(id, iter([*found, around]))
 
@@ -268,7 +249,7 @@ def _within(id: str, data: bytes, value: JsonObject) -> Document:
     about = {name: member for name, member in value.items() if name != "messages"}
     if span is None or not items(value, "messages"):
         return Document(id, iter(()), about, data)
-    found = (_record(piece.raw, piece.value, piece.problem) for piece in array_items([data[span.begin : span.end]]))
+    found = map(_record, array_items([data[span.begin : span.end]]))
     return Document(id, found, about, data[: span.begin] + data[span.end :])
 
 

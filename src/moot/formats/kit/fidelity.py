@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
+from moot.formats.kit.fields import obj, objects
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ExportedConversation, Fidelity, FidelityLevel, ImportedMessage
 from moot.types.message import Message, Part, is_settled, is_tool
 
-__all__ = [
-    "Tally",
-    "assistant_files",
-    "fidelity_of",
-    "file_kind",
-    "pretty",
-    "session_id_of",
-    "steps_of",
-    "things_in",
-    "unanswered",
-    "with_descendants",
-    "with_parents",
-]
-
-
 Holds: TypeAlias = Mapping[str, FidelityLevel]
 Weak: TypeAlias = Callable[[Part], bool]
-
-_BORDERS = ("text", "step-start")
+ALL_KEPT: dict[str, FidelityLevel] = dict.fromkeys(
+    (
+        *("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"),
+        *("times", "models", "usage", "costs", "titles"),
+    ),
+    "kept",
+)
+"""The table of a format that keeps all content of a conversation without branches and sub-agents."""
 
 
 def fidelity_of(
@@ -41,9 +34,10 @@ def fidelity_of(
     `lost` are parts of the active branch that were not written, `weak` tells which parts are only approximated, and `inside` is the table
     for sub-agents. The contents of branches and sub-agents are lost if the table does not list them.
     """
+    parents = {message.parent for message in exported.others}
     there, left, dropped, weak_counts = Counter[str](), Counter[str](), _things(lost), Counter[str]()
     left["sub-agents"] = len(exported.children)
-    left["branches"] = _ends(exported)
+    left["branches"] = sum(message.id not in parents for message in exported.others)
     if exported.conversation.title:
         there["titles"] = 1
     for counter, messages in ((there, exported.messages), (there if "branches" in holds else left, exported.others)):
@@ -78,16 +72,19 @@ def file_kind(part: Part) -> str:
     return "pictures" if str(part.get("mediaType", "")).startswith("image/") else "files"
 
 
+def is_picture(part: Part) -> bool:
+    return part.get("type") == "file" and file_kind(part) == "pictures"
+
+
+def without_output(call: Part) -> Part:
+    """Return a tool call as it was before it had an output."""
+    rest = {name: value for name, value in call.items() if name not in ("output", "errorText", "resultProviderMetadata")}
+    return {**rest, "state": "input-available"}
+
+
 def steps_of(message: Message | ImportedMessage) -> list[JsonObject]:
     """Return the model calls in the metadata."""
-    steps = message.metadata.get("steps")
-    return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
-
-
-def _ends(exported: ExportedConversation) -> int:
-    """Return the number of branches that are not shown."""
-    parents = {message.parent for message in exported.others}
-    return sum(message.id not in parents for message in exported.others)
+    return objects(message.metadata, "steps")
 
 
 def things_in(message: Message | ImportedMessage) -> Iterator[str]:
@@ -108,18 +105,13 @@ def things_in(message: Message | ImportedMessage) -> Iterator[str]:
 
 def _part_things(part: Part) -> Iterable[str]:
     kind = str(part.get("type", ""))
-    if kind in _BORDERS:
+    if kind in ("text", "step-start"):
         return ()
-    if kind == "reasoning":
-        return ("reasoning", "signatures") if _sealed(part.get("providerMetadata")) else ("reasoning",)
+    if kind == "reasoning":  # vendor data such as a signature or encrypted content may be attached
+        return ("reasoning", "signatures") if obj(part, "providerMetadata") else ("reasoning",)
     if is_tool(part):
         return ("tool calls",)
     return (file_kind(part),) if kind == "file" else ("other parts",)
-
-
-def _sealed(metadata: Json) -> bool:
-    """Return whether vendor data such as a signature or encrypted content is attached."""
-    return isinstance(metadata, dict) and bool(metadata)
 
 
 def assistant_files(exported: ExportedConversation) -> list[Part]:
@@ -154,6 +146,11 @@ def pretty(value: Json) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
+def fence_around(text: str) -> str:
+    """Return a Markdown fence that is longer than any fence in the text."""
+    return "`" * (max((len(found) for found in re.findall(r"`{3,}", text)), default=2) + 1)
+
+
 def session_id_of(conversation: str, space: uuid.UUID) -> str:
     """Return a stable session id for a conversation: its own id if that is a UUID, otherwise a UUID in the given namespace."""
     try:
@@ -171,18 +168,13 @@ class Tally:
         self.lost: Counter[str] = Counter()
 
     def fidelity(self) -> Fidelity:
-        return Fidelity(dict(self.kept), dict(self.approximated), dict(self.lost))
-
-    def keep(self, message: ImportedMessage) -> None:
-        """Count a message as kept."""
-        self.kept.update(things_in(message))
+        return Fidelity(dict(+self.kept), dict(+self.approximated), dict(+self.lost))
 
     def weaken(self, word: str, count: int = 0) -> None:
         """Count `count` of the kept items, or all of them, as approximated instead."""
         count = min(count or self.kept[word], self.kept[word])
         self.kept[word] -= count
         self.approximated[word] += count
-        self.kept, self.approximated = +self.kept, +self.approximated
 
     def lose(self, word: str, count: int = 1) -> None:
         """Count items as lost."""

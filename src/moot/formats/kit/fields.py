@@ -7,9 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["at", "flag", "iso_of", "items", "milliseconds", "money", "obj", "objects", "text", "whole_number"]
-
-_LATEST = 253_402_300_799_000
+LATEST = 253_402_300_799_000
 """The end of the year 9999, in ms."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -76,7 +74,7 @@ def milliseconds(value: Json, *names: str) -> int:
     if found < 1e11:
         return round(found * 1000)
     unit = next((unit for below, unit in ((1e14, 1), (1e17, 1_000)) if found < below), 1_000_000)
-    return min(int(found // unit), _LATEST)
+    return min(int(found // unit), LATEST)
 
 
 def _of_text(written: str) -> int:
@@ -86,11 +84,16 @@ def _of_text(written: str) -> int:
         return 0
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
-    return min(max(round((time - _EPOCH) / _MILLISECOND), 0), _LATEST)
+    return min(max(round((time - _EPOCH) / _MILLISECOND), 0), LATEST)
+
+
+def iso_or_epoch(ms: int) -> str:
+    """Return a time as RFC 3339 in UTC with milliseconds. 0 becomes 1970."""
+    return iso_of(ms) if ms > 0 else "1970-01-01T00:00:00.000Z"
 
 
 def iso_of(ms: int) -> str:
     """Return a time as RFC 3339 in UTC with milliseconds. 0 becomes year 1, as Go writes a missing time."""
-    if not 0 < ms <= _LATEST:
+    if not 0 < ms <= LATEST:
         return "0001-01-01T00:00:00Z"
     return (_EPOCH + ms * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")

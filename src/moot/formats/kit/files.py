@@ -10,9 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["HEAD", "files_below", "open_regular", "read_head", "read_inside"]
-
-
 HEAD = 64 << 10
 """Number of bytes used to recognize a format."""
 

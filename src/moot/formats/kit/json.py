@@ -11,33 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from moot.errors import UsageError
+from moot.formats.kit.fields import text
 from moot.formats.kit.files import open_regular
 from moot.types.canonical import Json, JsonObject, dumps, loads
-
-__all__ = [
-    "MARK",
-    "MAX_DOCUMENT",
-    "MAX_ELEMENT",
-    "ArrayItem",
-    "Element",
-    "PartialDocument",
-    "Span",
-    "array_items",
-    "elements",
-    "json_object",
-    "json_value",
-    "load_document",
-    "member",
-    "members",
-    "members_at",
-    "parse_json",
-    "parse_prefix",
-    "partial_document",
-    "read_chunks",
-    "read_document",
-    "skip_separators",
-]
-
 
 MAX_ELEMENT = 64 << 20
 """Maximum size of an element in bytes. Larger ones are skipped and never loaded."""
@@ -107,6 +83,11 @@ def json_value(written: Json) -> Json:
         return written
 
 
+def json_container(written: Json) -> Json:
+    """Parse JSON in a string only if it is an object, an array or a string."""
+    return json_value(written) if isinstance(written, str) and written[:1] in ("{", "[", '"') else written
+
+
 def json_object(written: Json) -> JsonObject:
     """Parse a JSON object in a string. Return an empty object if there is none."""
     value = json_value(written)
@@ -153,20 +134,15 @@ def elements(data: bytes, begin: int = 0) -> Iterator[ArrayItem]:
 
 
 def _elements(scanner: _Scanner) -> Iterator[ArrayItem]:
-    number = 0
+    number, value = 0, None
     while (lead := scanner.next()) is not None:
         number += 1
         raw, problem = scanner.value()
-        yield _piece(number, raw, problem, lead)
-
-
-def _piece(number: int, raw: bytes, problem: str, lead: bytes) -> ArrayItem:
-    if problem:
-        return ArrayItem(number, raw, None, f"element {number} {problem}", lead)
-    try:
-        return ArrayItem(number, raw, parse_json(raw), "", lead)
-    except ValueError as error:
-        return ArrayItem(number, raw, None, f"element {number} is not valid JSON: {error}", lead)
+        try:
+            value = parse_json(raw) if not problem else None
+        except ValueError as error:
+            value, problem = None, f"is not valid JSON: {error}"
+        yield ArrayItem(number, raw, value, f"element {number} {problem}" if problem else "", lead)
 
 
 class _Scanner:
@@ -244,7 +220,8 @@ class _Scanner:
             depth += 1 if sign in b"[{" else -1
             if depth <= 0:
                 return end, 0, False
-        return self._untorn(end), depth, False
+        # without splitting a string
+        return len(self.data) if self.data.find(b'"', end) < 0 else end, depth, False
 
     def _scalar(self, at: int) -> int:
         """Return the end of a number or literal, which may continue in unread data."""
@@ -253,10 +230,6 @@ class _Scanner:
             if not self.more():
                 break
         return scalar.end() if scalar else at + 1
-
-    def _untorn(self, end: int) -> int:
-        """Return how far the buffer was scanned without splitting a string."""
-        return len(self.data) if self.data.find(b'"', end) < 0 else end
 
     def _safe(self, at: int) -> int:
         """Return the end of the buffer, or the position before a trailing escape, so that it is not split."""
@@ -419,19 +392,13 @@ class PartialDocument:
 
     def value(self, name: str) -> Json:
         """Return the value, or None if it is missing or unreadable."""
-        try:
+        with suppress(ValueError):
             return parse_json(self.raw(name))
-        except ValueError:
-            return None
+        return None
 
     def text(self, name: str) -> str:
         """Return a string value, or an empty string."""
-        value = self.value(name)
-        return value if isinstance(value, str) else ""
-
-    def rest(self, name: str) -> JsonObject:
-        """Return all values except one."""
-        return {other: self.value(other) for other in self._spans if other != name}
+        return text(self.value(name))
 
     def elements(self, name: str) -> Iterator[Element]:
         """Yield the elements of an array, or nothing if the value is not an array."""

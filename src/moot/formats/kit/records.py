@@ -7,51 +7,20 @@ shared records, so that each branch can be read on its own.
 
 from __future__ import annotations
 
-import os
+import base64
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import islice
-from pathlib import Path
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
 
-from moot.errors import UsageError
 from moot.formats.kit.fidelity import things_in
-from moot.formats.kit.files import files_below, read_head
-from moot.formats.kit.json import parse_json
+from moot.formats.kit.fields import at, objects, text
 from moot.types.canonical import Json, JsonObject
-from moot.types.format import Entry, ExportedConversation, ExportFile, Fidelity, ImportedFacts, ImportedMessage, ImportedRecord
+from moot.types.format import Entry, Fidelity, ImportedFacts, ImportedMessage, ImportedRecord
 from moot.types.message import Part, Role, is_settled, is_tool
-
-__all__ = [
-    "Branches",
-    "Output",
-    "ReadOnly",
-    "SessionRecord",
-    "detect_media_type",
-    "entries_of",
-    "environment_folder",
-    "file",
-    "find_branches",
-    "finish_reason",
-    "first_object",
-    "matching_files",
-    "media_type_of",
-    "output_value",
-    "reasoning",
-    "recognizes_any",
-    "sort_tree",
-    "step",
-    "to_messages",
-    "tool_call",
-    "with_counts",
-]
-
+from moot.types.usage import Usage
 
 _MAGIC = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp", b"%PDF": "application/pdf"}
-_PREFIX = "~"
-"""Suffix of the id of a message that repeats the beginning of another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +54,10 @@ class SessionRecord:
     metadata: JsonObject | None = None
 
 
+Records: TypeAlias = Iterator[SessionRecord | ImportedRecord | ImportedFacts]
+"""The contents of a session in the source's order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Branches:
     """The tree structure of a session."""
@@ -115,10 +88,20 @@ def file(url: str, media_type: str, name: str = "") -> Part:
     return {**part, "filename": name} if name else part
 
 
+def file_of(data: bytes, media_type: str, name: str = "") -> Part:
+    """Return a file part that contains the data."""
+    return file(f"data:{media_type};base64,{base64.b64encode(data).decode()}", media_type, name)
+
+
 def step(model: str, provider: str = "", **facts: Json) -> JsonObject:
     """Return the known facts about a model call: finish_reason, usage, cost, ms. None values are left out."""
     result: JsonObject = {"model": f"{model}@{provider}" if provider else model} if model else {}
     return result | {name: value for name, value in facts.items() if value is not None and value != {}}
+
+
+def usage_without_cache(fresh: int | None, output: int | None, cache_read: int | None, cache_write: int | None) -> Usage:
+    """Return the usage of a model call from a program whose input count excludes cached tokens."""
+    return Usage(None if fresh is None else fresh + (cache_read or 0) + (cache_write or 0), output, cache_read, cache_write)
 
 
 def find_branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
@@ -137,9 +120,7 @@ def find_branches(records: Iterable[tuple[str, str | None, bool]]) -> Branches:
     return Branches(frozenset(forks), nearest)
 
 
-def entries_of(
-    records: Iterable[SessionRecord | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
-) -> Iterator[Entry]:
+def entries_of(records: Records, tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
     """Yield the entries of a conversation and their counts.
 
     Without `tree`, each record follows the one before it. `head` is the last record of the shown branch.
@@ -147,9 +128,7 @@ def entries_of(
     return with_counts(to_messages(records, tree, head))
 
 
-def to_messages(
-    records: Iterable[SessionRecord | ImportedRecord | ImportedFacts], tree: Branches | None = None, head: str | None = None
-) -> Iterator[Entry]:
+def to_messages(records: Records, tree: Branches | None = None, head: str | None = None) -> Iterator[Entry]:
     """Convert session records to messages. Other entries are yielded unchanged."""
     converter = _Linear() if tree is None else _Branching(tree)
     for one in records:
@@ -178,15 +157,15 @@ def with_counts(entries: Iterable[Entry]) -> Iterator[Entry]:
     yield ImportedFacts(Fidelity(kept, {}, lost))
 
 
+@dataclass(slots=True)
 class _Group:
     """The records of one message."""
 
-    def __init__(self, id: str, parent: str | None, inherited: tuple[SessionRecord, ...] = ()) -> None:
-        self.id = id
-        self.parent = parent
-        self.inherited = inherited
-        """Repeated records of the message that this one branches from."""
-        self.own: list[SessionRecord] = []
+    id: str
+    parent: str | None
+    inherited: tuple[SessionRecord, ...] = ()
+    """Repeated records of the message that this one branches from."""
+    own: list[SessionRecord] = field(default_factory=list[SessionRecord])
 
     @property
     def records(self) -> tuple[SessionRecord, ...]:
@@ -230,16 +209,11 @@ def _unique(part: Part, used_ids: set[str], step: int, at: int) -> Part:
 def _settle(parts: list[Part], output: Output, used_ids: set[str], step: int) -> None:
     """Attach an output to the oldest call of that id without one. If there is no such call, create it."""
     for index, part in enumerate(parts):
-        if is_tool(part) and not is_settled(part) and output.call in (part.get("toolCallId"), _vendor_id(part)):
+        if is_tool(part) and not is_settled(part) and output.call in (part.get("toolCallId"), at(part, "toolMetadata", "vendorId")):
             parts[index] = _with_output(part, output)
             return
     created = _unique(tool_call(output.call, output.name, None), used_ids, step, len(parts))
     parts.append(_with_output(created, output))
-
-
-def _vendor_id(part: Part) -> Json:
-    metadata = part.get("toolMetadata")
-    return metadata.get("vendorId") if isinstance(metadata, dict) else None
 
 
 def _with_output(part: Part, output: Output) -> Part:
@@ -251,10 +225,8 @@ def _with_output(part: Part, output: Output) -> Part:
 
 
 def _words(value: Json) -> str:
-    if isinstance(value, dict) and value.get("type") == "content":
-        pieces = value.get("value")
-        texts = [str(one.get("text", "")) for one in pieces if isinstance(one, dict)] if isinstance(pieces, list) else []
-        return "\n".join(texts)
+    if text(value, "type") == "content":
+        return "\n".join(str(one.get("text", "")) for one in objects(value, "value"))
     return value if isinstance(value, str) else "failed" if value is None else str(value)
 
 
@@ -356,7 +328,7 @@ class _Branching:
         shared = records[: next(at for at, known in enumerate(records) if known.id == one.parent) + 1]
         if one.role == "assistant":
             return group.parent, shared
-        repeated = _Group(_fresh(self._seen, one.parent + _PREFIX), group.parent, shared)
+        repeated = _Group(_fresh(self._seen, f"{one.parent}~"), group.parent, shared)
         self._message_by_record[one.parent] = (repeated.id, True)
         self._last_records[repeated.id], self._forked[repeated.id] = one.parent, repeated
         yield repeated.message()
@@ -390,20 +362,23 @@ def output_value(parts: Sequence[Part], separator: str = "") -> Json:
 T = TypeVar("T")
 
 
-def sort_tree(nodes: Iterable[tuple[str, str | None, T]]) -> tuple[list[tuple[str, str | None, T]], int]:
+Node: TypeAlias = tuple[str, str | None, T]
+
+
+def sort_tree(nodes: Iterable[Node[T]]) -> tuple[list[Node[T]], int]:
     """Return the nodes (id, parent, value) with parents before children, otherwise in the given order, and the number of detached nodes.
 
     A node whose parent is missing or part of a cycle becomes a root. Of nodes with the same id only the first is kept.
     """
-    first: dict[str, tuple[str, str | None, T]] = {}
+    first: dict[str, Node[T]] = {}
     for node in nodes:
         first.setdefault(node[0], node)
-    placed: dict[str, tuple[str, str | None, T]] = {}
+    placed: dict[str, Node[T]] = {}
     cut = 0
     for node in first.values():
-        chain: list[tuple[str, str | None, T]] = []
+        chain: list[Node[T]] = []
         seen: set[str] = set()
-        current: tuple[str, str | None, T] | None = node
+        current: Node[T] | None = node
         while current is not None and current[0] not in placed and current[0] not in seen:
             chain.append(current)
             seen.add(current[0])
@@ -415,11 +390,6 @@ def sort_tree(nodes: Iterable[tuple[str, str | None, T]]) -> tuple[list[tuple[st
     return list(placed.values()), cut
 
 
-_LOOKED_AT = 20
-"""Number of files examined to recognize a folder."""
-_ENTRIES = 2_000
-"""Maximum number of directory entries examined."""
-
 _FINISHES = {
     **dict.fromkeys(("stop", "end_turn", "STOP", "complete", "completed", "stop_sequence"), "stop"),
     **dict.fromkeys(("tool-calls", "tool_calls", "tool_call", "toolUse", "tool_use"), "tool-calls"),
@@ -427,60 +397,6 @@ _FINISHES = {
     **dict.fromkeys(("content-filter", "content_filter", "refusal", "SAFETY"), "content-filter"),
     "error": "error",
 }
-
-
-class ReadOnly:
-    """Base class of formats that can only be read."""
-
-    name = ""
-    suffix = ".jsonl"
-
-    def write(self, exported: ExportedConversation) -> ExportFile:
-        raise UsageError(f"Can't write conversations as {self.name!r}: this format is read-only.")
-
-
-class _Reader(Protocol):
-    def sniff(self, path: Path, head: bytes) -> bool: ...
-
-
-def first_object(head: bytes) -> JsonObject | None:
-    """Return the object on the first line, or None if it is incomplete or not an object."""
-    line = head.lstrip().partition(b"\n")[0]
-    with suppress(ValueError):
-        value = parse_json(line)
-        return value if isinstance(value, dict) else None
-    return None
-
-
-def recognizes_any(reader: _Reader, folder: Path, *patterns: str, depth: int) -> bool:
-    """Return whether one of the first matching files of a folder belongs to the reader. Only part of a large folder is examined."""
-    return any(reader.sniff(path, read_head(path)) for path in islice(_first(folder, patterns, depth), _LOOKED_AT))
-
-
-def _first(folder: Path, patterns: tuple[str, ...], depth: int) -> Iterator[Path]:
-    left = _ENTRIES
-    queue = [(folder, depth)]
-    while queue and left > 0:
-        place, deep = queue.pop()
-        try:
-            entries = sorted(os.scandir(place), key=lambda entry: os.fsencode(entry.name))
-        except OSError:
-            continue
-        left -= len(entries)
-        paths = [Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False)]
-        yield from (path for path in paths if any(path.match(pattern) for pattern in patterns))
-        if deep > 1:
-            queue += [(Path(entry.path), deep - 1) for entry in entries if entry.is_dir(follow_symlinks=False)]
-
-
-def matching_files(folder: Path, *patterns: str, depth: int) -> Iterator[Path]:
-    """Yield the regular files below a folder that match one of the patterns (`Path.match`)."""
-    return (path for path in files_below(folder, depth=depth) if any(path.match(pattern) for pattern in patterns))
-
-
-def environment_folder(value: str | None, otherwise: Path) -> Path:
-    """Return the path in an environment variable with `~` expanded, or `otherwise` if it is unset or empty."""
-    return Path(value).expanduser() if value else otherwise
 
 
 def finish_reason(reason: str) -> str | None:

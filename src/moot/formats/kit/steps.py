@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote_to_bytes
 
+from moot.formats.kit.fields import obj
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.format import Fidelity
-from moot.types.message import Message, Part, is_settled, is_tool, note_of
-
-__all__ = ["Step", "approximate", "decode_data_url", "file_text", "model_calls", "output_text", "pretty_bytes", "records_of"]
+from moot.types.message import Message, Part, is_settled, is_tool, note_of, tool_name
 
 _SILENT = frozenset({"step-start", "source-url", "source-document"})
 
@@ -28,6 +27,11 @@ class Step:
     files: list[Part] = field(default_factory=list[Part])
     others: list[Part] = field(default_factory=list[Part])
     """Parts of types that only moot has."""
+
+    @property
+    def thought(self) -> str:
+        """The text of the reasoning."""
+        return "\n\n".join(str(part["text"]) for part in self.reasoning if part.get("text"))
 
     @property
     def is_empty(self) -> bool:
@@ -71,13 +75,24 @@ def records_of(
             yield from step(one, len(steps) == 1)
 
 
+def counts_of(step: JsonObject) -> dict[str, int]:
+    """Return the token counts of a recorded model call."""
+    return {name: count for name, count in obj(step, "usage").items() if type(count) is int}
+
+
+def openai_call(call: Part) -> JsonObject:
+    """Return a tool call in the shape of OpenAI's API."""
+    value = call.get("input")
+    arguments = value if isinstance(value, str) else dumps(value).decode()
+    return {"id": str(call.get("toolCallId", "")), "type": "function", "function": {"name": tool_name(call), "arguments": arguments}}
+
+
 def output_text(call: Part) -> str:
     """Return the output of a call as the text that a model reads."""
     if call.get("state") == "output-error":
         return str(call.get("errorText", ""))
     if call.get("state") == "output-denied":
-        approval = call.get("approval")
-        return str(approval.get("reason") or "denied") if isinstance(approval, dict) else "denied"
+        return str(obj(call, "approval").get("reason") or "denied")
     output = call.get("output")
     return output if isinstance(output, str) else dumps(output).decode()
 

@@ -22,8 +22,6 @@ from moot.types.imports import Recording
 from moot.types.message import Message, MessageStatus, text_part
 from moot.types.run import Run
 
-__all__ = ["LOOKED_AT", "Capture", "Line", "convert_capture", "recognize"]
-
 Shape: TypeAlias = Literal["stdout", "wire", "rpc"]
 """stdout: the program's output · wire: lines `{dir, t, msg}` of both sides · rpc: the bare messages of both sides."""
 
@@ -95,7 +93,8 @@ def recognize(lines: Sequence[Line], agent_type: str = "") -> Capture | None:
                 f"No converter reads {words} of {agent_type!r}. Known agent types: {known}.", fix="moot import FILE -f recording"
             )
         return replace(named[0], agent_type=agent_type)
-    for line in _messages_in(lines, shape):
+    values = [line.value for line in lines[:LOOKED_AT] if line.value is not None]
+    for line in values if shape != "wire" else filter(None, map(message_in, values)):
         found = next((one for one in of_shape if one.marks(line)), None)
         if found is not None:
             return found
@@ -109,11 +108,6 @@ def _shape(lines: Sequence[Line]) -> Shape | None:
     if any("jsonrpc" in value and ("method" in value or "id" in value) for value in values):
         return "rpc"
     return "stdout" if any(isinstance(value.get("type"), str) for value in values) else None
-
-
-def _messages_in(lines: Sequence[Line], shape: Shape) -> list[JsonObject]:
-    values = [line.value for line in lines[:LOOKED_AT] if line.value is not None]
-    return [found for value in values if (found := message_in(value)) is not None] if shape == "wire" else values
 
 
 # ── conversion ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -164,7 +158,7 @@ def convert_capture(capture: Capture, lines: Sequence[Line], *, source_id: str, 
         fidelity=Fidelity(
             +builder.kept, +builder.approximated, Counter(lines=unread) if (unread := sum(line.value is None for line in lines)) else {}
         ),
-        notes=tuple(f"line {number}: not a JSON object" for number, line in enumerate(lines, 1) if line.value is None),
+        notes=tuple(f"line {number}: The line is not a JSON object." for number, line in enumerate(lines, 1) if line.value is None),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,29 +12,16 @@ import moot
 from moot.convert.exchanges import translator_of
 from moot.convert.imports import apply_growth, is_growth
 from moot.convert.recordings import complete_recording
+from moot.convert.serialization import raw_json
 from moot.errors import UsageError
+from moot.formats.kit.fields import obj
+from moot.formats.recording import values
 from moot.formats.recording.captures import LOOKED_AT, Line, convert_capture, recognize
-from moot.formats.recording.values import (
-    conversation_facts,
-    conversation_of,
-    event_facts,
-    event_of,
-    exchange_facts,
-    exchange_of,
-    frame_facts,
-    frame_of,
-    message_facts,
-    message_of,
-    raw_of,
-    run_facts,
-    run_of,
-)
 from moot.types.canonical import JsonObject, dumps, empty, loads_exact
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange
 from moot.types.format import (
-    Entry,
     ExportedConversation,
     ExportFile,
     Fidelity,
@@ -48,43 +34,35 @@ from moot.types.imports import Content, Recording
 from moot.types.message import Message
 from moot.types.run import Run
 
-__all__ = ["VERSION", "Draft", "RecordingFormat", "header_of", "lines_of", "object_of"]
-
-
 VERSION = 1
 MARK = "recording"
 
 
 def lines_of(recording: Recording, program: str) -> Iterator[bytes]:
     """Yield the lines of a recording: conversation, messages, runs, exchanges, events, then the contents that they reference."""
-    yield _line({MARK: VERSION, "moot": program, "conversation": conversation_facts(recording.conversation)})
+    yield _line({MARK: VERSION, "moot": program, "conversation": values.conversation_facts(recording.conversation)})
     for message in recording.messages:
-        yield _line({"message": message_facts(message, deleted=message.id in recording.deleted)})
+        yield _line({"message": values.message_facts(message, deleted=message.id in recording.deleted)})
     for run in recording.runs:
-        yield _line({"run": run_facts(run)})
+        yield _line({"run": values.run_facts(run)})
     translated = set[str | None]()
     for exchange in recording.exchanges:
-        yield _line({"exchange": exchange_facts(exchange)})
+        yield _line({"exchange": values.exchange_facts(exchange)})
         if "redacted" in exchange.request:
             continue  # the redacted raw bytes would be translated to other chunks
         if (translator := translator_of(exchange.converter)) and exchange.converter == f"{translator.name}/{translator.version}":
             translated.add(exchange.id)
     for event in recording.events:
         is_frame = event.kind == "raw" and event.raw is not None and event.exchange is not None
-        yield _line(frame_facts(event, chunks=event.exchange not in translated) if is_frame else {"event": event_facts(event)})
+        yield _line(
+            values.frame_facts(event, chunks=event.exchange not in translated) if is_frame else {"event": values.event_facts(event)}
+        )
     for content in recording.contents.values():
-        yield _line({"content": _content_facts(content)})
+        yield _line({"content": {"media_type": content.media_type, **raw_json(content.data)}})
 
 
 def _line(value: JsonObject) -> bytes:
     return dumps(value) + b"\n"
-
-
-def _content_facts(content: Content) -> JsonObject:
-    try:
-        return {"media_type": content.media_type, "raw": content.data.decode()}
-    except UnicodeDecodeError:
-        return {"media_type": content.media_type, "raw_base64": base64.b64encode(content.data).decode()}
 
 
 def object_of(line: bytes) -> JsonObject | None:
@@ -122,15 +100,14 @@ class Draft:
 
     @classmethod
     def begin(cls, header: JsonObject) -> Draft:
-        facts = header.get("conversation")
-        return cls(conversation_of(facts if isinstance(facts, dict) else {}))
+        return cls(values.conversation_of(obj(header, "conversation")))
 
     def take(self, number: int, line: bytes) -> None:
         """Read the next line. `number` is its line number in the file."""
         value = object_of(line)
         try:
             if value is None:
-                raise ValueError("not a JSON object")
+                raise ValueError("The line is not a JSON object.")
             self._take(value, line)
         except ValueError as error:
             self.notes.append(f"line {number}: {error}")
@@ -142,33 +119,31 @@ class Draft:
         match value:
             case {"exchange": str() as exchange}:
                 known = self.exchanges.get(exchange)
-                self.events.append(frame_of(value, (known.run or None) if known is not None else None))
+                self.events.append(values.frame_of(value, (known.run or None) if known is not None else None))
             case {"exchange": dict() as facts}:
-                translated = exchange_of(facts, id)
+                translated = values.exchange_of(facts, id)
                 self.exchanges[translated.id] = translated
             case {"event": dict() as facts}:
-                self._event(event_of(facts), line)
+                event = values.event_of(facts)
+                self.events.append(event)
+                if event.kind == "message" and isinstance(event.body, dict):
+                    self.raws[str(event.body.get("id"))] = line
             case {"message": dict() as facts}:
                 self.messages.append(facts)
                 self.raws.setdefault(str(facts.get("id")), line)
             case {"run": dict() as facts}:
-                self.runs.append(run_of(facts, id))
+                self.runs.append(values.run_of(facts, id))
             case {"content": dict() as facts}:
                 self._content(facts)
             case _:
                 raise ValueError(
-                    f"expected message, run, exchange, event, content or frame, got {', '.join(list(value)[:4]) or 'an empty object'}"
+                    f"Expected message, run, exchange, event, content or frame, got {', '.join(list(value)[:4]) or 'an empty object'}."
                 )
 
-    def _event(self, event: Event, line: bytes) -> None:
-        self.events.append(event)
-        if event.kind == "message" and isinstance(event.body, dict):
-            self.raws[str(event.body.get("id"))] = line
-
     def _content(self, facts: JsonObject) -> None:
-        data = raw_of(facts)
+        data = values.raw_of(facts)
         if data is None:
-            raise ValueError("a content needs `raw` or `raw_base64`")
+            raise ValueError("A content needs `raw` or `raw_base64`.")
         self.contents[hashlib.sha256(data).hexdigest()] = Content(data, str(facts.get("media_type") or "application/octet-stream"))
 
     def whole(self) -> Recording:
@@ -180,7 +155,8 @@ class Draft:
         kept_runs = tuple(run for run in runs.values() if run.message in ids)
         head = self.conversation.head if self.conversation.head in ids else (messages[-1].id if messages else None)
         kept = Counter({"messages": len(messages), "runs": len(kept_runs), "frames": sum(event.kind == "raw" for event in events)})
-        kept.update(_counted(messages))
+        kept.update(_NAMES.get(str(part.get("type")).partition("-")[0], "") for message in messages for part in message.parts)
+        del kept[""]
         if self.contents:
             kept["contents"] = len(self.contents)
         return Recording(
@@ -224,7 +200,7 @@ class Draft:
         for id, row in sorted(rows.items(), key=lambda item: _place(item[1])):
             body, event = bodies.get(id) or (empty(), None)
             facts: JsonObject = {**row, "run": written.get(id), **({"seq": event.seq} if event is not None else {})}
-            message = message_of(facts, self.conversation.id, {**body, "run": written.get(id)})
+            message = values.message_of(facts, self.conversation.id, {**body, "run": written.get(id)})
             parent = message.parent if message.parent in seen else (found[-1].id if message.parent is not None and found else None)
             found.append(replace(message, parent=parent))
             seen.add(id)
@@ -243,7 +219,7 @@ def _bodies_of(events: Iterable[Event]) -> dict[str, tuple[JsonObject, Event]]:
             found[id] = (body, event)
         elif id in found:
             known_body, first = found[id]
-            before = message_of(known_body, "", known_body)
+            before = values.message_of(known_body, "", known_body)
             parts, metadata = apply_growth(before.parts, before.metadata, body)
             found[id] = ({**known_body, "parts": list(parts), "metadata": metadata}, first)
     return found
@@ -274,14 +250,7 @@ def _placed(events: Iterable[Event]) -> list[Event]:
     return found
 
 
-def _counted(messages: Iterable[Message]) -> Counter[str]:
-    return Counter(name for message in messages for part in message.parts if (name := _NAMES.get(str(part.get("type")).partition("-")[0])))
-
-
-_NAMES: dict[str, str] = {"reasoning": "reasoning", "tool": "tool calls", "dynamic": "tool calls", "file": "files"}
-
-
-_COUNTED = {"reasoning": "reasoning", "tool": "tool calls", "dynamic": "tool calls", "file": "files"}
+_NAMES = {"reasoning": "reasoning", "tool": "tool calls", "dynamic": "tool calls", "file": "files"}
 
 
 class RecordingFormat:
@@ -378,13 +347,10 @@ def _capture(path: Path, lines: list[bytes], agent_type: str) -> Recording:
 
 def _as_messages(recording: Recording, raws: dict[str, bytes], junk: list[bytes], whole: bytes) -> ImportedConversation:
     """Return a recording as messages. A message's raw is its most complete line."""
-    entries: list[Entry] = [
-        ImportedMessage(
-            message.role, message.parts, message.id, raws.get(message.id, whole), message.parent, message.created_at, message.metadata
-        )
-        for message in recording.messages
-    ]
-    entries += [ImportedRecord(line) for line in junk]
+    messages = (
+        ImportedMessage(one.role, one.parts, one.id, raws.get(one.id, whole), one.parent, one.created_at, one.metadata)
+        for one in recording.messages
+    )
     conversation = recording.conversation
     facts = ImportedFacts(recording.fidelity, title=conversation.title, head=conversation.head)
-    return ImportedConversation(recording.source_id, (*entries, facts))
+    return ImportedConversation(recording.source_id, (*messages, *map(ImportedRecord, junk), facts))

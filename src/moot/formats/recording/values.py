@@ -7,41 +7,23 @@ import binascii
 from typing import Any, cast, get_args
 
 from moot.convert.serialization import direction, raw_json
+from moot.formats.kit.fields import obj, objects, text
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.conversation import Conversation
 from moot.types.event import SENT, Event, as_tombstone, from_tombstone
 from moot.types.exchange import Exchange, ExchangeOptions, Failure, Purpose
-from moot.types.message import Message, MessageStatus, Part
+from moot.types.message import Message, MessageStatus
 from moot.types.run import Run, RunStatus
 from moot.types.usage import Usage
 
 _CONVERSATION = (
-    "id",
-    "title",
-    "title_source",
-    "agent",
-    "agent_type",
-    "model",
-    "directory",
-    "head",
-    "forked_from",
-    "created_at",
-    "updated_at",
+    *("id", "title", "title_source", "agent", "agent_type", "model"),
+    *("directory", "head", "forked_from", "created_at", "updated_at"),
 )
 _RUN = (
-    "id",
-    "message",
-    "agent",
-    "agent_type",
-    "agent_session_id",
-    "model",
-    "trigger",
-    "status",
-    "cost",
-    "created_at",
-    "started_at",
-    "ended_at",
+    *("id", "message", "agent", "agent_type", "agent_session_id", "model"),
+    *("trigger", "status", "cost", "created_at", "started_at", "ended_at"),
 )
 _EXCHANGE = ("id", "run", "purpose", "dialect", "converter", "provider", "model", "request", "chunk_format", "ended")
 _MESSAGE = ("id", "role", "parent", "run", "status", "client_id", "created_at")
@@ -98,14 +80,8 @@ def run_of(value: JsonObject, conversation: str) -> Run:
 
 
 def exchange_facts(value: Exchange) -> JsonObject:
-    options = value.options
-    options_json: JsonObject = {
-        "prefix": options.prefix,
-        "step": options.step,
-        "tool_call_ids": list[Json](options.tool_call_ids),
-        "extra": options.extra,
-    }
-    return {**_facts(value, _EXCHANGE), "options": options_json}
+    options = _facts(value.options, ("prefix", "step", "tool_call_ids", "extra"))
+    return {**_facts(value, _EXCHANGE), "options": {**options, "tool_call_ids": list[Json](value.options.tool_call_ids)}}
 
 
 def exchange_of(value: JsonObject, conversation: str) -> Exchange:
@@ -141,12 +117,11 @@ def message_facts(value: Message, *, deleted: bool) -> JsonObject:
 def message_of(value: JsonObject, conversation: str, body: JsonObject) -> Message:
     """Return the message of a line. Fields of its own `message` event (`body`) take precedence over those of its line."""
     read = _Reading({**value, **{name: fact for name, fact in body.items() if fact is not None}})
-    role, status, parts = read.text("role"), read.text("status"), read.value.get("parts")
-    kept = tuple(cast("Part", part) for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
+    role, status = read.text("role"), read.text("status")
     return Message(
         read.text("id"),
         role if role in ("system", "user", "assistant") else "assistant",
-        kept,
+        tuple(objects(read.value, "parts")),
         read.object("metadata"),
         conversation,
         read.text("parent") or None,
@@ -185,7 +160,7 @@ def frame_of(value: JsonObject, run: str | None) -> Event:
     read = _Reading(value)
     raw = raw_of(value)
     if raw is None:
-        raise ValueError("a frame needs `raw` or `raw_base64`")
+        raise ValueError("A frame needs `raw` or `raw_base64`.")
     body = SENT if value.get("dir") == "out" else value.get("body")
     return Event("raw", _chunks(value), raw, run, read.text("exchange") or None, None, None, body, read.number("at"), read.number("seq"))
 
@@ -211,20 +186,17 @@ def event_of(value: JsonObject) -> Event:
 
 def raw_of(value: JsonObject) -> bytes | None:
     """Return the bytes of `raw` or `raw_base64`, or None. Raise ValueError if the base64 is invalid."""
-    text, encoded = value.get("raw"), value.get("raw_base64")
-    if isinstance(text, str):
-        return text.encode()
+    raw, encoded = value.get("raw"), value.get("raw_base64")
+    if isinstance(raw, str):
+        return raw.encode()
     try:
         return base64.b64decode(encoded, validate=True) if isinstance(encoded, str) else None
     except binascii.Error as error:
-        raise ValueError(f"raw_base64: {error}") from error
+        raise ValueError(f"`raw_base64` is invalid: {error}.") from error
 
 
 def _chunks(value: JsonObject) -> tuple[Chunk, ...]:
-    chunks = value.get("chunks")
-    return (
-        tuple(cast("Chunk", piece) for piece in chunks if isinstance(piece, dict) and "type" in piece) if isinstance(chunks, list) else ()
-    )
+    return tuple(piece for piece in objects(value, "chunks") if "type" in piece)
 
 
 def _facts(value: object, names: tuple[str, ...]) -> JsonObject:
@@ -238,13 +210,11 @@ class _Reading:
         self.value = value
 
     def text(self, name: str) -> str:
-        found = self.value.get(name)
-        return found if isinstance(found, str) else ""
+        return text(self.value, name)
 
     def number(self, name: str) -> int:
         found = self.value.get(name)
         return found if type(found) is int and 0 <= found < 1 << 62 else 0
 
     def object(self, name: str) -> JsonObject:
-        found = self.value.get(name)
-        return found if isinstance(found, dict) else {}
+        return obj(self.value, name)

@@ -12,15 +12,12 @@ from moot.errors import UsageError
 from moot.formats.agents.claude.lines import is_session_line
 from moot.formats.agents.claude.reader import SessionReader, Sidechains, call_that_began
 from moot.formats.agents.claude.writer import SPACE, lines_of
-from moot.formats.kit.documents import json_lines, lines_at
-from moot.formats.kit.fidelity import fidelity_of, session_id_of, unanswered, with_descendants
+from moot.formats.kit.documents import any_line, json_lines, lines_at
+from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered, with_descendants
 from moot.formats.kit.files import files_below, read_head
 from moot.formats.kit.steps import approximate
-from moot.types.canonical import loads
 from moot.types.format import Entry, ExportedConversation, ExportFile, Fidelity, FidelityLevel, ImportedConversation
 from moot.types.format import InstallableSession as Placement
-
-__all__ = ["ClaudeFormat", "folder_of"]
 
 AGENT = "claude-code"
 _LOOKED_AT = 50
@@ -33,8 +30,6 @@ _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 
 
 class ClaudeFormat:
-    """Implementation of `Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable` and `Installable`."""
-
     name = "claude"
     version = 1
     suffix = ".jsonl"
@@ -42,15 +37,14 @@ class ClaudeFormat:
     resumable: Literal[True] = True
     words = "a session that Claude Code can resume"
     holds: Mapping[str, FidelityLevel] = {
-        **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),
-        **dict.fromkeys(("times", "models", "usage", "costs", "titles", "branches"), "kept"),
+        **ALL_KEPT,
+        "branches": "kept",
         "sub-agents": "approximated",
     }
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        if not head:
-            return path.is_dir() and any(_begins_like_ours(read_head(file)) for file in islice(_sessions(path, depth=2), _LOOKED_AT))
-        return _begins_like_ours(head)
+        heads = [head] if head else map(read_head, islice(_sessions(path, depth=2), _LOOKED_AT)) if path.is_dir() else ()
+        return any(any_line(one, is_session_line, _CUT, _LOOKED_AT) for one in heads)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         session, own = _session_of(path)
@@ -102,15 +96,11 @@ def folder_of(directory: str) -> str:
     number = 0
     for unit in units:
         number = (number * 31 + unit) & 0xFFFFFFFF
-    return f"{name[:_LONGEST]}-{_base_36(abs(number - (1 << 32) if number >> 31 else number))}"
-
-
-def _base_36(number: int) -> str:
-    digits = ""
+    number, digits = abs(number - (1 << 32) if number >> 31 else number), ""  # written in base 36
     while number or not digits:
         number, digit = divmod(number, 36)
         digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-    return digits
+    return f"{name[:_LONGEST]}-{digits}"
 
 
 def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
@@ -119,23 +109,6 @@ def _sessions(folder: Path, depth: int = 8) -> Iterator[Path]:
     for path in files_below(projects if projects.is_dir() and not projects.is_symlink() else folder, ".jsonl", depth=depth):
         if path.name.startswith("agent-") or _UUID.fullmatch(path.stem):
             yield path
-
-
-def _begins_like_ours(head: bytes) -> bool:
-    lines = head.split(b"\n")
-    if len(lines) == 1 and len(head) > 1000 and head.startswith(b"{") and all(mark in head for mark in _CUT):
-        return True
-    return any(_is_ours(line) for line in lines[:_LOOKED_AT])
-
-
-def _is_ours(line: bytes) -> bool:
-    if not line.startswith(b"{"):
-        return False
-    try:
-        value = loads(line)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and is_session_line(value)
 
 
 def _session_of(path: Path) -> tuple[str, str]:

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 
 from moot.convert.agents.claude_session import EXACTLY, part_of, user_parts
+from moot.formats.kit.fields import at, items, obj, objects, text
+from moot.formats.kit.steps import file_text
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.message import Part, is_tool, text_of, text_part, tool_name
-
-__all__ = [
-    "ENTRY_TYPES",
-    "PART",
-    "block_of",
-    "call_id",
-    "content_of",
-    "delegated_prompts",
-    "is_session_line",
-    "moot_message_of",
-    "output_of",
-    "prompt_of",
-    "results_of",
-    "text_of_line",
-]
-
 
 ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
 """Types of lines that belong to the tree."""
@@ -56,78 +40,59 @@ def is_session_line(value: JsonObject) -> bool:
 
 def prompt_of(line: JsonObject) -> tuple[Part, ...]:
     """Return the parts of a prompt, or nothing for lines that the program wrote: command output, hooks, interruptions, summaries."""
-    if (parts := _exactly(line)) is not None:
-        return parts
+    mark, message = obj(line, EXACTLY), obj(line, "message")
+    if "message" in mark and isinstance(line.get("message"), dict):  # moot wrote the line
+        return tuple(objects(mark, "parts")) if isinstance(mark.get("parts"), list) else user_parts(message.get("content"))
     if line.get("isMeta") is True or line.get("isCompactSummary") is True or line.get("isVisibleInTranscriptOnly") is True:
         return ()
-    message = line.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
+    content = message.get("content")
     if isinstance(content, str):
-        text = _typed(content)
-        return (text_part(text),) if text else ()
+        return (text_part(typed),) if (typed := _typed(content)) else ()
     return tuple(part for part in map(_shown, user_parts(content)) if part is not None)
-
-
-def _exactly(line: JsonObject) -> tuple[Part, ...] | None:
-    """Return the parts of a line that moot wrote, or None for other lines."""
-    mark, message = line.get(EXACTLY), line.get("message")
-    if not isinstance(mark, dict) or "message" not in mark or not isinstance(message, dict):
-        return None
-    parts = mark.get("parts")
-    return tuple(part for part in parts if isinstance(part, dict)) if isinstance(parts, list) else user_parts(message.get("content"))
 
 
 def moot_message_of(line: JsonObject) -> str:
     """Return the id of the moot message that the line was written for, or an empty string."""
-    mark = line.get(EXACTLY)
-    message_id = mark.get("message") if isinstance(mark, dict) else None
-    return message_id if isinstance(message_id, str) else ""
+    return text(line, EXACTLY, "message")
 
 
 def _shown(part: Part) -> Part | None:
-    text = part.get("text")
-    if not isinstance(text, str):
+    words = part.get("text")
+    if not isinstance(words, str):
         return part
-    typed = _typed(text)
-    return part if typed == text else text_part(typed) if typed else None
+    typed = _typed(words)
+    return part if typed == words else text_part(typed) if typed else None
 
 
-def _typed(text: str) -> str:
+def _typed(words: str) -> str:
     """Return the text that the user typed."""
-    if not text.startswith(("<", "[", "Caveat: ", " ", "\n")):
-        return text
-    if text.startswith((_INTERRUPTED, _CAVEAT)) or _NOISE.match(text):
+    if not words.startswith(("<", "[", "Caveat: ", " ", "\n")):
+        return words
+    if words.startswith((_INTERRUPTED, _CAVEAT)) or _NOISE.match(words):
         return ""
-    if command := _COMMAND.match(text):
+    if command := _COMMAND.match(words):
         return f"{command[1]} {command[2] or ''}".strip()
-    return text
+    return words
 
 
 def results_of(line: JsonObject) -> list[JsonObject]:
     """Return the tool outputs in a user line."""
-    message = line.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    if not isinstance(content, list):
-        return []
-    return [block for block in content if isinstance(block, dict) and block.get("type") == "tool_result"]
+    return [block for block in objects(line, "message", "content") if block.get("type") == "tool_result"]
 
 
 def text_of_line(line: JsonObject) -> str:
     """Return the text of a user line."""
-    message = line.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
+    content = at(line, "message", "content")
     return content if isinstance(content, str) else text_of(user_parts(content))
 
 
 def delegated_prompts(line: JsonObject) -> list[tuple[str, str]]:
     """Return the calls of an assistant line that start a sub-agent, with their prompts."""
-    message = line.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    found: list[tuple[str, str]] = []
-    for block in content if isinstance(content, list) else []:
-        if isinstance(block, dict) and block.get("name") in _DELEGATING and isinstance(arguments := block.get("input"), dict):
-            found.append((str(block.get("id")), str(arguments.get("prompt"))))
-    return found
+    return [
+        (str(block.get("id")), str(arguments.get("prompt")))
+        for block in objects(line, "message", "content")
+        if block.get("name") in _DELEGATING and isinstance(arguments := block.get("input"), dict)
+    ]
 
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -141,12 +106,10 @@ def block_of(part: Part) -> JsonObject | None:
         value = part.get("input")
         arguments: Json = value if isinstance(value, dict) else {} if value is None else {"input": value}
         return {"type": "tool_use", "id": call_id(part), "name": _ID.sub("_", tool_name(part))[:128] or "tool", "input": arguments}
-    metadata = part.get("providerMetadata")
-    own = metadata.get("anthropic") if isinstance(metadata, dict) else None
-    facts: JsonObject = own if isinstance(own, dict) else {}
+    facts = obj(part, "providerMetadata", "anthropic")
     match part.get("type"):
-        case "text" if isinstance(text := part.get("text"), str) and text.strip():
-            return {"type": "text", "text": text}
+        case "text" if (words := text(part, "text")).strip():
+            return {"type": "text", "text": words}
         case "reasoning" if facts.get("signature"):
             return {"type": "thinking", "thinking": part.get("text", ""), "signature": facts["signature"]}
         case "reasoning" if facts.get("redactedData"):
@@ -189,11 +152,8 @@ def _file(part: Part) -> JsonObject | None:
     if not kind or head != f"data:{media_type}" or not encoded:
         return None
     if media_type == "text/plain":
-        try:
-            text = base64.b64decode(encoded, validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            return None
-        return {"type": kind, "source": {"type": "text", "media_type": media_type, "data": text}, **title}
+        words = file_text(part)
+        return {"type": kind, "source": {"type": "text", "media_type": media_type, "data": words}, **title} if words is not None else None
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": encoded}, **title}
 
 
@@ -216,8 +176,8 @@ def output_of(part: Part) -> tuple[JsonObject, JsonObject]:
 
 def _is_content(output: Json) -> bool:
     """Return whether the output is a text followed by pictures, which can be read back unchanged."""
-    pieces = output.get("value") if isinstance(output, dict) and output.get("type") == "content" and len(output) == 2 else None
-    if not isinstance(pieces, list) or len(pieces) < 1:
+    pieces = items(output, "value")
+    if not pieces or text(output, "type") != "content" or obj(output).keys() != {"type", "value"}:
         return False
     blocks = [_file(piece) if isinstance(piece, dict) else None for piece in pieces]
     first = pieces[0]
@@ -229,7 +189,7 @@ def _is_content(output: Json) -> bool:
 def _content(output: Json) -> Json:
     if isinstance(output, str):
         return output
-    pieces = output.get("value") if isinstance(output, dict) and output.get("type") == "content" else None
+    pieces = at(output, "value") if text(output, "type") == "content" else None
     if isinstance(pieces, list) and all(isinstance(piece, dict) for piece in pieces):
-        return [_block_of_content(piece) for piece in pieces if isinstance(piece, dict) and piece.get("type") in ("text", "file")]
+        return [_block_of_content(piece) for piece in objects(pieces) if piece.get("type") in ("text", "file")]
     return dumps(output).decode()

@@ -16,14 +16,11 @@ from moot.convert.agents.claude_session import EXACTLY, ClaudeMessage
 from moot.formats.agents.claude.lines import ENTRY_TYPES, PART, delegated_prompts, moot_message_of, prompt_of, results_of, text_of_line
 from moot.formats.kit.answers import NO_PARENT, Draft, Drafts
 from moot.formats.kit.documents import Line, lines_containing
-from moot.formats.kit.fields import milliseconds
+from moot.formats.kit.fields import at, milliseconds, objects, text
 from moot.formats.kit.files import read_head
-from moot.types.canonical import JsonObject, empty, loads
+from moot.types.canonical import JsonObject, empty, loads_object
 from moot.types.format import Entry, Fidelity, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_of
-
-__all__ = ["SessionFacts", "SessionReader", "Sidechain", "Sidechains", "call_that_began"]
-
 
 _FACTS = (("version", "agent_version"), ("gitBranch", "git_branch"), ("entrypoint", "entrypoint"))
 _SUMMARIES = 1000
@@ -57,8 +54,8 @@ class SessionFacts:
         if not self.directory and isinstance(found := line.get("cwd"), str):
             self.directory = found
         for name, ours in _FACTS:
-            if (text := line.get(name)) and isinstance(text, str):
-                self.metadata[ours] = text
+            if fact := text(line, name):
+                self.metadata[ours] = fact
         if isinstance(session := line.get("sessionId"), str):
             self.metadata["session_id"] = session
 
@@ -96,10 +93,6 @@ class SessionFacts:
         )
 
 
-def _offsets() -> array[int]:
-    return array("Q")
-
-
 @dataclass(slots=True)
 class Sidechain:
     """The lines of one sub-agent."""
@@ -108,7 +101,7 @@ class Sidechain:
     agent: str
     prompt: int
     """Hash of the sub-agent's prompt."""
-    offsets: array[int] = field(default_factory=_offsets)
+    offsets: array[int] = field(default_factory=lambda: array("Q"))
 
 
 class Sidechains:
@@ -146,8 +139,7 @@ class Sidechains:
 
     def answered(self, call: str, line: JsonObject) -> None:
         """Record the output of a call, which may name its sub-agent."""
-        result = line.get("toolUseResult")
-        if isinstance(result, dict) and isinstance(agent := result.get("agentId"), str):
+        if isinstance(agent := at(line, "toolUseResult", "agentId"), str):
             self._answered[agent] = call
 
     def call_of(self, sidechain: Sidechain) -> str | None:
@@ -169,36 +161,24 @@ def call_that_began(path: Path, session: str) -> str | None:
         return call
     agent = path.stem.removeprefix("agent-")
     folders = [folder for folder in path.parents[:6] if folder.name == session]
-    for file in (*(folder.with_suffix(".jsonl") for folder in folders), path.with_name(f"{session}.jsonl")):
-        if call := _call_in(file, agent):
-            return call
-    return None
+    files = (*(folder.with_suffix(".jsonl") for folder in folders), path.with_name(f"{session}.jsonl"))
+    lines = (line for file in files for line in islice(lines_containing(file, f'"agentId":"{agent}"'.encode()), _TRIES))
+    return next((call for line in lines if (call := _call_of(_object(line), agent))), None)
 
 
 def _object(data: bytes) -> JsonObject:
     try:
-        value = loads(data)
+        return loads_object(data)
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _call_in(file: Path, agent: str) -> str | None:
-    """Return the call whose output names the agent."""
-    wanted = f'"agentId":"{agent}"'.encode()
-    lines = islice(lines_containing(file, wanted), _TRIES)
-    return next((call for line in lines if (call := _call_of(_object(line), agent))), None)
 
 
 def _call_of(line: JsonObject, agent: str) -> str | None:
-    result, message = line.get("toolUseResult"), line.get("message")
-    if not isinstance(result, dict) or result.get("agentId") != agent or not isinstance(message, dict):
+    """Return the call whose output names the agent."""
+    if at(line, "toolUseResult", "agentId") != agent:
         return None
-    content = message.get("content")
-    for block in content if isinstance(content, list) else []:
-        if isinstance(block, dict) and isinstance(call := block.get("tool_use_id"), str):
-            return call
-    return None
+    calls = (block.get("tool_use_id") for block in objects(line, "message", "content"))
+    return next((call for call in calls if isinstance(call, str)), None)
 
 
 _TITLES = frozenset({"custom-title", "ai-title", "summary"})
@@ -320,7 +300,7 @@ class SessionReader:
             return self._outputs(line, value, results, at)
         if parts := prompt_of(value):
             draft = self._drafts.begin(uuid, place, at, parts, hash(value.get("parentUuid")))
-            draft.role = "system" if _is_system(value) else "user"
+            draft.role = "system" if text(value, EXACTLY, "role") == "system" else "user"
             self._about.ask(parts if draft.role == "user" else ())
             self._about.head = uuid
         else:  # a summary or an interruption
@@ -386,8 +366,3 @@ class SessionReader:
         draft.answer.cost(round((total_dollars - before) * 1e9))
         draft.grow(line.raw)
         return True
-
-
-def _is_system(value: JsonObject) -> bool:
-    mark = value.get(EXACTLY)
-    return isinstance(mark, dict) and mark.get("role") == "system"

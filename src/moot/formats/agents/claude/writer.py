@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 from moot.convert.agents.claude_session import EXACTLY, user_parts
 from moot.convert.fold import in_history
 from moot.formats.agents.claude.lines import PART, block_of, content_of, output_of
-from moot.formats.kit.fidelity import steps_of, with_descendants
-from moot.formats.kit.fields import iso_of
+from moot.formats.kit.fidelity import steps_of, with_descendants, without_output
+from moot.formats.kit.fields import iso_or_epoch, obj, objects
 from moot.types.canonical import JsonObject, dumps
 from moot.types.format import ExportedConversation
 from moot.types.message import Message, Part, is_tool, tool_name
-
-__all__ = ["SPACE", "VERSION", "lines_of"]
 
 VERSION = "2.1.330"
 """Version of Claude Code whose format is written."""
@@ -91,7 +89,7 @@ class _SessionWriter:
         if self.side:
             line["agentId"] = self.side
         line |= {"userType": "external", "cwd": self.exported.conversation.directory or "/", "sessionId": self.session, "version": VERSION}
-        line |= {"type": kind, **body, **({"isMeta": True} if meta else {}), "uuid": id, "timestamp": _time(self.at)}
+        line |= {"type": kind, **body, **({"isMeta": True} if meta else {}), "uuid": id, "timestamp": iso_or_epoch(self.at)}
         self.last[message.id] = id
         return dumps(line) + b"\n"
 
@@ -102,17 +100,15 @@ class _SessionWriter:
         mark: JsonObject = {"message": message.id}
         for number, (steering, parts) in enumerate(_steps(in_history(message.parts))):
             for part in steering:
-                yield self._steered(message, part, mark)
+                attachment: JsonObject = {"type": "queued_command", "prompt": content_of(tuple(objects(part, "parts")))}
+                attachment["commandMode"] = "prompt"
+                yield self._line("attachment", message, {"attachment": attachment, EXACTLY: {**mark, "part": part}})
             step = _Step(
-                f"msg_{uuid.uuid5(SPACE, message.id).hex[:20]}{number}", _model(message), recorded[number] if number < len(recorded) else {}
+                f"msg_{uuid.uuid5(SPACE, message.id).hex[:20]}{number}",
+                str(message.metadata.get("model") or ""),
+                recorded[number] if number < len(recorded) else {},
             )
             yield from self._step(message, step, parts, mark)
-
-    def _steered(self, message: Message, part: Part, mark: JsonObject) -> bytes:
-        body = part.get("parts")
-        pieces = tuple(piece for piece in body if isinstance(piece, dict)) if isinstance(body, list) else ()
-        attachment: JsonObject = {"type": "queued_command", "prompt": content_of(pieces), "commandMode": "prompt"}
-        return self._line("attachment", message, {"attachment": attachment, EXACTLY: {**mark, "part": part}})
 
     def _step(self, message: Message, step: _Step, parts: Sequence[Part], mark: JsonObject) -> Iterator[bytes]:
         pieces = [(part, block_of(part)) for part in parts]
@@ -125,7 +121,7 @@ class _SessionWriter:
                     **({"agentId": self.side} if self.side else {}),
                 }
                 body |= {"type": PART, "parent": self.last[message.id], "message": step.head(last=not api_parts)}
-                body |= {"timestamp": _time(self.at), EXACTLY: {**mark, "part": part}}
+                body |= {"timestamp": iso_or_epoch(self.at), EXACTLY: {**mark, "part": part}}
                 if not api_parts and number == len(pieces) - 1 and step.cost is not None:
                     body["costUSD"] = step.cost
                 yield dumps(body) + b"\n"
@@ -141,17 +137,12 @@ class _SessionWriter:
                 result: JsonObject = {"message": {"role": "user", "content": [block]}}
                 if rest:
                     result[EXACTLY] = {str(block["tool_use_id"]): rest}
-                if child := self._child(part):
-                    result["toolUseResult"] = {"agentId": child}
+                children = (one for one in self.exported.children if one.conversation.parent_tool_call == part.get("toolCallId"))
+                if (child := next(children, None)) is not None:
+                    result["toolUseResult"] = {"agentId": _named(child.conversation.id)}
                 elif part.get("state") == "output-denied":
                     result["toolDenialKind"] = "user-rejected"
                 yield self._line("user", message, result)
-
-    def _child(self, part: Part) -> str:
-        """Return the sub-agent that a call started."""
-        call = part.get("toolCallId")
-        found = (one for one in self.exported.children if one.conversation.parent_tool_call == call)
-        return next((_named(one.conversation.id) for one in found), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +153,7 @@ class _Step:
 
     def head(self, *, last: bool) -> JsonObject:
         """Return the API message without its content. `last` marks the last line of the message."""
-        usage = self.recorded.get("usage")
-        counts: JsonObject = usage if isinstance(usage, dict) else {}
+        counts = obj(self.recorded, "usage")
         read, written = _count(counts, "cache_read"), _count(counts, "cache_write")
         recorded: JsonObject = {"output_tokens": counts["output"]} if "output" in counts else {}
         if "input" in counts:
@@ -194,16 +184,7 @@ def _exact(part: Part, block: JsonObject) -> JsonObject:
         return {} if part.keys() <= {"type", "text", "state"} else {"part": part}
     if (block["name"], block["id"], block["input"]) == (tool_name(part), part.get("toolCallId"), part.get("input")):
         return {}
-    call = {name: value for name, value in part.items() if name not in ("output", "errorText", "resultProviderMetadata")}
-    return {"part": {**call, "state": "input-available"}}
-
-
-def _model(message: Message) -> str:
-    return str(message.metadata.get("model") or "")
-
-
-def _time(at: int) -> str:
-    return iso_of(at) if at > 0 else "1970-01-01T00:00:00.000Z"
+    return {"part": without_output(part)}
 
 
 def _steps(parts: Sequence[Part]) -> Iterator[tuple[list[Part], list[Part]]]:

@@ -11,14 +11,12 @@ from moot.errors import UsageError
 from moot.formats.agents.codex.lines import is_rollout_line, normalize
 from moot.formats.agents.codex.reader import SessionReader, call_that_began, parent_of
 from moot.formats.agents.codex.writer import SPACE, lines_of
-from moot.formats.kit.documents import json_lines
-from moot.formats.kit.fidelity import fidelity_of, session_id_of, unanswered
+from moot.formats.kit.documents import any_line, json_lines
+from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered
 from moot.formats.kit.files import files_below
-from moot.types.canonical import JsonObject, loads
+from moot.types.canonical import JsonObject
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation
 from moot.types.format import InstallableSession as Placement
-
-__all__ = ["CodexFormat"]
 
 AGENT = "codex"
 _LOOKED_AT = 20
@@ -28,23 +26,18 @@ _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 
 
 class CodexFormat:
-    """Implementation of `Format`, `Placed`, `Split`, `Sampled`, `Holding`, `OfAgent`, `Resumable` and `Installable`."""
-
     name = "codex"
     version = 1
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True
     words = "a session that Codex can resume"
-    holds: Mapping[str, FidelityLevel] = {
-        **dict.fromkeys(("messages", "reasoning", "signatures", "tool calls", "files", "pictures", "other parts"), "kept"),
-        **dict.fromkeys(("times", "models", "usage", "costs", "titles"), "kept"),
-    }
+    holds: Mapping[str, FidelityLevel] = ALL_KEPT
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        if not head:
-            return path.is_dir() and next(_sessions(path), None) is not None
-        return _begins_like_ours(head)
+        if head:
+            return any_line(head, is_rollout_line, _CUT, _LOOKED_AT)
+        return path.is_dir() and next(_sessions(path), None) is not None
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         meta = _meta_of(path)
@@ -62,9 +55,8 @@ class CodexFormat:
         return _sessions(folder)
 
     def write(self, exported: ExportedConversation) -> ExportFile:
-        return ExportFile(
-            b"".join(lines_of(exported, session_id_of(exported.conversation.id, SPACE))), fidelity_of(exported, self.holds, weak=unanswered)
-        )
+        data = b"".join(lines_of(exported, session_id_of(exported.conversation.id, SPACE)))
+        return ExportFile(data, fidelity_of(exported, self.holds, weak=unanswered))
 
     def session(self, exported: ExportedConversation, id: str, directory: Path, places: tuple[Path, ...]) -> Placement:
         started = datetime.fromtimestamp(max(exported.conversation.created_at, 0) // 1000, UTC)
@@ -80,23 +72,6 @@ def _sessions(folder: Path) -> Iterator[Path]:
         for path in files_below(one, ".jsonl", depth=4):
             if path.name.startswith("rollout-"):
                 yield path
-
-
-def _begins_like_ours(head: bytes) -> bool:
-    lines = head.split(b"\n")
-    if len(lines) == 1 and head.startswith(b"{") and len(head) > 1000 and all(mark in head for mark in _CUT):
-        return True
-    return any(_is_ours(line) for line in lines[:_LOOKED_AT])
-
-
-def _is_ours(line: bytes) -> bool:
-    if not line.startswith(b"{"):
-        return False
-    try:
-        value = loads(line)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and is_rollout_line(value)
 
 
 def _meta_of(path: Path) -> JsonObject:

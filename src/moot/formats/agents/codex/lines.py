@@ -6,11 +6,9 @@ import re
 
 from moot.convert.agents.codex_session import CALLS, OUTPUT_TYPES, call_input, outcome_of, reasoning_part, user_parts
 from moot.convert.agents.session import EXACTLY
+from moot.formats.kit.fields import at, items, obj, objects, text
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.message import Part, is_tool, tool_name
-
-__all__ = ["PART", "content_of", "is_exact", "is_rollout_line", "item_of", "moot_fields", "normalize", "output_of", "prompt_parts"]
-
 
 PART = "moot_part"
 """Type of lines that moot writes for parts that Codex can't store."""
@@ -47,24 +45,14 @@ def is_rollout_line(value: JsonObject) -> bool:
 def prompt_parts(item: JsonObject) -> tuple[Part, ...]:
     """Return the parts of a prompt, or nothing if the program wrote the item."""
     parts = user_parts(item.get("content"))
-    kinds = _kinds(item)
-    if kinds is not None:
+    listed = at(item, "internal_chat_message_metadata_passthrough", "content_item_kinds")
+    if isinstance(listed, list):
+        kinds = [str(kind) for kind in listed]
         if not any(kind.startswith("user.") or kind == "unknown" for kind in kinds):
             return ()
-        if len(kinds) == len(_blocks(item)) == len(parts):
+        if len(kinds) == len(items(item, "content")) == len(parts):
             return tuple(part for part, kind in zip(parts, kinds, strict=True) if kind.startswith("user.") or kind == "unknown")
     return tuple(part for part in parts if not _CONTEXT.match(str(part.get("text", ""))))
-
-
-def _blocks(item: JsonObject) -> list[Json]:
-    content = item.get("content")
-    return content if isinstance(content, list) else []
-
-
-def _kinds(item: JsonObject) -> list[str] | None:
-    metadata = item.get("internal_chat_message_metadata_passthrough")
-    kinds = metadata.get("content_item_kinds") if isinstance(metadata, dict) else None
-    return [str(kind) for kind in kinds] if isinstance(kinds, list) else None
 
 
 def moot_fields(line: JsonObject) -> JsonObject:
@@ -81,17 +69,12 @@ def item_of(part: Part) -> JsonObject | None:
     if is_tool(part):
         value = part.get("input")
         name = _NAME.sub("_", tool_name(part))[:64] or "tool"
-        return {
-            "type": "function_call",
-            "name": name,
-            "arguments": dumps(value if value is not None else {}).decode(),
-            "call_id": _call_id(part),
-        }
+        arguments = dumps(value if value is not None else {}).decode()
+        return {"type": "function_call", "name": name, "arguments": arguments, "call_id": _call_id(part)}
     if part.get("type") == "text" and part.get("text"):
         return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": part["text"]}]}
-    metadata = part.get("providerMetadata")
-    own = metadata.get("openai") if isinstance(metadata, dict) else None
-    if part.get("type") != "reasoning" or not isinstance(own, dict) or not own.get("encryptedContent"):
+    own = obj(part, "providerMetadata", "openai")
+    if part.get("type") != "reasoning" or not own.get("encryptedContent"):
         return None
     summary: list[Json] = [{"type": "summary_text", "text": part["text"]}] if part.get("text") else []
     item: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": own["encryptedContent"]}
@@ -150,9 +133,8 @@ def _output(part: Part) -> Json:
         case "output-available" if isinstance(output, str):
             return output
         case "output-available":
-            pieces = output.get("value") if isinstance(output, dict) and output.get("type") == "content" else None
-            if isinstance(pieces, list):
-                return content_of(tuple(piece for piece in pieces if isinstance(piece, dict)))
+            if text(output, "type") == "content" and isinstance(at(output, "value"), list):
+                return content_of(tuple(objects(output, "value")))
             return dumps(output).decode()
         case _:
             return "The call ended without an output."

@@ -13,24 +13,17 @@ from moot.convert.agents.codex_session import CodexMessage, user_parts
 from moot.formats.agents.codex.lines import moot_fields, normalize, prompt_parts
 from moot.formats.kit.answers import NO_PARENT, Draft, Drafts
 from moot.formats.kit.documents import Line, lines_containing
-from moot.formats.kit.fields import milliseconds
+from moot.formats.kit.fields import at, milliseconds, obj, objects, text
 from moot.types.canonical import Json, JsonObject, loads_object
 from moot.types.format import Entry, ImportedFacts, ImportedRecord
 from moot.types.message import text_of
-
-__all__ = ["SessionReader", "call_that_began", "parent_of"]
-
 
 _TRIES = 20
 
 
 def parent_of(meta: JsonObject) -> str | None:
     """Return the parent session according to the first line."""
-    source = meta.get("source")
-    spawn = source.get("subagent") if isinstance(source, dict) else None
-    spawn_info = spawn.get("thread_spawn") if isinstance(spawn, dict) else None
-    parent = spawn_info.get("parent_thread_id") if isinstance(spawn_info, dict) else None
-    return parent if isinstance(parent, str) and parent else None
+    return text(meta, "source", "subagent", "thread_spawn", "parent_thread_id") or None
 
 
 def call_that_began(path: Path, session: str, parent: str) -> str | None:
@@ -39,23 +32,16 @@ def call_that_began(path: Path, session: str, parent: str) -> str | None:
         return None
     root = path.parents[3] if len(path.parents) > 3 else path.parent
     candidates = [*path.parent.glob(f"rollout-*-{parent}.jsonl"), *root.glob(f"*/*/*/rollout-*-{parent}.jsonl")]
-    return next((call for file in candidates if (call := _call_in(file, session))), None)
-
-
-def _call_in(file: Path, session: str) -> str | None:
-    lines = islice(lines_containing(file, session.encode()), _TRIES)
+    lines = (line for file in candidates for line in islice(lines_containing(file, session.encode()), _TRIES))
     return next((call for line in lines if (call := _call_of(line))), None)
 
 
 def _call_of(line: bytes) -> str | None:
     try:
-        payload = loads_object(line).get("payload")
+        payload = obj(loads_object(line), "payload")
     except ValueError:
         return None
-    if not isinstance(payload, dict) or payload.get("type") != "function_call_output":
-        return None
-    call = payload.get("call_id")
-    return call if isinstance(call, str) else None
+    return text(payload, "call_id") if payload.get("type") == "function_call_output" else None
 
 
 _TITLE = 80
@@ -68,7 +54,7 @@ class SessionReader:
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._drafts = Drafts(self._new_work)
+        self._drafts = Drafts(lambda at: CodexMessage(at, self._model))
         self._tail = NO_PARENT
         self._parents: list[int] = []
         """Index of the message before each prompt."""
@@ -86,9 +72,6 @@ class SessionReader:
         self._total: Json = None
         self._answering = ""
         """Id of the moot message that the newest answer was written for."""
-
-    def _new_work(self, at: int) -> CodexMessage:
-        return CodexMessage(at, self._model)
 
     def entries(self, lines: Iterable[Line]) -> Iterator[Entry]:
         """Yield the entries of the lines. Facts about the conversation are yielded after its first messages and at the end."""
@@ -141,8 +124,7 @@ class SessionReader:
             case "response_item" | "moot_part" if mark := moot_fields(value):
                 return self._moot_line(line, body, mark, at)
             case "event_msg" if (mark := moot_fields(value)) and (draft := self._drafts.answer(self._tail)) is not None:
-                counted = mark.get("usage")
-                draft.answer.took({}, told=True, counted=counted if isinstance(counted, dict) else {})
+                draft.answer.took({}, told=True, counted=obj(mark, "usage"))
                 return draft
             case "response_item":
                 return self._item(line, body, at)
@@ -165,8 +147,7 @@ class SessionReader:
         for name, ours in _FACTS:
             if told := body.get(name):
                 self._metadata[ours] = told
-        git = body.get("git")
-        if isinstance(git, dict) and isinstance(branch := git.get("branch"), str):
+        if isinstance(branch := at(body, "git", "branch"), str):
             self._metadata["git_branch"] = branch
 
     def _item(self, line: Line, item: JsonObject, at: int) -> Draft[CodexMessage] | None:
@@ -192,8 +173,7 @@ class SessionReader:
         """Read a line that moot wrote."""
         id, step, part = str(mark["message"]), mark.get("step"), mark.get("part")
         if "model" not in mark:
-            told = mark.get("parts")
-            parts = tuple(piece for piece in told if isinstance(piece, dict)) if isinstance(told, list) else user_parts(item.get("content"))
+            parts = tuple(objects(mark, "parts")) if isinstance(mark.get("parts"), list) else user_parts(item.get("content"))
             draft = self._message(self._id({"id": id}, line), at, parts)
             draft.role = "system" if item.get("role") == "developer" else "user"
             self._ask(parts if draft.role == "user" else ())
@@ -248,8 +228,7 @@ class SessionReader:
             case "item_completed" if isinstance(item := body.get("item"), dict):
                 return self._shown(item, draft, at)
             case "token_count":
-                info = body.get("info")
-                return self._counted(info) if isinstance(info, dict) else None
+                return self._counted(obj(body, "info"))
             case "thread_rolled_back":
                 self._roll_back(body.get("num_turns"))
             case "thread_name_updated" if isinstance(name := body.get("thread_name"), str):

@@ -14,13 +14,11 @@ from moot.convert.agents.codex_session import user_parts
 from moot.convert.agents.session import EXACTLY
 from moot.convert.fold import in_history
 from moot.formats.agents.codex.lines import PART, content_of, is_exact, item_of, output_of
-from moot.formats.kit.fidelity import steps_of
-from moot.formats.kit.fields import iso_of
+from moot.formats.kit.fidelity import steps_of, without_output
+from moot.formats.kit.fields import iso_or_epoch, obj, objects
 from moot.types.canonical import JsonObject, dumps
 from moot.types.format import ExportedConversation
 from moot.types.message import Message, Part, is_tool, text_of
-
-__all__ = ["SPACE", "lines_of"]
 
 _VERSION = "0.169.0"
 """Version of Codex whose format is written."""
@@ -32,7 +30,7 @@ def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
     """Yield the lines of a session: metadata, the active branch, and the title."""
     conversation = exported.conversation
     at = conversation.created_at or next((message.created_at for message in exported.messages), 0)
-    meta: JsonObject = {"id": session, "timestamp": _time(at), "cwd": conversation.directory or "/", "originator": "moot"}
+    meta: JsonObject = {"id": session, "timestamp": iso_or_epoch(at), "cwd": conversation.directory or "/", "originator": "moot"}
     yield _line(at, "session_meta", {**meta, "cli_version": _VERSION, "source": "cli", "instructions": None})
     total = dict[str, int]()
     for message in exported.messages:
@@ -43,12 +41,8 @@ def lines_of(exported: ExportedConversation, session: str) -> Iterator[bytes]:
 
 
 def _line(at: int, kind: str, payload: JsonObject, exactly: JsonObject | None = None) -> bytes:
-    recorded: JsonObject = {"timestamp": _time(at), "type": kind, "payload": payload}
+    recorded: JsonObject = {"timestamp": iso_or_epoch(at), "type": kind, "payload": payload}
     return dumps({**recorded, EXACTLY: exactly} if exactly else recorded) + b"\n"
-
-
-def _time(at: int) -> str:
-    return iso_of(at) if at > 0 else "1970-01-01T00:00:00.000Z"
 
 
 @dataclass(slots=True)
@@ -91,9 +85,7 @@ class _MessageWriter:
                 yield from self._step(current, {**facts, "step": step}, recorded[step - 1] if step <= len(recorded) else {})
                 current = []
             if kind == "steering-message":
-                pieces_json = part.get("parts")
-                pieces = tuple(piece for piece in pieces_json if isinstance(piece, dict)) if isinstance(pieces_json, list) else ()
-                item: JsonObject = {"type": "message", "role": "user", "content": content_of(pieces)}
+                item: JsonObject = {"type": "message", "role": "user", "content": content_of(tuple(objects(part, "parts")))}
                 yield self._of("response_item", item, {**facts, "part": part})
 
     def _step(self, parts: Sequence[Part], facts: JsonObject, recorded: JsonObject) -> Iterator[bytes]:
@@ -104,7 +96,9 @@ class _MessageWriter:
             if item is None:
                 yield self._of(PART, {}, {**facts, "part": part})
                 continue
-            yield self._of("response_item", item, facts if is_exact(part, item) else {**facts, "part": _without_output(part)})
+            yield self._of(
+                "response_item", item, facts if is_exact(part, item) else {**facts, "part": without_output(part) if is_tool(part) else part}
+            )
             if part.get("type") == "text":
                 yield self._of("event_msg", {"type": "agent_message", "message": part["text"]}, {})
         for part in parts:
@@ -112,7 +106,7 @@ class _MessageWriter:
                 item, rest = output_of(part)
                 yield self._of("response_item", item, {**facts, "output": rest} if rest else facts)
         if usage := recorded.get("usage"):
-            yield self._of("event_msg", self._tokens(usage if isinstance(usage, dict) else {}), {**facts, "usage": usage})
+            yield self._of("event_msg", self._tokens(obj(usage)), {**facts, "usage": usage})
 
     def _tokens(self, usage: JsonObject) -> JsonObject:
         names = {"input": "input_tokens", "cache_read": "cached_input_tokens", "cache_write": "cache_write_input_tokens"}
@@ -125,11 +119,3 @@ class _MessageWriter:
         total: JsonObject = {**dict.fromkeys(names.values(), 0), **self.total, "total_tokens": sum(self.total.values())}
         info: JsonObject = {"total_token_usage": total, "last_token_usage": counts, "model_context_window": None}
         return {"type": "token_count", "info": info, "rate_limits": None}
-
-
-def _without_output(part: Part) -> Part:
-    """Return a call without its output, and any other part unchanged."""
-    if not is_tool(part):
-        return part
-    rest = {name: value for name, value in part.items() if name not in ("output", "errorText", "resultProviderMetadata")}
-    return {**rest, "state": "input-available"}

@@ -5,24 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from moot.formats.kit.fidelity import fidelity_of, steps_of
+from moot.formats.kit.fidelity import fidelity_of, is_picture, steps_of
 from moot.formats.kit.fields import iso_of
-from moot.formats.kit.steps import Step, model_calls, output_text, pretty_bytes
-from moot.types.canonical import Json, JsonObject, dumps
+from moot.formats.kit.steps import Step, counts_of, model_calls, openai_call, output_text, pretty_bytes
+from moot.types.canonical import Json, JsonObject
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel
 from moot.types.message import Message, Part, is_settled, text_of, tool_name
 
-__all__ = ["HOLDS", "write_chat"]
-
 HOLDS: dict[str, FidelityLevel] = {
-    "messages": "kept",
-    "pictures": "kept",
-    "reasoning": "approximated",
-    "tool calls": "approximated",
-    "times": "approximated",
-    "models": "approximated",
-    "usage": "approximated",
-    "costs": "kept",
+    **dict.fromkeys(("messages", "pictures", "costs"), "kept"),
+    **dict.fromkeys(("reasoning", "tool calls", "times", "models", "usage"), "approximated"),
 }
 """Approximations: reasoning of a model call is joined, tool outputs become text, only answers have times, cache writes are omitted."""
 
@@ -35,7 +27,10 @@ def write_chat(exported: ExportedConversation) -> ExportFile:
     for message in exported.messages:
         if message.role == "user":
             prompt = len(messages)
-        messages += _records(message)
+        if message.role != "assistant":
+            messages.append({"role": message.role, "content": _content(message)})
+        else:
+            messages += (record for step in model_calls(message) for record in _step(step))
         queries += (_query(message, step, prompt) for step in steps_of(message))
     value: JsonObject = {"created": iso_of(conversation.created_at), "id": conversation.id, "source": "moot", "source_id": conversation.id}
     value |= {"profile": conversation.agent} if conversation.agent not in ("", "default") else {}
@@ -43,22 +38,15 @@ def write_chat(exported: ExportedConversation) -> ExportFile:
     first = next((text_of(message.parts) for message in exported.messages if message.role == "user"), "")
     value |= {"group_key": hashlib.sha256(first.encode("utf-8", "replace")).hexdigest()} if first else {}
     value |= {"messages": messages} | ({"queries": queries} if queries else {})
-    lost = [part for message in exported.messages for part in _left(message)]
+    # clai can't store pictures of an answer
+    lost = [part for message in exported.messages if message.role == "assistant" for part in message.parts if is_picture(part)]
     return ExportFile(pretty_bytes(value) + b"\n", fidelity_of(exported, HOLDS, *lost))
-
-
-def _records(message: Message) -> Iterator[JsonObject]:
-    if message.role != "assistant":
-        yield {"role": message.role, "content": _content(message)}
-        return
-    for step in model_calls(message):
-        yield from _step(step)
 
 
 def _step(step: Step) -> Iterator[JsonObject]:
     record: JsonObject = {"role": "assistant", "content": step.text}
-    if thought := "\n\n".join(str(part.get("text", "")) for part in step.reasoning if part.get("text")):
-        record["reasoning_content"] = thought
+    if step.thought:
+        record["reasoning_content"] = step.thought
     if step.calls:
         record["tool_calls"] = [_call(call) for call in step.calls]
     yield record
@@ -68,36 +56,21 @@ def _step(step: Step) -> Iterator[JsonObject]:
 
 
 def _call(call: Part) -> JsonObject:
-    arguments_value = call.get("input")
-    record: JsonObject = {"id": str(call.get("toolCallId")), "name": tool_name(call), "type": "function"}
-    if isinstance(arguments_value, dict):
-        record["inputs"] = arguments_value
-    arguments = arguments_value if isinstance(arguments_value, str) else dumps(arguments_value).decode()
-    return {**record, "function": {"name": tool_name(call), "arguments": arguments}}
+    inputs: JsonObject = {"inputs": call["input"]} if isinstance(call.get("input"), dict) else {}
+    return {"id": str(call.get("toolCallId")), "name": tool_name(call), "type": "function", **inputs, **openai_call(call)}
 
 
 def _content(message: Message) -> Json:
     """Return plain text, or parts if there is a picture."""
-    pictures = [part for part in message.parts if _is_picture(part)]
-    if not pictures:
+    if not any(map(is_picture, message.parts)):
         return text_of(message.parts)
     content: list[Json] = []
     for part in message.parts:
         if part.get("type") == "text":
             content.append({"type": "text", "text": part.get("text", "")})
-        elif _is_picture(part):
+        elif is_picture(part):
             content.append({"type": "image_url", "image_url": {"url": part.get("url", ""), "detail": "auto"}})
     return content
-
-
-def _left(message: Message) -> Iterator[Part]:
-    """Yield pictures of an answer, which clai can't store."""
-    if message.role == "assistant":
-        yield from (part for part in message.parts if _is_picture(part))
-
-
-def _is_picture(part: Part) -> bool:
-    return part.get("type") == "file" and str(part.get("mediaType", "")).startswith("image/")
 
 
 def _query(message: Message, step: JsonObject, prompt: int) -> JsonObject:
@@ -108,17 +81,16 @@ def _query(message: Message, step: JsonObject, prompt: int) -> JsonObject:
         **({"cost_usd": cost / 1e9} if isinstance(cost, int) else {}),
         "current_index": prompt,
         "model": (f"{provider}:{model}" if provider == "ollama" else model) or provider,
-        "usage": _usage(step.get("usage")),
+        "usage": _usage(counts_of(step)),
     }
 
 
-def _usage(usage: Json) -> JsonObject:
-    counts = {name: count for name, count in usage.items() if type(count) is int} if isinstance(usage, dict) else {}
-    input_tokens, arguments_value = counts.get("input", 0), counts.get("output", 0)
+def _usage(counts: dict[str, int]) -> JsonObject:
+    input_tokens, output_tokens = counts.get("input", 0), counts.get("output", 0)
     return {
         "prompt_tokens": input_tokens,
-        "completion_tokens": arguments_value,
-        "total_tokens": input_tokens + arguments_value,
+        "completion_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
         "prompt_tokens_details": {"cached_tokens": counts.get("cache_read", 0), "audio_tokens": 0},
         "completion_tokens_details": {
             "reasoning_tokens": counts.get("reasoning", 0),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import tempfile
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from moot.formats.kit.fields import obj, objects
 from moot.formats.kit.files import read_inside
-from moot.formats.kit.records import detect_media_type, media_type_of
+from moot.formats.kit.records import detect_media_type, file_of, media_type_of
 from moot.formats.kit.steps import file_text
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, text_part
-
-__all__ = ["read_snapshots", "with_pictures", "write_snapshots"]
 
 _LINK = re.compile(r"!\[[^\]\n]{0,200}\]\((data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]+|file://[^)\s]+|https?://[^)\s]+)\)")
 _PASTED = "mutsumi_images"
@@ -52,29 +50,23 @@ def _picture(url: str, source: Path) -> Part | None:
     path = Path(unquote(urlsplit(url).path))
     project = source.absolute().parent
     project = project.parent if project.name == ".mutsumi" else project
-    data = next((data for place in (Path(tempfile.gettempdir()) / _PASTED, project) if (data := _read(path, place))), None)
+    folders = (Path(tempfile.gettempdir()) / _PASTED, project)
+    data = next((data for folder in folders if (data := read_inside(path, inside=folder, limit=_LARGEST))), None)
     kind = detect_media_type(data or b"")
-    if data is None or not kind.startswith("image/"):
-        return None
-    return {"type": "file", "mediaType": kind, "url": f"data:{kind};base64,{base64.b64encode(data).decode()}", "filename": path.name}
-
-
-def _read(path: Path, folder: Path) -> bytes | None:
-    return read_inside(path, inside=folder, limit=_LARGEST)
+    return file_of(data, kind, path.name) if data is not None and kind.startswith("image/") else None
 
 
 def read_snapshots(block: Json) -> tuple[list[Part], JsonObject]:
     """Return the snapshots of a prompt as files, and references to earlier snapshots as metadata."""
-    files, tools = (block.get("files"), block.get("tools")) if isinstance(block, dict) else (None, None)
     parts: list[Part] = []
     earlier: list[Json] = []
-    for one in files if isinstance(files, list) else []:
-        if isinstance(one, dict) and isinstance(content := one.get("content"), str):
+    for one in objects(block, "files"):
+        if isinstance(content := one.get("content"), str):
             parts.append(_attached(str(one.get("key", "")), content, {"version": one.get("version")}))
-        elif isinstance(one, dict):
+        else:
             earlier.append({"key": one.get("key"), "version": one.get("version")})
-    for one in tools if isinstance(tools, list) else []:
-        if isinstance(one, dict) and isinstance(content := one.get("content"), str):
+    for one in objects(block, "tools"):
+        if isinstance(content := one.get("content"), str):
             parts.append(_attached(str(one.get("key", "")), content, {"arguments": one.get("argsText")}))
     return parts, {"context": earlier} if earlier else {}
 
@@ -95,23 +87,16 @@ def write_snapshots(parts: tuple[Part, ...], metadata: JsonObject) -> tuple[Json
         if (content := file_text(part)) is None:
             left.append(part)
             continue
-        facts = _own(part)
+        facts = obj(part, "providerMetadata", "mutsumi")
         key = str(part.get("filename") or "file")
         if isinstance(facts.get("arguments"), str):
             tools.append({"key": key, "argsText": facts["arguments"], "content": content})
         else:
             files.append({"key": key, "version": _version(facts.get("version")), "content": content})
-    earlier = metadata.get("context")
-    for one in earlier if isinstance(earlier, list) else []:
-        if isinstance(one, dict) and isinstance(one.get("key"), str):
+    for one in objects(metadata, "context"):
+        if isinstance(one.get("key"), str):
             files.append({"key": one["key"], "version": _version(one.get("version")), "content": None})
     return ({"files": files, "tools": tools} if files or tools else None), left
-
-
-def _own(part: Part) -> JsonObject:
-    metadata = part.get("providerMetadata")
-    own = metadata.get("mutsumi") if isinstance(metadata, dict) else None
-    return own if isinstance(own, dict) else {}
 
 
 def _version(value: Json) -> int:

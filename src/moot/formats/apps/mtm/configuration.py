@@ -7,21 +7,18 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from moot.formats.kit.configuration import ConfigurationBuilder, string_values
-from moot.formats.kit.fields import objects, text
+from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder
+from moot.formats.kit.fields import items, obj, objects, text
 from moot.formats.kit.files import read_inside
 from moot.formats.kit.json import json_value
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
-
-__all__ = ["EDITORS", "configuration"]
 
 EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 _SETTINGS = "settings.json"
 _HOMES = (Path(".config"), Path("Library") / "Application Support")
 _ABOVE = 12
 """Number of folders above a project that are searched for user settings."""
-_SMALL = 4 << 20
 _PREFIX = "mutsumi."
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
@@ -58,8 +55,7 @@ def configuration(source: Path) -> ForeignConfiguration:
         settings |= _read(draft, place, file)
     _models(draft, settings)
     _agents(draft, settings.pop("agentConfig", None))
-    servers = settings.pop("mcpServers", None)
-    for name, server in servers.items() if isinstance(servers, dict) else ():
+    for name, server in obj(settings.pop("mcpServers", None)).items():
         if isinstance(server, dict):
             _server(draft, name, server)
     if settings.pop("autoApproveEnabled", False) is True:
@@ -81,7 +77,7 @@ def _files(source: Path) -> Iterator[tuple[Path, Path]]:
 
 def _read(draft: ConfigurationBuilder, folder: Path, file: Path) -> JsonObject:
     """Return the Mutsumi settings of a file without their prefix. Comments are allowed."""
-    data = read_inside(file, inside=folder, limit=_SMALL)
+    data = read_inside(file, inside=folder, limit=MAX_SETTINGS)
     if data is None:
         return {}
     plain = _TOKEN.sub(lambda found: found[1] or " ", data.decode("utf-8", "replace"))
@@ -96,7 +92,7 @@ def _models(draft: ConfigurationBuilder, settings: JsonObject) -> None:
     lists = settings.pop("models", None)
     for provider in objects(settings.pop("providers", None)):
         name = text(provider.get("name"))
-        models = lists.get(name) if isinstance(lists, dict) else None
+        models = obj(lists).get(name)
         found: JsonObject = {"base_url": text(provider.get("baseurl"))}
         if key := text(provider.get("api_key")):
             found["api_key"] = draft.secret(f"{name}_api_key", key, "key")
@@ -109,19 +105,16 @@ def _models(draft: ConfigurationBuilder, settings: JsonObject) -> None:
 
 
 def _model(value: Json) -> str:
-    model, provider = (text(value.get(name)) for name in ("model", "provider")) if isinstance(value, dict) else ("", "")
+    model, provider = text(value, "model"), text(value, "provider")
     return f"{model}@{provider}" if model and provider else model
 
 
 def _agents(draft: ConfigurationBuilder, value: Json) -> None:
-    config: JsonObject = value if isinstance(value, dict) else {}
-    own, types = config.get("toolSets"), config.get("agentTypes")
-    sets: JsonObject = {**_SETS, **(own if isinstance(own, dict) else {})}
-    for name, agent in types.items() if isinstance(types, dict) else ():
+    sets: JsonObject = {**_SETS, **obj(value, "toolSets")}
+    for name, agent in obj(value, "agentTypes").items():
         if isinstance(agent, dict):
             named = agent.get("toolSets", _OF_TYPES.get(name))
-            chosen = named if isinstance(named, list) else []
-            tools = [tool for one in chosen if isinstance(one, str) and isinstance(offered := sets.get(one), list) for tool in offered]
+            tools = [tool for one in items(named) if isinstance(one, str) for tool in items(sets, one)]
             facts: JsonObject = {"model": _model(agent.get("defaultModel"))}
             facts |= {
                 ours: agent[theirs] for theirs, ours in (("defaultSkills", "skills"), ("defaultMcpServers", "mcp")) if agent.get(theirs)
@@ -132,12 +125,6 @@ def _agents(draft: ConfigurationBuilder, value: Json) -> None:
 
 
 def _server(draft: ConfigurationBuilder, name: str, server: JsonObject) -> None:
-    arguments = server.get("args")
-    facts: JsonObject = {"command": server.get("command"), "env": string_values(server.get("env")), "url": server.get("url")}
-    facts |= {
-        "args": [str(one) for one in arguments] if isinstance(arguments, list) else [],
-        "headers": string_values(server.get("headers")),
-    }
-    draft.server(name, facts)
+    draft.server(name, {key: server.get(key) for key in ("command", "env", "url", "args", "headers")})
     if rest := {key: server[key] for key in ("cwd", "timeout") if server.get(key)}:
         draft.keep("mcpServers", {name: rest})

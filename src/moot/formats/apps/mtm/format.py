@@ -13,17 +13,12 @@ from moot.formats.kit.files import files_below, read_inside
 from moot.formats.kit.json import PartialDocument, partial_document
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ForeignConfiguration, ImportedConversation
 
-__all__ = ["Mtm", "MtmOne"]
-
 _FOLDER = ".mutsumi"
 _SMALL = 1 << 16
 
 
 class Mtm:
-    """Implementation of `Format`, `Holding`, `Placed`, `Split` and `Configured`.
-
-    Reads both shapes, recognizes and writes the unversioned one.
-    """
+    """A reader of both shapes that recognizes and writes the unversioned one."""
 
     name = "mtm"
     version = 1
@@ -42,8 +37,10 @@ class Mtm:
         for editor in EDITORS:
             for root in (base / editor, home / "Library" / "Application Support" / editor):
                 for file in files_below(root / "User" / "workspaceStorage", "workspace.json", depth=2):
-                    if folder := _opened_folder(file, root):
-                        yield folder / _FOLDER
+                    opened = PartialDocument(read_inside(file, inside=root, limit=_SMALL) or b"")
+                    uri = urlsplit(opened.text("folder"))
+                    if uri.scheme == "file" and uri.path and not uri.netloc:
+                        yield Path(unquote(uri.path)) / _FOLDER
 
     def sources(self, folder: Path) -> Iterator[Path]:
         yield from files_below(folder, self.suffix, depth=1)
@@ -60,7 +57,7 @@ class Mtm:
 
 
 class MtmOne:
-    """Implementation of `Format` and `Holding`: notebooks with `formatVersion: 1`."""
+    """Notebooks with `formatVersion: 1`."""
 
     name = "mtm-1"
     version = 1
@@ -69,8 +66,7 @@ class MtmOne:
     holds: Mapping[str, FidelityLevel] = HOLDS_ONE
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        found = partial_document(head)
-        return _is_own(head) and VERSION in found
+        return _is_own(head) and VERSION in partial_document(head)
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         yield read_file(path)
@@ -84,9 +80,3 @@ def _is_own(head: bytes) -> bool:
     found, metadata = partial_document(head), partial_document(head, "metadata")
     named = "uuid" in metadata and ("allowed_uris" in metadata or "parent_agent_id" in metadata)
     return named and (found.raw("context").startswith(b"[") or ("context" not in found and not found.whole))
-
-
-def _opened_folder(file: Path, root: Path) -> Path | None:
-    found = PartialDocument(read_inside(file, inside=root, limit=_SMALL) or b"")
-    uri = urlsplit(found.text("folder"))
-    return Path(unquote(uri.path)) if uri.scheme == "file" and uri.path and not uri.netloc else None

@@ -8,16 +8,13 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats.apps.mtm.attachments import read_snapshots, with_pictures
 from moot.formats.kit.answers import Turns
-from moot.formats.kit.fields import milliseconds, money, objects, text
+from moot.formats.kit.fields import at, milliseconds, money, obj, objects, text
 from moot.formats.kit.json import Element, PartialDocument, json_value, load_document
-from moot.formats.kit.records import media_type_of, output_value
+from moot.formats.kit.records import media_type_of, output_value, reasoning
 from moot.formats.kit.records import tool_call as call_part
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedMessage, ImportedRecord
 from moot.types.message import Part, text_part
-
-__all__ = ["ANTHROPIC", "REASONS", "SIGNATURES", "VERSION", "native_message", "openai_message", "read_file"]
-
 
 ANTHROPIC = "anthropic-messages"
 SIGNATURES = ("textSignature", "thinkingSignature", "thoughtSignature")
@@ -26,20 +23,21 @@ _COUNTS = {"input": "input", "output": "output", "cacheRead": "cache_read", "cac
 
 
 def native_message(turns: Turns, element: Element, value: JsonObject) -> Iterator[ImportedMessage | ImportedRecord]:
-    id, role, at = str(element.number - 1), value.get("role"), milliseconds(value.get("timestamp"))
+    id, role, when = str(element.number - 1), value.get("role"), milliseconds(value, "timestamp")
     blocks = value.get("content")
     match role:
         case "user":
-            extension = value.get("mutsumi")
-            attached, notes = read_snapshots(extension.get("ghostBlock") if isinstance(extension, dict) else None)
-            yield from turns.say("user", id, element.raw, [*_native_content(blocks), *attached], at=at, metadata=notes)
+            attached, notes = read_snapshots(obj(value, "mutsumi", "ghostBlock"))
+            yield from turns.say("user", id, element.raw, [*_native_content(blocks), *attached], at=when, metadata=notes)
         case "assistant":
             parts = [part for block in objects(blocks) if (part := _block(block, value)) is not None]
-            turns.step(id, element.raw, parts, lead=element.lead, at=at, facts=_step_facts(value))
+            turns.step(id, element.raw, parts, lead=element.lead, at=when, facts=_step_facts(value))
         case "toolResult":
             call, name = str(value.get("toolCallId") or ""), str(value.get("toolName") or "")
             failed = value.get("isError") is True
-            turns.output(call, id, element.raw, name=name, lead=element.lead, output=_output(blocks), failed=failed)
+            pieces = [{key: one for key, one in part.items() if key != "state"} for part in _native_content(blocks)]
+            output = blocks if isinstance(blocks, str) else output_value(pieces)
+            turns.output(call, id, element.raw, name=name, lead=element.lead, output=output, failed=failed)
         case _:
             yield from turns.end()
             yield turns.broken(element.raw, f"message {element.number} has the role {role!r}", body=value)
@@ -83,18 +81,11 @@ def _signatures(block: JsonObject, message: JsonObject, name: str) -> JsonObject
     return {name: {"mutsumi": {**signed, "api": api, "provider": provider}}}
 
 
-def _output(content: Json) -> Json:
-    if isinstance(content, str):
-        return content
-    return output_value([{name: value for name, value in part.items() if name != "state"} for part in _native_content(content)])
-
-
 def _step_facts(value: JsonObject) -> JsonObject:
     facts: JsonObject = {name: value[name] for name in ("model", "provider") if isinstance(value.get(name), str)}
     if reason := REASONS.get(str(value.get("stopReason"))):
         facts["finish_reason"] = reason
-    usage = value.get("usage")
-    if isinstance(usage, dict):
+    if isinstance(usage := value.get("usage"), dict):
         counts = {ours: count for theirs, ours in _COUNTS.items() if type(count := usage.get(theirs)) is int}
         cached = counts.get("cache_read", 0) + counts.get("cache_write", 0)
         if "input" in counts:
@@ -110,22 +101,19 @@ def openai_message(turns: Turns, element: Element, value: JsonObject, path: Path
     match role:
         case "user":
             parts, missing = with_pictures(_pieces(content), path)
-            attached, notes = read_snapshots(_ghost(value.get("metadata")))
+            attached, notes = read_snapshots(obj(value, "metadata", "last_ghost_block"))
             if missing:
                 turns.tally.lose("pictures", missing)
             yield from turns.say("user", id, element.raw, [*parts, *attached], metadata=notes)
         case "system":
             yield from turns.say("system", id, element.raw, _pieces(content))
         case "assistant":
-            thought = value.get("reasoning_content")
-            thoughts: list[Part] = [{"type": "reasoning", "text": thought, "state": "done"}] if isinstance(thought, str) and thought else []
-            turns.step(id, element.raw, [*thoughts, *_pieces(content), *_calls(value.get("tool_calls"))], lead=element.lead)
+            thoughts = [reasoning(thought)] if (thought := text(value, "reasoning_content")) else []
+            turns.step(id, element.raw, [*thoughts, *_pieces(content), *_calls(value)], lead=element.lead)
         case "tool":
-            call, name = value.get("tool_call_id"), value.get("name")
+            call, name = str(value.get("tool_call_id") or ""), text(value, "name")
             output = content if isinstance(content, str) else "".join(str(piece.get("text", "")) for piece in _pieces(content))
-            turns.output(
-                str(call or ""), id, element.raw, name=name if isinstance(name, str) else "", lead=element.lead, output=output, failed=False
-            )
+            turns.output(call, id, element.raw, name=name, lead=element.lead, output=output, failed=False)
         case _:
             yield from turns.end()
             yield turns.broken(element.raw, f"message {element.number} has the role {role!r}", body=value)
@@ -135,31 +123,22 @@ def _pieces(content: Json) -> list[Part]:
     if isinstance(content, str):
         return [text_part(content)] if content else []
     parts: list[Part] = []
-    for piece in content if isinstance(content, list) else []:
-        if not isinstance(piece, dict):
-            continue
-        image, text = piece.get("image_url"), piece.get("text")
-        if isinstance(image, dict) and isinstance(url := image.get("url"), str):
+    for piece in objects(content):
+        if isinstance(url := at(piece, "image_url", "url"), str):
             parts.append({"type": "file", "mediaType": media_type_of(url, "image/*"), "url": url})
-        elif isinstance(text, str) and text:
-            parts.append(text_part(text))
+        elif words := text(piece, "text"):
+            parts.append(text_part(words))
     return parts
 
 
-def _calls(calls: Json) -> Iterator[Part]:
-    for call in calls if isinstance(calls, list) else []:
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(call, dict) and isinstance(function, dict):
-            yield call_part(str(call.get("id") or ""), str(function.get("name") or ""), _arguments(function.get("arguments")))
-
-
-def _arguments(arguments: Json) -> Json:
-    """Return the arguments as JSON, or as text if they are not JSON."""
-    return {} if isinstance(arguments, str) and not arguments.strip() else json_value(arguments)
-
-
-def _ghost(metadata: Json) -> Json:
-    return metadata.get("last_ghost_block") if isinstance(metadata, dict) else None
+def _calls(value: JsonObject) -> Iterator[Part]:
+    """Yield the tool calls of a message. Arguments that are not JSON are kept as text."""
+    for call in objects(value, "tool_calls"):
+        function = call.get("function")
+        if isinstance(function, dict):
+            arguments = function.get("arguments")
+            arguments = {} if isinstance(arguments, str) and not arguments.strip() else json_value(arguments)
+            yield call_part(str(call.get("id") or ""), str(function.get("name") or ""), arguments)
 
 
 VERSION = "formatVersion"
@@ -170,17 +149,15 @@ _PLAIN = ("allowed_uris", "is_task_finished", "reasoning_effort", "activeRules",
 def read_file(path: Path) -> ImportedConversation:
     """Read a notebook. Raise UsageError if it is not a notebook or has an unknown version."""
     found = load_document(path)
-    metadata = found.value("metadata")
-    facts = metadata if isinstance(metadata, dict) else {}
+    facts = obj(found.value("metadata"))
     if not isinstance(facts.get("uuid"), str) and "context" not in found:
         raise UsageError(f"{str(path)!r} is not a notebook of Mutsumi.")
     version = found.value(VERSION)
     if VERSION in found and version != _KNOWN:
         raise UsageError(f"{str(path)!r} has the unsupported notebook version {version!r}. Supported: {_KNOWN} and unversioned notebooks.")
     parent = facts.get("parent_agent_id")
-    id = facts.get("uuid")
     entries = _entries(path, found, facts)
-    return ImportedConversation(id if isinstance(id, str) and id else path.stem, entries, parent if isinstance(parent, str) else None)
+    return ImportedConversation(text(facts, "uuid") or path.stem, entries, parent if isinstance(parent, str) else None)
 
 
 def _entries(path: Path, found: PartialDocument, facts: JsonObject) -> Iterator[Entry]:
@@ -196,25 +173,17 @@ def _entries(path: Path, found: PartialDocument, facts: JsonObject) -> Iterator[
         else:
             yield from openai_message(turns, element, element.value, path)
     yield from turns.end()
-    for note in found.elements("notes"):
-        yield _note(turns, note)
+    for note in found.elements("notes"):  # notes between prompts are never sent to a model
+        turns.tally.kept["records"] += note.value is not None
+        yield ImportedRecord(note.raw, {"note": note.value}) if note.value is not None else turns.broken(note.raw, note.problem)
     if not found.whole:
         yield turns.broken(b"", "the file is truncated")
     yield _facts(turns, facts, path)
 
 
-def _note(turns: Turns, note: Element) -> Entry:
-    """Return a note between prompts, which is never sent to a model."""
-    if note.value is None:
-        return turns.broken(note.raw, note.problem)
-    turns.tally.kept["records"] += 1
-    return ImportedRecord(note.raw, {"note": note.value})
-
-
 def _facts(turns: Turns, facts: JsonObject, path: Path) -> ImportedFacts:
     title, model, provider, agent = (text(facts.get(name)) for name in ("name", "model", "provider", "agentType"))
     turns.tally.kept["titles"] += bool(title)
-    turns.tally.kept = +turns.tally.kept
     more: JsonObject = {name: facts[name] for name in _PLAIN if name in facts}
     return ImportedFacts(
         turns.tally.fidelity(),

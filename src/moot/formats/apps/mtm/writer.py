@@ -7,23 +7,16 @@ from pathlib import Path
 
 from moot.formats.apps.mtm.attachments import write_snapshots
 from moot.formats.apps.mtm.reader import ANTHROPIC, REASONS, SIGNATURES
-from moot.formats.kit.fidelity import fidelity_of, steps_of
-from moot.formats.kit.fields import iso_of
-from moot.formats.kit.steps import Step, approximate, decode_data_url, model_calls, output_text, pretty_bytes
-from moot.types.canonical import Json, JsonObject, dumps
+from moot.formats.kit.fidelity import fidelity_of, is_picture, steps_of
+from moot.formats.kit.fields import iso_of, items, obj
+from moot.formats.kit.steps import Step, approximate, counts_of, decode_data_url, model_calls, openai_call, output_text, pretty_bytes
+from moot.types.canonical import Json, JsonObject
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel
 from moot.types.message import Message, Part, is_settled, text_of, tool_name
 
-__all__ = ["HOLDS", "HOLDS_ONE", "is_picture", "metadata_of", "unversioned", "version_one"]
-
-
 HOLDS: dict[str, FidelityLevel] = {
-    "messages": "kept",
-    "titles": "kept",
-    "pictures": "kept",
-    "files": "approximated",
-    "reasoning": "approximated",
-    "tool calls": "approximated",
+    **dict.fromkeys(("messages", "titles", "pictures"), "kept"),
+    **dict.fromkeys(("files", "reasoning", "tool calls"), "approximated"),
 }
 """Text files become context snapshots, the reasoning of a model call is joined, and tool outputs become text."""
 
@@ -53,22 +46,16 @@ def metadata_of(exported: ExportedConversation) -> JsonObject:
     return {**facts, "contextItems": [], "activeRules": []}
 
 
-def is_picture(part: Part) -> bool:
-    return part.get("type") == "file" and str(part.get("mediaType", "")).startswith("image/")
-
-
 def _user(message: Message, left: list[Part]) -> Iterator[JsonObject]:
     pieces = [
-        f"![image]({part.get('url', '')})" if is_picture(part) else str(part.get("text", "")) for part in message.parts if _shown(part)
+        f"![image]({part.get('url', '')})" if is_picture(part) else str(part.get("text", ""))
+        for part in message.parts
+        if part.get("type") == "text" or is_picture(part)
     ]
     record: JsonObject = {"role": "user", "content": "".join(pieces)}
     ghost, others = write_snapshots(message.parts, message.metadata)
     left += others
     yield {**record, "metadata": {"last_ghost_block": ghost}} if ghost is not None else record
-
-
-def _shown(part: Part) -> bool:
-    return part.get("type") == "text" or is_picture(part)
 
 
 def _others(message: Message, left: list[Part]) -> Iterator[JsonObject]:
@@ -79,33 +66,18 @@ def _others(message: Message, left: list[Part]) -> Iterator[JsonObject]:
     for step in model_calls(message):
         record: JsonObject = {"role": "assistant", "content": step.text or (None if step.calls else "")}
         if step.calls:
-            record["tool_calls"] = [_openai_call(call) for call in step.calls]
-        if thought := "\n\n".join(str(part.get("text", "")) for part in step.reasoning if part.get("text")):
-            record["reasoning_content"] = thought
+            record["tool_calls"] = [openai_call(call) for call in step.calls]
+        if step.thought:
+            record["reasoning_content"] = step.thought
         yield record
         for call in step.calls:
             if is_settled(call):
                 yield {"role": "tool", "tool_call_id": str(call.get("toolCallId")), "name": tool_name(call), "content": output_text(call)}
 
 
-def _openai_call(call: Part) -> JsonObject:
-    value = call.get("input")
-    arguments = value if isinstance(value, str) else dumps(value).decode()
-    return {"id": str(call.get("toolCallId")), "type": "function", "function": {"name": tool_name(call), "arguments": arguments}}
-
-
 HOLDS_ONE: dict[str, FidelityLevel] = {
-    "messages": "kept",
-    "titles": "kept",
-    "pictures": "kept",
-    "times": "kept",
-    "models": "kept",
-    "reasoning": "kept",
-    "files": "approximated",
-    "signatures": "approximated",
-    "tool calls": "approximated",
-    "usage": "approximated",
-    "costs": "approximated",
+    **dict.fromkeys(("messages", "titles", "pictures", "times", "models", "reasoning"), "kept"),
+    **dict.fromkeys(("files", "signatures", "tool calls", "usage", "costs"), "approximated"),
 }
 """Only one provider's signatures are kept. Adjacent model calls are merged and their usage is added up."""
 _APIS = {"anthropic": ANTHROPIC, "openai": "openai-responses", "google": "google-generative-ai"}
@@ -174,10 +146,14 @@ class _Book:
         content = [_thought(part, api, provider) for part in step.reasoning]
         if step.text:
             content.append({"type": "text", "text": step.text})
-        content += [_native_call(call) for call in step.calls]
+        for call in step.calls:
+            value = call.get("input")
+            block: JsonObject = {"type": "toolCall", "id": str(call.get("toolCallId")), "name": tool_name(call)}
+            content.append({**block, "arguments": value if isinstance(value, dict) else {"value": value}})
         last = self.context[-1]
         if last.get("role") == "assistant":  # consecutive assistant messages are rejected
-            self._join(last, content, recorded)
+            last["content"] = [*items(last, "content"), *content]
+            last["usage"] = _sum(obj(last, "usage"), _usage(recorded))
         else:
             record: JsonObject = {"role": "assistant", "content": list[Json](content), "api": api, "provider": provider, "model": model}
             record["usage"] = _usage(recorded)
@@ -185,46 +161,26 @@ class _Book:
         reasons = {ours: theirs for theirs, ours in REASONS.items()}
         reason = reasons.get(str(recorded.get("finish_reason") or message.metadata.get("finish_reason")), "stop")
         self.context[-1]["stopReason"] = "toolUse" if step.calls else reason
-        self.context += [_result(call) | _at(message) for call in step.calls]
-
-    def _join(self, record: JsonObject, content: list[JsonObject], recorded: JsonObject) -> None:
-        blocks, usage, more = record["content"], record["usage"], _usage(recorded)
-        assert isinstance(blocks, list) and isinstance(usage, dict)
-        record["content"] = [*blocks, *content]
-        record["usage"] = _sum(usage, more)
+        for call in step.calls:
+            output: JsonObject = {"type": "text", "text": output_text(call) if is_settled(call) else _NONE}
+            result: JsonObject = {"role": "toolResult", "toolCallId": str(call.get("toolCallId")), "toolName": tool_name(call)}
+            result |= {"content": [output], "isError": call.get("state") != "output-available"}
+            self.context.append(result | _at(message))
 
 
 def _thought(part: Part, api: str, provider: str) -> JsonObject:
+    """Return the reasoning with only the signatures of this message's provider."""
     block: JsonObject = {"type": "thinking", "thinking": part.get("text", "")}
-    return block | _signed(part.get("providerMetadata"), api, provider)
-
-
-def _signed(metadata: Json, api: str, provider: str) -> JsonObject:
-    """Return only the signatures of this message's provider."""
-    noted = metadata if isinstance(metadata, dict) else {}
-    own, theirs = noted.get("mutsumi"), noted.get("anthropic")
-    if isinstance(own, dict) and own.get("provider") == provider:
-        return {name: own[name] for name in (*SIGNATURES, "redacted") if name in own}
-    if api == ANTHROPIC and isinstance(theirs, dict) and theirs.get("signature"):
-        return {"thinkingSignature": theirs["signature"]}
-    return {}
-
-
-def _native_call(call: Part) -> JsonObject:
-    value = call.get("input")
-    arguments: JsonObject = value if isinstance(value, dict) else {"value": value}
-    return {"type": "toolCall", "id": str(call.get("toolCallId")), "name": tool_name(call), "arguments": arguments}
-
-
-def _result(call: Part) -> JsonObject:
-    text = output_text(call) if is_settled(call) else _NONE
-    record: JsonObject = {"role": "toolResult", "toolCallId": str(call.get("toolCallId")), "toolName": tool_name(call)}
-    return {**record, "content": [{"type": "text", "text": text}], "isError": call.get("state") != "output-available"}
+    own, theirs = obj(part, "providerMetadata", "mutsumi"), obj(part, "providerMetadata", "anthropic")
+    if own and own.get("provider") == provider:
+        return block | {name: own[name] for name in (*SIGNATURES, "redacted") if name in own}
+    if api == ANTHROPIC and theirs.get("signature"):
+        block["thinkingSignature"] = theirs["signature"]
+    return block
 
 
 def _usage(recorded: JsonObject) -> JsonObject:
-    usage = recorded.get("usage")
-    counts = {name: count for name, count in usage.items() if type(count) is int} if isinstance(usage, dict) else {}
+    counts = counts_of(recorded)
     read, write = counts.get("cache_read", 0), counts.get("cache_write", 0)
     fresh, output, cost = max(0, counts.get("input", 0) - read - write), counts.get("output", 0), recorded.get("cost")
     total = cost / 1e9 if isinstance(cost, int) else 0

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from moot.formats.kit.configuration import ConfigurationBuilder, string_values
-from moot.formats.kit.database import Connection, open_copy, row_object, rows, tables
+from moot.formats.kit.configuration import ConfigurationBuilder
+from moot.formats.kit.database import open_copy, row_objects, tables
 from moot.formats.kit.fields import text
-from moot.formats.kit.files import read_inside
 from moot.formats.kit.json import json_object, json_value
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
-
-__all__ = ["configuration"]
 
 _TOOLS = {
     "readFile": "read_file",
@@ -44,47 +41,29 @@ _LATER = {
 _SETTINGS = Path(".talkcody") / "settings.json"
 _ABOVE = 4
 """Number of folders above the data folder that are searched for the home folder."""
-_SMALL = 4 << 20
 
 
 def configuration(database: Path) -> ForeignConfiguration:
     draft = ConfigurationBuilder("talkcody")
     with open_copy(database) as connection:
         there = tables(connection)
-        for agent in _all(connection, "SELECT * FROM agents ORDER BY id") if "agents" in there else ():
+        for agent in row_objects(connection, "SELECT * FROM agents ORDER BY id") if "agents" in there else ():
             _agent(draft, agent)
-        for server in _all(connection, "SELECT * FROM mcp_servers ORDER BY id") if "mcp_servers" in there else ():
+        for server in row_objects(connection, "SELECT * FROM mcp_servers ORDER BY id") if "mcp_servers" in there else ():
             if server.get("is_enabled") or not server.get("is_built_in"):
                 _server(draft, server)
         for name, query in _LATER.items():
             if name in there:
-                draft.keep(name, list[Json](_all(connection, query)))
-        projects = _all(connection, "SELECT * FROM projects") if "projects" in there else []
-    for folder in _folders(database, projects):
-        _hooks(draft, folder)
+                draft.keep(name, list[Json](row_objects(connection, query)))
+        projects = row_objects(connection, "SELECT * FROM projects") if "projects" in there else []
+    roots = (Path(root) for project in projects if (root := text(project, "root_path")) and Path(root).is_absolute())
+    # the home folder and each project may contain settings
+    for folder in dict.fromkeys([*database.absolute().parents[1 : _ABOVE + 1], *roots]):
+        settings = draft.read(folder / _SETTINGS, folder)
+        if hooks := settings.get("hooks"):
+            draft.keep("hooks", {str(folder): hooks})
     draft.note("projects: use `moot projects add FOLDER` to add each of them")
     return draft.found()
-
-
-def _folders(database: Path, projects: list[JsonObject]) -> dict[Path, None]:
-    """Return the folders that may contain settings: the home folder and each project."""
-    roots = (Path(root) for project in projects if (root := text(project.get("root_path"))) and Path(root).is_absolute())
-    return dict.fromkeys([*database.absolute().parents[1 : _ABOVE + 1], *roots])
-
-
-def _hooks(draft: ConfigurationBuilder, folder: Path) -> None:
-    data = read_inside(folder / _SETTINGS, inside=folder, limit=_SMALL)
-    if data is None:
-        return
-    settings = json_object(data.decode("utf-8", "replace"))
-    if not settings:
-        draft.note(f"{str(folder / _SETTINGS)!r} is not a JSON object")
-    if hooks := settings.get("hooks"):
-        draft.keep("hooks", {str(folder): hooks})
-
-
-def _all(connection: Connection, query: str) -> list[JsonObject]:
-    return [row_object(row) for row in rows(connection, query) if not isinstance(row, str)]
 
 
 def _agent(draft: ConfigurationBuilder, agent: JsonObject) -> None:
@@ -108,14 +87,12 @@ def _agent(draft: ConfigurationBuilder, agent: JsonObject) -> None:
 
 
 def _server(draft: ConfigurationBuilder, server: JsonObject) -> None:
-    facts: JsonObject = {}
     if server.get("protocol") == "stdio":
-        arguments = json_value(server.get("stdio_args"))
-        facts = {"command": server.get("stdio_command"), "env": string_values(json_value(server.get("stdio_env")))}
-        facts["args"] = [str(one) for one in arguments] if isinstance(arguments, list) else []
+        facts: JsonObject = {"command": server.get("stdio_command"), "env": json_value(server.get("stdio_env"))}
+        facts["args"] = json_value(server.get("stdio_args"))
     else:
-        headers = string_values(json_value(server.get("headers")))
-        if key := text(server.get("api_key")):
-            headers.setdefault("Authorization", f"Bearer {key}")
+        headers = json_object(server.get("headers"))
+        if (key := text(server, "api_key")) and headers.get("Authorization") is None:
+            headers["Authorization"] = f"Bearer {key}"
         facts = {"url": server.get("url"), "protocol": server.get("protocol"), "headers": headers}
     draft.server(text(server.get("name")) or str(server.get("id")), facts)

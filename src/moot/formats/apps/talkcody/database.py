@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
 from moot.formats.kit.answers import Turns
-from moot.formats.kit.database import Connection, row_bytes, row_object, rows, tables
-from moot.formats.kit.fields import milliseconds
+from moot.formats.kit.database import Connection, readable_rows, row_bytes, row_object, row_objects, rows, tables
+from moot.formats.kit.fields import at, milliseconds, objects, text
 from moot.formats.kit.files import read_inside
 from moot.formats.kit.json import json_object, json_value
+from moot.formats.kit.records import file_of, reasoning
 from moot.formats.kit.records import tool_call as call_part
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
-
-__all__ = ["Record", "Rows", "attached", "conversations"]
 
 
 class Record(NamedTuple):
@@ -66,7 +64,12 @@ class Rows:
             case "system":
                 yield from self.turns.say("system", record.id, record.raw, _said(record), at=record.at)
             case "assistant":
-                self._answer(record)
+                parts = [*_thoughts(record.thought), *_said(record)]
+                self._thought = record.thought
+                if parts:
+                    self.turns.step(record.id, record.raw, parts, lead=record.lead, at=record.at)
+                else:
+                    self._empty = record
             case _:
                 yield from self.turns.end()
                 yield self.turns.broken(record.raw, f"message {record.id!r} has the role {record.role!r}", lead=record.lead)
@@ -74,15 +77,6 @@ class Rows:
     def end(self) -> Iterator[Entry]:
         yield from self._settled()
         yield from self.turns.end()
-
-    def _answer(self, record: Record) -> None:
-        thoughts = _thoughts(record.thought)
-        self._thought = record.thought
-        said = _said(record)
-        if not thoughts and not said:
-            self._empty = record
-        else:
-            self.turns.step(record.id, record.raw, [*thoughts, *said], lead=record.lead, at=record.at)
 
     def _settled(self) -> Iterator[Entry]:
         """Yield an empty answer that no tool call followed."""
@@ -120,23 +114,21 @@ class Rows:
 
 
 def _said(record: Record) -> list[Part]:
-    text = record.content
-    if isinstance(text, str) and (enveloped := _parsed(text, '{"content"')) is not None:
-        inner = enveloped.get("content")
-        text = inner.get("text") if isinstance(inner, dict) and inner.get("type") == "text" else text
-    return [*([text_part(text)] if isinstance(text, str) and text else []), *record.files]
+    content = record.content
+    if isinstance(content, str) and text(enveloped := _parsed(content, '{"content"'), "content", "type") == "text":
+        content = at(enveloped, "content", "text")
+    return [*([text_part(content)] if isinstance(content, str) and content else []), *record.files]
 
 
-def _thoughts(text: str) -> list[Part]:
-    return [{"type": "reasoning", "text": text, "state": "done"}] if text else []
+def _thoughts(thought: str) -> list[Part]:
+    return [reasoning(thought)] if thought else []
 
 
 def _objects(record: Record) -> Iterable[JsonObject]:
-    content = record.content
-    if isinstance(content, str):
-        parsed = _parsed(content, "{")
+    if isinstance(record.content, str):
+        parsed = _parsed(record.content, "{")
         return [parsed] if parsed is not None else []
-    return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    return objects(record.content)
 
 
 def _tool(value: JsonObject) -> _Tool | None:
@@ -145,8 +137,7 @@ def _tool(value: JsonObject) -> _Tool | None:
         return _Tool(call, name, value.get("input"), is_output=False)
     if kind == "tool-result":
         return _result(value, call, name)
-    inner = value.get("content")
-    result = inner.get("result") if isinstance(inner, dict) and inner.get("type") == "tool_result" else None
+    result = at(value, "content", "result") if text(value, "content", "type") == "tool_result" else None
     return _result(result, str(result.get("toolCallId") or ""), str(result.get("toolName") or "")) if isinstance(result, dict) else None
 
 
@@ -163,16 +154,12 @@ def _result(value: JsonObject, call: str, name: str) -> _Tool:
 def _envelope(record: Record) -> list[_Tool | None]:
     """Return the tool calls that TalkCody's server stores in the answer's own row."""
     value = _parsed(record.content, '{"content"') if isinstance(record.content, str) and record.role == "assistant" else None
-    inner = value.get("content") if value is not None else None
-    calls = inner.get("calls") if isinstance(inner, dict) and inner.get("type") == "tool_calls" else None
-    if not isinstance(calls, list):
-        return []
-    objects = [one for one in calls if isinstance(one, dict)]
-    return [_Tool(str(one.get("id") or ""), str(one.get("name") or ""), one.get("input"), is_output=False) for one in objects]
+    calls = objects(value, "content", "calls") if text(value, "content", "type") == "tool_calls" else []
+    return [_Tool(str(one.get("id") or ""), str(one.get("name") or ""), one.get("input"), is_output=False) for one in calls]
 
 
-def _parsed(text: str, start: str) -> JsonObject | None:
-    return json_object(text) or None if text.startswith(start) else None
+def _parsed(content: str, start: str) -> JsonObject | None:
+    return json_object(content) or None if content.startswith(start) else None
 
 
 _LARGEST = 64 << 20
@@ -189,8 +176,7 @@ def attached(row: JsonObject, home: Path) -> Part | None:
     if data is None:
         return None
     kind = str(row.get("mime_type") or "application/octet-stream")
-    url = f"data:{kind};base64,{base64.b64encode(data).decode()}"
-    return {"type": "file", "mediaType": kind, "url": url, "filename": str(row.get("filename") or name)}
+    return file_of(data, kind, str(row.get("filename") or name))
 
 
 _CHECKPOINT = 64 << 20
@@ -200,19 +186,15 @@ _TOTALS = ("cost", "input_token", "output_token", "request_count", "context_usag
 def conversations(connection: Connection, home: Path) -> Iterator[ImportedConversation]:
     """Yield tasks, oldest first. Messages of missing tasks come last, with the task id that they name."""
     there = frozenset(tables(connection))
-    projects = {str(one["id"]): one for one in _all(connection, "SELECT * FROM projects")} if "projects" in there else {}
+    projects = {str(one["id"]): one for one in row_objects(connection, "SELECT * FROM projects")} if "projects" in there else {}
     for row in rows(connection, "SELECT * FROM conversations ORDER BY created_at, id"):
         if isinstance(row, str):
             break
         task = row_object(row)
         yield ImportedConversation(str(task["id"]), _Task(connection, home, there, task, projects).entries())
     orphans = "SELECT DISTINCT conversation_id FROM messages WHERE conversation_id NOT IN (SELECT id FROM conversations) ORDER BY 1"
-    for id in [str(one["conversation_id"]) for one in _all(connection, orphans)]:
+    for id in [str(one["conversation_id"]) for one in row_objects(connection, orphans)]:
         yield ImportedConversation(id, _Task(connection, home, there, {"id": id}, projects).entries())
-
-
-def _all(connection: Connection, query: str, *values: str) -> list[JsonObject]:
-    return [row_object(row) for row in rows(connection, query, *values) if not isinstance(row, str)]
 
 
 class _Task:
@@ -248,16 +230,14 @@ class _Task:
         yield self._facts()
 
     def _of(self, table: str, query: str) -> list[JsonObject]:
-        return _all(self._connection, query, self._id) if table in self._tables else []
+        return row_objects(self._connection, query, self._id) if table in self._tables else []
 
     def _record(self, row: JsonObject, raw: bytes) -> Record:
         files: list[Part] = []
         missing: list[Json] = []
         if "message_attachments" in self._tables:
             query = "SELECT * FROM message_attachments WHERE message_id = ? ORDER BY created_at, rowid"
-            for one in rows(self._connection, query, row.get("id")):
-                if isinstance(one, str):
-                    continue
+            for one in readable_rows(self._connection, [], query, row.get("id")):
                 raw += row_bytes(one)
                 part = attached(about := row_object(one), self._home)
                 if part is not None:
@@ -292,7 +272,8 @@ class _Task:
     def _extra_records(self) -> Iterator[Entry]:
         """Yield the task's to-do list and its latest compacted history, which TalkCody continues from."""
         for row in self._of("todos", "SELECT * FROM todos WHERE conversation_id = ? ORDER BY created_at, rowid"):
-            yield self._kept(row, {"todo": row})
+            self._turns.tally.kept["records"] += 1
+            yield ImportedRecord(dumps(row) + b"\n", {"todo": row})
         root = Path(str(self._project.get("root_path") or ""))
         if root.is_absolute() and "/" not in self._id:
             file = root / ".talkcody" / "context" / self._id / "compacted-messages.json"
@@ -300,16 +281,11 @@ class _Task:
                 self._turns.tally.kept["records"] += 1
                 yield ImportedRecord(raw, {"checkpoint": file.name})
 
-    def _kept(self, row: JsonObject, body: JsonObject) -> ImportedRecord:
-        self._turns.tally.kept["records"] += 1
-        return ImportedRecord(dumps(row) + b"\n", body)
-
     def _facts(self) -> ImportedFacts:
         task, tally = self._task, self._turns.tally
         for word in ("usage", "costs", "models"):
             tally.weaken(word)
         tally.kept["titles"] += bool(task.get("title"))
-        tally.kept = +tally.kept
         totals: JsonObject = {name: task[name] for name in _TOTALS if task.get(name)}
         more: JsonObject = {"totals": totals} if totals else {}
         if settings := json_value(task.get("settings")):

@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from moot.errors import UsageError
 from moot.formats.apps.talkcody.configuration import configuration
 from moot.formats.apps.talkcody.database import conversations
 from moot.formats.apps.talkcody.snapshots import HOLDS, read_snapshot, snapshot
-from moot.formats.kit.database import SQLITE, columns, open_copy, tables
+from moot.formats.kit.database import SQLITE, is_database, open_own
 from moot.formats.kit.files import read_head
 from moot.formats.kit.json import partial_document
 from moot.types.format import ExportedConversation, ExportFile, ForeignConfiguration, ImportedConversation
 
-__all__ = ["DATABASE", "TalkCody"]
-
 DATABASE = "talkcody.db"
 _FOLDER = "com.talkcody"
-_CONVERSATIONS = frozenset({"id", "title", "project_id", "message_count"})
-_MESSAGES = frozenset({"conversation_id", "role", "content", "timestamp", "assistant_id"})
+_OWN = {
+    "conversations": {"id", "title", "project_id", "message_count"},
+    "messages": {"conversation_id", "role", "content", "timestamp", "assistant_id"},
+}
 
 
 class TalkCody:
-    """Implementation of `Format`, `Holding`, `Placed`, `Split`, `Configured` and `Sampled`."""
-
     name = "talkcody"
     version = 1
     suffix = ".json"
@@ -35,7 +32,7 @@ class TalkCody:
         if not head:
             return bool(inner := read_head(path / DATABASE)) and self.sniff(path / DATABASE, inner)
         if head.startswith(SQLITE):
-            return _is_own(columns(path, head))
+            return is_database(path, head, _OWN)
         found, task = partial_document(head), partial_document(head, "task")
         return bool(found.text("version")) and bool(task.text("id")) and "messageCount" in task and found.raw("messages").startswith(b"[")
 
@@ -51,9 +48,7 @@ class TalkCody:
         if not read_head(path).startswith(SQLITE):
             yield from read_snapshot(path)
             return
-        with open_copy(path) as connection:
-            if not _is_own(tables(connection)):
-                raise UsageError(f"{str(path)!r} is not a database of TalkCody.")
+        with open_own(path, "TalkCody", _OWN) as connection:
             yield from conversations(connection, path.parent)
 
     def configuration(self, path: Path) -> ForeignConfiguration:
@@ -63,7 +58,3 @@ class TalkCody:
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         return snapshot(exported)
-
-
-def _is_own(found: Mapping[str, frozenset[str]]) -> bool:
-    return found.get("conversations", frozenset()) >= _CONVERSATIONS and found.get("messages", frozenset()) >= _MESSAGES

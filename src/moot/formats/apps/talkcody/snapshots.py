@@ -10,15 +10,12 @@ from moot.errors import UsageError
 from moot.formats.apps.talkcody.database import Record, Rows
 from moot.formats.kit.answers import Turns
 from moot.formats.kit.fidelity import fidelity_of
-from moot.formats.kit.fields import milliseconds, objects
+from moot.formats.kit.fields import milliseconds, objects, text
 from moot.formats.kit.json import Element, PartialDocument, load_document
 from moot.formats.kit.steps import Step, approximate, decode_data_url, model_calls, output_text, pretty_bytes
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts
 from moot.types.message import Message, Part, is_settled, text_of, tool_name
-
-__all__ = ["HOLDS", "read_snapshot", "snapshot"]
-
 
 _DEEPEST = 8
 """Maximum depth of nested tool calls."""
@@ -54,12 +51,12 @@ def _entries(found: PartialDocument, name: str, task: PartialDocument, nested: l
             continue
         yield from reader.take(_read_record(element, element.value))
         if element.value.get("nestedTools"):
-            nested.append((_call(element.value), PartialDocument(element.raw)))
+            call = next((str(one.get("toolCallId") or "") for one in objects(element.value, "content")), "")
+            nested.append((call, PartialDocument(element.raw)))
     yield from reader.end()
     if not found.whole:
         yield turns.broken(b"", "the file is truncated")
     turns.tally.kept["titles"] += bool(task.text("title"))
-    turns.tally.kept = +turns.tally.kept
     yield ImportedFacts(
         turns.tally.fidelity(), title=task.text("title"), model=task.text("model"), created_at=milliseconds(task.value("createdAt"))
     )
@@ -78,14 +75,10 @@ def _read_record(element: Element, value: JsonObject) -> Record:
     )
 
 
-def _call(value: JsonObject) -> str:
-    return next((str(one.get("toolCallId") or "") for one in objects(value.get("content"))), "")
-
-
 def _file(value: JsonObject) -> Part | None:
-    kind, url, preview = str(value.get("mimeType") or "application/octet-stream"), value.get("url"), value.get("preview")
-    if not isinstance(url, str) or not url.startswith(("data:", "https:", "http:")):
-        if not isinstance(preview, str) or not preview:
+    kind, url, preview = str(value.get("mimeType") or "application/octet-stream"), text(value, "url"), text(value, "preview")
+    if not url.startswith(("data:", "https:", "http:")):
+        if not preview:
             return None
         url = preview if preview.startswith("data:") else f"data:{kind};base64,{preview}"
     return {"type": "file", "mediaType": kind, "url": url, "filename": str(value.get("filename") or "")}
@@ -103,12 +96,9 @@ def snapshot(exported: ExportedConversation) -> ExportFile:
     about: JsonObject = {"sharedAt": conversation.updated_at, "talkcodyVersion": f"moot {moot.__version__}", "platform": "linux"}
     value: JsonObject = {"version": "1.0", "task": task, "messages": list[Json](messages), "metadata": about}
     instructions = sum(message.role == "system" for message in exported.messages)
-    return ExportFile(pretty_bytes(value), approximate(fidelity_of(exported, HOLDS, weak=_denied), "messages", instructions))
-
-
-def _denied(part: Part) -> bool:
-    """Return whether a call was denied. TalkCody can only store it as failed."""
-    return part.get("state") == "output-denied"
+    # TalkCody can only store a denied call as failed
+    fidelity = fidelity_of(exported, HOLDS, weak=lambda part: part.get("state") == "output-denied")
+    return ExportFile(pretty_bytes(value), approximate(fidelity, "messages", instructions))
 
 
 def _records(message: Message) -> Iterator[JsonObject]:
@@ -116,13 +106,13 @@ def _records(message: Message) -> Iterator[JsonObject]:
     if message.role != "assistant":
         role = "user" if message.role == "user" else "assistant"  # TalkCody has no other roles
         files = [part for part in message.parts if part.get("type") == "file"]
-        yield _write_record(message, message.id, role, text_of(message.parts)) | _attachments(message.id, files)
+        yield _write_record(message, message.id, role, text_of(message.parts), files)
         return
     number = 0
     for step in model_calls(message):
         for role, content, files in _pieces(step):
             id = f"{message.id}:{number}" if number else message.id
-            yield _write_record(message, id, role, content) | _attachments(id, files)
+            yield _write_record(message, id, role, content, files)
             number += 1
 
 
@@ -138,11 +128,7 @@ def _pieces(step: Step) -> Iterator[tuple[str, Json, list[Part]]]:
             yield "tool", [{"type": "tool-result", **about, "output": output}], []
 
 
-def _write_record(message: Message, id: str, role: str, content: Json) -> JsonObject:
-    return {"id": id, "role": role, "content": content, "timestamp": message.created_at}
-
-
-def _attachments(id: str, files: list[Part]) -> JsonObject:
+def _write_record(message: Message, id: str, role: str, content: Json, files: list[Part]) -> JsonObject:
     attached: list[Json] = []
     for number, part in enumerate(files):
         kind = str(part.get("mediaType", ""))
@@ -150,4 +136,5 @@ def _attachments(id: str, files: list[Part]) -> JsonObject:
         data = decode_data_url(part)
         about |= {"filename": str(part.get("filename") or ""), "mimeType": kind, "size": len(data) if data is not None else 0}
         attached.append({**about, "url": part.get("url")})
-    return {"attachments": attached} if attached else {}
+    record: JsonObject = {"id": id, "role": role, "content": content, "timestamp": message.created_at}
+    return {**record, "attachments": attached} if attached else record
