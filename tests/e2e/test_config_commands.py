@@ -61,7 +61,7 @@ def test_what_an_editor_breaks_is_named_and_can_be_mended_or_left(moot: MootProc
     assert "config.yaml:3" in screen.text
     screen.send("y\r")
     screen.wait_for("nothing was changed", 20)  # it is broken already
-    screen.wait_for("got 'steps 20'\nEdit it again? [y/n]:\n", 20)
+    screen.wait_for("got 'steps 20'.\nEdit it again? [y/n]:\n", 20)
     screen.send("n\r")
     screen.wait_for("was not changed", 20)
     assert screen.wait_exit() == 2

@@ -144,7 +144,12 @@ BAD = [
     (["run", "--tools", "reed_file", "hi"], MINE, 2, "did you mean 'read_file'?"),
     (["search", "hi", "-c", "7"], "", 2, "No conversation number 7"),
     (["search", " "], "", 2, "The query is empty"),
-    (["config", "check"], "models: {main: x@opena}", 2, "config.yaml:1:16: models.main: no provider named 'opena'; did you mean 'openai'?"),
+    (
+        ["config", "check"],
+        "models: {main: x@opena}",
+        2,
+        "config.yaml:1:16: models.main: Provider 'opena' not found. Did you mean 'openai'?",
+    ),
     (["tools", "show", "reed_file"], "", 2, "did you mean 'read_file'?"),
     (["providers", "test", "opena"], "", 2, "did you mean 'openai'?"),
     (["models", "pull", "qwen"], "", 2, "no weights named 'qwen'"),
@@ -152,7 +157,7 @@ BAD = [
     (["chat", "show", "7"], "", 2, "No conversation number 7"),
     (["run", "-c", "hi"], MINE, 2, "No conversation in"),
     (["run", "-m", "claude-sonnet-4-5@anthropic", "hi"], "", 2, "ANTHROPIC_API_KEY"),
-    (["run", "hi"], "mdels: {}", 2, "config.yaml:1:1: unknown key 'mdels'; did you mean 'models'?"),
+    (["run", "hi"], "mdels: {}", 2, "config.yaml:1:1: Unknown key 'mdels'. Did you mean 'models'?"),
     (["run", "hi"], "models: {main: x", 2, "config.yaml:1:"),
     (["run", "hi"], "providers: {openai: {api_key: '${NOT_SET_X}'}}", 2, "'NOT_SET_X' is not set"),
     (["run"], MINE, 2, "No prompt given"),
@@ -230,7 +235,7 @@ def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     assert "limits.steps: 50  (default)" in shown.out
     assert "canary" not in shown.out
     assert "is not trusted" in shown.err
-    assert "hooks: this section has no effect" in shown.err
+    assert "hooks: This section has no effect" in shown.err
     value = moot("config", "show", "--json")
     assert "canary" not in value.out
     assert (value.json["config"]["server"]["port"], value.json["generation"], value.json["error"]) == (4748, 1, None)
