@@ -24,8 +24,7 @@ from moot.types.canonical import Json, JsonObject, dumps, loads
 CHECKED = 4
 """Number of validated configurations to keep, for use with alternating environments."""
 
-_SAME = 0
-"""Represents a text that is in the tree at the same path."""
+_SAME = 0  # represents a text that is in the tree at the same path
 
 
 class Memory:

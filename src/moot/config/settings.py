@@ -142,8 +142,7 @@ class Settings:
 
 NANO = 1_000_000_000
 
-_Part: TypeAlias = dict[str, Any]
-"""A section of a validated configuration."""
+_Part: TypeAlias = dict[str, Any]  # a section of a validated configuration
 
 
 def build(configuration: JsonObject, home: Path) -> Settings:
@@ -169,7 +168,6 @@ def build(configuration: JsonObject, home: Path) -> Settings:
 
 
 def _tupled(part: _Part) -> _Part:
-    """Return the section with tuples instead of lists."""
     return {key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value for key, value in part.items()}
 
 

@@ -79,8 +79,6 @@ def _retext(node: Node, path: _Path) -> tuple[Node, bool]:
 
 
 class _Problems(list[ConfigError]):
-    """The problems found in one configuration."""
-
     def __init__(self, root: Node) -> None:
         self._root = root
 
@@ -136,7 +134,6 @@ def _is_misspelled(name: str, known: Sequence[str]) -> bool:
 
 
 def _providers(problems: _Problems, configuration: Configuration) -> None:
-    """Report misspelled options, custom providers without a base URL, and unknown dialects."""
     for name, part in configuration.providers.items():
         for key in part.model_extra or {}:
             if _is_misspelled(key, list(type(part).model_fields)):
@@ -149,7 +146,6 @@ def _providers(problems: _Problems, configuration: Configuration) -> None:
 
 
 def _tools_and_agent_types(problems: _Problems, configuration: Configuration) -> None:
-    """Report misspelled names of tools and agent types."""
     for agent, part in configuration.agents.items():
         for at, name in enumerate(part.tools or ()):
             if _is_misspelled(name, TOOLS.names()):
@@ -163,7 +159,6 @@ def _tools_and_agent_types(problems: _Problems, configuration: Configuration) ->
 
 
 def _mcp_servers(problems: _Problems, configuration: Configuration) -> None:
-    """Report invalid MCP servers, and agents that name a server that is not configured."""
     for name, part in configuration.mcp.items():
         path = ("mcp", name)
         if not _SERVER.fullmatch(name):

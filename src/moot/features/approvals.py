@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -44,8 +43,7 @@ async def preview_call(arguments: bytes, parts: tuple[ApprovalPart, ...], roots:
     if not isinstance(path, str) or not {"content", "edits"} & value.keys():
         return CallPreview(arguments, parts)
     verb = "replaces" if "content" in value else "has"
-    fact, before = await anyio.to_thread.run_sync(partial(_before, roots, directory, path, verb))
-    return CallPreview(arguments, parts, fact, before)
+    return CallPreview(arguments, parts, *await anyio.to_thread.run_sync(_before, roots, directory, path, verb))
 
 
 def object_of(arguments: bytes) -> JsonObject:

@@ -45,7 +45,7 @@ async def install_session(
     """
     if not isinstance(format, Installable) or not isinstance(format, HasLocations):
         names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Installable)]
-        raise UsageError(f"no program can continue sessions in the format {format.name!r}; supported formats: {', '.join(names)}")
+        raise UsageError(f"No program can continue sessions in the format {format.name!r}. Supported formats: {', '.join(names)}.")
     whole = await gather(holdings, conversation, format, counted=True)
     places = tuple(format.places(home, environ))
     return await anyio.to_thread.run_sync(_placed, format, whole, directory, places)
@@ -62,7 +62,7 @@ def _placed(format: Installable, whole: ExportedConversation, directory: Path, p
         try:
             outcome = _put(session)
         except OSError as error:
-            raise MootError(f"can't write {str(session.path)!r}: {error.strerror}") from error
+            raise MootError(f"Cannot write {str(session.path)!r}: {error.strerror}.") from error
         if outcome is not None:
             return Installed(session, outcome, beside)
         beside = session.path

@@ -31,10 +31,8 @@ PACKED = 256 << 10
 """Maximum size in bytes of a blob in the database."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REMEMBERED = 1024
-_AT_ONCE = 64 << 10
-"""Maximum total bytes hashed on the event loop: a sixth of a millisecond."""
-_NAMED = 500
-"""Blobs looked up in one statement."""
+_AT_ONCE = 64 << 10  # maximum total bytes hashed on the event loop: a sixth of a millisecond
+_NAMED = 500  # blobs looked up in one statement
 FRESH = 60_000
 """Milliseconds for which a new blob is not swept, because something may be about to reference it. Resolution of `blob.created_at`."""
 
@@ -213,7 +211,6 @@ class ContentStore:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file durably and atomically."""
     if path.exists():
         return
     unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
@@ -290,7 +287,6 @@ def _upload(files: BlobFiles, blob: Blob, packed: Mapping[str, bytes], owner: st
 
 
 def _check_quota(owner: str, blob: Blob, quota: int, queries: Queries) -> None:
-    """Raise LimitReached."""
     row: Any = queries.execute(
         "SELECT coalesce(sum(b.size), 0) FROM blob_owner AS o JOIN blob AS b ON b.sha256 = o.sha256"
         " WHERE o.owner_id = ? AND o.uploaded_at IS NOT NULL AND o.sha256 <> ?",

@@ -188,8 +188,7 @@ class SqliteStore:
 
     async def is_forgetting(self) -> bool:
         """Return True if a purge or redaction is unfinished."""
-        sql = "SELECT 1 FROM forgetting WHERE done_at IS NULL LIMIT 1"
-        return await self._reader.read(lambda connection: connection.execute(sql).fetchone() is not None)
+        return await self._reader.row("SELECT 1 FROM forgetting WHERE done_at IS NULL LIMIT 1", (), bool) or False
 
     @property
     def forgetting(self) -> Erasure:

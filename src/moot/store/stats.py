@@ -130,7 +130,6 @@ class _Step(NamedTuple):
 
 
 def _reported_ms(part: Part) -> int | None:
-    """Return the duration that the agent itself reports."""
     metadata = part.get("toolMetadata")
     for value in [metadata, *metadata.values()] if isinstance(metadata, dict) else []:
         if isinstance(value, dict) and (ms := _whole(value.get("durationMs"))) is not None:
@@ -217,7 +216,6 @@ def _record(connection: Connection, row: Any) -> Record:
 
 
 def _times(connection: Connection, conversation: int, run: int) -> dict[str, int]:
-    """Map tool call ids to ms, according to the run's journal."""
     started: dict[str, tuple[str, int]] = {}
     ended: dict[str, int] = {}
     for phase, key, at, data in _journal(connection, conversation, run):

@@ -17,8 +17,7 @@ __all__ = ["FOREIGN_ERRORS", "corrupt_error", "is_unreliable", "translate_error"
 FOREIGN_ERRORS: tuple[type[Exception], ...] = (sqlite.Error, ValueError)
 """Exceptions that must not leave the store untranslated: errors of SQLite, JSON and text encoding."""
 _IOERR, _FULL = 10, 13
-_FILES = 4
-"""File descriptors that SQLite needs to open a database, plus one; SQLite closes its own before it reports an error."""
+_FILES = 4  # file descriptors that SQLite needs to open a database, plus one; SQLite closes its own before it reports an error
 
 
 def translate_error(error: Exception, path: Path) -> MootError:

@@ -48,7 +48,11 @@ class Poller:
         reported as one."""
         watch = _Watch(interval)
         self._watches.add(watch)
-        self._start()
+        with self._leaving:
+            self._nudge.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look, name="moot-store-poller", daemon=True)
+                self._thread.start()
         try:
             while True:
                 await watch.changed.wait()
@@ -63,13 +67,6 @@ class Poller:
         self._nudge.set()
         if (thread := self._thread) is not None:
             thread.join()
-
-    def _start(self) -> None:
-        with self._leaving:
-            self._nudge.set()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._look, name="moot-store-poller", daemon=True)
-                self._thread.start()
 
     def _look(self) -> None:
         try:

@@ -9,13 +9,12 @@ from moot.errors import NotFound
 from moot.store import lookup
 from moot.store.database.transaction import Transaction
 from moot.store.imports.batches import made_by, note, place_of, variants
-from moot.store.rows import clean, exchange_row, optional
+from moot.store.rows import INSERT_EXCHANGE, clean, exchange_row, optional
 from moot.store.tree import messages
 from moot.store.tree.messages import new_conversation
 from moot.types.canonical import JsonObject, dumps
 from moot.types.conversation import Conversation
 from moot.types.event import Event
-from moot.types.exchange import Exchange
 from moot.types.imports import FinalFacts, ImportTarget, IncomingConversation, Recording
 from moot.types.run import Run
 from moot.types.usage import Usage
@@ -30,7 +29,7 @@ def add(recording: Recording, owner: str, transaction: Transaction) -> Conversat
     for run in recording.runs:
         _insert_run(transaction, made.no, run, owner)
     for exchange in recording.exchanges:
-        _insert_exchange(transaction, made.no, exchange)
+        transaction.execute(INSERT_EXCHANGE, exchange_row(exchange, made.no))
     transaction.add(made.no, recording.events)
     for message in recording.messages:
         messages.insert(transaction, made.no, message)
@@ -54,14 +53,6 @@ def _insert_run(transaction: Transaction, conversation: int, run: Run, owner: st
             dumps(run.usage.to_json()),
             *(run.cost, run.created_at, run.started_at, run.ended_at, run.result_seq, run.first_seq, run.last_seq),
         ),
-    )
-
-
-def _insert_exchange(transaction: Transaction, conversation: int, value: Exchange) -> None:
-    transaction.execute(
-        "INSERT INTO exchange (id, run, conversation, purpose, dialect, converter, provider, model, options, request, chunk_format, ended)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        exchange_row(value, conversation),
     )
 
 

@@ -107,7 +107,10 @@ class _Append(Joint):
 
 
 def _append_outside(conversation: str, events: Sequence[Event], changes: Sequence[Change], transaction: Transaction) -> range:
-    _refuse_live_runs(transaction, events)
+    for run in {event.run for event in events if event.run is not None}:
+        row = transaction.row("SELECT fence, status FROM run WHERE id = ?", (run,))
+        if row is None or row[1] in ("queued", "running", "waiting", "interrupted"):
+            raise FenceLost(f"Only its owner can add events to run {run!r}: {_holder(row)}.", fix="Append with the run's fence.")
     no = transaction.conversation_no(conversation)
     if not all(_is_outside(transaction, change) for change in changes):
         raise StoreError("Only the owner of a run can change its state: an append with changes needs a fence.")
@@ -129,10 +132,3 @@ def _is_outside(transaction: Transaction, change: Change) -> bool:
 
 def _holder(row: Any) -> str:
     return "it does not exist" if row is None else f"its fence is {row[0]} and it is {row[1]}"
-
-
-def _refuse_live_runs(transaction: Transaction, events: Sequence[Event]) -> None:
-    for run in {event.run for event in events if event.run is not None}:
-        row = transaction.row("SELECT fence, status FROM run WHERE id = ?", (run,))
-        if row is None or row[1] in ("queued", "running", "waiting", "interrupted"):
-            raise FenceLost(f"Only its owner can add events to run {run!r}: {_holder(row)}.", fix="Append with the run's fence.")

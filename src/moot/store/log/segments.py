@@ -46,14 +46,12 @@ CODECS = Registry("moot.store.codecs", {CODEC: "moot.store.log.frames:COLUMNS"})
 """Codecs by the name in the segment's `codec` column; imported only if there are segments."""
 
 _EVENTS = 512
-_BYTES = 1 << 20
-"""Maximum size of a frame before compression."""
+_BYTES = 1 << 20  # maximum size of a frame before compression
 _CACHED = 16 << 20
 _PAUSE = 0.00005
 """Seconds of sleep between groups of events that are packed in the background. A busy thread keeps the interpreter lock for 5 ms unless it
 sleeps, and an append would wait that long for each thread it passes through."""
-_AT_ONCE = 32
-"""Events per group."""
+_AT_ONCE = 32  # events per group
 _REPLACE: LiteralString = (
     'UPDATE event SET at = ?, run = ?, exchange = ?, kind = ?, chunks = ?, raw = ?, phase = ?, key = ?, body = ?, "check" = ? WHERE id = ?'
 )
@@ -83,8 +81,6 @@ class Packed(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """An entry of a frame index."""
-
     first: int
     last: int
     offset: int

@@ -79,8 +79,6 @@ def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) 
 
 
 class _Pieces:
-    """The texts of one column."""
-
     def __init__(self) -> None:
         self._pieces: list[str] = []
 

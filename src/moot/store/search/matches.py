@@ -20,8 +20,7 @@ __all__ = ["Marker", "Scope", "SearchOptions", "find", "hits_of", "scope_of", "t
 
 
 _BEFORE, _AFTER = 80, 160
-_LOOKED_AT, _NEAR = 200, 12
-"""Number of matches in a text, and of following matches for each, that are considered for the best excerpt."""
+_LOOKED_AT, _NEAR = 200, 12  # number of matches in a text, and of following matches for each, that are considered for the best excerpt
 
 
 class Marker:
@@ -80,7 +79,6 @@ class Marker:
 
 
 def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sort the nonempty spans and join those that touch."""
     joined: list[tuple[int, int]] = []
     spans.sort()
     for first, last in spans:
@@ -108,8 +106,7 @@ RANKED = 10_000
 """Maximum number of ranked matches, newest first."""
 ENOUGH = 50
 """Number of whole-word matches at which partial words are no longer searched."""
-_SOME = 64
-"""Maximum number of words in a search for some of the words."""
+_SOME = 64  # maximum number of words in a search for some of the words
 _IN: LiteralString = " AND c.project_id IN (SELECT value FROM json_each(?))"
 _NOT_IN: LiteralString = " AND c.project_id NOT IN (SELECT value FROM json_each(?))"
 _CURSOR = re.compile(r"([wp])(?:([0-9a-f]{1,16})|b([0-9a-f]{1,16})\.([0-9]{1,6}))", re.ASCII)
@@ -153,8 +150,6 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place at which the page starts."""
-
     parts: bool | None = None
     """True if partial words match; None = not decided yet."""
     before: int = _END
@@ -183,8 +178,6 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """The matches of a query."""
-
     places: list[int]
     """In result order: from the top of a ranking, else from the start of the page."""
     count: int
@@ -352,7 +345,6 @@ def _newest(search: Scope, wanted: int, before: int) -> list[int]:
 
 
 def _ranking(search: Scope, wanted: int) -> _Matches:
-    """Rank the matches, newest first among equals."""
     rows = search.connection.execute(_best_of(search.checks), (search.match, *search.between, *search.values, RANKED, wanted)).fetchall()
     return _Matches([row[0] for row in rows], *(rows[0][1:] if rows else (0,)))
 

@@ -76,8 +76,7 @@ def _unread_of(row: Any) -> Unread:
     return Unread(row[0], f"{row[1]}\n{row[2]}".strip())
 
 
-_TOGETHER = 8192
-"""Number of vectors in memory at once: 3 MB."""
+_TOGETHER = 8192  # number of vectors in memory at once: 3 MB
 _ANSWERS = Query(conditions=(Condition("role", ("assistant",)),))
 
 
@@ -121,15 +120,13 @@ def _vectors(checks: LiteralString) -> LiteralString:
 
 
 def _near(scope: Scope, vector: bytes, embedder: Embedder) -> Iterator[tuple[float, int, int]]:
-    """Yield similarity, place and conversation of each answer."""
     rows = scope.connection.execute(_vectors(scope.checks), (embedder.model, scope.match, *scope.between, *scope.values))
     while some := rows.fetchmany(_TOGETHER):
         near = embedder.near(vector, [row[2] for row in some])
         yield from ((score, row[0], row[1]) for score, row in zip(near, some, strict=True))
 
 
-_BATCH = 16
-"""Number of answers embedded between two transactions: about a second."""
+_BATCH = 16  # number of answers embedded between two transactions: about a second
 _LOOK_AGAIN = 0.1
 _END = (1 << 63) - 1
 
@@ -180,21 +177,17 @@ class SqliteSemanticSearch:
             if not some:
                 return
             before = some[-1].place
-            await self._read_some(some, embedder, until, share)
-
-    async def _read_some(self, some: list[Unread], embedder: Embedder, until: float, share: float) -> None:
-        embedded: list[tuple[Unread, bytes]] = []
-        for each in some:
-            if embedded and time.monotonic() > until:
-                break
-            started = time.monotonic()
-            vector = await to_thread.run_sync(partial(embedder.embed, each.text, question=False)) if each.text else b""
-            embedded.append((each, vector))
-            await anyio.sleep((time.monotonic() - started) * (1 / share - 1))
-        await self._writer.write(partial(put, embedded, embedder.model))
+            embedded: list[tuple[Unread, bytes]] = []
+            for each in some:
+                if embedded and time.monotonic() > until:
+                    break
+                started = time.monotonic()
+                vector = await to_thread.run_sync(partial(embedder.embed, each.text, question=False)) if each.text else b""
+                embedded.append((each, vector))
+                await anyio.sleep((time.monotonic() - started) * (1 / share - 1))
+            await self._writer.write(partial(put, embedded, embedder.model))
 
 
 def _words(typed: str, query: Query) -> str:
-    """Return the words to embed: the query without operators."""
     plain = query == Query(query.terms)
     return typed if plain else " ".join(query.terms)

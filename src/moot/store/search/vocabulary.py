@@ -15,13 +15,10 @@ from moot.types.canonical import dumps
 
 __all__ = ["Parts", "learn", "unlearn"]
 
-_LONGEST = 40
-"""Maximum length of a word; longer ones are keys or encoded data."""
+_LONGEST = 40  # maximum length of a word; longer ones are keys or encoded data
 _GRAM = 3
-_MOST = 400
-"""Maximum number of words that replace a partial word; the most common come first."""
-_ENDS, _BEGINNINGS = 12, 32
-"""Maximum number of words that replace the first or the last word of a phrase."""
+_MOST = 400  # maximum number of words that replace a partial word; the most common come first
+_ENDS, _BEGINNINGS = 12, 32  # maximum number of words that replace the first or the last word of a phrase
 _BEGINS = "SELECT term FROM search_term WHERE term >= ? AND term < ? ORDER BY no LIMIT ?"
 _HOLDS = (
     "SELECT t.term FROM search_infix AS i JOIN search_term AS t ON t.no = i.rowid"

@@ -56,8 +56,7 @@ def _chained(rows: list[Any], end: str) -> list[Any]:
     return found
 
 
-_LINE = 200
-"""Maximum length of a line."""
+_LINE = 200  # maximum length of a line
 
 
 def nodes(queries: Queries, conversation: Conversation, events: Events) -> list[Node]:

@@ -108,7 +108,6 @@ class SqliteProjects:
         return await self._writer.write(work, sync=True)
 
     def _found(self, queries: Queries, reference: str) -> Project:
-        """Find by id or exact name. Raise NotFound."""
         default = default_project_id(self._owner or LOCAL_USER)
         wanted = default if reference == DEFAULT_PROJECT else reference
         for where in ("id", "name"):
@@ -177,7 +176,6 @@ def _insert(transaction: Transaction, project: Project) -> None:
 
 
 def _free(transaction: Transaction, root_path: str | None, owner: str) -> None:
-    """Raise Busy if another project of the owner has that root."""
     if root_path is None:
         return
     row: Any = transaction.row("SELECT name FROM project WHERE root_path = ? AND owner_id = ?", (os.fsencode(root_path), owner))

@@ -8,7 +8,6 @@ writing: a backup without a manifest is truncated.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import tarfile
@@ -40,8 +39,7 @@ _NAME = re.compile(
 _PIECE = 1 << 20
 _LARGEST_MANIFEST = 1 << 28
 
-_LARGEST_HEADER = 1 << 20
-"""Maximum size of a tar header, because it is read into memory."""
+_LARGEST_HEADER = 1 << 20  # maximum size of a tar header, because it is read into memory
 
 Take = Callable[[str, IO[bytes]], None]
 """Callback that receives a member's name and its stream, and may read the stream to its end."""
@@ -116,7 +114,10 @@ def _members(path: Path) -> Generator[Iterator[tuple[str, IO[bytes] | None]]]:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
             try:
                 with tarfile.open(fileobj=plain, mode="r|", tarinfo=_Member) as archive:
-                    yield ((member.name, _stream(archive, member)) for member in archive)
+                    yield (
+                        (member.name, archive.extractfile(member) if member.isreg() and not member.issparse() else None)
+                        for member in archive
+                    )
             except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError, KeyError, TypeError) as error:
                 raise _broken(path, f"{error}") from error
     except OSError as error:
@@ -135,10 +136,6 @@ class _Member(tarfile.TarInfo):
         return found
 
 
-def _stream(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes] | None:
-    return archive.extractfile(member) if member.isreg() and not member.issparse() else None
-
-
 def _manifest(path: Path, data: bytes) -> Mapping[str, Any]:
     value: Any = parse_stored(data)
     if not isinstance(value, dict) or value.get("moot_backup") is None or not isinstance(value.get("files"), dict):  # pyright: ignore[reportUnknownMemberType]
@@ -154,11 +151,6 @@ def _is_name(name: str) -> bool:
 
 def _broken(path: Path, why: str) -> StoreCorrupt:
     return StoreCorrupt(f"{str(path)!r} is not a complete backup: {why}.", fix="Use another one; nothing was changed.")
-
-
-def stream_of(data: bytes) -> IO[bytes]:
-    """Return the bytes as a file."""
-    return io.BytesIO(data)
 
 
 def remember(transaction: Queries, path: str, kind: CopyKind, made_at: int, size: int, conversation: str | None = None) -> None:

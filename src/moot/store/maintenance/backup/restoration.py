@@ -28,8 +28,7 @@ __all__ = ["restore", "unpack"]
 _EXCHANGE = 2
 _HERE = -100
 _PIECE = 1 << 20
-_ROOM = 64 << 20
-"""Bytes that must stay free on the disk when a backup is unpacked."""
+_ROOM = 64 << 20  # bytes that must stay free on the disk when a backup is unpacked
 
 
 def restore(backup: Path, home: Path, *, replace: bool = False) -> tuple[Backup, Path | None]:
@@ -52,7 +51,12 @@ def _restored(backup: Path, home: Path, *, replace: bool) -> tuple[Backup, Path 
     if filled and not replace:
         raise UsageError(f"The home {str(home)!r} is not empty.", fix="Give another one with --into, or move it aside with --replace.")
     if filled:
-        _check_idle(home)
+        presence = Presence(home / "state" / "writers.lock")
+        try:
+            if presence.others():
+                raise Busy(f"The home {str(home)!r} is in use.", fix="Stop every moot that uses it, including `moot serve`.")
+        finally:
+            presence.leave()
     home.parent.mkdir(parents=True, exist_ok=True)
     for left in home.parent.glob(f".{home.name}.restoring-*"):  # folders of a killed process
         if (lock := _locked(left)) is not None:
@@ -96,7 +100,7 @@ def unpack(backup: Path, home: Path) -> Backup:
 
     def take(name: str, stream: IO[bytes]) -> None:
         try:
-            _write(home / _place(name), stream)
+            _write(home / (f"data/{name}" if name == DATABASE or name.startswith("blobs/") else name), stream)
         except OSError as error:  # must not be mistaken for an error in reading the backup
             raise StoreError(f"Cannot unpack {name!r} into {str(home)!r}: {error.strerror or error}. Nothing was changed.") from error
 
@@ -124,19 +128,6 @@ def _write(path: Path, stream: IO[bytes]) -> None:
             file.write(piece)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _place(name: str) -> str:
-    return f"data/{name}" if name == DATABASE or name.startswith("blobs/") else name
-
-
-def _check_idle(home: Path) -> None:
-    presence = Presence(home / "state" / "writers.lock")
-    try:
-        if presence.others():
-            raise Busy(f"The home {str(home)!r} is in use.", fix="Stop every moot that uses it, including `moot serve`.")
-    finally:
-        presence.leave()
 
 
 def _moved(staging: Path, home: Path, *, filled: bool) -> Path | None:
