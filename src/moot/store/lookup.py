@@ -5,10 +5,11 @@ With an `owner`, rows of other owners are treated as nonexistent, with the same 
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from typing import Any, LiteralString
 
-from moot.errors import NotFound
+from moot.errors import NotFound, UsageError
 from moot.store.database.connection import Queries
 from moot.store.database.reader import Reader
 from moot.store.rows import APPROVAL, CONVERSATION, MESSAGE, RUN, RUN_TABLES, conversation_of, run_of
@@ -42,6 +43,14 @@ APPROVAL_OWNED = f" AND EXISTS (SELECT 1 FROM {RUN_TABLES} WHERE r.id = approval
 def prefix_range(reference: str) -> tuple[str, str]:
     """Return the range of ids that start with the reference; an empty one if it is too short."""
     return (reference, f"{reference}\U0010ffff") if len(reference) >= SHORTEST_PREFIX else ("", "")
+
+
+def match_cursor(pattern: re.Pattern[str], cursor: str) -> re.Match[str]:
+    """Raise UsageError if the cursor does not have this form."""
+    match = pattern.fullmatch(cursor)
+    if match is None:
+        raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
+    return match
 
 
 def conversation_by(queries: Queries, where: LiteralString, value: object, owner: str | None = None) -> Conversation | None:

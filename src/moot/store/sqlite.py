@@ -120,12 +120,10 @@ class SqliteOwnerStore:
 
     @property
     def meaning(self) -> SemanticSearch:
-        """Semantic search."""
         return LAZY_PARTS.load("meaning")(self._base.writer, self._base.reader, self._base.meaning, self.search, self._owner)
 
     @property
     def shares(self) -> Shares:
-        """Shared pages."""
         return LAZY_PARTS.load("shares")(self._base.writer, self._base.reader, self._base.clock, self._owner)
 
 
@@ -159,7 +157,6 @@ class SqliteStore:
 
     @property
     def meaning(self) -> SemanticSearch:
-        """Semantic search."""
         return self._whole.meaning
 
     def of(self, owner: str) -> SqliteOwnerStore:
@@ -168,12 +165,10 @@ class SqliteStore:
 
     @property
     def shares(self) -> Shares:
-        """Shared pages."""
         return self._whole.shares
 
     @property
     def verifier(self) -> Verifier:
-        """Verification of stored data."""
         return LAZY_PARTS.load("verifier")(self._reader, self._base.files)
 
     @property
@@ -183,7 +178,6 @@ class SqliteStore:
 
     @property
     def upkeep(self) -> Upkeep:
-        """Storage maintenance."""
         return LAZY_PARTS.load("upkeep")(self._writer, self._reader, self._path, self._sealer, self._clock)
 
     async def is_forgetting(self) -> bool:
@@ -192,7 +186,6 @@ class SqliteStore:
 
     @property
     def forgetting(self) -> Erasure:
-        """Purges and redactions."""
         return LAZY_PARTS.load("forgetting")(
             self._writer, self._reader, self._base.files, self._path, self._clock, LAZY_PARTS.load("copies")
         )

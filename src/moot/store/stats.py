@@ -68,7 +68,8 @@ class ToolCalls:
 
 def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerUsage:
     """Return the run's own sums, or for an imported answer without a run, sums over the steps in its metadata."""
-    steps = [_Step.of(step) for step in _list(metadata.get("steps")) if isinstance(step, dict)]
+    stored = metadata.get("steps")
+    steps = [_Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
     if run is None:
         usage = sum((step.usage for step in steps), Usage())
         costs = [step.cost for step in steps]
@@ -106,7 +107,10 @@ def tool_calls(parts: Sequence[Part], times: Mapping[str, int]) -> dict[str, Too
         one.calls += 1
         one.failed += part.get("state") == "output-error"
         one.denied += part.get("state") == "output-denied"
-        if (ms := times.get(str(part.get("toolCallId")), _reported_ms(part))) is not None:
+        metadata = part.get("toolMetadata")  # some agents report durations themselves
+        inner = [metadata, *metadata.values()] if isinstance(metadata, dict) else []
+        known = [times.get(str(part.get("toolCallId"))), *(_whole(value.get("durationMs")) for value in inner if isinstance(value, dict))]
+        if (ms := next((ms for ms in known if ms is not None), None)) is not None:
             one.ms += ms
             one.timed += 1
     return found
@@ -129,24 +133,12 @@ class _Step(NamedTuple):
         )
 
 
-def _reported_ms(part: Part) -> int | None:
-    metadata = part.get("toolMetadata")
-    for value in [metadata, *metadata.values()] if isinstance(metadata, dict) else []:
-        if isinstance(value, dict) and (ms := _whole(value.get("durationMs"))) is not None:
-            return ms
-    return None
-
-
 def _whole(value: Json) -> int | None:
     return value if type(value) is int and 0 <= value < 1 << 62 else None
 
 
 def _text(value: Json) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 _BATCH = 256
@@ -204,12 +196,13 @@ def _record(connection: Connection, row: Any) -> Record:
     metadata = parse_stored_object(data)
     if "source" in metadata:
         return no, conversation, at, None, {}  # a fork's copy: its usage counts in the original conversation
-    facts = (
-        None if run is None else RunFacts(row[9], row[10], row[11], _kind(row[12]), Usage.from_json(parse_stored_object(row[13])), row[14])
-    )
-    usage = usage_of(metadata, status, facts)
     if run is None:
+        usage = usage_of(metadata, status, None)
         usage = usage._replace(agent=usage.agent or agent, model=usage.model or model)
+    else:
+        error = None if row[12] is None else parse_stored(row[12])
+        kind = str(error.get("kind", "failed")) if isinstance(error, dict) else ""
+        usage = usage_of(metadata, status, RunFacts(row[9], row[10], row[11], kind, Usage.from_json(parse_stored_object(row[13])), row[14]))
     value = parse_stored(parts)
     pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
     return no, conversation, at, usage, tool_calls(pieces, {} if run is None else _times(connection, conversation, run))
@@ -218,30 +211,22 @@ def _record(connection: Connection, row: Any) -> Record:
 def _times(connection: Connection, conversation: int, run: int) -> dict[str, int]:
     started: dict[str, tuple[str, int]] = {}
     ended: dict[str, int] = {}
-    for phase, key, at, data in _journal(connection, conversation, run):
-        if phase == "end":
-            ended[key] = at
+    for row in map(before_redaction, _journal(connection, conversation, run)):
+        if row.phase == "end":
+            ended[str(row.key)] = row.at
         else:
-            started[key] = (str((parse_stored_object(data) if data is not None else {}).get("call", "")), at)
+            started[str(row.key)] = (str(segments.read_object(row.body).get("call", "")), row.at)
     return {call: max(0, ended[key] - at) // 1000 for key, (call, at) in started.items() if key in ended}
 
 
-def _journal(connection: Connection, conversation: int, run: int) -> Iterator[tuple[str, str, int, bytes | None]]:
+def _journal(connection: Connection, conversation: int, run: int) -> Iterator[Row]:
     """Yield starts and ends of the run's tool calls. Most answers are counted long before they are sealed."""
     sealed: Any = connection.execute(_SEALED, (run,)).fetchone()
     if sealed is not None:
         for values in segments.rows(connection, conversation, sealed[0] - 1, sealed[1]):
             if values[2] == run and values[7] and (values[8] or "").startswith("tool:"):
-                row = before_redaction(segments.with_check(values))
-                yield str(row.phase), str(row.key), row.at, row.body
-    for values in connection.execute(f"SELECT {EVENT} FROM event {_OF_TOOLS}", (run,)):
-        row = before_redaction(Row(*values))
-        yield str(row.phase), str(row.key), row.at, row.body
-
-
-def _kind(data: bytes | None) -> str:
-    error: Json = None if data is None else parse_stored(data)
-    return str(error.get("kind", "failed")) if isinstance(error, dict) else ""
+                yield segments.with_check(values)
+    yield from (Row(*values) for values in connection.execute(f"SELECT {EVENT} FROM event {_OF_TOOLS}", (run,)))
 
 
 _DAYS: LiteralString = "(SELECT * FROM answer_day WHERE day >= ?1 / 86400000 AND day < ?2 / 86400000 AND owner_id = coalesce(?4, owner_id))"

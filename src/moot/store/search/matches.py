@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, LiteralString
@@ -266,16 +266,11 @@ def _first(ms: int) -> int:
 
 
 def _match(connection: Connection, query: Query, asked: SearchOptions, terms: Sequence[Sequence[str]]) -> str:
-    inside, outside = (None if id is None else _number(connection, id, asked.owner) for id in (asked.conversation, asked.exclude))
+    sql = "SELECT no FROM conversation WHERE id = ?1 AND (?2 IS NULL OR owner_id = ?2)"
+    rows = {id: connection.execute(sql, (id, asked.owner)).fetchone() for id in (asked.conversation, asked.exclude) if id is not None}
+    numbers: dict[str | None, int] = {id: 0 if row is None else row[0] for id, row in rows.items()}  # 0 = unknown, which matches nothing
+    inside, outside = numbers.get(asked.conversation), numbers.get(asked.exclude)
     return expression(query, terms, owner=asked.owner, conversation=inside, exclude=outside)
-
-
-def _number(connection: Connection, conversation: str, owner: str | None) -> int:
-    """Return a conversation's number; 0 = unknown, which matches nothing."""
-    row = connection.execute(
-        "SELECT no FROM conversation WHERE id = ?1 AND (?2 IS NULL OR owner_id = ?2)", (conversation, owner)
-    ).fetchone()
-    return 0 if row is None else row[0]
 
 
 def _checks(connection: Connection, query: Query, owner: str | None) -> tuple[LiteralString, tuple[object, ...]]:
@@ -418,15 +413,9 @@ def _rows(search: Scope, places: Sequence[int]) -> list[Any]:
 
 
 def _hits(search: Scope, rows: Sequence[Any]) -> tuple[Hit, ...]:
-    return tuple(map(_hit_of(search.query, whole=search.whole), rows))
-
-
-def _hit_of(query: Query, *, whole: bool) -> Callable[[Any], Hit]:
-    marker = Marker(query.terms, whole=whole)
-
-    def hit(row: Any) -> Hit:
-        _, conversation, message, title, role, at, seq, *texts = row
+    marker = Marker(search.query.terms, whole=search.whole)
+    hits: list[Hit] = []
+    for _, conversation, message, title, role, at, seq, *texts in rows:
         best = marker.best(texts)
-        return Hit(conversation, message, title, role, at, marker.snippet(texts[best]), COLUMNS[best], seq)
-
-    return hit
+        hits.append(Hit(conversation, message, title, role, at, marker.snippet(texts[best]), COLUMNS[best], seq))
+    return tuple(hits)

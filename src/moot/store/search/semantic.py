@@ -148,7 +148,8 @@ class SqliteSemanticSearch:
         if not query.terms:
             done, total = await self._reader.read(partial(embedded_count, model=embedder.model, asked=asked))
             return SearchPage((), done, total)
-        vector = await to_thread.run_sync(partial(embedder.embed, _words(meant.query, query), question=True))
+        words = meant.query if query == Query(query.terms) else " ".join(query.terms)  # without operators
+        vector = await to_thread.run_sync(partial(embedder.embed, words, question=True))
         return await self._reader.read(partial(nearest, query=query, asked=asked, vector=vector, embedder=embedder))
 
     async def read(self, *, embedder: Embedder, seconds: float = 30.0, share: float = 1.0) -> tuple[int, int]:
@@ -186,8 +187,3 @@ class SqliteSemanticSearch:
                 embedded.append((each, vector))
                 await anyio.sleep((time.monotonic() - started) * (1 / share - 1))
             await self._writer.write(partial(put, embedded, embedder.model))
-
-
-def _words(typed: str, query: Query) -> str:
-    plain = query == Query(query.terms)
-    return typed if plain else " ".join(query.terms)

@@ -7,12 +7,12 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from moot.errors import Busy, NotFound, UsageError
+from moot.errors import Busy, NotFound
 from moot.store.database.connection import Queries
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
-from moot.store.lookup import OWNED
+from moot.store.lookup import OWNED, match_cursor
 from moot.store.rows import clean
 from moot.store.search import text as words
 from moot.types.conversation import DEFAULT_PROJECT, Page, Project
@@ -46,7 +46,7 @@ class SqliteProjects:
         return await self._reader.read(work)
 
     async def list(self, *, limit: int = 50, cursor: str | None = None, query: str = "") -> Page[Project]:
-        skipped = _skipped(cursor)
+        skipped = 0 if cursor is None else int(match_cursor(_CURSOR, cursor)[1], 16)
         likes: list[str] = []
         wheres = ["true"]
         for word in query.split():
@@ -191,12 +191,3 @@ def _project_of(row: Any) -> Project:
 
 def _bytes(path: str | None) -> bytes | None:
     return None if path is None else os.fsencode(path)
-
-
-def _skipped(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    match = _CURSOR.fullmatch(cursor)
-    if match is None:
-        raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
-    return int(match[1], 16)

@@ -66,19 +66,15 @@ def _restored(backup: Path, home: Path, *, replace: bool) -> tuple[Backup, Path 
     lock = _locked(staging)
     try:
         found = unpack(backup, staging)
-        _register(staging / "data" / DATABASE, found)
+        database = staging / "data" / DATABASE
+        with translated_errors(database), closing(connect(database, writing=True)) as connection:
+            remember(connection, found.path, "backup", found.made_at, found.packed)  # so that purges reach it
         point("restore.unpacked")
         return found, _moved(staging, home, filled=filled)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         if lock is not None:
             os.close(lock)
-
-
-def _register(database: Path, backup: Backup) -> None:
-    """Register the backup in the restored home, so that purges reach it."""
-    with translated_errors(database), closing(connect(database, writing=True)) as connection:
-        remember(connection, backup.path, "backup", backup.made_at, backup.packed)
 
 
 def _locked(folder: Path) -> int | None:

@@ -54,12 +54,9 @@ def character(character: str) -> str:
 def _entity(character: str) -> str:
     """Return a pattern for the text after the ampersand, which may itself be escaped."""
     number = ord(character)
+    digits = _either(f"{number:x}")
     names = [name for name, value in html5.items() if value == character and name.endswith(";")]
-    return f"(?:amp;){{0,3}}(?:{'|'.join([*names, f'#0{{0,7}}{number};', f'#[xX]0{{0,7}}{_hexadecimal(number)};'])})"
-
-
-def _hexadecimal(number: int) -> str:
-    return _either(f"{number:x}")
+    return f"(?:amp;){{0,3}}(?:{'|'.join([*names, f'#0{{0,7}}{number};', f'#[xX]0{{0,7}}{digits};'])})"
 
 
 def _either(digits: str) -> str:

@@ -141,7 +141,7 @@ class Redaction:
 
     async def _put(self, old: str, new: str, data: bytes) -> None:
         if len(data) > PACKED:
-            await self._reader.call(partial(_write_file, self._files, data))
+            await self._reader.call(partial(self._files.write, data))
 
         def work(transaction: Transaction) -> None:
             packed = data if len(data) <= PACKED else None
@@ -158,15 +158,6 @@ class Redaction:
             )
 
         await self._writer.write(work)
-
-
-def _write_file(files: BlobFiles, data: bytes) -> None:
-    incoming = files.begin()
-    try:
-        incoming.add(data)
-        incoming.finish()
-    finally:
-        incoming.drop()
 
 
 def _names(work: EraseJob, connection: Connection) -> list[str]:
