@@ -18,8 +18,6 @@ from moot.config.validation import validate
 from moot.errors import ConfigError
 from moot.types.canonical import Json
 
-__all__ = ["add_rules", "with_rules", "without_rule"]
-
 
 def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> None:
     """Set one value, as `set_values` does."""

@@ -17,9 +17,6 @@ from moot.types.approval import Approval, ApprovalPart
 from moot.types.canonical import JsonObject, loads_exact
 from moot.types.message import Message, text_part
 
-__all__ = ["CallPreview", "explain", "object_of", "preview_call"]
-
-
 COMPARED_BYTES = 200_000
 """Maximum size of a file to compare with its new content."""
 

@@ -27,23 +27,6 @@ from moot.types.message import Message, Part
 from moot.types.run import Run
 from moot.types.store import OwnerStore
 
-__all__ = [
-    "INDEX",
-    "Document",
-    "FileResult",
-    "Filter",
-    "Folder",
-    "can_hold",
-    "export_all",
-    "export_conversation",
-    "gather",
-    "record_conversation",
-    "select_conversations",
-    "slug",
-    "write_private_file",
-]
-
-
 _EVENTS_PAGE = 512
 _CHILDREN = 200
 _DEEPEST = 8

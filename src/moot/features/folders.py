@@ -12,9 +12,6 @@ from moot.errors import MootError
 from moot.guard.paths import Paths
 from moot.tools.walk import walk
 
-__all__ = ["GitState", "candidates", "files_below", "git_state"]
-
-
 LONGEST = 64 * 1024
 """Maximum number of bytes to read from a file of the repository, except lists of packed references."""
 PACKED = 4 * 1024 * 1024

@@ -20,8 +20,6 @@ from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, Format, HasLocations, Installable, InstallableSession
 from moot.types.store import OwnerStore
 
-__all__ = ["Installed", "install_session"]
-
 _SPACE = uuid.UUID("2b0d5c1e-8f57-5c43-9a0e-6d1c3e7f4a58")
 
 

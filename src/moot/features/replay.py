@@ -11,9 +11,6 @@ from moot.types.event import Event
 from moot.types.run import Run
 from moot.types.store import LogReader, OwnerStore
 
-__all__ = ["INSTANT", "LONGEST", "TimedEvent", "side_of", "timed_events"]
-
-
 LONGEST = 2.0
 """Maximum wait in seconds between two events, before the speed is applied."""
 

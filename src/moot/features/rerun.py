@@ -33,9 +33,6 @@ from moot.types.run import Run, RunRequest
 from moot.types.store import Blob, Blobs, Change, InboxItem, OwnerStore
 from moot.types.tool import Tool
 
-__all__ = ["RecordedPool", "RecordingCancelled", "Rerun", "Tape", "rerun", "where"]
-
-
 MOST = 20
 """Maximum number of differences to report for a run."""
 
@@ -78,7 +75,16 @@ class Tape:
                 if "redacted" in exchange.request:
                     raise UsageError("The recorded answer was redacted, so it can't be played back.")
                 found[event.exchange] = _Recorded(exchange)
-            _take(found[event.exchange], event)
+            recorded = found[event.exchange]
+            if event.kind == "raw" and event.raw is not None:
+                if event.body == REFUSED:
+                    recorded.refusal = event.raw
+                else:
+                    recorded.raws.append(event.raw)
+            elif event.phase == "end" and isinstance(event.body, dict):
+                error = event.body.get("error")
+                recorded.failure = Failure.from_json(error) if isinstance(error, dict) else None
+                recorded.ended, recorded.ended_at = str(event.body.get("ended", "")), event.at
         return cls(found, holdings)
 
     def differs(self, difference: str) -> None:
@@ -113,18 +119,6 @@ class Tape:
             self.differs(f"the request of {name} differs only in its formatting")
         for difference in found:
             self.differs(f"the request of {name} differs at {where(difference)}")
-
-
-def _take(recorded: _Recorded, event: Event) -> None:
-    if event.kind == "raw" and event.raw is not None:
-        if event.body == REFUSED:
-            recorded.refusal = event.raw
-        else:
-            recorded.raws.append(event.raw)
-    elif event.phase == "end" and isinstance(event.body, dict):
-        error = event.body.get("error")
-        recorded.failure = Failure.from_json(error) if isinstance(error, dict) else None
-        recorded.ended, recorded.ended_at = str(event.body.get("ended", "")), event.at
 
 
 class _Playback:

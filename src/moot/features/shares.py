@@ -34,22 +34,6 @@ from moot.types.message import Message, Part, is_tool, tool_name
 from moot.types.share import NewShare, Share, SharedPage
 from moot.types.store import OwnerStore
 
-__all__ = [
-    "DAY",
-    "LONGEST",
-    "Draft",
-    "RedactedConversation",
-    "Removal",
-    "finder_here",
-    "kinds_of",
-    "preview_page",
-    "redact_conversation",
-    "refuse_whole",
-    "removal_json",
-    "share_page",
-]
-
-
 _PICTURES = Registry("moot.pictures", {"bare": "moot.convert.image_copies:strip_metadata"})
 
 _VENDORS = ("providerMetadata", "callProviderMetadata", "resultProviderMetadata", "toolMetadata")
@@ -164,24 +148,20 @@ class _Redaction:
             redacted = self._together([str(parts[number]["text"]) for number in at], f"{where}, {kind}")
             for number, text in zip(at, redacted, strict=True):
                 parts[number] = {**parts[number], "text": text}
+        kept: JsonObject = {name: message.metadata[name] for name in _FACTS if name in message.metadata}
+        steps = message.metadata.get("steps")
+        if isinstance(steps, list):
+            kept["steps"] = [{name: step[name] for name in _STEP if name in step} for step in steps if isinstance(step, dict)]
+        made = self.value(kept, f"{where}, facts")
         return Message(
             message.id,
             message.role,
             tuple(self._part(part, where) for part in parts),
-            self._metadata(message.metadata, where),
+            made if isinstance(made, dict) else {},
             parent=message.parent,
             status=message.status,
             created_at=message.created_at,
         )
-
-    def _metadata(self, metadata: JsonObject, where: str) -> JsonObject:
-        """Return the metadata shown on a page. Other metadata of vendors and programs is removed."""
-        kept: JsonObject = {name: metadata[name] for name in _FACTS if name in metadata}
-        steps = metadata.get("steps")
-        if isinstance(steps, list):
-            kept["steps"] = [{name: step[name] for name in _STEP if name in step} for step in steps if isinstance(step, dict)]
-        made = self.value(kept, f"{where}, facts")
-        return made if isinstance(made, dict) else {}
 
     def _part(self, part: Part, where: str) -> Part:
         kind = str(part.get("type", ""))

@@ -17,9 +17,6 @@ from moot.types.ids import Clock, new_id
 from moot.types.share import NewShare, Share, SharedPage
 from moot.types.token import Claim, Scope, StoredResponse, Token, User
 
-__all__ = ["LIFETIME_MS", "AccessTokens", "IdempotencyKeys", "StoredShares"]
-
-
 LIFETIME_MS = 24 * 3600 * 1000
 """Lifetime of an idempotency key in ms."""
 

@@ -25,8 +25,6 @@ from moot.types.conversation import DEFAULT_PROJECT
 from moot.types.store import Blob
 from moot.types.token import LOCAL_USER
 
-__all__ = ["FRESH", "PACKED", "BlobFiles", "ContentStore"]
-
 PACKED = 256 << 10
 """Maximum size in bytes of a blob in the database."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -16,20 +16,6 @@ from moot.store.rows import APPROVAL, CONVERSATION, MESSAGE, RUN, RUN_TABLES, co
 from moot.types.conversation import Conversation
 from moot.types.run import Run
 
-__all__ = [
-    "APPROVAL_OWNED",
-    "CONVERSATION_OWNED",
-    "OWNED",
-    "approval_row",
-    "conversation",
-    "conversation_by",
-    "find_conversation",
-    "message_id",
-    "message_row",
-    "number",
-    "run",
-]
-
 SHORTEST_PREFIX = 4
 _CANDIDATES = 5
 OWNED = " AND owner_id = coalesce(?, owner_id)"

@@ -38,8 +38,6 @@ from moot.types.exchange import Exchange
 from moot.types.run import OPEN, Run, RunStatus
 from moot.types.store import Accepted, Fence, InboxItem, RunSnapshot, Submission
 
-__all__ = ["RunRecords", "SqliteGrants", "cancelled_runs", "change_grants", "run_snapshot"]
-
 
 class SqliteGrants:
     """`Grants` on SQLite."""

@@ -38,8 +38,6 @@ from moot.types.search import SemanticSearch
 from moot.types.share import Shares
 from moot.types.verify import Translations, Verifier
 
-__all__ = ["SqliteStore", "open_store", "report"]
-
 
 def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
     """Return library, version, protection, schema, integrity and sizes. Reads the whole file."""

@@ -20,8 +20,6 @@ from moot.types.message import Part, is_tool, tool_name
 from moot.types.stats import AuxiliaryCounts, ContextSize, Counts, ToolCounts, UsageReport
 from moot.types.usage import Usage
 
-__all__ = ["AnswerStats", "AnswerUsage", "Record", "RunFacts", "ToolCalls", "put", "remaining", "tool_calls", "uncounted", "usage_of"]
-
 
 class RunFacts(NamedTuple):
     """Fields from the row of an answer's run."""

@@ -24,9 +24,6 @@ from moot.types.exchange import Ending, Failure
 from moot.types.message import Message, Part, is_tool
 from moot.types.store import Accepted, CloseExchange, End, Fence, Fold, InboxItem, Submission
 
-__all__ = ["WITHDRAWN", "at_run_limit", "post", "submit", "supersede"]
-
-
 SUPERSEDED = ("superseded", "superseded by a new prompt")
 WITHDRAWN = ("cancelled", "cancelled before it started")
 

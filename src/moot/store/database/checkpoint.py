@@ -14,8 +14,6 @@ from pathlib import Path
 
 from moot.store.database.connection import Connection, connect, sqlite
 
-__all__ = ["LIMIT", "Checkpointer"]
-
 LIMIT = 8 << 20
 """Log size in bytes at which checkpoints start, so that pages changed by every commit are copied once for many commits. A reset log file
 is truncated to this size, so that the file size reflects its content."""

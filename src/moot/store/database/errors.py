@@ -12,8 +12,6 @@ from pathlib import Path
 from moot.errors import MootError, StoreCorrupt, StoreError, StoreFull, UsageError
 from moot.store.database.connection import sqlite
 
-__all__ = ["FOREIGN_ERRORS", "corrupt_error", "is_unreliable", "translate_error", "translated_errors"]
-
 FOREIGN_ERRORS: tuple[type[Exception], ...] = (sqlite.Error, ValueError)
 """Exceptions that must not leave the store untranslated: errors of SQLite, JSON and text encoding."""
 _IOERR, _FULL = 10, 13

@@ -10,8 +10,6 @@ from pathlib import Path
 from moot.store.database.connection import connect, sqlite
 from moot.store.database.writer import Writer
 
-__all__ = ["Poller"]
-
 LINGER = 2.0
 """Seconds that an idle thread waits for the next watcher before it ends: starting a thread costs as much as a short run."""
 

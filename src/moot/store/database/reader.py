@@ -22,9 +22,6 @@ from moot.store.database.connection import Connection, connect
 from moot.store.database.errors import FOREIGN_ERRORS, translate_error
 from moot.store.database.transaction import Transaction
 
-__all__ = ["Joint", "Reader", "Unit", "do_first", "grouped", "outcome", "settle"]
-
-
 T = TypeVar("T")
 
 _JOINED = 256  # maximum number of units joined, so that they don't far exceed the time for a transaction

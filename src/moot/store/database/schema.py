@@ -13,8 +13,6 @@ from moot.store.database.errors import FOREIGN_ERRORS, corrupt_error, translate_
 from moot.store.database.locks import FileLock, sync_folder
 from moot.store.migrations import Migration, released
 
-__all__ = ["prepare", "version_of"]
-
 
 def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None = None) -> None:
     """Bring the file at `path` to the newest schema, creating it if needed.
@@ -35,7 +33,16 @@ def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None =
             _create(path, steps)
         elif (version := _checked(path, len(steps))) < len(steps):
             with closing(connect(path, writing=True)) as connection:
-                _back_up(connection, path, version)
+                folder = path.parent / "backups"
+                folder.mkdir(exist_ok=True, mode=0o700)
+                stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+                copy = folder / f"{path.stem}-schema{version}-{stamp}.db"
+                unfinished = copy.with_suffix(".part")
+                unfinished.unlink(missing_ok=True)
+                with closing(sqlite.connect(str(unfinished))) as target:
+                    connection.backup(target)
+                unfinished.rename(copy)
+                sync_folder(folder)
                 _apply(connection, version, steps)
 
 
@@ -107,17 +114,3 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite.complete_statement(statement):
             yield statement
             statement = ""
-
-
-def _back_up(connection: Connection, path: Path, version: int) -> None:
-    """Copy the database with SQLite's own backup: the file must not be read directly while it is open."""
-    folder = path.parent / "backups"
-    folder.mkdir(exist_ok=True, mode=0o700)
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    copy = folder / f"{path.stem}-schema{version}-{stamp}.db"
-    unfinished = copy.with_suffix(".part")
-    unfinished.unlink(missing_ok=True)
-    with closing(sqlite.connect(str(unfinished))) as target:
-        connection.backup(target)
-    unfinished.rename(copy)
-    sync_folder(folder)

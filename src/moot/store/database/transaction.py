@@ -12,8 +12,6 @@ from moot.store.database.connection import Connection
 from moot.types.canonical import dumps
 from moot.types.event import Event
 
-__all__ = ["SEQ_BITS", "Entry", "FencedAppend", "Transaction", "checksum", "insert_many", "quick"]
-
 SEQ_BITS = 32
 
 # Binding bytes or None costs three times as much as the rest of a row, because these libraries look for an adapter each time.

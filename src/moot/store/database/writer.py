@@ -32,8 +32,6 @@ from moot.store.database.transaction import Transaction
 from moot.types.crash import point
 from moot.types.ids import Clock
 
-__all__ = ["Writer"]
-
 T = TypeVar("T")
 
 LONGEST = 0.020
@@ -187,7 +185,10 @@ class Writer:
         applied: list[Unit[object]] = []
         try:
             connection, transaction = self._connected()
-            self._set_sync(connection, self._full or any(unit.sync for unit in units))
+            sync = self._full or any(unit.sync for unit in units)
+            if sync != self._synced:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+                self._synced = sync
             with self._protected():
                 self._begin(connection)
                 started = time.monotonic()
@@ -307,12 +308,6 @@ class Writer:
             self._synced = False
             self._connection, self._transaction = connection, Transaction(connection, self._clock.now)
         return self._connection, self._transaction
-
-    def _set_sync(self, connection: Connection, sync: bool) -> None:
-        """Set the sync mode before a transaction. FULL makes the commit fsync the log, including all earlier commits."""
-        if sync != self._synced:
-            connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
-            self._synced = sync
 
     @contextmanager
     def _protected(self) -> Generator[None]:

@@ -19,9 +19,6 @@ from moot.types.imports import ImportCounts, IncomingConversation, IncomingEntry
 from moot.types.message import Message, Role
 from moot.types.usage import NO_USAGE, Usage
 
-__all__ = ["Place", "Variant", "fresh", "made_by", "note", "place_of", "take", "variants"]
-
-
 _SIZES = (8, 64, 512)  # numbers of keys per statement; few sizes, so that few statements are prepared
 
 
@@ -201,7 +198,9 @@ def _message(
             return found
     id = new_id()
     piece.new.append(_NewMessage(id, parent, one, role, len(piece.entries)))
-    piece.entries.append(Entry("message", one.raw, _body(id, parent, role, one), one.created_at * 1000))
+    parent_json = b"null" if parent is None else b'"%s"' % parent.encode()
+    head = b'{"id":"%s","role":"%s","parent":%s,' % (id.encode(), role.encode(), parent_json)
+    piece.entries.append(Entry("message", one.raw, head + b'"parts":%s,"metadata":%s}' % (one.parts, one.metadata), one.created_at * 1000))
     piece.counts["rewritten" if earlier else "added"] += 1
     _note(piece, one, earlier, id)
     if one.usage != NO_USAGE:
@@ -213,13 +212,6 @@ def _message(
         piece.times.append(one.created_at)
     piece.last = id
     return id
-
-
-def _body(id: str, parent: str | None, role: str, one: IncomingEntry) -> bytes:
-    """Build the same JSON as `message_body`, without encoding anything twice."""
-    parent_json = b"null" if parent is None else b'"%s"' % parent.encode()
-    head = b'{"id":"%s","role":"%s","parent":%s,' % (id.encode(), role.encode(), parent_json)
-    return head + b'"parts":%s,"metadata":%s}' % (one.parts, one.metadata)
 
 
 def _note(piece: _Piece, arrival: IncomingEntry, earlier: list[Variant], message: str | None) -> None:

@@ -19,8 +19,6 @@ from moot.types.imports import FinalFacts, ImportTarget, IncomingConversation, R
 from moot.types.run import Run
 from moot.types.usage import Usage
 
-__all__ = ["add", "receive", "settle"]
-
 
 def add(recording: Recording, owner: str, transaction: Transaction) -> Conversation:
     """Implement `Imports.add`."""

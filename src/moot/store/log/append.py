@@ -20,8 +20,6 @@ from moot.types.canonical import dumps
 from moot.types.event import Event
 from moot.types.store import Change, CloseExchange, Fence, OpenExchange, RecordUsage
 
-__all__ = ["EventLog", "SqliteLogReader"]
-
 
 class SqliteLogReader:
     """`LogReading` on SQLite."""

@@ -27,8 +27,6 @@ from moot.types.store import (
 )
 from moot.types.usage import Usage
 
-__all__ = ["Target", "apply_change", "continue_run", "deny_open"]
-
 
 @dataclass(frozen=True, slots=True)
 class Target:

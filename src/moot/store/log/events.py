@@ -20,8 +20,6 @@ from moot.types.event import Event
 from moot.types.exchange import converter_of
 from moot.types.message import Message
 
-__all__ = ["Events", "StoredTranslation", "encode_chunks", "newest_of", "with_newest_chunks"]
-
 
 @dataclass(slots=True)
 class StoredTranslation:

@@ -26,9 +26,6 @@ import zstandard
 from moot.errors import StoreCorrupt, StoreError
 from moot.store.log.rows import Row
 
-__all__ = ["COLUMNS", "Columns", "pack", "unpack"]
-
-
 Size: TypeAlias = Literal["B", "H", "I", "Q"]
 
 _VALUE = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?|\d+)', re.DOTALL)

@@ -23,23 +23,6 @@ from moot.store.rows import EVENT, parse_stored
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 
-__all__ = [
-    "CODECS",
-    "FrameCache",
-    "Packed",
-    "Row",
-    "content_size",
-    "insert",
-    "log_rows",
-    "pack_segment",
-    "read_chunks",
-    "read_object",
-    "rewrite",
-    "rows",
-    "with_check",
-]
-
-
 CODEC = "columns"
 """The codec of new segments."""
 CODECS = Registry("moot.store.codecs", {CODEC: "moot.store.log.frames:COLUMNS"})

@@ -27,9 +27,6 @@ from moot.types.message import Message, Part, is_settled, is_tool
 from moot.types.provider import Translator
 from moot.types.verify import Translators, Upgrade
 
-__all__ = ["Due", "StoreTranslations", "Work", "due", "put", "translate"]
-
-
 _PAGE = 512
 _REPORTED = ("finish_reason", "usage", "error")  # fields of an ending that users notice
 _SHOWN = 5  # maximum number of reported differences in a message

@@ -35,9 +35,6 @@ from moot.types.crash import point
 from moot.types.ids import Clock
 from moot.types.maintenance import ConversationSize, Extent, ReportProgress, Sealed, Sizes
 
-__all__ = ["SealCandidate", "SegmentPlan", "StoreUpkeep", "conversations_to_seal", "measure", "plan_segment", "replace_rows"]
-
-
 _EVENTS = 1024
 _BYTES = 2 << 20  # maximum size of a segment before compression: as much as a transaction of about 10 ms can replace
 _SMALL = _EVENTS // 2

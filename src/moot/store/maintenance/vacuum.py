@@ -28,8 +28,6 @@ from moot.store.database.writer import Writer
 from moot.store.search.indexer import optimize
 from moot.types.maintenance import ReportProgress
 
-__all__ = ["empty_log", "rewrite_database"]
-
 T = TypeVar("T")
 
 _RATE = 100_000_000  # approximate speed in bytes per second

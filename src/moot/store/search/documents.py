@@ -11,8 +11,6 @@ from hashlib import blake2b
 from moot.types.canonical import Json, dumps
 from moot.types.message import Message, Part, is_tool, tool_name
 
-__all__ = ["CHARACTERS", "OUTPUT_BYTES", "Document", "conversation_fact", "cost_fact", "document_of", "owner_fact"]
-
 
 @lru_cache(256)
 def owner_fact(owner: str) -> str:

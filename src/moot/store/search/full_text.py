@@ -18,8 +18,6 @@ from moot.store.search.matches import SearchOptions, find, tally
 from moot.store.search.query import parse
 from moot.types.search import SearchPage
 
-__all__ = ["FullText"]
-
 _LOOK_AGAIN = 0.02
 _BULK = 1.0  # duration of a transaction in seconds if nothing else waits: the index then has fewer segments to merge
 _MUCH, _SHARE = 2000, 10  # merge the index once this many messages, and this share of all messages, were added since the last merge

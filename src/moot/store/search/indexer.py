@@ -17,9 +17,6 @@ from moot.store.search.text import distinct, spaced, tokens
 from moot.store.search.vocabulary import learn, unlearn
 from moot.types.canonical import dumps
 
-__all__ = ["Entry", "Filler", "merge_some", "optimize", "pending", "take_out", "unindex", "unindex_all"]
-
-
 _BATCH = 512
 _BATCH_CHARACTERS = 512 << 10
 _BULK = 4  # factor for the batch size in bulk mode

@@ -16,9 +16,6 @@ from moot.store.search.vocabulary import Parts
 from moot.types.canonical import dumps
 from moot.types.search import Hit, SearchPage
 
-__all__ = ["Marker", "Scope", "SearchOptions", "find", "hits_of", "scope_of", "tally", "without_owner_filter"]
-
-
 _BEFORE, _AFTER = 80, 160
 _LOOKED_AT, _NEAR = 200, 12  # number of matches in a text, and of following matches for each, that are considered for the best excerpt
 

@@ -13,23 +13,6 @@ from moot.errors import UsageError
 from moot.store.search.documents import conversation_fact, cost_fact, owner_fact
 from moot.store.search.text import phrase, quoted
 
-__all__ = [
-    "COLUMNS",
-    "HAS",
-    "KNOWN",
-    "OPERATORS",
-    "ROLES",
-    "STATUSES",
-    "Column",
-    "Condition",
-    "Cost",
-    "Query",
-    "expression",
-    "parse",
-    "parse_moment",
-]
-
-
 KNOWN = "2026, 2026-11, 2026-11-01, 2026-11-01T14:30, today, yesterday, 12h, 7d, 2w, 3m, 1y"
 
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[T_](\d{1,2}):(\d{2})(?::(\d{2}))?)?)?)?", re.ASCII)

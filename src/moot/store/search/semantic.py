@@ -21,9 +21,6 @@ from moot.store.search.query import Condition, Query, parse
 from moot.types.canonical import dumps
 from moot.types.search import Embedder, Hit, Search, SearchPage, SemanticQuery
 
-__all__ = ["SqliteSemanticSearch", "Unread", "embedded_count", "forget_vectors", "nearest", "put", "unread"]
-
-
 _QUESTION, _ANSWER = 500, 1000
 """Maximum characters of question and answer to embed: the beginning shows the topic, and each character costs time."""
 _TEXTS: LiteralString = (

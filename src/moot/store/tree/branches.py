@@ -12,9 +12,6 @@ from moot.types.conversation import Conversation
 from moot.types.message import Part, is_tool, tool_name
 from moot.types.tree import Node
 
-__all__ = ["branch_rows", "nodes"]
-
-
 _ALL = 1 << 62
 _TABLES = "message AS m JOIN conversation AS c ON c.no = m.conversation"
 _STORED = (

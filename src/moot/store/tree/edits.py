@@ -28,9 +28,6 @@ from moot.types.ids import new_id
 from moot.types.message import Message, Part
 from moot.types.tree import Continuation, Node, copy_key
 
-__all__ = ["MessageTree", "continuation", "fork"]
-
-
 _MARK = re.compile(r" \(fork(?: \d+)?\)$")
 _ENDED = frozenset({"finished", "failed", "cancelled"})
 _COPY = "SELECT id FROM message WHERE conversation = ? AND json_extract(CAST(metadata AS TEXT), '$.source.message') = ? ORDER BY no LIMIT 1"

@@ -18,8 +18,6 @@ from moot.store.search import text as words
 from moot.types.conversation import DEFAULT_PROJECT, Page, Project
 from moot.types.token import LOCAL_USER
 
-__all__ = ["SqliteProjects", "default_project_id", "ensure_project", "project_for_directory", "project_of"]
-
 _COLUMNS = "id, name, description, root_path, context, rules, created_at, owner_id"
 _LIKE = "name || char(10) || description || char(10) || coalesce(CAST(root_path AS TEXT), '') LIKE ? ESCAPE '\\'"
 _CURSOR = re.compile(r"p([0-9a-f]{1,6})")

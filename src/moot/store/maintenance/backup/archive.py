@@ -24,9 +24,6 @@ from moot.store.database.transaction import Transaction
 from moot.store.rows import parse_stored
 from moot.types.maintenance import Backup, CopyKind, StoredCopy
 
-__all__ = ["DATABASE", "FOLDERS", "MANIFEST", "VERSION", "Copied", "backed_up", "forget", "known", "read", "remember"]
-
-
 VERSION = 1
 DATABASE = "moot.db"
 MANIFEST = "manifest.json"

@@ -32,8 +32,6 @@ from moot.types.crash import point
 from moot.types.ids import Clock
 from moot.types.maintenance import Backup, ReportProgress
 
-__all__ = ["BackupCreator", "alone", "silent", "without_secrets", "write"]
-
 
 def without_secrets(data: bytes) -> bytes:
     """Return the text with each secret masked, or only a comment if it can't be parsed."""

@@ -23,8 +23,6 @@ from moot.store.migrations import newest
 from moot.types.crash import point
 from moot.types.maintenance import Backup
 
-__all__ = ["restore", "unpack"]
-
 _EXCHANGE = 2
 _HERE = -100
 _PIECE = 1 << 20
@@ -96,7 +94,17 @@ def unpack(backup: Path, home: Path) -> Backup:
 
     def take(name: str, stream: IO[bytes]) -> None:
         try:
-            _write(home / (f"data/{name}" if name == DATABASE or name.startswith("blobs/") else name), stream)
+            path = home / (f"data/{name}" if name == DATABASE or name.startswith("blobs/") else name)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with path.open("xb") as file:
+                os.fchmod(file.fileno(), 0o600)
+                while piece := stream.read(_PIECE):
+                    found = os.statvfs(path.parent)
+                    if found.f_bavail * found.f_frsize < _ROOM:
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:  # must not be mistaken for an error in reading the backup
             raise StoreError(f"Cannot unpack {name!r} into {str(home)!r}: {error.strerror or error}. Nothing was changed.") from error
 
@@ -111,19 +119,6 @@ def unpack(backup: Path, home: Path) -> Backup:
     for copy in (home / "data" / "backups").glob("*.db"):  # not needed: the backup itself is the copy
         copy.unlink()
     return found
-
-
-def _write(path: Path, stream: IO[bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with path.open("xb") as file:
-        os.fchmod(file.fileno(), 0o600)
-        while piece := stream.read(_PIECE):
-            found = os.statvfs(path.parent)
-            if found.f_bavail * found.f_frsize < _ROOM:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _moved(staging: Path, home: Path, *, filled: bool) -> Path | None:

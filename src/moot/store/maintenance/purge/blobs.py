@@ -17,9 +17,6 @@ from moot.store.maintenance.purge.jobs import EraseJob, save
 from moot.store.maintenance.purge.tables import PLACES, select
 from moot.types.canonical import dumps
 
-__all__ = ["Marked", "are_blobs", "mark", "named_by", "named_in", "sweep", "unlink"]
-
-
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _REFERENCES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("exchange", "request"),

@@ -21,8 +21,6 @@ from moot.types.limits import Retention, RetentionRule
 from moot.types.maintenance import Expiry
 from moot.types.message import text_of
 
-__all__ = ["answers_forgotten", "check_idle", "counted", "expired", "prompts", "purge", "with_children"]
-
 
 def prompts(queries: Queries, conversations: Iterable[int]) -> set[str]:
     """Return the texts of all prompts, and the titles."""

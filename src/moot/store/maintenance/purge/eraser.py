@@ -33,8 +33,6 @@ from moot.types.ids import Clock
 from moot.types.limits import Retention
 from moot.types.maintenance import NOT_SEARCHED, ErasureReceipt, Expiry, FileOutcome, ReportProgress, Secret, StoredCopy
 
-__all__ = ["Eraser"]
-
 Reach: TypeAlias = Callable[[EraseJob, Writer, Reader, Path, ReportProgress], Awaitable[Sequence[FileOutcome]]]
 """Callback that updates copies of the store. It opens stores itself, so the store passes it in."""
 

@@ -21,9 +21,6 @@ from moot.types.chunk import Chunk
 from moot.types.exchange import row_digest
 from moot.types.maintenance import REDACTION_MARK
 
-__all__ = ["Rewriting", "Scan"]
-
-
 _DELTAS = {"text-delta": ("id", "delta"), "reasoning-delta": ("id", "delta"), "tool-input-delta": ("toolCallId", "inputTextDelta")}
 """Delta chunks, with the field that identifies the text and the field with the delta."""
 _APART = ("index", "output_index", "content_index", "item_id", "itemId", "toolCallId")
@@ -80,7 +77,13 @@ class Scan:
         body = was.body
         if body is not None and self._needles.within(body):
             body = self._body(was.kind, body)
-        return tombstone(row, self._chunks(was), body, at)
+        left: list[JsonObject] = []
+        for index, chunk in enumerate(_list(was.chunks)):
+            text = self._deltas.get((was.seq, index))
+            if text is not None:
+                chunk = {**chunk, _DELTAS[str(chunk["type"])][1]: text}
+            left.append(self._needles.piece(chunk))
+        return tombstone(row, dumps(left), body, at)
 
     def _add(self, of: Hashable, name: Hashable, text: str, seq: int, index: int) -> None:
         stream = self._streams.setdefault(of, {}).setdefault(name, _Stream())
@@ -124,15 +127,6 @@ class Scan:
                 if index >= 0:
                     self._deltas[seq, index] = left
             start += len(text)
-
-    def _chunks(self, row: Row) -> bytes:
-        left: list[JsonObject] = []
-        for index, chunk in enumerate(_list(row.chunks)):
-            text = self._deltas.get((row.seq, index))
-            if text is not None:
-                chunk = {**chunk, _DELTAS[str(chunk["type"])][1]: text}
-            left.append(self._needles.piece(chunk))
-        return dumps(left)
 
     def _body(self, kind: str, body: bytes) -> bytes:
         try:

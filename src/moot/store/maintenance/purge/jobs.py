@@ -13,8 +13,6 @@ from moot.store.rows import parse_stored_object
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.maintenance import ErasureReceipt, FileOutcome, Secret
 
-__all__ = ["EraseJob", "open_jobs", "receipt_of", "receipts", "save", "start"]
-
 
 @dataclass(slots=True)
 class EraseJob:

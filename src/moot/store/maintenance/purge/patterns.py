@@ -13,9 +13,6 @@ from html.entities import html5
 from moot.errors import UsageError
 from moot.types.maintenance import REDACTION_MARK
 
-__all__ = ["DEEP", "Encoded", "bounded", "character", "merge_spans", "spelled"]
-
-
 DEEP = 64
 """Number of backslashes that six levels of nested JSON add to a character; bounded, because long runs are very slow."""
 _CONTROLS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}

@@ -27,8 +27,6 @@ from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.purge.tables import BY_ITSELF, COUNTS, PLACES, Form, select, update
 from moot.types.maintenance import ErasureReceipt, ReportProgress, Secret
 
-__all__ = ["Redaction", "scope"]
-
 _OPEN = "SELECT id, status FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted')"
 _TRIES = 5
 _UNCOUNT: tuple[LiteralString, ...] = (

@@ -12,9 +12,6 @@ from moot.store.rows import parse_stored
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.maintenance import REDACTION_MARK, Secret
 
-__all__ = ["SHORTEST", "Redactor", "without"]
-
-
 SHORTEST = 4
 """Minimum length of a string in characters; shorter ones occur everywhere."""
 _STRUCTURE = ("type", "state", "role")  # fields of a chunk or part that define its kind; never redacted

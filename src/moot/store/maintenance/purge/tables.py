@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, LiteralString, TypeAlias
 
-__all__ = ["BY_ITSELF", "COUNTS", "INDEXES", "PLACES", "Form", "Place", "delete", "select", "update"]
-
 Form: TypeAlias = Literal["text", "json", "parts", "page", "bytes"]
 """text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · page: our HTML · bytes: anything else."""
 

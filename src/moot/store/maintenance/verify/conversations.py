@@ -18,8 +18,6 @@ from moot.types.exchange import Exchange, row_digest
 from moot.types.run import TERMINAL
 from moot.types.verify import Receipt, Translators
 
-__all__ = ["ConversationJudge"]
-
 _STRETCH = 0.1  # seconds per snapshot, which is how long another reader may have to wait
 _LOOK = 64  # rows between two checks of the clock
 _NAMED = 500  # blobs looked up in one statement

@@ -23,8 +23,6 @@ from moot.types.message import Part
 from moot.types.run import TERMINAL
 from moot.types.verify import Damage, DamageKind, Receipt, Translators
 
-__all__ = ["ExchangeJudge", "Findings", "GrowthJudge", "RunJudge", "compare_json", "is_growth"]
-
 T = TypeVar("T")
 
 

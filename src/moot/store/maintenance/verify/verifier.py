@@ -16,8 +16,6 @@ from moot.store.maintenance.verify.conversations import ConversationJudge
 from moot.store.maintenance.verify.records import Findings
 from moot.types.verify import Receipt, Translators
 
-__all__ = ["StoreVerifier", "hash_blobs", "names_behind"]
-
 
 def names_behind(queries: Queries, after: str, limit: int) -> list[str]:
     """Return the next blobs of the store in hash order."""
@@ -72,7 +70,15 @@ class StoreVerifier:
                 yield receipt
             yield receipt
             return
-        await self._check_file(receipt)
+
+        def look(connection: Connection) -> list[str]:
+            try:
+                return [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)") if row[0] != "ok"]
+            except sqlite.DatabaseError as error:
+                return [str(error)]
+
+        for words in await self._reader.read(look):
+            Findings(receipt).add("file", "the database", "an undamaged file", words)
         yield receipt
         async for no, id in all_conversations(self._reader):
             judge = ConversationJudge(no, id, receipt, translators)
@@ -88,15 +94,3 @@ class StoreVerifier:
 
     async def _hash(self, names: list[str], findings: Findings) -> None:
         await self._reader.read(partial(hash_blobs, files=self._files, names=names, findings=findings))
-
-    async def _check_file(self, receipt: Receipt) -> None:
-        """Check the structure of the database file: tables, indexes and pages."""
-
-        def look(connection: Connection) -> list[str]:
-            try:
-                return [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)") if row[0] != "ok"]
-            except sqlite.DatabaseError as error:
-                return [str(error)]
-
-        for words in await self._reader.read(look):
-            Findings(receipt).add("file", "the database", "an undamaged file", words)
