@@ -100,7 +100,6 @@ _WORDS: dict[str, Scalar] = {
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
 
-
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^}:]*)(?::-(?P<default>[^}]*))?(?P<end>\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILES = ("user", "project")

@@ -80,7 +80,6 @@ async def _whole(
 
 
 async def _children(holdings: OwnerStore, conversation: str) -> Sequence[Conversation]:
-    """Return the conversations of sub-agents, oldest first."""
     page = await holdings.conversations.list(parent=conversation, archived=None, limit=_CHILDREN)
     return page.items[::-1]
 

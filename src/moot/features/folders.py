@@ -68,7 +68,6 @@ def _commit(place: Path, name: str) -> str | None:
 
 
 def _text(path: Path, limit: int = LONGEST) -> str:
-    """Return the beginning of a regular file, or an empty string."""
     try:
         if not path.is_file():
             return ""

@@ -92,7 +92,6 @@ def _put(session: InstallableSession) -> Literal["written", "replaced", "unchang
 
 
 def _holds(data: bytes, path: Path) -> bool:
-    """Return whether the data contains every line of the file, so that nothing would be lost."""
     lines = set(data.splitlines(keepends=True))
     with path.open("rb") as file:
         return all(line in lines for line in file)

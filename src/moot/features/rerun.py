@@ -122,8 +122,6 @@ class Tape:
 
 
 class _Playback:
-    """A provider that plays back recorded answers."""
-
     def __init__(self, name: str, dialect: str, quirks: Quirks, tape: Tape) -> None:
         self.name = name
         self.dialect = dialect
@@ -255,12 +253,7 @@ async def rerun(runtime: Runtime, holdings: OwnerStore, conversation: Conversati
     return Rerun(run, True, tape.requests, context.calls, tuple(tape.reported))
 
 
-# ── the context ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class _Context:
-    """An in-memory `RunContext` for the loop."""
-
     def __init__(
         self,
         runtime: Runtime,
@@ -366,8 +359,6 @@ def _has(chunks: Sequence[Chunk], kind: str) -> bool:
 
 @dataclass(slots=True)
 class _Ports:
-    """Recorded time, without any waits."""
-
     blobs: _Reading
     at: int
 

@@ -289,7 +289,6 @@ class _Redaction:
 
 
 def _texts(exported: ExportedConversation) -> Iterator[str]:
-    """Yield every text in the conversation, to learn names from."""
     yield exported.conversation.title
     yield exported.conversation.directory
     stack: list[Json] = [list[Json](message.parts) for message in (*exported.messages, *exported.others)]

@@ -63,7 +63,6 @@ def _problems(connection: Connection) -> str:
 
 
 def _count(connection: Connection, table: LiteralString) -> int | None:
-    """Return None if the table can't be read."""
     try:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
     except library.sqlite.DatabaseError:
@@ -87,8 +86,6 @@ LAZY_PARTS = Registry(
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """Resources shared by all views of a store."""
-
     writer: Writer
     reader: Reader
     events: Events
@@ -98,15 +95,13 @@ class _Base:
     clock: Clock
 
 
-class SqliteOwnerStore:
-    """`Holdings` on one SQLite file; `owner` None = all owners."""
+class _Parts:
+    """The parts that a store and the view of one owner have in common; `owner` None = all owners."""
 
-    def __init__(self, base: _Base, owner: str | None = None) -> None:
+    def __init__(self, base: _Base, owner: str | None) -> None:
         writer, reader, events = base.writer, base.reader, base.events
         self._base = base
         self._owner = owner
-        self.log = SqliteLogReader(reader, events, owner)
-        self.records = SqliteRunReader(reader, owner)
         self.conversations = ConversationTree(writer, reader, events, owner)
         self.tree = MessageTree(writer, reader, events, owner)
         self.projects = SqliteProjects(writer, reader, owner)
@@ -125,7 +120,16 @@ class SqliteOwnerStore:
         return LAZY_PARTS.load("shares")(self._base.writer, self._base.reader, self._base.clock, self._owner)
 
 
-class SqliteStore:
+class SqliteOwnerStore(_Parts):
+    """`Holdings` on one SQLite file."""
+
+    def __init__(self, base: _Base, owner: str) -> None:
+        super().__init__(base, owner)
+        self.log = SqliteLogReader(base.reader, base.events, owner)
+        self.records = SqliteRunReader(base.reader, owner)
+
+
+class SqliteStore(_Parts):
     """`Store` on one SQLite file."""
 
     def __init__(self, path: Path, state: Path, *, durability: Literal["normal", "full"], clock: Clock, protected: bool) -> None:
@@ -139,31 +143,14 @@ class SqliteStore:
         self._poller = Poller(path, self._writer)
         events = Events()
         indexer, meaning, files = FileLock(state / "indexer.lock"), FileLock(state / "meaning.lock"), BlobFiles(path.parent / "blobs")
-        self._base = _Base(self._writer, self._reader, events, indexer, meaning, files, clock)
-        whole = self._whole = SqliteOwnerStore(self._base)
+        super().__init__(_Base(self._writer, self._reader, events, indexer, meaning, files, clock), None)
         self.log = EventLog(self._writer, self._reader, events)
         self.records = RunRecords(self._writer, self._reader, events)
-        self.conversations = whole.conversations
-        self.tree = whole.tree
-        self.projects = whole.projects
-        self.grants = whole.grants
-        self.search = whole.search
-        self.stats = whole.stats
-        self.imports = whole.imports
-        self.blobs = whole.blobs
         self.tokens = AccessTokens(self._writer, self._reader, clock)
-
-    @property
-    def meaning(self) -> SemanticSearch:
-        return self._whole.meaning
 
     def of(self, owner: str) -> SqliteOwnerStore:
         """Return a view restricted to one owner."""
         return SqliteOwnerStore(self._base, owner)
-
-    @property
-    def shares(self) -> Shares:
-        return self._whole.shares
 
     @property
     def verifier(self) -> Verifier:

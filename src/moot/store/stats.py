@@ -77,21 +77,10 @@ def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerU
     timed = [step for step in steps if step.ms is not None]
     usage = run.usage
     return AnswerUsage(
-        agent=run.agent,
-        model=run.model,
-        status=run.status,
-        error=run.error,
-        steps=len(steps),
-        input=usage.input or 0,
-        output=usage.output or 0,
-        cache_read=usage.cache_read or 0,
-        cache_write=usage.cache_write or 0,
-        reasoning=usage.reasoning or 0,
-        cost=run.cost,
-        first_ms=steps[0].first_ms if steps else None,
-        ms=sum(step.ms or 0 for step in timed),
-        timed=sum(step.usage.output or 0 for step in timed),
-        context=max((step.usage.input or 0 for step in steps), default=0),
+        *(run.agent, run.model, run.status, run.error, len(steps)),
+        *(usage.input or 0, usage.output or 0, usage.cache_read or 0, usage.cache_write or 0, usage.reasoning or 0),
+        *(run.cost, steps[0].first_ms if steps else None, sum(step.ms or 0 for step in timed)),
+        *(sum(step.usage.output or 0 for step in timed), max((step.usage.input or 0 for step in steps), default=0)),
     )
 
 

@@ -74,7 +74,6 @@ def _cut(transaction: Transaction, run: str) -> InterruptedExchange | None:
 
 
 def _closing(parts: Sequence[Part], text: str) -> Iterator[Chunk]:
-    """Yield the chunks that close all open parts: an output for each tool call, and an end for each streaming part."""
     asked = [part for part in parts if is_tool(part) and str(part.get("state")).startswith("approval-")]
     yield from close_open(parts)
     yield from (tool_denied(str(part.get("toolCallId"))) for part in asked)
@@ -83,8 +82,6 @@ def _closing(parts: Sequence[Part], text: str) -> Iterator[Chunk]:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The runs in the conversation before the new prompt."""
-
     running: tuple[str, str] | None = None
     """Id and message of the running run."""
     idle: tuple[str, ...] = ()

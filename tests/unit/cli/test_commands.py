@@ -222,6 +222,13 @@ def test_a_corrupt_database_is_reported_and_the_doctor_still_runs(moot: Moot, ho
     assert (moot("chat", "list").code, moot("doctor").code) == (2, 1)
 
 
+def test_setting_a_model_of_an_unknown_provider_warns_but_succeeds(moot: Moot) -> None:
+    ended = moot("config", "set", "models.main", "x@opena")
+    assert ended.code == 0
+    assert "models.main: Provider 'opena' not found. Did you mean 'openai'?" in ended.err
+    assert "not found" not in moot("config", "set", "limits.steps", "9").err
+
+
 def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     moot: Moot, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

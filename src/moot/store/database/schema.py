@@ -39,6 +39,7 @@ def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None =
                 copy = folder / f"{path.stem}-schema{version}-{stamp}.db"
                 unfinished = copy.with_suffix(".part")
                 unfinished.unlink(missing_ok=True)
+                # with SQLite's own backup: the file must not be read directly while it is open
                 with closing(sqlite.connect(str(unfinished))) as target:
                     connection.backup(target)
                 unfinished.rename(copy)
@@ -87,7 +88,6 @@ def _create(path: Path, steps: Sequence[Migration]) -> None:
 
 
 def _apply(connection: Connection, version: int, steps: Sequence[Migration]) -> None:
-    """Apply all missing steps in one transaction."""
     connection.execute("PRAGMA synchronous = FULL")
     # a referenced table is replaced by dropping it: check the references at the end
     connection.execute("PRAGMA foreign_keys = OFF")

@@ -135,8 +135,6 @@ class Writer:
         if pending:
             self._queue.put(pending)
 
-    # ── on the writer thread ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _main(self) -> None:
         while units := self._gather():
             finished = self._between(units) if units[0].background else self._commit(units)
@@ -186,7 +184,7 @@ class Writer:
         try:
             connection, transaction = self._connected()
             sync = self._full or any(unit.sync for unit in units)
-            if sync != self._synced:
+            if sync != self._synced:  # FULL makes the commit fsync the log, including all earlier commits
                 connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
                 self._synced = sync
             with self._protected():
@@ -233,7 +231,6 @@ class Writer:
     def _apply_apart(
         self, connection: Connection, transaction: Transaction, groups: Sequence[list[Unit[object]]], applied: list[Unit[object]]
     ) -> list[Unit[object]]:
-        """Run each group under a savepoint, so that only the failing unit fails."""
         until = time.monotonic() + LONGEST
         for index, group in enumerate(groups):
             if index and time.monotonic() > until:

@@ -141,8 +141,6 @@ class _NewMessage:
 
 @dataclass(slots=True)
 class _Piece:
-    """All data that one transaction adds."""
-
     no: int
     entries: list[Entry] = field(default_factory=list[Entry])
     new: list[_NewMessage] = field(default_factory=list[_NewMessage])
@@ -198,6 +196,7 @@ def _message(
             return found
     id = new_id()
     piece.new.append(_NewMessage(id, parent, one, role, len(piece.entries)))
+    # the same JSON as `message_body`, without encoding anything twice
     parent_json = b"null" if parent is None else b'"%s"' % parent.encode()
     head = b'{"id":"%s","role":"%s","parent":%s,' % (id.encode(), role.encode(), parent_json)
     piece.entries.append(Entry("message", one.raw, head + b'"parts":%s,"metadata":%s}' % (one.parts, one.metadata), one.created_at * 1000))
@@ -218,9 +217,6 @@ def _note(piece: _Piece, arrival: IncomingEntry, earlier: list[Variant], message
     length = len(arrival.raw)
     earlier.append(Variant(arrival.digest, length, message))
     piece.notes.append((piece.no, arrival.key, arrival.digest, length, message))
-
-
-# ── messages that were imported before ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earlier: list[Variant], same: Variant | None) -> str | None:
@@ -265,9 +261,6 @@ def _grow(transaction: Transaction, piece: _Piece, before: Message, body: JsonOb
     )
 
 
-# ── storing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _store(transaction: Transaction, piece: _Piece) -> None:
     if piece.entries:
         first = transaction.add_encoded(piece.no, piece.entries).start
@@ -286,7 +279,6 @@ def _store(transaction: Transaction, piece: _Piece) -> None:
 
 
 def _sum_up(transaction: Transaction, piece: _Piece, taken: ImportCounts) -> None:
-    """Update the conversation's sums; move its branch if only imports have moved it before."""
     usage, times = piece.usage, piece.times
     if not (taken.added or taken.rewritten or taken.grown):
         return

@@ -55,7 +55,6 @@ def _insert_run(transaction: Transaction, conversation: int, run: Run, owner: st
 
 
 def _sum_up(transaction: Transaction, made: Conversation, recording: Recording) -> None:
-    """Set the conversation's sums as if its runs had ended in this store."""
     usage = sum((run.usage for run in recording.runs), Usage())
     costs = [run.cost for run in recording.runs if run.cost is not None]
     unpriced = sum(run.cost is None and (run.model != "" or run.usage != Usage()) for run in recording.runs)

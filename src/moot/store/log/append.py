@@ -75,8 +75,6 @@ class EventLog(SqliteLogReader):
 
 @dataclass(frozen=True, slots=True)
 class _Append(Joint):
-    """An append by a run's owner, under its fence."""
-
     conversation: str
     events: Sequence[Event]
     fence: Fence
@@ -119,7 +117,6 @@ def _append_outside(conversation: str, events: Sequence[Event], changes: Sequenc
 
 
 def _is_outside(transaction: Transaction, change: Change) -> bool:
-    """Return True if the change opens or closes an exchange outside any run, or records its usage."""
     if isinstance(change, RecordUsage):
         return transaction.row("SELECT run FROM exchange WHERE id = ?", (change.exchange,)) == ("",)
     if isinstance(change, OpenExchange):

@@ -110,9 +110,6 @@ def unpack(data: bytes, base: int, first: int) -> list[tuple[Any, ...]]:
     return rows
 
 
-# ── groups ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class _Group:
     """Events that are equal except for the holes."""
 
@@ -254,9 +251,6 @@ def _filled(template: _Template | None, columns: Sequence[Values], count: int) -
         return [before + value + after for value in columns[template.holes[0]]]
     whole = b"%b".join([text.replace(b"%", b"%%") for text in template.texts])
     return map(whole.__mod__, zip(*[columns[place] for place in template.holes], strict=True))
-
-
-# ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _column(values: Values) -> _Column:

@@ -74,8 +74,6 @@ class _Place(NamedTuple):
 
 
 class _PacedRows(list[Row]):
-    """Rows that are iterated with pauses."""
-
     def __iter__(self) -> Iterator[Row]:
         for place, row in enumerate(super().__iter__()):
             if not place % _AT_ONCE:
@@ -179,9 +177,6 @@ def _codec(name: str) -> Codec:
 
 def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=8).hexdigest()
-
-
-# ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def pack_segment(events: Sequence[Row], share: float = 1.0) -> Packed:

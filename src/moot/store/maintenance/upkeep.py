@@ -114,7 +114,6 @@ def plan_segment(queries: Queries, what: SealCandidate) -> SegmentPlan | None:
 
 
 def _small(queries: Queries, conversation: int, through: int) -> tuple[tuple[tuple[int, bytes], ...], int, list[Row]]:
-    """Return the last segment if it is small and readable."""
     last: Any = queries.execute(
         "SELECT first_seq, frames, length(data) FROM segment WHERE conversation = ? AND last_seq = ?", (conversation, through)
     ).fetchone()
@@ -223,7 +222,6 @@ _INDEX: tuple[LiteralString, ...] = (
     "SELECT sum(length(sz)) FROM search_infix_docsize",
 )
 """Size of each table of the search index; nearly exact for numeric tables. FTS5 stores its index in tables too."""
-
 
 _PAGES = 256  # pages returned in one transaction: 1 MiB, which takes a few milliseconds
 _REST = 0.2  # seconds to pause after a segment of many events when there is no hurry; reading and replacing them takes a twentieth of that

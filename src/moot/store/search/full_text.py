@@ -73,7 +73,6 @@ class FullText:
         return await self._reader.read(self._tally)
 
     async def _caught_up(self, seconds: float) -> None:
-        """Index missing messages, or wait while another process does."""
         until = time.monotonic() + seconds
         while True:
             done, total = await self.index(seconds=until - time.monotonic())

@@ -59,7 +59,6 @@ class Marker:
         return folded(text)
 
     def _densest(self, plain: str) -> int:
-        """Return the start of the first excerpt with most different terms; 0 if there are none."""
         if len(self._each) == 1:
             first = self._each[0].search(plain)
             return first.start() if first else 0
@@ -306,7 +305,6 @@ def _projects(connection: Connection, condition: Condition, owner: str | None) -
 
 
 def _matches(search: Scope, place: _Place) -> _Matches:
-    """Find enough matches to fill a page and to decide whether partial words match."""
     if search.ranked:
         return _ranking(search, place.offset + search.asked.limit)
     places = _newest(search, max(ENOUGH, search.asked.limit + 1), place.before)
@@ -400,7 +398,6 @@ def _letter(place: _Place) -> str:
 
 
 def _rows(search: Scope, places: Sequence[int]) -> list[Any]:
-    """Return the display columns of these places, in order, without deleted messages and copies."""
     if not places:
         return []
     texts: list[LiteralString] = [_TEXTS[column] if column in search.query.columns else "''" for column in COLUMNS]

@@ -158,7 +158,6 @@ class SqliteSemanticSearch:
         return await self._reader.read(partial(embedded_count, model=embedder.model, asked=SearchOptions(owner=self._owner)))
 
     async def _caught_up(self, embedder: Embedder, seconds: float) -> None:
-        """Embed missing answers, or wait while another process does."""
         until = time.monotonic() + seconds
         await self._index.index(seconds=seconds)
         while True:
@@ -168,7 +167,6 @@ class SqliteSemanticSearch:
             await anyio.sleep(_LOOK_AGAIN)
 
     async def _read(self, embedder: Embedder, until: float, share: float) -> None:
-        """Embed answers, newest first; those that arrive meanwhile are left for the next time."""
         before = _END
         while time.monotonic() < until:
             some = await self._reader.read(partial(unread, model=embedder.model, before=before, limit=_BATCH))

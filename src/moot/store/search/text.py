@@ -82,8 +82,6 @@ def _pairs(run: str, *, last: bool) -> list[str]:
 
 
 class _Fold(dict[int, str]):
-    """A lazily filled mapping of characters to folded characters for `str.translate`."""
-
     def __missing__(self, character: int) -> str:
         own = chr(character)
         base = own if _CJK_RUN.match(own) else normalize("NFD", own)[0]

@@ -43,7 +43,6 @@ def branch_rows(queries: Queries, conversation: int, end: str, limit: int | None
 
 
 def _chained(rows: list[Any], end: str) -> list[Any]:
-    """Return the leading rows in which each one is the parent of the previous."""
     found: list[Any] = []
     expected: str | None = end
     for row in rows:
@@ -82,7 +81,6 @@ def _shown(parents: dict[str, str | None], head: str | None) -> set[str]:
 
 
 def _line(parts: Sequence[Part]) -> str:
-    """Return the first nonempty line of text, or else a description of a tool call or file."""
     for part in parts:
         text = part.get("text")
         if part.get("type") == "text" and isinstance(text, str):

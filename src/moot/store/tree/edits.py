@@ -220,7 +220,6 @@ def _graft(conversation: str, parent: str | None, new: tuple[Message, ...], tran
 
 
 def _store(transaction: Transaction, conversation: int, new: Sequence[Message], body: JsonObject) -> list[Message]:
-    """Store a chain of complete messages; the shown branch ends with the last one."""
     if not new:
         return []
     seqs = transaction.add(conversation, [messages.message_event(message, body=body) for message in new])

@@ -122,8 +122,6 @@ def _members(path: Path) -> Generator[Iterator[tuple[str, IO[bytes] | None]]]:
 
 
 class _Member(tarfile.TarInfo):
-    """A tar member with a size limit for headers."""
-
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """Raise ReadError if the header is too large."""

@@ -94,7 +94,6 @@ def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: Report
 
 
 def _snapshot(database: Path, copy: Path) -> int:
-    """Copy a snapshot of the database without free pages and return its schema version."""
     try:
         with closing(connect(database)) as connection:
             connection.execute("VACUUM INTO ?", (str(copy),))

@@ -126,10 +126,7 @@ class Eraser:
     async def receipts(self, *, limit: int = 50) -> list[ErasureReceipt]:
         return await self._reader.read(partial(jobs.receipts, limit=limit))
 
-    # ── the steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _work(self, work: EraseJob, tell: ReportProgress) -> ErasureReceipt:
-        """Run all remaining steps; each of them may have run before."""
         point("forget.begun")
         if work.receipt.kind == "purge":
             work = await self._purged(work, tell)
@@ -175,7 +172,6 @@ class Eraser:
         return await self._writer.write(partial(blobs.unlink, work, self._files), sync=True) if work.blobs else work
 
     async def _cleaned(self, receipt: ErasureReceipt, unindexed: bool, tell: ReportProgress = silent) -> ErasureReceipt:
-        """Clean the file: nothing refers to the deleted data anymore, so rewrite the database."""
         work = EraseJob(receipt)
         await self._writer.write(lambda transaction: jobs.save(transaction, work, cleaned=True), sync=True)
         first = True

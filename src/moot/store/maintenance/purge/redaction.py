@@ -195,7 +195,6 @@ def _find(no: int, needles: Redactor, connection: Connection) -> _Found:
 
 
 def _change(work: EraseJob, no: int, id: str, needles: Redactor, found: _Found, transaction: Transaction) -> EraseJob | None:
-    """Redact a conversation and return the updated work; None if it has changed since it was searched."""
     head = transaction.row("SELECT next_seq FROM log_head WHERE conversation = ?", (no,))
     if head is None or head[0] != found.next_seq or transaction.row(_OPEN, (no,)) is not None:
         return None
@@ -237,7 +236,6 @@ def _tables(changes: Iterable[tuple[str, int, Mapping[LiteralString, object]]]) 
 def _changes(
     queries: Queries, needles: Redactor, no: int | None, without: frozenset[str]
 ) -> Iterator[tuple[LiteralString, int, dict[LiteralString, object]]]:
-    """Yield table, rowid and new values of each row with a match."""
     for table, place in PLACES.items():
         if table in without or not place.words or (no is None) == bool(place.of):
             continue

@@ -67,8 +67,6 @@ class ConversationJudge:
             self._findings.add("file", f"the log after event {self._last}", "readable pages", str(error), self._last + 1)
         return True
 
-    # ── one event ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _row(self, queries: Queries, row: Row) -> None:
         seq, receipt = row.seq, self._receipt
         if seq != self._last + 1:
@@ -108,14 +106,12 @@ class ConversationJudge:
         self._lost = 0
 
     def _left_of(self, row: Row) -> Row:
-        """Return what remains of the event behind a tombstone, which is checked like an event."""
         if row.kind != "tombstone":
             return row
         self._receipt.redacted += 1
         return self._findings.parsed(lambda: before_redaction(row), f"event {row.seq}", "a tombstone body in JSON", row.seq) or row
 
     def _made(self, queries: Queries, row: Row, exchange: ExchangeJudge | None) -> tuple[Chunk, ...]:
-        """Return the event's chunks as readers see them, rebuilt from raw if there is any."""
         if row.raw:
             self._receipt.raw_events += 1
             self._receipt.raw_bytes += len(row.raw)
@@ -126,7 +122,6 @@ class ConversationJudge:
         return self._findings.parsed(lambda: read_chunks(row.chunks), f"event {row.seq}", "chunks as a JSON array", row.seq) or ()
 
     def _body(self, queries: Queries, row: Row, run: RunJudge | None, exchange: ExchangeJudge | None) -> None:
-        """Check the body of an event: the end of an exchange or run, a message, a tree change."""
         body = self._findings.parsed(lambda: read_object(row.body), f"event {row.seq}", "a body in JSON", row.seq)
         if body is None:
             return
@@ -164,7 +159,6 @@ class ConversationJudge:
         return judge
 
     def _exchange(self, queries: Queries, row: Row, run: RunJudge | None) -> ExchangeJudge | None:
-        """Return the exchange to which the event belongs; a start event opens it."""
         id = row.exchange_id(run.id if run is not None else None)
         if (row.run or 0) in self._blind:
             return None
@@ -205,10 +199,7 @@ class ConversationJudge:
             expected = f"options, request and converter with digest {digest}, according to event {row.seq}"
             self._findings.add("record", f"exchange {exchange.id}", expected, f"digest {row_digest(exchange)}", row.seq)
 
-    # ── derived rows ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _request(self, queries: Queries, row: Row, exchange: str, manifest: JsonObject) -> None:
-        """Check that all pieces of the request exist; their contents are checked with the blobs."""
         pieces = manifest.get("pieces")
         names = [str(piece) for piece in pieces] if isinstance(pieces, list) else []
         wanted = [name for name in dict.fromkeys(names) if name not in self.blobs]
@@ -247,8 +238,6 @@ class ConversationJudge:
     def _compare(self, id: str, row: Row, expected: tuple[Json, ...], found: tuple[Json, ...]) -> None:
         if expected != found:
             self._findings.add("record", f"message {id}", f"{expected}, according to event {row.seq}", f"{found}", row.seq)
-
-    # ── the end of the log ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self, queries: Queries) -> None:
         self._pass_by(queries, self._last)
