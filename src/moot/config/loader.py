@@ -52,10 +52,11 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     home = home or home_of(environ)
     variables, unused = environment_layer(environ, SECTIONS)
     notes = [f"The environment variable {name} is ignored: it does not name a section, as in MOOT_SERVER__PORT." for name in unused]
-    memory = Memory(home)
+    memory, place, text = Memory(home), Place("user", str(home / FILE)), read_text(home / FILE)
+    file = memory.tree(text, place, lambda: attribute("moot.config.document:parse")(text, place)) if text else Node({}, place)
     known = {"providers": PROVIDERS.names(), "tools": TOOLS.names()} if variables.value else {}
     root = Node({}, Place("default", ""))
-    for layer in (_file(home / FILE, memory), variables, flag_layer(flags or {})):
+    for layer in (file, variables, flag_layer(flags or {})):
         root = merge(root, layer, known)
     project = directory / ".moot" / FILE
     if project.is_file() and project != home / FILE:
@@ -68,12 +69,6 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     placed = tuple(replace(rule, origin=str(place_of(root, ("permissions", "rules", at)))) for at, rule in enumerate(rules))
     settings = replace(settings, permissions=replace(settings.permissions, rules=placed))
     return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), root)
-
-
-def _file(path: Path, memory: Memory) -> Node:
-    place = Place("user", str(path))
-    text = read_text(path)
-    return memory.tree(text, place, lambda: attribute("moot.config.document:parse")(text, place)) if text else Node({}, place)
 
 
 class Loader:

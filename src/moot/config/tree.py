@@ -124,11 +124,6 @@ def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disab
     return replace(node, value=scalar(text) if node.plain else text, text=text, from_variable=True)
 
 
-def references(text: str) -> list[str]:
-    """Return the names of the variables used in a scalar."""
-    return [match["name"] for match in _REFERENCE.finditer(text) if match["name"]]
-
-
 def _resolve(match: re.Match[str], node: Node, environ: Mapping[str, str], path: str, disabled: bool) -> str:
     if match[0] == "$${":
         return "${"

@@ -226,11 +226,6 @@ def _tool_settings(problems: _Problems, configuration: Configuration) -> None:
 
 def _joined(problems: list[ConfigError]) -> ConfigError:
     problems = sorted(problems, key=lambda problem: (problem.file, problem.line, problem.column))
-    first = problems[0]
-    if len(problems) == 1:
-        return first
-    joined = ConfigError(first.message, fix=first.fix)
-    joined.message = "\n".join(problem.message for problem in problems)
-    joined.args = (joined.message,)
-    joined.file, joined.line, joined.column = first.file, first.line, first.column
+    joined = ConfigError("\n".join(problem.message for problem in problems))
+    joined.file, joined.line, joined.column = problems[0].file, problems[0].line, problems[0].column
     return joined

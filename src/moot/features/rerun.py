@@ -21,7 +21,6 @@ from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, step_setup
 from moot.types import chunk
 from moot.types.canonical import Json, JsonObject, dumps, loads
-from moot.types.chunk import Chunk
 from moot.types.context import AgentService, Choice, Result, RunContext, StepSetup, Verdict, Work
 from moot.types.conversation import Conversation
 from moot.types.event import REFUSED, Event, Raw
@@ -340,7 +339,8 @@ class _Context:
         self.calls += 1
         value = ended.body.get("value") if isinstance(ended.body, dict) else None
         reason = str(value.get("denied", "")) if isinstance(value, dict) else ""
-        return Verdict(False, reason, asked=_has(ended.chunks, "tool-output-denied"), nobody=_has(ended.chunks, "message-metadata"))
+        kinds = [piece["type"] for piece in ended.chunks]
+        return Verdict(False, reason, asked="tool-output-denied" in kinds, nobody="message-metadata" in kinds)
 
     def _ended(self, key: str) -> Event | None:
         attempts = [event for name, event in self._recorded.ends.items() if name.rpartition(".")[0] == key]
@@ -351,10 +351,6 @@ class _Context:
         found = [InboxItem("steer", body, number) for number, (step, body) in enumerate(self._steered, 1) if step == self._steps]
         self._steered = [(-1 if step == self._steps else step, body) for step, body in self._steered]
         return found
-
-
-def _has(chunks: Sequence[Chunk], kind: str) -> bool:
-    return any(piece["type"] == kind for piece in chunks)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from moot.store.database.connection import Connection
 from moot.store.database.locks import FileLock
 from moot.store.database.poller import Poller
 from moot.store.database.reader import Reader
-from moot.store.database.schema import prepare, version_of
+from moot.store.database.schema import prepare, quick_check, version_of
 from moot.store.database.writer import Writer
 from moot.store.imports.importer import StoredImports
 from moot.store.log.append import EventLog, SqliteLogReader
@@ -49,17 +49,10 @@ def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
         "wal_reset_bug": library.has_wal_reset_bug(library.VERSION),
         "protection": "one process commits at a time" if protected else "not needed",
         "schema": version_of(connection),
-        "integrity": _problems(connection) or "ok",
+        "integrity": "; ".join(quick_check(connection, 10)) or "ok",
         "bytes": pages * size,
         **{f"{name}s": _count(connection, name) for name in ("conversation", "message", "run", "blob")},
     }
-
-
-def _problems(connection: Connection) -> str:
-    try:
-        return "; ".join(str(row[0]) for row in connection.execute("PRAGMA quick_check(10)") if row[0] != "ok")
-    except library.sqlite.DatabaseError as error:
-        return str(error)
 
 
 def _count(connection: Connection, table: LiteralString) -> int | None:

@@ -51,6 +51,14 @@ def version_of(connection: Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
+def quick_check(connection: Connection, limit: int) -> list[str]:
+    """Return at most `limit` faults in the structure of the file: tables, indexes and pages."""
+    try:
+        return [str(row[0]) for row in connection.execute(f"PRAGMA quick_check({int(limit)})") if row[0] != "ok"]
+    except sqlite.DatabaseError as error:
+        return [str(error)]
+
+
 def _checked(path: Path, newest: int) -> int:
     if path.stat().st_size == 0:  # files appear complete (see _create), so it was emptied
         raise corrupt_error(path, "the file is empty")

@@ -9,8 +9,9 @@ from typing import Any
 
 from moot.store import lookup
 from moot.store.blobs import BlobFiles
-from moot.store.database.connection import Connection, Queries, sqlite
+from moot.store.database.connection import Queries, sqlite
 from moot.store.database.reader import Reader
+from moot.store.database.schema import quick_check
 from moot.store.lookup import all_conversations
 from moot.store.maintenance.verify.conversations import ConversationJudge
 from moot.store.maintenance.verify.records import Findings
@@ -70,14 +71,7 @@ class StoreVerifier:
                 yield receipt
             yield receipt
             return
-
-        def look(connection: Connection) -> list[str]:
-            try:
-                return [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)") if row[0] != "ok"]
-            except sqlite.DatabaseError as error:
-                return [str(error)]
-
-        for words in await self._reader.read(look):
+        for words in await self._reader.read(partial(quick_check, limit=20)):
             Findings(receipt).add("file", "the database", "an undamaged file", words)
         yield receipt
         async for no, id in all_conversations(self._reader):
