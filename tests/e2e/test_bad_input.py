@@ -20,10 +20,10 @@ BAD = [
     (["run", "-c=nowhere", "hi"], MINE, "'nowhere'"),
     (["run", "--modell", "x", "hi"], MINE, "Did you mean '--model'?"),
     (["run", "-m", "claude-sonnet-4-5@anthropic", "hi"], "", "ANTHROPIC_API_KEY, or providers.anthropic.api_key in"),
-    (["run", "hi"], "models: {main: x}\nmdels: {}\n", "config.yaml:2:1: unknown key 'mdels'; did you mean 'models'?"),
+    (["run", "hi"], "models: {main: x}\nmdels: {}\n", "config.yaml:2:1: Unknown key 'mdels'. Did you mean 'models'?"),
     (["run", "hi"], "models:\n  main: [x\nproviders: {}\n", "config.yaml:3:10: "),
-    (["run", "hi"], "models:\n  main: ${NOT_SET_X}\n", "config.yaml:2:9: models.main: environment variable 'NOT_SET_X' is not set"),
-    (["run", "hi"], "\udcff\udcfe", "config.yaml:1:1: not valid UTF-8"),
+    (["run", "hi"], "models:\n  main: ${NOT_SET_X}\n", "config.yaml:2:9: models.main: The environment variable 'NOT_SET_X' is not set."),
+    (["run", "hi"], "\udcff\udcfe", "config.yaml:1:1: The file is not valid UTF-8."),
 ]
 
 

@@ -59,7 +59,7 @@ def test_errors_made_in_an_editor_are_reported_and_can_be_fixed_or_kept(moot: Mo
     assert "config.yaml:3" in screen.text
     screen.send("y\r")
     screen.wait_for("nothing was changed", 20)  # it is already broken
-    screen.wait_for("got 'steps 20'\nEdit it again? [y/n]:\n", 20)
+    screen.wait_for("got 'steps 20'.\nEdit it again? [y/n]:\n", 20)
     screen.send("n\r")
     screen.wait_for("was not changed", 20)
     assert screen.wait_exit() == 2

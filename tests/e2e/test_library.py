@@ -295,7 +295,7 @@ async def test_files_are_attached_to_the_prompt(desk: Any) -> None:
         Path("notes.txt").write_text("the cat is Miso")
         await on.m.run("read", files=["notes.txt"])
         assert "the cat is Miso" in str(on.server.requests[0].json)
-        with pytest.raises(moot.UsageError, match=r"cannot read 'gone.txt'"):
+        with pytest.raises(moot.UsageError, match=r"Cannot read 'gone.txt'"):
             await on.m.run("read", files=["gone.txt"])
 
 

@@ -24,8 +24,7 @@ from moot.types.canonical import Json, JsonObject, dumps, loads
 CHECKED = 4
 """Number of validated configurations to keep, for use with alternating environments."""
 
-_SAME = 0
-"""Represents a text that is in the tree at the same path."""
+_SAME = 0  # represents a text that is in the tree at the same path
 
 
 class Memory:
@@ -33,7 +32,11 @@ class Memory:
 
     def __init__(self, home: Path) -> None:
         self._path = home / "state" / "config.json"
-        self._cache: dict[str, Any] = _load(self._path) or {"salt": secrets.token_hex(16), "tree": None, "checked": []}
+        self._cache: dict[str, Any] = {"salt": secrets.token_hex(16), "tree": None, "checked": []}
+        with contextlib.suppress(OSError):
+            checksum, _, data = self._path.read_bytes().partition(b"\n")
+            if checksum.decode("ascii", "replace") == _checksum(data):
+                self._cache = cast("dict[str, Any]", loads(data))
 
     def tree(self, text: str, place: Place, parse: Callable[[], Node]) -> Node:
         """Return the parsed file, using `parse` if it is not cached."""
@@ -49,7 +52,8 @@ class Memory:
 
     def checked(self, values: Json, check: Callable[[], JsonObject]) -> JsonObject:
         """Return the validated values, using `check` if they are not cached."""
-        key = self._hash(_code() + dumps(values))
+        times = [Path(__file__).with_name(name).stat().st_mtime_ns for name in ("schema.py", "validation.py")]
+        key = self._hash(f"{__version__} {times}\0".encode() + dumps(values))
         for cached in self._cache["checked"]:
             if cached[0] == key:
                 return cast("JsonObject", _filled(cached[1], values))
@@ -76,23 +80,8 @@ class _NotCacheable(Exception):
     """Caching would write a secret to disk."""
 
 
-def _load(path: Path) -> dict[str, Any] | None:
-    """Return the cache file's content, or None if it is missing or damaged."""
-    try:
-        checksum, _, data = path.read_bytes().partition(b"\n")
-    except OSError:
-        return None
-    return cast("dict[str, Any]", loads(data)) if checksum.decode("ascii", "replace") == _checksum(data) else None
-
-
 def _checksum(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
-
-
-def _code() -> bytes:
-    """Return a key that changes with the schema and the validation."""
-    times = [Path(__file__).with_name(name).stat().st_mtime_ns for name in ("schema.py", "validation.py")]
-    return f"{__version__} {times}\0".encode()
 
 
 def _packed(node: Node, lines: list[str], path: tuple[str | int, ...]) -> Json:

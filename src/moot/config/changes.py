@@ -18,8 +18,6 @@ from moot.config.validation import validate
 from moot.errors import ConfigError
 from moot.types.canonical import Json
 
-__all__ = ["add_rules", "with_rules", "without_rule"]
-
 
 def set_value(path: Path, key: str, value: Json, environ: Mapping[str, str]) -> None:
     """Set one value, as `set_values` does."""
@@ -32,26 +30,14 @@ def set_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str
     The result is validated before it is written, and concurrent changes by other processes are kept.
     """
     with lock_file(path):
-        write_atomically(path, _with_values(path, values, environ))
+        yaml, root, comments = _load(path)
+        for key, value in values.items():
+            _put(root, key, value)
+        write_atomically(path, _checked(yaml, root, comments, path, environ))
 
 
-def _with_values(path: Path, values: Mapping[str, Json], environ: Mapping[str, str]) -> bytes:
-    text = read_text(path)
-    parse(text, Place("user", str(path)))  # rejects what the round-trip parser would accept: tags, duplicate keys, alias bombs
-    yaml = round_trip(text)
-    root = cast("CommentedMap | None", yaml.load(text))
-    root = CommentedMap() if root is None else root
-    for key, value in values.items():
-        _put(root, key, value)
-    buffer = io.StringIO()
-    yaml.dump(root, buffer)
-    changed = buffer.getvalue()
-    check_text(changed, path, environ)
-    return changed.encode()
-
-
-def _put(root: CommentedMap, key: str, value: Json) -> None:
-    level: Any = root
+def _put(root: Any, key: str, value: Any) -> None:
+    level = root
     *above, last = key.split(".")
     for step in above:
         if not isinstance(level.get(step), dict):
@@ -91,20 +77,18 @@ def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, st
     """Return the file's bytes with these rules appended, validated. Existing rules are not repeated. Raise ConfigError."""
     yaml, root, comments = _load(path)
     permissions = root.get("permissions")
-    if not isinstance(permissions, dict):
-        permissions = root["permissions"] = CommentedMap()
-    existing = cast("Any", permissions).get("rules")
+    existing: Any = cast("Any", permissions).get("rules") if isinstance(permissions, dict) else None
     if not isinstance(existing, list):
         existing = CommentedSeq()
-        _put_before_last(permissions, "rules", existing)
+        _put(root, "permissions.rules", existing)
     for rule in rules:
         if any("${" in value for value in rule.values()):
             raise ConfigError(
-                "a rule can't be added if it contains '${', which starts a variable reference",
+                "A rule can't be added if it contains '${', which starts a variable reference.",
                 file=str(path),
                 fix=f"Add the rule to {path} by hand, with $${{ for ${{.",
             )
-        if not any(_same(item, rule) for item in cast("list[Any]", existing)):
+        if rule not in existing:
             item: Any = CommentedMap(rule)
             item.fa.set_flow_style()
             # not after the last item, which holds the comments before the next section
@@ -130,20 +114,9 @@ def _load(path: Path) -> tuple[Any, Any, str]:
     return yaml, CommentedMap(), f"{text.rstrip()}\n" if text.strip() else ""
 
 
-def _same(item: Any, rule: dict[str, str]) -> bool:
-    return isinstance(item, dict) and cast("dict[str, Any]", item) == rule
-
-
-def _put_before_last(mapping: Any, key: str, value: Any) -> None:
-    if key in mapping or len(mapping) == 0:
-        mapping[key] = value
-    else:
-        mapping.insert(len(mapping) - 1, key, value)
-
-
 def _checked(yaml: Any, root: Any, comments: str, path: Path, environ: Mapping[str, str]) -> bytes:
     buffer = io.StringIO()
     yaml.dump(root, buffer)
     changed = comments + buffer.getvalue()
-    validate(interpolate(parse(changed, Place("user", str(path))), environ))
+    check_text(changed, path, environ)
     return changed.encode()

@@ -11,7 +11,6 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent, DocumentStartEvent, ScalarEvent, SequenceStartEvent
 
 from moot.config.tree import Node, Place, scalar
-from moot.errors import ConfigError
 
 MAX_DEPTH = 40
 MAX_NODES = 50_000
@@ -28,22 +27,18 @@ def parse(text: str, place: Place) -> Node:
         line, column = (int(mark.line), int(mark.column)) if mark else (-1, -1)
         unquoted = column > 0 and text.split("\n")[line][column - 1 : column + 1] == "${"
         fix = "Quote ${…} inside braces and brackets." if unquoted else ""
-        raise _error(words, place, line + 1, column + 1, fix) from error
+        words = words[:1].upper() + words[1:]
+        raise replace(place, line=line + 1, column=column + 1).error(f"{words}.", fix) from error
     except YAMLError as error:  # a forbidden character; its position counts from the start of the text
         position = cast("int", getattr(error, "position", 0))
         before = text[:position]
-        raise _error(
-            f"character {text[position : position + 1]!r} is not allowed", place, before.count("\n") + 1, position - before.rfind("\n")
-        ) from error
+        at = replace(place, line=before.count("\n") + 1, column=position - before.rfind("\n"))
+        raise at.error(f"The character {text[position : position + 1]!r} is not allowed.") from error
     if node is None or node.value is None:
         return Node({}, place)
     if not isinstance(node.value, dict):
-        raise _error("expected a mapping of keys to values", place, node.place.line, node.place.column)
+        raise node.place.error("Expected a mapping of keys to values.")
     return node
-
-
-def _error(message: str, place: Place, line: int, column: int, fix: str = "") -> ConfigError:
-    return ConfigError(message, file=place.source, line=line, column=column, fix=fix)
 
 
 class _Builder:
@@ -57,40 +52,35 @@ class _Builder:
 
     def document(self) -> Node | None:
         next(self._events)
-        first = next(self._events)
-        if not isinstance(first, DocumentStartEvent):
+        if not isinstance(next(self._events), DocumentStartEvent):
             return None
         node = self._node(next(self._events), 0)
         next(self._events)
         extra = next(self._events)
         if isinstance(extra, DocumentStartEvent):
-            raise self._refuse("only one document per file is allowed; remove the '---'", extra)
+            raise self._at(extra).error("Only one document per file is allowed.", "Remove the '---'.")
         return node
 
     def _node(self, event: Any, depth: int) -> Node:
         if isinstance(event, AliasEvent):
-            return self._alias(event)
-        if event.tag is not None:
-            raise self._refuse(f"tags are not allowed: {event.tag}", event)
+            anchor = str(cast("Any", event).anchor)
+            if anchor not in self._anchors:
+                raise self._at(event).error(f"The anchor {anchor!r} is not defined.")
+            node = self._anchors[anchor]
+            self._count(node.size, event)
+            return node
+        self._refuse_tag(event)
         if depth > MAX_DEPTH:
-            raise self._refuse(f"nested deeper than {MAX_DEPTH} levels", event)
+            raise self._at(event).error(f"The value is nested deeper than {MAX_DEPTH} levels.")
         self._count(1, event)
-        node = self._unpack(event, depth)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = node
-        return node
-
-    def _unpack(self, event: Any, depth: int) -> Node:
         if isinstance(event, ScalarEvent):
-            return self._scalar(event)
-        if isinstance(event, SequenceStartEvent):
-            return self._sequence(event, depth)
-        return self._mapping(event, depth)
-
-    def _scalar(self, event: Any) -> Node:
-        text: str = event.value
-        is_plain = bool(event.implicit[0])
-        return Node(scalar(text) if is_plain else text, self._at(event), text, is_plain)
+            text, is_plain = str(cast("Any", event).value), bool(cast("Any", event).implicit[0])
+            node = Node(scalar(text) if is_plain else text, self._at(event), text, is_plain)
+        else:
+            node = self._sequence(event, depth) if isinstance(event, SequenceStartEvent) else self._mapping(event, depth)
+        if (anchor := cast("Any", event).anchor) is not None:
+            self._anchors[anchor] = node
+        return node
 
     def _sequence(self, start: Any, depth: int) -> Node:
         items: list[Node] = []
@@ -101,39 +91,27 @@ class _Builder:
     def _mapping(self, start: Any, depth: int) -> Node:
         items: dict[str, Node] = {}
         while (event := next(self._events)) and not _ends(event):
-            name = self._key(event)
+            if not isinstance(event, ScalarEvent):
+                raise self._at(event).error("A key must be a scalar.")
+            self._refuse_tag(event)
+            name = str(cast("Any", event).value)
             if name in items:
-                raise self._refuse(f"duplicate key {name!r}", event)
+                raise self._at(event).error(f"The key {name!r} occurs twice.")
             child = self._node(next(self._events), depth + 1)
             items[name] = replace(child, named=self._at(event))
         return Node(items, self._at(start), size=1 + sum(item.size for item in items.values()))
 
-    def _key(self, event: Any) -> str:
-        if not isinstance(event, ScalarEvent):
-            raise self._refuse("a key must be a scalar", event)
-        key = cast("Any", event)
-        if key.tag is not None:
-            raise self._refuse(f"tags are not allowed: {key.tag}", event)
-        return str(key.value)
-
-    def _alias(self, event: Any) -> Node:
-        node = self._anchors.get(event.anchor)
-        if node is None:
-            raise self._refuse(f"undefined anchor {event.anchor!r}", event)
-        self._count(node.size, event)
-        return node
+    def _refuse_tag(self, event: Any) -> None:
+        if event.tag is not None:
+            raise self._at(event).error(f"Tags such as {event.tag} are not allowed.")
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
         if self._nodes > MAX_NODES:
-            raise self._refuse(f"more than {MAX_NODES} values", event)
+            raise self._at(event).error(f"The file has more than {MAX_NODES} values.")
 
     def _at(self, event: Any) -> Place:
         return Place(self._place.layer, self._place.source, event.start_mark.line + 1, event.start_mark.column + 1)
-
-    def _refuse(self, message: str, event: Any) -> ConfigError:
-        at = self._at(event)
-        return _error(message, self._place, at.line, at.column)
 
 
 def _ends(event: Any) -> bool:

@@ -55,15 +55,17 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", file=str(path), fix=f"Make {path} a readable file.") from error
+        raise ConfigError(f"Cannot read the file: {error.strerror}.", file=str(path), fix=f"Make {path} a readable file.") from error
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"larger than {MAX_BYTES // 1024} KiB, too large for a configuration file", file=str(path))
+        raise ConfigError(f"The file is larger than {MAX_BYTES // 1024} KiB, too large for a configuration file.", file=str(path))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        raise ConfigError("not valid UTF-8", file=str(path), line=line, column=column, fix="Save the file as UTF-8.") from error
+        raise ConfigError(
+            "The file is not valid UTF-8.", file=str(path), line=line, column=column, fix="Save the file as UTF-8."
+        ) from error
 
 
 @contextmanager
@@ -77,7 +79,9 @@ def lock_file(path: Path) -> Generator[None, None, None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise ConfigError(f"cannot be locked: {error.strerror}", file=str(path), fix=f"Make {path.parent} a writable folder.") from error
+        raise ConfigError(
+            f"Cannot lock the file: {error.strerror}.", file=str(path), fix=f"Make {path.parent} a writable folder."
+        ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -88,17 +92,17 @@ def lock_file(path: Path) -> Generator[None, None, None]:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write the file atomically, readable only by its owner because it may hold keys. Raise ConfigError."""
     path = path.resolve()  # keep a symbolic link to the configuration
+    unfinished: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
-    try:
+        unfinished = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        unfinished.replace(path)
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
+        if unfinished is not None:
+            unfinished.unlink(missing_ok=True)
+        raise ConfigError(f"Cannot write the file: {error.strerror}.", file=str(path)) from error

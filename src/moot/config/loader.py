@@ -17,29 +17,11 @@ from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject
 
 SECTIONS = (
-    "models",
-    "providers",
-    "agents",
-    "mcp",
-    "permissions",
-    "hooks",
-    "cron",
-    "webhooks",
-    "channels",
-    "commands",
-    "tools",
-    "server",
-    "storage",
-    "retention",
-    "imports",
-    "limits",
-    "ui",
+    *("models", "providers", "agents", "mcp", "permissions", "hooks", "cron", "webhooks", "channels", "commands", "tools"),
+    *("server", "storage", "retention", "imports", "limits", "ui"),
 )
-
 NO_EFFECT_YET = ("hooks", "cron", "webhooks", "commands")
 """Sections that are validated but have no effect in this version."""
-
-
 FILE = "config.yaml"
 
 
@@ -68,28 +50,25 @@ class Loaded:
 def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path) -> Loaded:
     """Return the effective configuration for a folder. Raise ConfigError. Create nothing."""
     home = home or home_of(environ)
-    notes: list[str] = []
     variables, unused = environment_layer(environ, SECTIONS)
-    notes += [f"environment variable {name} is ignored: it does not name a section, as in MOOT_SERVER__PORT" for name in unused]
-    memory = Memory(home)
+    notes = [f"The environment variable {name} is ignored: it does not name a section, as in MOOT_SERVER__PORT." for name in unused]
+    memory, place, text = Memory(home), Place("user", str(home / FILE)), read_text(home / FILE)
+    file = memory.tree(text, place, lambda: attribute("moot.config.document:parse")(text, place)) if text else Node({}, place)
     known = {"providers": PROVIDERS.names(), "tools": TOOLS.names()} if variables.value else {}
     root = Node({}, Place("default", ""))
-    for layer in (_file(home / FILE, memory), variables, flag_layer(flags or {})):
+    for layer in (file, variables, flag_layer(flags or {})):
         root = merge(root, layer, known)
     project = directory / ".moot" / FILE
     if project.is_file() and project != home / FILE:
-        notes.append(f"{project} is ignored because the project is not trusted")
+        notes.append(f"{project} is ignored because the project is not trusted.")
     root = _with_keys(interpolate(root, environ), environ)
     configuration = memory.checked(plain(root), lambda: attribute("moot.config.validation:validated_json")(root))
-    notes += [f"{section}: this section has no effect in this version" for section in NO_EFFECT_YET if configuration[section]]
-    settings = _with_origins(build(configuration, home), root)
+    notes += [f"{section}: This section has no effect in this version." for section in NO_EFFECT_YET if configuration[section]]
+    settings = build(configuration, home)
+    rules = settings.permissions.rules
+    placed = tuple(replace(rule, origin=str(place_of(root, ("permissions", "rules", at)))) for at, rule in enumerate(rules))
+    settings = replace(settings, permissions=replace(settings.permissions, rules=placed))
     return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), root)
-
-
-def _file(path: Path, memory: Memory) -> Node:
-    place = Place("user", str(path))
-    text = read_text(path)
-    return memory.tree(text, place, lambda: attribute("moot.config.document:parse")(text, place)) if text else Node({}, place)
 
 
 class Loader:
@@ -127,13 +106,6 @@ class Loader:
     def is_stale(self) -> bool:
         """Return whether the file has changed since it was last read."""
         return self.stamp() != self._seen
-
-
-def _with_origins(settings: Settings, root: Node) -> Settings:
-    """Set the place where each permission rule was written."""
-    rules = settings.permissions.rules
-    placed = tuple(replace(rule, origin=str(place_of(root, ("permissions", "rules", at)))) for at, rule in enumerate(rules))
-    return replace(settings, permissions=replace(settings.permissions, rules=placed))
 
 
 def _with_keys(root: Node, environ: Mapping[str, str]) -> Node:

@@ -19,7 +19,7 @@ def seconds(value: Any) -> Any:
         return value
     match = _DURATION.fullmatch(value.strip())
     if match is None:
-        raise ValueError("expected seconds or a duration such as 90s, 5m or 1h")
+        raise ValueError("Expected seconds or a duration such as 90s, 5m or 1h.")
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -27,14 +27,13 @@ def valid_notify(value: Any) -> Any:
     """Validate `ui.notify`."""
     words = cast("list[object]", value) if isinstance(value, list) else []
     if not (words and all(isinstance(word, str) for word in words)) and (words or value not in (True, False, "bell", "osc", "off")):
-        raise ValueError("expected bell, osc, off, true, or a program and its arguments as a list: [notify-send, moot]")
+        raise ValueError("Expected bell, osc, off, true, or a program and its arguments as a list ([notify-send, moot]).")
     return cast("Any", value)
 
 
 Notify = Annotated[Any, BeforeValidator(valid_notify)]
 Duration = Annotated[float, BeforeValidator(seconds), Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
-
 
 _PORT = r"(:\d{1,5})?"
 HostName = Annotated[str, Field(pattern=rf"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]){_PORT}$")]

@@ -28,6 +28,10 @@ class Place:
     def __str__(self) -> str:
         return " ".join(filter(None, (self.layer, ":".join(str(part) for part in (self.source, self.line, self.column) if part))))
 
+    def error(self, message: str, fix: str = "") -> ConfigError:
+        """Return an error at this place."""
+        return ConfigError(message, file=self.source, line=self.line, column=self.column, fix=fix)
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -96,7 +100,6 @@ _WORDS: dict[str, Scalar] = {
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
 
-
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^}:]*)(?::-(?P<default>[^}]*))?(?P<end>\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILES = ("user", "project")
@@ -110,21 +113,15 @@ def interpolate(node: Node, environ: Mapping[str, str], *, path: str = "", disab
     if isinstance(node.value, dict):
         switch = node.value.get("enabled")
         off = disabled or (switch is not None and switch.value is False)
-        return replace(
-            node, value={key: interpolate(child, environ, path=_join(path, key), disabled=off) for key, child in node.value.items()}
-        )
+        items = {f"{path}.{key}" if path else key: (key, child) for key, child in node.value.items()}
+        return replace(node, value={key: interpolate(child, environ, path=at, disabled=off) for at, (key, child) in items.items()})
     if isinstance(node.value, list):
-        items = enumerate(node.value)
-        return replace(node, value=[interpolate(child, environ, path=f"{path}[{at}]", disabled=disabled) for at, child in items])
+        children = enumerate(node.value)
+        return replace(node, value=[interpolate(child, environ, path=f"{path}[{at}]", disabled=disabled) for at, child in children])
     if not isinstance(node.value, str) or "${" not in node.value or node.place.layer not in _FILES:
         return node
     text = _REFERENCE.sub(lambda match: _resolve(match, node, environ, path, disabled), node.value)
     return replace(node, value=scalar(text) if node.plain else text, text=text, from_variable=True)
-
-
-def references(text: str) -> list[str]:
-    """Return the names of the variables used in a scalar."""
-    return [match["name"] for match in _REFERENCE.finditer(text) if match["name"]]
 
 
 def _resolve(match: re.Match[str], node: Node, environ: Mapping[str, str], path: str, disabled: bool) -> str:
@@ -132,25 +129,14 @@ def _resolve(match: re.Match[str], node: Node, environ: Mapping[str, str], path:
         return "${"
     name, default = match["name"], match["default"]
     if not match["end"] or not _NAME.fullmatch(name) or (default is not None and "${" in default):
-        raise _error(
-            f"{path}: invalid reference {match[0]!r}; expected ${{NAME}} or ${{NAME:-default}}", node, "Write $${ for a literal ${."
-        )
+        message = f"{path}: Invalid reference {match[0]!r}: expected ${{NAME}} or ${{NAME:-default}}."
+        raise node.place.error(message, "Write $${ for a literal ${.")
     found = environ.get(name)
     if default is not None:
         return found or default
-    if found is not None:
-        return found
-    if disabled:
-        return ""
-    raise _error(f"{path}: environment variable {name!r} is not set", node, f"Set it, or write ${{{name}:-default}}.")
-
-
-def _error(message: str, node: Node, fix: str) -> ConfigError:
-    return ConfigError(message, file=node.place.source, line=node.place.line, column=node.place.column, fix=fix)
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
+    if found is None and not disabled:
+        raise node.place.error(f"{path}: The environment variable {name!r} is not set.", f"Set it, or write ${{{name}:-default}}.")
+    return found or ""
 
 
 PREFIX = "MOOT_"
@@ -171,7 +157,7 @@ def environment_layer(environ: Mapping[str, str], sections: Iterable[str]) -> tu
             unused.append(name)
             continue
         if not all(path):
-            raise ConfigError(f"environment variable {name} has an empty level", fix="Write levels as MOOT_SERVER__PORT.")
+            raise ConfigError(f"The environment variable {name} has an empty level.", fix="Write levels as MOOT_SERVER__PORT.")
         _put(root, path, Node(scalar(environ[name]), Place("environment", name), environ[name], True), name)
     return Node(root, Place("environment", "")), unused
 
@@ -202,13 +188,10 @@ def merge(below: Node, above: Node, known: Mapping[str, Sequence[str]] | None = 
         return above
     result = dict(below.value) if isinstance(below.value, dict) else {}
     for key, child in above.value.items():
-        at = _like(key, [*result, *names]) if child.place.layer == "environment" else key
+        candidates = [*result, *names] if child.place.layer == "environment" else []
+        at = next((name for name in candidates if _letters(name) == _letters(key)), key)
         result[at] = merge(result.get(at, _NOTHING), child, names=(known or {}).get(at, ()))
     return replace(above if above.place.line or below is _NOTHING else below, value=result)
-
-
-def _like(key: str, candidates: Iterable[str]) -> str:
-    return next((name for name in candidates if _letters(name) == _letters(key)), key)
 
 
 def _letters(name: str) -> str:
@@ -220,8 +203,8 @@ def _put(root: dict[str, Node], path: list[str], leaf: Node, name: str) -> None:
     for step in path[:-1]:
         child = level.setdefault(step, Node({}, leaf.place))
         if not isinstance(child.value, dict):
-            raise ConfigError(f"{name} conflicts with {child.place.source}, which sets a value at a higher level")
+            raise ConfigError(f"{name} conflicts with {child.place.source}, which sets a value at a higher level.")
         level = child.value
     if path[-1] in level:
-        raise ConfigError(f"{name} and {level[path[-1]].place.source or 'another variable'} both set the same key")
+        raise ConfigError(f"{name} and {level[path[-1]].place.source or 'another variable'} both set the same key.")
     level[path[-1]] = leaf

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
 
 from moot.config.schema import Configuration, fields_at
 from moot.config.secrets import is_secret
-from moot.config.tree import Node, Place, place_of, plain
+from moot.config.tree import Node, place_of, plain
 from moot.errors import ConfigError, UsageError
 from moot.plugins import AGENTS, DIALECTS, PROVIDERS, TOOLS
 from moot.types.canonical import JsonObject
+
+_Path: TypeAlias = tuple[str | int, ...]
 
 _QUOTED = re.compile(r"'([^']*)'")
 _SERVER = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -41,32 +44,27 @@ def validate(root: Node) -> Configuration:
     try:
         configuration = Configuration.model_validate(plain(root))
     except ValidationError as error:
-        root, changed = _as_text(root, error)
+        changed = False
+        # unquoted numbers from environment variables become text again where text is expected, such as an API key made of digits
+        for item in error.errors(include_url=False, include_input=False):
+            if item["type"] == "string_type":
+                root, hit = _retext(root, item["loc"])
+                changed = changed or hit
         if changed:
             return validate(root)
-        problems = [_problem(root, cast("dict[str, Any]", item)) for item in error.errors(include_url=False)]
+        problems = _Problems(root)
+        for item in error.errors(include_url=False):
+            problems.add_invalid(cast("dict[str, Any]", item))
         raise _joined(problems) from None  # pydantic quotes values, which may be secrets
-    problems = [
-        problem
-        for find in (_misspelled_options, _custom_providers, _misspelled_tools, _misspelled_agent_types, _mcp_servers)
-        for problem in find(root, configuration)
-    ]
+    problems = _Problems(root)
+    for find in (_providers, _tools_and_agent_types, _mcp_servers):
+        find(problems, configuration)
     if problems:
         raise _joined(problems)
     return configuration
 
 
-def _as_text(root: Node, error: ValidationError) -> tuple[Node, bool]:
-    """Turn unquoted numbers from environment variables back into text where text is expected, such as an API key made of digits."""
-    changed = False
-    for item in error.errors(include_url=False, include_input=False):
-        if item["type"] == "string_type":
-            root, hit = _retext(root, item["loc"])
-            changed = changed or hit
-    return root, changed
-
-
-def _retext(node: Node, path: tuple[str | int, ...]) -> tuple[Node, bool]:
+def _retext(node: Node, path: _Path) -> tuple[Node, bool]:
     if not path:
         loose = node.plain and not isinstance(node.value, str) and (node.place.layer == "environment" or node.from_variable)
         return (replace(node, value=node.text), True) if loose else (node, False)
@@ -80,99 +78,100 @@ def _retext(node: Node, path: tuple[str | int, ...]) -> tuple[Node, bool]:
     return node, False
 
 
-def _problem(root: Node, item: dict[str, Any]) -> ConfigError:
-    path = cast("tuple[str | int, ...]", item["loc"])
-    place = place_of(root, path)
-    kind = str(item["type"])
-    if kind == "extra_forbidden":
-        return _at(place_of(root, path, key=True), _unknown(path))
-    if kind == "missing":
-        return _at(place, f"{_dotted(path[:-1])}: required key {path[-1]!r} is missing")
-    shown = "" if is_secret(path) or isinstance(item.get("input"), dict | list) else f", got {item.get('input')!r}"
-    if kind == "literal_error":
-        expected = str(item["ctx"]["expected"])
-        close = difflib.get_close_matches(str(item.get("input")), _QUOTED.findall(expected), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        return _at(place, f"{_dotted(path)}: expected {expected}{shown}{hint}")
-    if kind == "string_pattern_mismatch":
-        return _at(place, f"{_dotted(path)}: expected a URL starting with http:// or https://{shown}")
-    if kind in _EXPECTED:
-        return _at(place, f"{_dotted(path)}: expected {_EXPECTED[kind]}{shown}")
-    message = str(item["msg"]).removeprefix("Value error, ").removeprefix("Input ")
-    return _at(place, f"{_dotted(path)}: {message}{shown}")
+class _Problems(list[ConfigError]):
+    def __init__(self, root: Node) -> None:
+        self._root = root
+
+    def add(self, path: _Path, message: str, *, key: bool = False, shown: _Path | None = None) -> None:
+        """Add a problem of the value at a path, or of its key. The message starts with the path `shown`."""
+        place = place_of(self._root, path, key=key)
+        prefix = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in (path if shown is None else shown)).lstrip(".")
+        self.append(ConfigError(f"{prefix}: {message}" if prefix else message, file=place.source, line=place.line, column=place.column))
+
+    def add_invalid(self, item: dict[str, Any]) -> None:
+        """Add an error of pydantic."""
+        path, kind = cast("_Path", item["loc"]), str(item["type"])
+        if kind == "extra_forbidden":
+            self.add_unknown(path)
+            return
+        if kind == "missing":
+            self.add(path, f"The required key {path[-1]!r} is missing.", shown=path[:-1])
+            return
+        hidden = is_secret(path) or isinstance(item.get("input"), dict | list)
+        got = "" if hidden else f", got {item.get('input')!r}"
+        if kind == "literal_error":
+            expected = str(item["ctx"]["expected"])
+            self.add(path, f"Expected {expected}{got}.{_close(str(item.get('input')), _QUOTED.findall(expected))}")
+        elif kind == "string_pattern_mismatch":
+            self.add(path, f"Expected a URL starting with http:// or https://{got}.")
+        elif kind in _EXPECTED:
+            self.add(path, f"Expected {_EXPECTED[kind]}{got}.")
+        elif kind == "value_error":
+            reason = str(item["ctx"]["error"]).rstrip(".")
+            self.add(path, f"{reason[:1].upper()}{reason[1:]}{got}.")
+        else:
+            self.add(path, f"The value {str(item['msg']).removeprefix('Input ')}{got}.")
+
+    def add_unknown(self, path: _Path) -> None:
+        """Add an unknown key."""
+        self.add(
+            path, f"Unknown key {str(path[-1])!r}.{_known(str(path[-1]), fields_at(tuple(map(str, path[:-1]))))}", key=True, shown=path[:-1]
+        )
 
 
-def _unknown(path: tuple[str | int, ...]) -> str:
-    above, key = tuple(str(step) for step in path[:-1]), str(path[-1])
-    known = fields_at(above)
-    close = difflib.get_close_matches(key, known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    where = f" in {_dotted(path[:-1])}" if above else ""
-    return (
-        f"unknown key {key!r}{where}{hint} known: {', '.join(known)}" if hint else f"unknown key {key!r}{where}; known: {', '.join(known)}"
-    )
+def _close(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
-def _misspelled_options(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """Report provider options that look like a misspelled known key. Other unknown options are allowed."""
-    found: list[ConfigError] = []
+def _known(name: str, known: Sequence[str]) -> str:
+    return f"{_close(name, known)} Known: {', '.join(known)}."
+
+
+def _is_misspelled(name: str, known: Sequence[str]) -> bool:
+    """Return whether a name looks like a misspelled known one. Other unknown names are allowed: a package may add them later."""
+    return name not in known and bool(difflib.get_close_matches(name, known, n=1, cutoff=0.75))
+
+
+def _providers(problems: _Problems, configuration: Configuration) -> None:
     for name, part in configuration.providers.items():
-        known = list(type(part).model_fields)
         for key in part.model_extra or {}:
-            if _nearly(key, known):
-                found.append(_at(place_of(root, ("providers", name, key), key=True), _unknown(("providers", name, key))))
-    return found
-
-
-def _custom_providers(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """Report custom providers without a base URL, and unknown dialects."""
-    found: list[ConfigError] = []
-    for name, part in configuration.providers.items():
+            if _is_misspelled(key, list(type(part).model_fields)):
+                problems.add_unknown(("providers", name, key))
         if name not in PROVIDERS and part.enabled and not part.base_url:
-            words = f"{PROVIDERS.unknown(name)} A custom provider needs base_url."
-            found.append(_at(place_of(root, ("providers", name), key=True), words))
+            problems.add(("providers", name), f"{PROVIDERS.unknown(name)} A custom provider needs base_url.", key=True, shown=())
         if part.dialect and part.dialect not in DIALECTS:
-            path = ("providers", name, "dialect")
-            close = difflib.get_close_matches(part.dialect, DIALECTS.names(), n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ";"
-            found.append(
-                _at(place_of(root, path), f"{_dotted(path)}: unknown dialect {part.dialect!r}{hint} known: {', '.join(DIALECTS.names())}")
-            )
-    return found
+            problems.add(("providers", name, "dialect"), f"Dialect {part.dialect!r} not found.{_known(part.dialect, DIALECTS.names())}")
 
 
-def _misspelled_tools(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """Report names that look like a misspelled built-in tool. Other unknown names are allowed: a package may add the tool later."""
-    agents = configuration.agents.items()
-    named = [(name, ("agents", agent, "tools", at)) for agent, part in agents for at, name in enumerate(part.tools or ())]
-    configured = [(name, ("tools", name)) for name in configuration.tools]
-    return [
-        _at(place_of(root, path, key=path[0] == "tools"), f"{_dotted(path if path[0] == 'agents' else path[:1])}: {TOOLS.unknown(name)}")
-        for name, path in [*named, *configured]
-        if name not in TOOLS and _nearly(name, TOOLS.names())
-    ]
+def _tools_and_agent_types(problems: _Problems, configuration: Configuration) -> None:
+    for agent, part in configuration.agents.items():
+        for at, name in enumerate(part.tools or ()):
+            if _is_misspelled(name, TOOLS.names()):
+                problems.add(("agents", agent, "tools", at), TOOLS.unknown(name))
+        if _is_misspelled(part.agent_type, AGENTS.names()):
+            hint = _known(part.agent_type, AGENTS.names())
+            problems.add(("agents", agent, "agent_type"), f"Agent type {part.agent_type!r} not found.{hint}")
+    for name in configuration.tools:
+        if _is_misspelled(name, TOOLS.names()):
+            problems.add(("tools", name), TOOLS.unknown(name), key=True, shown=("tools",))
 
 
-def _mcp_servers(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """Report invalid MCP servers, and agents that name a server that is not configured."""
-    found: list[ConfigError] = []
+def _mcp_servers(problems: _Problems, configuration: Configuration) -> None:
     for name, part in configuration.mcp.items():
-        place = place_of(root, ("mcp", name), key=True)
+        path = ("mcp", name)
         if not _SERVER.fullmatch(name):
-            found.append(_at(place, f"mcp: invalid server name {name!r}; use only letters, digits, _ and -"))
+            problems.add(path, f"Invalid server name {name!r}. Use only letters, digits, _ and -.", key=True, shown=("mcp",))
         if bool(part.command) == bool(part.url):
-            found.append(_at(place, f"mcp.{name}: expected a command, as in {{command: npx, args: [..]}}, or a url"))
+            problems.add(path, "Expected a command, as in {command: npx, args: [..]}, or a url.", key=True)
         for key in ("headers",) if part.command else ("args", "env"):
             if getattr(part, key):
-                why = "headers apply only to servers with a url" if part.command else f"{key} applies only to servers with a command"
-                found.append(_at(place_of(root, ("mcp", name, key), key=True), f"mcp.{name}.{key}: {why}"))
+                problems.add((*path, key), f"This applies only to servers with a {'url' if part.command else 'command'}.", key=True)
     for agent, part in configuration.agents.items():
         for at, name in enumerate(part.mcp or ()):
             if name not in configuration.mcp:
-                path = ("agents", agent, "mcp", at)
-                hint = _close(name, sorted(configuration.mcp)) if configuration.mcp else "; no servers are configured in the section mcp"
-                found.append(_at(place_of(root, path), f"{_dotted(path)}: unknown MCP server {name!r}{hint}"))
-    return found
+                hint = _known(name, sorted(configuration.mcp)) if configuration.mcp else " The section mcp configures no servers."
+                problems.add(("agents", agent, "mcp", at), f"MCP server {name!r} not found.{hint}")
 
 
 def find_warnings(root: Node) -> ConfigError | None:
@@ -180,104 +179,52 @@ def find_warnings(root: Node) -> ConfigError | None:
 
     These are unknown models of custom providers, models of unknown providers, and invalid settings of tools.
     """
-    configuration = validate(root)
-    found = _unknown_models(root, configuration) + _tool_settings(root, configuration)
-    return _joined(found) if found else None
+    configuration, problems = validate(root), _Problems(root)
+    _unknown_models(problems, configuration)
+    _tool_settings(problems, configuration)
+    return _joined(problems) if problems else None
 
 
-def _unknown_models(root: Node, configuration: Configuration) -> list[ConfigError]:
+def _unknown_models(problems: _Problems, configuration: Configuration) -> None:
     known = sorted({*PROVIDERS.names(), *configuration.providers} - {"custom"})
-    found: list[ConfigError] = []
-    for path, text in _named_models(configuration):
+    named: list[tuple[_Path, str]] = []
+    for key, value in configuration.models.model_dump(exclude_none=True).items():
+        named += (
+            [(("models", key), value)] if isinstance(value, str) else [(("models", key, at), str(each)) for at, each in enumerate(value)]
+        )
+    named += [(("agents", name, "model"), part.model) for name, part in configuration.agents.items()]
+    for path, text in named:
         model, at, provider = text.rpartition("@")
-        if not at:
-            continue
-        if provider not in known:
-            found.append(_at(place_of(root, path), f"{_dotted(path)}: no provider named {provider!r}{_close(provider, known)}"))
-            continue
         part = configuration.providers.get(provider)
         own = sorted(part.models) if part is not None and provider not in PROVIDERS else []
-        if own and model not in own:
-            words = f"{_dotted(path)}: {provider!r} has no model {model!r} in providers.{provider}.models{_close(model, own)}"
-            found.append(_at(place_of(root, path), words))
-    return found
+        if at and provider not in known:
+            problems.add(path, f"Provider {provider!r} not found.{_known(provider, known)}")
+        elif at and own and model not in own:
+            problems.add(path, f"Model {model!r} not found in providers.{provider}.models.{_known(model, own)}")
 
 
-def _named_models(configuration: Configuration) -> list[tuple[tuple[str | int, ...], str]]:
-    found: list[tuple[tuple[str | int, ...], str]] = []
-    for key, value in configuration.models.model_dump(exclude_none=True).items():
-        if isinstance(value, str):
-            found.append((("models", key), value))
-        else:
-            found += [(("models", key, at), str(each)) for at, each in enumerate(value)]
-    found += [(("agents", name, "model"), part.model) for name, part in configuration.agents.items() if part.model]
-    return found
-
-
-def _tool_settings(root: Node, configuration: Configuration) -> list[ConfigError]:
-    found: list[ConfigError] = []
+def _tool_settings(problems: _Problems, configuration: Configuration) -> None:
     for name, settings in configuration.tools.items():
-        if (model := _settings_of(name)) is None:
+        try:
+            model = getattr(TOOLS.load(name), "settings", None) if name in TOOLS else None
+        except UsageError:  # a broken package, which `moot doctor` reports
+            continue
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
             continue
         known = sorted(model.model_fields)
         for key in settings:
             if key not in known and model.model_config.get("extra") != "allow":
-                hint = _close(key, known) if known else "; the tool has no settings"
-                found.append(_at(place_of(root, ("tools", name, key), key=True), f"tools.{name}: unknown setting {key!r}{hint}"))
+                hint = _known(key, known) if known else " The tool has no settings."
+                problems.add(("tools", name, key), f"Unknown setting {key!r}.{hint}", key=True, shown=("tools", name))
         try:
             model.model_validate({key: value for key, value in settings.items() if key in known})
         except ValidationError as error:
-            faults = [cast("dict[str, Any]", item) for item in error.errors(include_url=False)]
-            found += [_problem(root, {**item, "loc": ("tools", name, *item["loc"])}) for item in faults]
-    return found
-
-
-def _settings_of(tool: str) -> type[BaseModel] | None:
-    """Return the settings model that the tool declares, or None."""
-    try:
-        declared = getattr(TOOLS.load(tool), "settings", None) if tool in TOOLS else None
-    except UsageError:  # a broken package, which `moot doctor` reports
-        return None
-    return declared if isinstance(declared, type) and issubclass(declared, BaseModel) else None
-
-
-def _close(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"{f'; did you mean {close[0]!r}?' if close else ';'} known: {', '.join(known)}"
-
-
-def _misspelled_agent_types(root: Node, configuration: Configuration) -> list[ConfigError]:
-    """Report names that look like a misspelled agent type. Other unknown names are allowed: a package may add the type later."""
-    agents = configuration.agents.items()
-    return [
-        _at(place_of(root, ("agents", name, "agent_type")), f"agents.{name}.agent_type: {AGENTS.unknown(part.agent_type)}")
-        for name, part in agents
-        if part.agent_type not in AGENTS and _nearly(part.agent_type, AGENTS.names())
-    ]
-
-
-def _nearly(name: str, known: list[str]) -> bool:
-    return bool(difflib.get_close_matches(name, known, n=1, cutoff=0.75))
-
-
-def _at(place: Place, message: str) -> ConfigError:
-    return ConfigError(message, file=place.source, line=place.line, column=place.column)
+            for item in error.errors(include_url=False):
+                problems.add_invalid({**item, "loc": ("tools", name, *item["loc"])})
 
 
 def _joined(problems: list[ConfigError]) -> ConfigError:
     problems = sorted(problems, key=lambda problem: (problem.file, problem.line, problem.column))
-    first = problems[0]
-    if len(problems) == 1:
-        return first
-    joined = ConfigError(first.message, fix=first.fix)
-    joined.message = "\n".join(problem.message for problem in problems)
-    joined.args = (joined.message,)
-    joined.file, joined.line, joined.column = first.file, first.line, first.column
+    joined = ConfigError("\n".join(problem.message for problem in problems))
+    joined.file, joined.line, joined.column = problems[0].file, problems[0].line, problems[0].column
     return joined
-
-
-def _dotted(path: tuple[str | int, ...]) -> str:
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text

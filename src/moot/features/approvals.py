@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -17,9 +16,6 @@ from moot.tools.basics import count, size_word
 from moot.types.approval import Approval, ApprovalPart
 from moot.types.canonical import JsonObject, loads_exact
 from moot.types.message import Message, text_part
-
-__all__ = ["CallPreview", "explain", "object_of", "preview_call"]
-
 
 COMPARED_BYTES = 200_000
 """Maximum size of a file to compare with its new content."""
@@ -44,8 +40,7 @@ async def preview_call(arguments: bytes, parts: tuple[ApprovalPart, ...], roots:
     if not isinstance(path, str) or not {"content", "edits"} & value.keys():
         return CallPreview(arguments, parts)
     verb = "replaces" if "content" in value else "has"
-    fact, before = await anyio.to_thread.run_sync(partial(_before, roots, directory, path, verb))
-    return CallPreview(arguments, parts, fact, before)
+    return CallPreview(arguments, parts, *await anyio.to_thread.run_sync(_before, roots, directory, path, verb))
 
 
 def object_of(arguments: bytes) -> JsonObject:

@@ -39,9 +39,9 @@ def attach(path: Path) -> Attached:
         url = f"data:{media};base64,{base64.b64encode(data).decode()}"
         return Attached({"type": "file", "mediaType": media, "filename": path.name, "url": url})
     if b"\0" in data:
-        raise UsageError(f"{str(path)!r} can't be attached: it is neither text, an image (PNG, JPEG, GIF, WebP) nor a PDF")
+        raise UsageError(f"Cannot attach {str(path)!r}: it is neither text, an image (PNG, JPEG, GIF, WebP) nor a PDF.")
     if len(data) > MAX_TEXT:
-        raise UsageError(f"{str(path)!r} has more than {MAX_TEXT >> 20} MiB of text, which is too much for any model")
+        raise UsageError(f"{str(path)!r} has more than {MAX_TEXT >> 20} MiB of text, which is too much for any model.")
     text, note = as_text(data, str(path))
     return Attached(text_part(f"{path}:\n\n{text}"), note)
 
@@ -53,9 +53,9 @@ def read_whole(path: Path, limit: int) -> bytes:
             data = file.read(limit + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"cannot read {str(path)!r}: {reason}") from error
+        raise UsageError(f"Cannot read {str(path)!r}: {reason}.") from error
     if len(data) > limit:
-        raise UsageError(f"{str(path)!r} is larger than {limit >> 20} MiB")
+        raise UsageError(f"{str(path)!r} is larger than {limit >> 20} MiB.")
     return data
 
 
@@ -64,5 +64,5 @@ def as_text(data: bytes, where: str) -> tuple[str, str]:
     try:
         return data.decode("utf-8"), ""
     except UnicodeDecodeError as error:
-        note = f"{where} is not valid UTF-8 from byte {error.start} on; invalid bytes were replaced by \ufffd"
+        note = f"{where} is not valid UTF-8 from byte {error.start} on; invalid bytes were replaced by \ufffd."
         return data.decode("utf-8", "replace"), note

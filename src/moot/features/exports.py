@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -25,23 +26,6 @@ from moot.types.imports import Content, Recorder, Recording
 from moot.types.message import Message, Part
 from moot.types.run import Run
 from moot.types.store import OwnerStore
-
-__all__ = [
-    "INDEX",
-    "Document",
-    "FileResult",
-    "Filter",
-    "Folder",
-    "can_hold",
-    "export_all",
-    "export_conversation",
-    "gather",
-    "record_conversation",
-    "select_conversations",
-    "slug",
-    "write_private_file",
-]
-
 
 _EVENTS_PAGE = 512
 _CHILDREN = 200
@@ -96,7 +80,6 @@ async def _whole(
 
 
 async def _children(holdings: OwnerStore, conversation: str) -> Sequence[Conversation]:
-    """Return the conversations of sub-agents, oldest first."""
     page = await holdings.conversations.list(parent=conversation, archived=None, limit=_CHILDREN)
     return page.items[::-1]
 
@@ -126,8 +109,12 @@ async def record_conversation(holdings: OwnerStore, conversation: Conversation) 
         events += page
     nodes = await holdings.tree.nodes(conversation.id)
     messages = tuple([await holdings.conversations.message(node.id) for node in nodes])
-    runs = await _runs(holdings, conversation.id)
-    exchanges = await _exchanges(holdings, events)
+    runs: list[Run] = []
+    while page := await holdings.records.runs(conversation=conversation.id, before=runs[-1].no if runs else None):
+        runs += page
+    runs.reverse()
+    named = dict.fromkeys(event.exchange for event in events if event.exchange is not None)
+    exchanges = [one for id in named if (one := await holdings.records.exchange(id)) is not None]
     contents = await _contents(holdings, events, exchanges, runs)
     frames = sum(event.kind == "raw" for event in events)
     counts = {"messages": len(messages), "runs": len(runs), "frames": frames, "contents": len(contents)}
@@ -140,27 +127,13 @@ async def record_conversation(holdings: OwnerStore, conversation: Conversation) 
         tuple(events),
         frozenset(node.id for node in nodes if node.deleted),
         contents,
-        Fidelity({name: count for name, count in counts.items() if count}),
+        Fidelity({name: number for name, number in counts.items() if number}),
     )
-
-
-async def _runs(holdings: OwnerStore, conversation: str) -> list[Run]:
-    found: list[Run] = []
-    while page := await holdings.records.runs(conversation=conversation, before=found[-1].no if found else None):
-        found += page
-    return found[::-1]
-
-
-async def _exchanges(holdings: OwnerStore, events: Iterable[Event]) -> list[Exchange]:
-    ids = dict.fromkeys(event.exchange for event in events if event.exchange is not None)
-    found = [await holdings.records.exchange(id) for id in ids]
-    return [exchange for exchange in found if exchange is not None]
 
 
 async def _contents(
     holdings: OwnerStore, events: Iterable[Event], exchanges: Iterable[Exchange], runs: Iterable[Run]
 ) -> dict[str, Content]:
-    """Return all existing blobs that are referenced by hash."""
     texts = [dumps(exchange.request) for exchange in exchanges] + [dumps(run.settings) for run in runs]
     texts += [dumps([list(event.chunks), event.body]) for event in events if event.kind != "raw"]
     found: dict[str, Content] = {}
@@ -174,15 +147,14 @@ async def _contents(
 
 
 async def _with_files(holdings: OwnerStore, message: Message) -> Message:
-    return replace(message, parts=tuple([await _resolved(holdings, part) for part in message.parts]))
-
-
-async def _resolved(holdings: OwnerStore, part: Part) -> Part:
-    url = part.get("url")
-    if part.get("type") != "file" or not isinstance(url, str) or not url.startswith("blob:"):
-        return part
-    data = await holdings.blobs.get(url.removeprefix("blob:"))
-    return {**part, "url": f"data:{part.get('mediaType', 'application/octet-stream')};base64,{b64encode(data).decode()}"}
+    parts = list[Part]()
+    for part in message.parts:
+        url = part.get("url")
+        if part.get("type") == "file" and isinstance(url, str) and url.startswith("blob:"):
+            data = b64encode(await holdings.blobs.get(url.removeprefix("blob:"))).decode()
+            part = {**part, "url": f"data:{part.get('mediaType', 'application/octet-stream')};base64,{data}"}
+        parts.append(part)
+    return replace(message, parts=tuple(parts))
 
 
 INDEX = "index.jsonl"
@@ -284,7 +256,7 @@ class Folder:
             self._used_names = {path.name.casefold() for path in self.path.iterdir()}
             lines = (self.path / INDEX).read_bytes().splitlines() if (self.path / INDEX).is_file() else []
         except OSError as error:
-            raise MootError(f"can't use the folder {str(self.path)!r}: {error.strerror}") from error
+            raise MootError(f"Cannot use the folder {str(self.path)!r}: {error.strerror}.") from error
         for line in lines:
             try:
                 entry = loads_object(line)
@@ -313,7 +285,7 @@ class Folder:
             with os.fdopen(os.open(self.path / INDEX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), "ab") as index:
                 index.write(dumps(entry) + b"\n")
         except OSError as error:
-            raise MootError(f"can't write {str(self.path / INDEX)!r}: {error.strerror}") from error
+            raise MootError(f"Cannot write {str(self.path / INDEX)!r}: {error.strerror}.") from error
         return name
 
     def end(self) -> None:
@@ -327,18 +299,16 @@ class Folder:
             return before
         day = datetime.fromtimestamp(min(conversation.created_at, _LATEST) / 1000, UTC).strftime("%Y-%m-%d")
         stem = f"{day}-{slug(sheet.title) or conversation.id[-8:]}"
-        number = 1
-        while True:
+        indexed, data = {str(entry.get("file")) for entry in self._index.values()}, sheet.written.data
+        for number in count(1):
             name = f"{stem}{f'-{number}' if number > 1 else ''}{self._suffix}"
-            if name.casefold() not in self._used_names or self._is_same(name, sheet.written.data):
+            path = self.path / name
+            if name.casefold() not in self._used_names:
                 return name
-            number += 1
-
-    def _is_same(self, name: str, data: bytes) -> bool:
-        """Return whether a file that is not in the index already has this content, because the index was truncated."""
-        indexed = {str(entry.get("file")) for entry in self._index.values()}
-        path = self.path / name
-        return name not in indexed and path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+            # the index may have been truncated after the file was written
+            if name not in indexed and path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
+                return name
+        raise AssertionError("there is always another number")
 
 
 def write_private_file(path: Path, data: bytes) -> None:
@@ -356,7 +326,7 @@ def write_private_file(path: Path, data: bytes) -> None:
         unfinished.replace(path)
     except OSError as error:
         unfinished.unlink(missing_ok=True)
-        raise MootError(f"can't write {str(path)!r}: {error.strerror}") from error
+        raise MootError(f"Cannot write {str(path)!r}: {error.strerror}.") from error
 
 
 def slug(title: str) -> str:

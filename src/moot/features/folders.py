@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from moot.errors import MootError
 from moot.guard.paths import Paths
 from moot.tools.walk import walk
-
-__all__ = ["GitState", "candidates", "files_below", "git_state"]
-
 
 LONGEST = 64 * 1024
 """Maximum number of bytes to read from a file of the repository, except lists of packed references."""
@@ -71,7 +68,6 @@ def _commit(place: Path, name: str) -> str | None:
 
 
 def _text(path: Path, limit: int = LONGEST) -> str:
-    """Return the beginning of a regular file, or an empty string."""
     try:
         if not path.is_file():
             return ""
@@ -88,14 +84,12 @@ WALKED = 20_000
 def files_below(paths: Paths) -> list[str]:
     """Return files and folders (with `/`) that are not ignored, in the order of the guard. Blocks."""
     found: list[str] = []
-    try:
+    with suppress(MootError):  # the folder was removed or can't be read: there is nothing to complete
         for path, entry in walk(paths, "."):
             if entry.kind in ("file", "directory"):
                 found.append(f"{path}/" if entry.kind == "directory" else path)
             if len(found) >= WALKED:
                 break
-    except MootError:  # the folder was removed or can't be read: there is nothing to complete
-        pass
     return found
 
 
@@ -105,17 +99,11 @@ def candidates(typed: str, files: Sequence[str], limit: int = 50) -> list[str]:
     letters = re.compile(".*".join(map(re.escape, wanted)))
     ranked: list[tuple[int, int, str]] = []
     for path in files:
-        rank = _rank(wanted, path.lower(), letters)
-        if rank is not None:
-            ranked.append((rank, len(path), path))
+        lowered = path.lower()
+        if lowered.startswith(wanted):
+            ranked.append((0, len(path), path))
+        elif lowered.rstrip("/").rpartition("/")[2].startswith(wanted):
+            ranked.append((1, len(path), path))
+        elif letters.search(lowered):
+            ranked.append((2 if wanted in lowered else 3, len(path), path))
     return [path for _, _, path in sorted(ranked)[:limit]]
-
-
-def _rank(wanted: str, path: str, letters: re.Pattern[str]) -> int | None:
-    if path.startswith(wanted):
-        return 0
-    if os.path.basename(path.rstrip("/")).startswith(wanted):  # noqa: PTH119  avoids thousands of path objects
-        return 1
-    if wanted in path:
-        return 2
-    return 3 if letters.search(path) else None

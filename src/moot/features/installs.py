@@ -20,8 +20,6 @@ from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, Format, HasLocations, Installable, InstallableSession
 from moot.types.store import OwnerStore
 
-__all__ = ["Installed", "install_session"]
-
 _SPACE = uuid.UUID("2b0d5c1e-8f57-5c43-9a0e-6d1c3e7f4a58")
 
 
@@ -45,7 +43,7 @@ async def install_session(
     """
     if not isinstance(format, Installable) or not isinstance(format, HasLocations):
         names = [name for name in FORMATS.names() if isinstance(FORMATS.make(name), Installable)]
-        raise UsageError(f"no program can continue sessions in the format {format.name!r}; supported formats: {', '.join(names)}")
+        raise UsageError(f"No program can continue sessions in the format {format.name!r}. Supported formats: {', '.join(names)}.")
     whole = await gather(holdings, conversation, format, counted=True)
     places = tuple(format.places(home, environ))
     return await anyio.to_thread.run_sync(_placed, format, whole, directory, places)
@@ -62,7 +60,7 @@ def _placed(format: Installable, whole: ExportedConversation, directory: Path, p
         try:
             outcome = _put(session)
         except OSError as error:
-            raise MootError(f"can't write {str(session.path)!r}: {error.strerror}") from error
+            raise MootError(f"Cannot write {str(session.path)!r}: {error.strerror}.") from error
         if outcome is not None:
             return Installed(session, outcome, beside)
         beside = session.path
@@ -94,7 +92,6 @@ def _put(session: InstallableSession) -> Literal["written", "replaced", "unchang
 
 
 def _holds(data: bytes, path: Path) -> bool:
-    """Return whether the data contains every line of the file, so that nothing would be lost."""
     lines = set(data.splitlines(keepends=True))
     with path.open("rb") as file:
         return all(line in lines for line in file)

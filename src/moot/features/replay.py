@@ -11,9 +11,6 @@ from moot.types.event import Event
 from moot.types.run import Run
 from moot.types.store import LogReader, OwnerStore
 
-__all__ = ["INSTANT", "LONGEST", "TimedEvent", "side_of", "timed_events"]
-
-
 LONGEST = 2.0
 """Maximum wait in seconds between two events, before the speed is applied."""
 
@@ -40,16 +37,10 @@ async def timed_events(log: LogReader, run: Run, *, begin: int = 0, speed: float
     after = max(run.first_seq, begin) - 1
     while page := await log.read(run.conversation, after=after, limit=_PAGE, run=run.id, newest=True):
         for event in page:
-            yield _beat(last, event, speed)
+            silence = max(0, event.at - last.at) / 1_000_000 if last is not None and speed != INSTANT else 0.0
+            yield TimedEvent(event, min(silence, LONGEST) / (speed or 1.0), max(0.0, silence - LONGEST))
             last = event
         after = page[-1].seq
-
-
-def _beat(last: Event | None, event: Event, speed: float) -> TimedEvent:
-    silence = max(0, event.at - last.at) / 1_000_000 if last is not None else 0.0
-    if speed == INSTANT:
-        return TimedEvent(event, 0.0, 0.0)
-    return TimedEvent(event, min(silence, LONGEST) / speed, max(0.0, silence - LONGEST))
 
 
 async def side_of(holdings: OwnerStore, conversation: Conversation) -> Side:

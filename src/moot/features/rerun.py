@@ -21,7 +21,6 @@ from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent, step_setup
 from moot.types import chunk
 from moot.types.canonical import Json, JsonObject, dumps, loads
-from moot.types.chunk import Chunk
 from moot.types.context import AgentService, Choice, Result, RunContext, StepSetup, Verdict, Work
 from moot.types.conversation import Conversation
 from moot.types.event import REFUSED, Event, Raw
@@ -29,12 +28,9 @@ from moot.types.exchange import Exchange, Failure
 from moot.types.message import Message
 from moot.types.model import Model, ModelId, ModelRole
 from moot.types.provider import ModelRequest, Provider, Quirks
-from moot.types.run import Run, RunOutcome, RunRequest
+from moot.types.run import Run, RunRequest
 from moot.types.store import Blob, Blobs, Change, InboxItem, OwnerStore
 from moot.types.tool import Tool
-
-__all__ = ["RecordedPool", "RecordingCancelled", "Rerun", "Tape", "rerun", "where"]
-
 
 MOST = 20
 """Maximum number of differences to report for a run."""
@@ -46,8 +42,6 @@ class RecordingCancelled(Exception):
 
 @dataclass(slots=True)
 class _Recorded:
-    """A recorded exchange."""
-
     exchange: Exchange
     raws: list[Raw] = field(default_factory=list[Raw])
     refusal: Raw = b""
@@ -78,9 +72,18 @@ class Tape:
                 if exchange is None or exchange.purpose != "answer":
                     continue
                 if "redacted" in exchange.request:
-                    raise UsageError("the recorded answer was redacted, so it can't be played back")
+                    raise UsageError("The recorded answer was redacted, so it can't be played back.")
                 found[event.exchange] = _Recorded(exchange)
-            _take(found[event.exchange], event)
+            recorded = found[event.exchange]
+            if event.kind == "raw" and event.raw is not None:
+                if event.body == REFUSED:
+                    recorded.refusal = event.raw
+                else:
+                    recorded.raws.append(event.raw)
+            elif event.phase == "end" and isinstance(event.body, dict):
+                error = event.body.get("error")
+                recorded.failure = Failure.from_json(error) if isinstance(error, dict) else None
+                recorded.ended, recorded.ended_at = str(event.body.get("ended", "")), event.at
         return cls(found, holdings)
 
     def differs(self, difference: str) -> None:
@@ -117,21 +120,7 @@ class Tape:
             self.differs(f"the request of {name} differs at {where(difference)}")
 
 
-def _take(recorded: _Recorded, event: Event) -> None:
-    if event.kind == "raw" and event.raw is not None:
-        if event.body == REFUSED:
-            recorded.refusal = event.raw
-        else:
-            recorded.raws.append(event.raw)
-    elif event.phase == "end" and isinstance(event.body, dict):
-        error = event.body.get("error")
-        recorded.failure = Failure.from_json(error) if isinstance(error, dict) else None
-        recorded.ended, recorded.ended_at = str(event.body.get("ended", "")), event.at
-
-
 class _Playback:
-    """A provider that plays back recorded answers."""
-
     def __init__(self, name: str, dialect: str, quirks: Quirks, tape: Tape) -> None:
         self.name = name
         self.dialect = dialect
@@ -142,7 +131,7 @@ class _Playback:
         recorded = self._tape.exchanges.get(request.idempotency_key)
         if recorded is None:
             name = request.idempotency_key.rpartition(":")[2]
-            raise UsageError(f"the model call {name} was not made in the recorded run")
+            raise UsageError(f"The model call {name} was not made in the recorded run.")
         await self._tape.check(recorded, request)
         for raw in recorded.raws:
             yield (raw,)
@@ -182,16 +171,13 @@ class RecordedPool:
         try:
             found = await self._providers.choices(text, fallback, role=role)
         except UsageError:
-            return (self._unknown(),)  # only the recorded answers of the provider are needed
+            first = next(iter(self._tape.exchanges.values()), None)
+            if first is None:
+                raise UsageError("The run used no known model.", fix="See `moot providers list`.") from None
+            exchange = first.exchange  # only the recorded answers of the provider are needed
+            model = Model(ModelId(exchange.model, exchange.provider), exchange.model)
+            return (Choice(model, self._playback(exchange.provider, exchange.dialect, Quirks()), DIALECTS.make(exchange.dialect)),)
         return tuple(replace(one, provider=self._playback(one.provider.name, one.provider.dialect, one.provider.quirks)) for one in found)
-
-    def _unknown(self) -> Choice:
-        first = next(iter(self._tape.exchanges.values()), None)
-        if first is None:
-            raise UsageError("the run used no known model", fix="moot providers list")
-        exchange = first.exchange
-        model = Model(ModelId(exchange.model, exchange.provider), exchange.model)
-        return Choice(model, self._playback(exchange.provider, exchange.dialect, Quirks()), DIALECTS.make(exchange.dialect))
 
     def _playback(self, name: str, dialect: str, quirks: Quirks) -> Provider:
         return cast("Provider", _Playback(name, dialect, quirks, self._tape))
@@ -239,7 +225,8 @@ async def rerun(runtime: Runtime, holdings: OwnerStore, conversation: Conversati
         events += page
     message = await holdings.conversations.message(run.message)
     tape = await Tape.of(holdings, events)
-    placed = replace(conversation, directory=_directory(conversation))
+    there = (conversation.origin or {}).get("directory")  # an imported conversation may continue elsewhere
+    placed = replace(conversation, directory=there) if isinstance(there, str) and there else conversation
     context = _Context(runtime, holdings, placed, run, message, tape, events)
     try:
         agent = find_agent(runtime.settings, run.agent, run.settings)
@@ -251,38 +238,21 @@ async def rerun(runtime: Runtime, holdings: OwnerStore, conversation: Conversati
     except MootError as error:
         tape.differs(f"the repetition failed: {error.advice()}")
         outcome = None
-    _compare(run, message, context, outcome, tape)
-    return Rerun(run, True, tape.requests, context.calls, tuple(tape.reported))
-
-
-def _directory(conversation: Conversation) -> str:
-    """Return the folder in which the run took place. Imported conversations may continue elsewhere."""
-    there = conversation.origin.get("directory") if conversation.origin is not None else None
-    return there if isinstance(there, str) and there else conversation.directory
-
-
-def _compare(run: Run, message: Message, context: _Context, outcome: RunOutcome | None, tape: Tape) -> None:
     if outcome is not None and outcome.status != run.status:
         why = f" ({outcome.error.message})" if outcome.error is not None else ""
         tape.differs(f"the run was {run.status}, but would now be {outcome.status}{why}")
     for name in tape.unasked():
         tape.differs(f"the model call {name} would not be made now")
-    recorded, now = _plain(message.parts), _plain(context.folder.parts())
-    for difference in differences(recorded, now):
+    recorded, now = (
+        [{name: value for name, value in part.items() if name != "approval"} for part in parts]
+        for parts in (message.parts, context.folder.parts())
+    )
+    for difference in differences(list[Json](recorded), list[Json](now)):
         tape.differs(f"the answer differs at {where(difference)}")
-
-
-def _plain(parts: Sequence[JsonObject]) -> list[Json]:
-    """Return the parts without approval data."""
-    return [{name: value for name, value in part.items() if name != "approval"} for part in parts]
-
-
-# ── the context ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    return Rerun(run, True, tape.requests, context.calls, tuple(tape.reported))
 
 
 class _Context:
-    """An in-memory `RunContext` for the loop."""
-
     def __init__(
         self,
         runtime: Runtime,
@@ -305,7 +275,14 @@ class _Context:
         self._recorded = Journal(events)
         self._index = Journal()
         self._steps = 0
-        self._steered = _steers(events)
+        self._steered: list[tuple[int, JsonObject]] = []
+        """Steering messages with the number of steps completed before each; -1 = taken."""
+        steps = 0
+        for event in events:
+            for piece in event.chunks:
+                if piece["type"] == "steering-message":
+                    self._steered.append((steps, {"id": piece.get("id"), "parts": piece.get("parts")}))
+            steps += event.phase == "end" and (event.key or "").startswith("step:")
         for event in events[:1]:
             self.folder.feed_all(event.chunks)
 
@@ -360,7 +337,10 @@ class _Context:
         if ended is None:
             return Verdict(True)  # `once` reports the missing record
         self.calls += 1
-        return _denied(ended)
+        value = ended.body.get("value") if isinstance(ended.body, dict) else None
+        reason = str(value.get("denied", "")) if isinstance(value, dict) else ""
+        kinds = [piece["type"] for piece in ended.chunks]
+        return Verdict(False, reason, asked="tool-output-denied" in kinds, nobody="message-metadata" in kinds)
 
     def _ended(self, key: str) -> Event | None:
         attempts = [event for name, event in self._recorded.ends.items() if name.rpartition(".")[0] == key]
@@ -368,44 +348,13 @@ class _Context:
 
     async def inbox(self) -> list[InboxItem]:
         """Return the messages that steered the run at this border of steps."""
-        return [
-            InboxItem("steer", body, number)
-            for number, (step, body) in enumerate(self._steered, 1)
-            if step == self._steps and self._take(number)
-        ]
-
-    def _take(self, number: int) -> bool:
-        step, body = self._steered[number - 1]
-        self._steered[number - 1] = (-1, body)
-        return step >= 0
-
-
-def _steers(events: Sequence[Event]) -> list[tuple[int, JsonObject]]:
-    """Return the steering messages with the number of steps completed before each."""
-    found: list[tuple[int, JsonObject]] = []
-    steps = 0
-    for event in events:
-        found += [
-            (steps, {"id": piece.get("id"), "parts": piece.get("parts")}) for piece in event.chunks if piece["type"] == "steering-message"
-        ]
-        steps += event.phase == "end" and (event.key or "").startswith("step:")
-    return found
-
-
-def _denied(ended: Event) -> Verdict:
-    value = ended.body.get("value") if isinstance(ended.body, dict) else None
-    reason = str(value.get("denied", "")) if isinstance(value, dict) else ""
-    return Verdict(False, reason, asked=_has(ended.chunks, "tool-output-denied"), nobody=_has(ended.chunks, "message-metadata"))
-
-
-def _has(chunks: Sequence[Chunk], kind: str) -> bool:
-    return any(piece["type"] == kind for piece in chunks)
+        found = [InboxItem("steer", body, number) for number, (step, body) in enumerate(self._steered, 1) if step == self._steps]
+        self._steered = [(-1 if step == self._steps else step, body) for step, body in self._steered]
+        return found
 
 
 @dataclass(slots=True)
 class _Ports:
-    """Recorded time, without any waits."""
-
     blobs: _Reading
     at: int
 

@@ -34,29 +34,12 @@ from moot.types.message import Message, Part, is_tool, tool_name
 from moot.types.share import NewShare, Share, SharedPage
 from moot.types.store import OwnerStore
 
-__all__ = [
-    "DAY",
-    "LONGEST",
-    "Draft",
-    "RedactedConversation",
-    "Removal",
-    "finder_here",
-    "kinds_of",
-    "preview_page",
-    "redact_conversation",
-    "refuse_whole",
-    "removal_json",
-    "share_page",
-]
-
-
 _PICTURES = Registry("moot.pictures", {"bare": "moot.convert.image_copies:strip_metadata"})
 
 _VENDORS = ("providerMetadata", "callProviderMetadata", "resultProviderMetadata", "toolMetadata")
 _FACTS = ("agent", "model", "provider", "finish_reason")
 _STEP = ("step", "model", "finish_reason", "usage", "cost", "ms")
-_MANY = 2_000
-"""Maximum number of adjacent texts whose beginnings are checked individually."""
+_MANY = 2_000  # maximum number of adjacent texts whose beginnings are checked individually
 _AHEAD = 2_048
 _TEXT = ("text/", "application/json", "application/xml", "application/yaml", "image/svg")
 _WHO = {"user": "you", "assistant": "assistant", "system": "instructions"}
@@ -92,7 +75,7 @@ def kinds_of(text: str) -> frozenset[Kind]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     known: list[Kind] = [kind for kind in KINDS if kind in KEEPABLE]
     if unknown := [word for word in words if word not in set[str](known)]:
-        raise UsageError(f"{unknown[0]!r} can't be kept when sharing", fix=f"use one or more of {', '.join(known)}, separated by commas")
+        raise UsageError(f"{unknown[0]!r} can't be kept when sharing.", fix=f"Use one or more of {', '.join(known)}, separated by commas.")
     return frozenset[Kind](kind for kind in known if kind in words)
 
 
@@ -100,8 +83,8 @@ def refuse_whole(format: Format) -> None:
     """Raise UsageError for a format that keeps every byte, from which nothing can be removed."""
     if isinstance(format, Recorder):
         others = ", ".join(name for name in FORMATS.names() if name != format.name)
-        reason = f"the format {format.name} keeps all raw data, so nothing can be redacted"
-        raise UsageError(reason, fix=f"use html, md or json (known: {others}), or omit --share")
+        reason = f"The format {format.name} keeps all raw data, so nothing can be redacted."
+        raise UsageError(reason, fix=f"Use html, md or json (known: {others}), or omit --share.")
 
 
 def redact_conversation(exported: ExportedConversation, finder: Finder) -> RedactedConversation:
@@ -116,8 +99,6 @@ def redact_conversation(exported: ExportedConversation, finder: Finder) -> Redac
 
 
 class _Redaction:
-    """The redaction of one conversation."""
-
     def __init__(self, finder: Finder) -> None:
         self._finder = finder
         self.tally = Counter[tuple[Kind, str]]()
@@ -167,24 +148,20 @@ class _Redaction:
             redacted = self._together([str(parts[number]["text"]) for number in at], f"{where}, {kind}")
             for number, text in zip(at, redacted, strict=True):
                 parts[number] = {**parts[number], "text": text}
+        kept: JsonObject = {name: message.metadata[name] for name in _FACTS if name in message.metadata}
+        steps = message.metadata.get("steps")
+        if isinstance(steps, list):
+            kept["steps"] = [{name: step[name] for name in _STEP if name in step} for step in steps if isinstance(step, dict)]
+        made = self.value(kept, f"{where}, facts")
         return Message(
             message.id,
             message.role,
             tuple(self._part(part, where) for part in parts),
-            self._metadata(message.metadata, where),
+            made if isinstance(made, dict) else {},
             parent=message.parent,
             status=message.status,
             created_at=message.created_at,
         )
-
-    def _metadata(self, metadata: JsonObject, where: str) -> JsonObject:
-        """Return the metadata shown on a page. Other metadata of vendors and programs is removed."""
-        kept: JsonObject = {name: metadata[name] for name in _FACTS if name in metadata}
-        steps = metadata.get("steps")
-        if isinstance(steps, list):
-            kept["steps"] = [{name: step[name] for name in _STEP if name in step} for step in steps if isinstance(step, dict)]
-        made = self.value(kept, f"{where}, facts")
-        return made if isinstance(made, dict) else {}
 
     def _part(self, part: Part, where: str) -> Part:
         kind = str(part.get("type", ""))
@@ -203,25 +180,19 @@ class _Redaction:
 
     def value(self, value: Json, where: str, *, secret: bool = False) -> Json:
         """Redact all texts in a value."""
+        if isinstance(value, str) and secret and value:
+            self.tally["secrets", where] += 1
+            return HIDDEN
         if isinstance(value, str):
-            return self._hidden(value, where) if secret else self._string(value, where)
+            if not value.startswith("data:") or ";base64," not in value[:200]:
+                return self.text(value, where)
+            url = self._url(value, where)
+            return "[file]" if url is None else url
         if isinstance(value, list):
             return self._list(value, where, secret=secret)
         if isinstance(value, dict):
             return self._object(value, where)
         return value
-
-    def _string(self, value: str, where: str) -> str:
-        if value.startswith("data:") and ";base64," in value[:200]:
-            url = self._url(value, where)
-            return "[file]" if url is None else url
-        return self.text(value, where)
-
-    def _hidden(self, value: str, where: str) -> str:
-        if not value:
-            return value
-        self.tally["secrets", where] += 1
-        return HIDDEN
 
     def _list(self, value: list[Json], where: str, *, secret: bool) -> Json:
         """Redact adjacent texts together too, such as lines of a key or pieces of an answer."""
@@ -318,7 +289,6 @@ class _Redaction:
 
 
 def _texts(exported: ExportedConversation) -> Iterator[str]:
-    """Yield every text in the conversation, to learn names from."""
     yield exported.conversation.title
     yield exported.conversation.directory
     stack: list[Json] = [list[Json](message.parts) for message in (*exported.messages, *exported.others)]
@@ -361,7 +331,7 @@ async def preview_page(holdings: OwnerStore, conversation: Conversation, finder:
     format: Format = FORMATS.make("html")
     whole = await gather(holdings, conversation, format, branches=False)
     if not whole.messages:
-        raise UsageError(f"the conversation {conversation.id!r} has no messages to share", fix="send a message first")
+        raise UsageError(f"The conversation {conversation.id!r} has no messages to share.", fix="Send a message first.")
     shared = await anyio.to_thread.run_sync(redact_conversation, whole, finder)
     written = await anyio.to_thread.run_sync(format.write, shared.exported)
     return Draft(conversation, shared.exported.conversation.title, written.data, shared.left_out)
@@ -370,7 +340,7 @@ async def preview_page(holdings: OwnerStore, conversation: Conversation, finder:
 async def share_page(holdings: OwnerStore, draft: Draft, *, now: int, seconds: float) -> tuple[Share, str]:
     """Share a page and return it with the secret of its link, which is shown only once. `now` is in ms. Raise UsageError."""
     if not 0 < seconds <= LONGEST:
-        raise UsageError(f"a shared page must expire within {LONGEST // DAY} days", fix="use a duration such as 12h, 7d or 30d")
+        raise UsageError(f"A shared page must expire within {LONGEST // DAY} days.", fix="Use a duration such as 12h, 7d or 30d.")
     secret = new_code()
     policy: Callable[[], str] = _PAGES.load("policy")
     share = Share(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, LiteralString, cast
 
 from moot.errors import NotFound
@@ -11,20 +11,16 @@ from moot.store.database.connection import Queries
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction, quick
 from moot.store.database.writer import Writer
-from moot.store.lookup import SHORTEST_PREFIX
+from moot.store.lookup import prefix_range
 from moot.types.canonical import dumps, loads
 from moot.types.ids import Clock, new_id
 from moot.types.share import NewShare, Share, SharedPage
 from moot.types.token import Claim, Scope, StoredResponse, Token, User
 
-__all__ = ["LIFETIME_MS", "AccessTokens", "IdempotencyKeys", "StoredShares"]
-
-
 LIFETIME_MS = 24 * 3600 * 1000
 """Lifetime of an idempotency key in ms."""
 
-_SWEPT = 100
-"""Number of expired keys deleted at a time."""
+_SWEPT = 100  # number of expired keys deleted at a time
 
 
 class IdempotencyKeys:
@@ -45,7 +41,11 @@ class IdempotencyKeys:
                 (owner, key, now - LIFETIME_MS),
             )
             if row is not None:
-                return _claim(row, request)
+                asked, claimed_by, status, headers, body = row
+                if bytes(asked) != request or status is None:
+                    return Claim("open" if bytes(asked) == request else "other", claimed_by)
+                pairs = cast("list[list[str]]", loads(bytes(headers)))
+                return Claim("done", claimed_by, StoredResponse(status, tuple((name, value) for name, value in pairs), bytes(body)))
             # an expired row may still exist, because only a limited number is deleted at a time
             transaction.execute(
                 "INSERT OR REPLACE INTO idempotency (owner_id, key, request, at, worker) VALUES (?, ?, ?, ?, ?)",
@@ -57,33 +57,16 @@ class IdempotencyKeys:
         return await self._writer.write(work)
 
     async def keep(self, owner: str, key: str, kept: StoredResponse) -> None:
-        def work(transaction: Transaction) -> None:
-            transaction.execute(
-                "UPDATE idempotency SET status = ?, headers = ?, body = ? WHERE owner_id = ? AND key = ?",
-                (kept.status, quick(dumps([list(pair) for pair in kept.headers])), quick(kept.body), owner, key),
-            )
-
-        await self._writer.write(work)
+        sql = "UPDATE idempotency SET status = ?, headers = ?, body = ? WHERE owner_id = ? AND key = ?"
+        values = (kept.status, quick(dumps([list(pair) for pair in kept.headers])), quick(kept.body), owner, key)
+        await self._writer.write(lambda transaction: transaction.row(sql, values))
 
     async def release(self, owner: str, key: str) -> None:
-        def work(transaction: Transaction) -> None:
-            transaction.execute("DELETE FROM idempotency WHERE owner_id = ? AND key = ? AND status IS NULL", (owner, key))
-
-        await self._writer.write(work)
-
-
-def _claim(row: Any, request: bytes) -> Claim:
-    asked, worker, status, headers, body = row
-    if bytes(asked) != request:
-        return Claim("other", worker)
-    if status is None:
-        return Claim("open", worker)
-    pairs = cast("list[list[str]]", loads(bytes(headers)))
-    return Claim("done", worker, StoredResponse(status, tuple((name, value) for name, value in pairs), bytes(body)))
+        sql = "DELETE FROM idempotency WHERE owner_id = ? AND key = ? AND status IS NULL"
+        await self._writer.write(lambda transaction: transaction.row(sql, (owner, key)))
 
 
 _COLUMNS: LiteralString = "id, owner_id, name, scopes, kind, created_at, used_at, expires_at, revoked_at"
-_HIGHEST = "\U0010ffff"
 _MANY = 500
 
 
@@ -94,11 +77,7 @@ class AccessTokens:
         self._writer = writer
         self._reader = reader
         self._clock = clock
-        self._idempotency = IdempotencyKeys(writer)
-
-    @property
-    def idempotency(self) -> IdempotencyKeys:
-        return self._idempotency
+        self.idempotency = IdempotencyKeys(writer)
 
     async def user(self, name: str) -> User:
         def work(transaction: Transaction) -> User:
@@ -109,14 +88,11 @@ class AccessTokens:
             transaction.execute("INSERT INTO user (id, name, created_at) VALUES (?, ?, ?)", (made.id, made.name, made.created_at))
             return made
 
-        found = await self._reader.read(
-            lambda queries: queries.execute("SELECT id, name, created_at FROM user WHERE name = ?", (name,)).fetchone()
-        )
-        return User(*found) if found is not None else await self._writer.write(work, sync=True)
+        found = await self._reader.row("SELECT id, name, created_at FROM user WHERE name = ?", (name,), lambda row: User(*row))
+        return found or await self._writer.write(work, sync=True)
 
     async def users(self) -> list[User]:
-        rows = await self._reader.read(lambda queries: queries.execute("SELECT id, name, created_at FROM user ORDER BY name").fetchall())
-        return [User(*row) for row in rows]
+        return await self._reader.rows("SELECT id, name, created_at FROM user ORDER BY name", (), lambda row: User(*row))
 
     async def create(self, token: Token, digest: bytes) -> Token:
         def work(transaction: Transaction) -> Token:
@@ -131,21 +107,22 @@ class AccessTokens:
         return await self._writer.write(work, sync=True)
 
     async def find(self, digest: bytes) -> Token | None:
-        row = await self._reader.read(lambda queries: queries.execute(f"SELECT {_COLUMNS} FROM token WHERE hash = ?", (digest,)).fetchone())
-        return None if row is None else _token(row)
+        return await self._reader.row(f"SELECT {_COLUMNS} FROM token WHERE hash = ?", (digest,), _token)
 
     async def get(self, reference: str) -> Token:
-        return await self._reader.read(lambda queries: _find_token(queries, reference))
+        def work(queries: Queries) -> Token:
+            sql: LiteralString = f"SELECT {_COLUMNS} FROM token WHERE"
+            named = (f"{sql} id = ?", (reference,)), (f"{sql} name = ? AND revoked_at IS NULL", (reference,))
+            tries = (*named, (f"{sql} id >= ? AND id < ?", prefix_range(reference)))
+            return _token(_only(queries, tries, reference, "token", "moot tokens list"))
+
+        return await self._reader.read(work)
 
     async def list(self, *, revoked: bool = False) -> list[Token]:
         now = self._clock.now() // 1000
         where: LiteralString = "" if revoked else "WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
-        rows = await self._reader.read(
-            lambda queries: queries.execute(
-                f"SELECT {_COLUMNS} FROM token {where} ORDER BY created_at DESC, id DESC", () if revoked else (now,)
-            ).fetchall()
-        )
-        return [_token(row) for row in rows]
+        sql = f"SELECT {_COLUMNS} FROM token {where} ORDER BY created_at DESC, id DESC"
+        return await self._reader.rows(sql, () if revoked else (now,), _token)
 
     async def revoke(self, id: str) -> Token:
         def work(transaction: Transaction) -> Token:
@@ -155,11 +132,8 @@ class AccessTokens:
         return await self._writer.write(work, sync=True)
 
     async def touch(self, used: Mapping[str, int]) -> None:
-        def work(transaction: Transaction) -> None:
-            for id, at in used.items():
-                transaction.execute("UPDATE token SET used_at = max(coalesce(used_at, 0), ?) WHERE id = ?", (at, id))
-
-        await self._writer.write(work)
+        sql, values = "UPDATE token SET used_at = max(coalesce(used_at, 0), ?) WHERE id = ?", [(at, id) for id, at in used.items()]
+        await self._writer.write(lambda transaction: transaction.many(sql, values))
 
     async def invalid(self, ids: Sequence[str]) -> set[str]:
         now = self._clock.now() // 1000
@@ -173,7 +147,7 @@ class AccessTokens:
                     f"SELECT id FROM token WHERE id IN ({marks}) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
                     (*some, now),
                 ).fetchall()
-                valid.update(str(row[0]) for row in rows)
+                valid.update(row[0] for row in rows)
             return set(ids) - valid
 
         return await self._reader.read(work)
@@ -201,17 +175,15 @@ def _exact(queries: Queries | Transaction, id: str) -> Token:
     return _token(row)
 
 
-def _find_token(queries: Queries, reference: str) -> Token:
-    tries: list[tuple[LiteralString, tuple[str, ...]]] = [("id = ?", (reference,)), ("name = ? AND revoked_at IS NULL", (reference,))]
-    if len(reference) >= SHORTEST_PREFIX:
-        tries.append(("id >= ? AND id < ?", (reference, reference + _HIGHEST)))
-    for where, values in tries:
-        rows = queries.execute(f"SELECT {_COLUMNS} FROM token WHERE {where} LIMIT 2", values).fetchall()
-        if len(rows) == 1:
-            return _token(rows[0])
+def _only(queries: Queries, tries: Iterable[tuple[str, Sequence[object]]], reference: str, kind: str, command: str) -> Any:
+    """Return the row of the first query that finds one. Raise NotFound if it finds several, or if none does."""
+    for sql, values in tries:
+        rows = queries.execute(f"{sql} LIMIT 2", values).fetchall()
+        if len(rows) > 1:
+            raise NotFound(f"{reference!r} matches several {kind}s.", fix=f"Give the whole id, see `{command}`.")
         if rows:
-            raise NotFound(f"{reference!r} matches several tokens.", fix="Give the whole id, see `moot tokens list`.")
-    raise NotFound(f"No token matches {reference!r}.", fix="See `moot tokens list`.")
+            return rows[0]
+    raise NotFound(f"No {kind} matches {reference!r}.", fix=f"See `{command}`.")
 
 
 def _token(row: Any) -> Token:
@@ -251,28 +223,20 @@ class StoredShares:
         return await self._writer.write(work, sync=True)
 
     async def page(self, digest: bytes) -> SharedPage | None:
-        now = self._clock.now() // 1000
-
-        def work(queries: Queries) -> SharedPage | None:
-            row: Any = queries.execute(
-                "SELECT s.page, s.policy FROM share AS s JOIN conversation AS c ON c.no = s.conversation"
-                " WHERE s.hash = ? AND s.revoked_at IS NULL AND s.expires_at > ? AND c.deleted_at IS NULL",
-                (digest, now),
-            ).fetchone()
-            return SharedPage(bytes(row[0]), row[1]) if row is not None and row[0] else None
-
-        return await self._reader.read(work)
+        return await self._reader.row(
+            "SELECT s.page, s.policy FROM share AS s JOIN conversation AS c ON c.no = s.conversation"
+            " WHERE s.hash = ? AND s.revoked_at IS NULL AND s.expires_at > ? AND c.deleted_at IS NULL",
+            (digest, self._clock.now() // 1000),
+            lambda row: SharedPage(bytes(row[0]), row[1]) if row[0] else None,
+        )
 
     async def list(self, *, conversation: str | None = None, closed: bool = False) -> Sequence[Share]:
-        now = self._clock.now() // 1000
-        rows = await self._reader.read(
-            lambda queries: queries.execute(
-                f"{_SHARE} WHERE (?1 IS NULL OR s.owner_id = ?1) AND (?2 IS NULL OR c.id = ?2)"
-                " AND (?3 OR (s.revoked_at IS NULL AND s.expires_at > ?4)) ORDER BY s.created_at DESC, s.id DESC",
-                (self._owner, conversation, closed, now),
-            ).fetchall()
+        return await self._reader.rows(
+            f"{_SHARE} WHERE (?1 IS NULL OR s.owner_id = ?1) AND (?2 IS NULL OR c.id = ?2)"
+            " AND (?3 OR (s.revoked_at IS NULL AND s.expires_at > ?4)) ORDER BY s.created_at DESC, s.id DESC",
+            (self._owner, conversation, closed, self._clock.now() // 1000),
+            _share,
         )
-        return [_share(row) for row in rows]
 
     async def revoke(self, reference: str) -> Share:
         def work(transaction: Transaction) -> Share:
@@ -291,17 +255,10 @@ def _sweep(transaction: Transaction) -> None:
     transaction.execute("UPDATE share SET page = x'' WHERE expires_at <= ? AND page != x''", (transaction.now_ms,))
 
 
-def _find_share(queries: Queries | Transaction, reference: str, owner: str | None) -> Share:
-    tries: list[tuple[LiteralString, tuple[str, ...]]] = [("s.id = ?2", (reference,))]
-    if len(reference) >= SHORTEST_PREFIX:
-        tries.append(("s.id >= ?2 AND s.id < ?3", (reference, reference + _HIGHEST)))
-    for where, values in tries:
-        rows = queries.execute(f"{_SHARE} WHERE (?1 IS NULL OR s.owner_id = ?1) AND {where} LIMIT 2", (owner, *values)).fetchall()
-        if len(rows) == 1:
-            return _share(rows[0])
-        if rows:
-            raise NotFound(f"{reference!r} matches several shared pages.", fix="Give the whole id, see `moot share --list`.")
-    raise NotFound(f"No shared page matches {reference!r}.", fix="See `moot share --list`.")
+def _find_share(queries: Queries, reference: str, owner: str | None) -> Share:
+    sql: LiteralString = f"{_SHARE} WHERE (?1 IS NULL OR s.owner_id = ?1)"
+    tries = ((f"{sql} AND s.id = ?2", (owner, reference)), (f"{sql} AND s.id >= ?2 AND s.id < ?3", (owner, *prefix_range(reference))))
+    return _share(_only(queries, tries, reference, "shared page", "moot share --list"))
 
 
 def _share(row: Any) -> Share:

@@ -25,16 +25,12 @@ from moot.types.conversation import DEFAULT_PROJECT
 from moot.types.store import Blob
 from moot.types.token import LOCAL_USER
 
-__all__ = ["FRESH", "PACKED", "BlobFiles", "ContentStore"]
-
 PACKED = 256 << 10
 """Maximum size in bytes of a blob in the database."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REMEMBERED = 1024
-_AT_ONCE = 64 << 10
-"""Maximum total bytes hashed on the event loop: a sixth of a millisecond."""
-_NAMED = 500
-"""Blobs looked up in one statement."""
+_AT_ONCE = 64 << 10  # maximum total bytes hashed on the event loop: a sixth of a millisecond
+_NAMED = 500  # blobs looked up in one statement
 FRESH = 60_000
 """Milliseconds for which a new blob is not swept, because something may be about to reference it. Resolution of `blob.created_at`."""
 
@@ -90,6 +86,15 @@ class BlobFiles:
     def begin(self) -> IncomingFile:
         """Start a file whose name is known when it is complete. Raise StoreFull."""
         return IncomingFile(self)
+
+    def write(self, data: bytes) -> None:
+        """Store a whole file durably. Raise StoreFull."""
+        incoming = self.begin()
+        try:
+            incoming.add(data)
+            incoming.finish()
+        finally:
+            incoming.drop()
 
     def measure(self, sha256: str) -> tuple[int, str]:
         """Return the size and hash of the file on disk. Raise OSError if it can't be read."""
@@ -194,8 +199,8 @@ class ContentStore:
     async def _write_files(self, pieces: Mapping[str, bytes]) -> Mapping[str, bytes]:
         """Write large blobs to their files and return the small ones, which go into the database."""
         for name, piece in pieces.items():
-            if len(piece) > PACKED:
-                await self._reader.call(partial(_write, self._files.path(name), piece))
+            if len(piece) > PACKED and not self._files.path(name).exists():
+                await self._reader.call(partial(self._files.write, piece))
         return {name: piece for name, piece in pieces.items() if len(piece) <= PACKED}
 
     def _row(self, sha256: str, connection: Connection) -> tuple[bytes | None, Blob]:
@@ -212,24 +217,6 @@ class ContentStore:
         return row[0], Blob(sha256, row[1], row[2])
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a file durably and atomically."""
-    if path.exists():
-        return
-    unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    with _kept_on_disk(path):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        try:
-            with unfinished.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.rename(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-        sync_folder(path.parent)
-
-
 @contextmanager
 def _kept_on_disk(path: Path) -> Generator[None, None, None]:
     try:
@@ -240,8 +227,19 @@ def _kept_on_disk(path: Path) -> Generator[None, None, None]:
 
 def _insert(files: BlobFiles, blobs: Sequence[Blob], packed: Mapping[str, bytes], owner: str, transaction: Transaction) -> list[Blob]:
     """Store the blobs for the owner and return them; a blob that the owner already has keeps its media type."""
-    kept = _existing(transaction, [blob.sha256 for blob in blobs], owner)
+    kept: dict[str, str | None] = {}  # the media types of blobs that exist; None if the owner doesn't have them
     now = transaction.now_ms
+    for begin in range(0, len(blobs), _NAMED):
+        some = [blob.sha256 for blob in blobs[begin : begin + _NAMED]]
+        transaction.execute(  # delays their sweeping
+            f"UPDATE blob SET created_at = ? WHERE created_at < ? AND sha256 IN ({', '.join('?' * len(some))})",
+            (now, now - FRESH // 2, *some),
+        )
+        kept |= transaction.execute(
+            "SELECT b.sha256, o.media_type FROM blob AS b LEFT JOIN blob_owner AS o ON o.sha256 = b.sha256 AND o.owner_id = ?"
+            f" WHERE b.sha256 IN ({', '.join('?' * len(some))})",
+            (owner, *some),
+        ).fetchall()
     if any(kept.get(blob.sha256) is None for blob in blobs):
         ensure_project(transaction, DEFAULT_PROJECT, owner)
     for blob in blobs:
@@ -261,24 +259,6 @@ def _insert(files: BlobFiles, blobs: Sequence[Blob], packed: Mapping[str, bytes]
     return [Blob(blob.sha256, blob.size, kept[blob.sha256] or blob.media_type) for blob in blobs]
 
 
-def _existing(transaction: Transaction, names: Sequence[str], owner: str) -> dict[str, str | None]:
-    """Map existing blobs to their media type for this owner, or to None if the owner doesn't have them. Delays their sweeping."""
-    found: dict[str, str | None] = {}
-    now = transaction.now_ms
-    for begin in range(0, len(names), _NAMED):
-        some = names[begin : begin + _NAMED]
-        transaction.execute(
-            f"UPDATE blob SET created_at = ? WHERE created_at < ? AND sha256 IN ({', '.join('?' * len(some))})",
-            (now, now - FRESH // 2, *some),
-        )
-        found |= transaction.execute(
-            "SELECT b.sha256, o.media_type FROM blob AS b LEFT JOIN blob_owner AS o ON o.sha256 = b.sha256 AND o.owner_id = ?"
-            f" WHERE b.sha256 IN ({', '.join('?' * len(some))})",
-            (owner, *some),
-        ).fetchall()
-    return found
-
-
 def _upload(files: BlobFiles, blob: Blob, packed: Mapping[str, bytes], owner: str, quota: int, transaction: Transaction) -> Blob:
     _check_quota(owner, blob, quota, transaction)
     (kept,) = _insert(files, (blob,), packed, owner, transaction)
@@ -290,7 +270,6 @@ def _upload(files: BlobFiles, blob: Blob, packed: Mapping[str, bytes], owner: st
 
 
 def _check_quota(owner: str, blob: Blob, quota: int, queries: Queries) -> None:
-    """Raise LimitReached."""
     row: Any = queries.execute(
         "SELECT coalesce(sum(b.size), 0) FROM blob_owner AS o JOIN blob AS b ON b.sha256 = o.sha256"
         " WHERE o.owner_id = ? AND o.uploaded_at IS NOT NULL AND o.sha256 <> ?",

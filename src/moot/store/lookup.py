@@ -5,30 +5,18 @@ With an `owner`, rows of other owners are treated as nonexistent, with the same 
 
 from __future__ import annotations
 
+import re
+from collections.abc import AsyncGenerator
 from typing import Any, LiteralString
 
-from moot.errors import NotFound
+from moot.errors import NotFound, UsageError
 from moot.store.database.connection import Queries
+from moot.store.database.reader import Reader
 from moot.store.rows import APPROVAL, CONVERSATION, MESSAGE, RUN, RUN_TABLES, conversation_of, run_of
 from moot.types.conversation import Conversation
 from moot.types.run import Run
 
-__all__ = [
-    "APPROVAL_OWNED",
-    "CONVERSATION_OWNED",
-    "OWNED",
-    "approval_row",
-    "conversation",
-    "conversation_by",
-    "find_conversation",
-    "message_id",
-    "message_row",
-    "number",
-    "run",
-]
-
 SHORTEST_PREFIX = 4
-_HIGHEST = "\U0010ffff"
 _CANDIDATES = 5
 OWNED = " AND owner_id = coalesce(?, owner_id)"
 """Restricts a WHERE clause to the rows of the bound owner; NULL = all owners."""
@@ -36,6 +24,19 @@ CONVERSATION_OWNED = " AND c.owner_id = coalesce(?, c.owner_id)"
 """Restricts a WHERE clause with a conversation joined as `c` to its owner."""
 APPROVAL_OWNED = f" AND EXISTS (SELECT 1 FROM {RUN_TABLES} WHERE r.id = approval.run{CONVERSATION_OWNED})"
 """Restricts a WHERE clause on `approval` to the owner."""
+
+
+def prefix_range(reference: str) -> tuple[str, str]:
+    """Return the range of ids that start with the reference; an empty one if it is too short."""
+    return (reference, f"{reference}\U0010ffff") if len(reference) >= SHORTEST_PREFIX else ("", "")
+
+
+def match_cursor(pattern: re.Pattern[str], cursor: str) -> re.Match[str]:
+    """Raise UsageError if the cursor does not have this form."""
+    match = pattern.fullmatch(cursor)
+    if match is None:
+        raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
+    return match
 
 
 def conversation_by(queries: Queries, where: LiteralString, value: object, owner: str | None = None) -> Conversation | None:
@@ -68,9 +69,7 @@ def find_conversation(queries: Queries, reference: str, owner: str | None = None
     exact = conversation_by(queries, "id", reference, owner) or conversation_by(queries, "client_id", reference, owner)
     if exact is not None:
         return exact
-    tries: list[tuple[str, tuple[str, ...]]] = [("title = ?", (reference,))]
-    if len(reference) >= SHORTEST_PREFIX:
-        tries.insert(0, ("id >= ? AND id < ?", (reference, reference + _HIGHEST)))
+    tries: list[tuple[str, tuple[str, ...]]] = [("id >= ? AND id < ?", prefix_range(reference)), ("title = ?", (reference,))]
     for deleted in ("deleted_at IS NULL", "deleted_at IS NOT NULL"):
         for where, values in tries:
             rows = queries.execute(
@@ -80,16 +79,13 @@ def find_conversation(queries: Queries, reference: str, owner: str | None = None
             if len(rows) == 1:
                 return conversation_of(rows[0])
             if rows:
-                raise NotFound(_several(reference, [conversation_of(row) for row in rows]), fix="Give more of the id.")
+                found = ", ".join(f"{each.id} ({each.title!r})" for each in map(conversation_of, rows))
+                raise NotFound(f"{reference!r} matches several conversations: {found}.", fix="Give more of the id.")
     raise NotFound(f"No conversation matches {reference!r}.", fix="See `moot chat list`.")
 
 
 def _no_conversation(id: str) -> NotFound:
     return NotFound(f"No conversation has the id {id!r}.")
-
-
-def _several(reference: str, found: list[Conversation]) -> str:
-    return f"{reference!r} matches several conversations: " + ", ".join(f"{each.id} ({each.title!r})" for each in found) + "."
 
 
 def message_row(queries: Queries, id: str, owner: str | None = None) -> Any:
@@ -112,6 +108,15 @@ def message_id(queries: Queries, conversation: int, reference: str) -> str:
     raise NotFound(f"No message in this conversation has the id {reference!r}.")
 
 
+async def all_conversations(reader: Reader) -> AsyncGenerator[tuple[int, str], None]:
+    """Yield number and id of all conversations, including deleted ones, because their data exists until a purge."""
+    after, sql = 0, "SELECT no, id FROM conversation WHERE no > ? ORDER BY no LIMIT 200"
+    while page := await reader.rows(sql, (after,), tuple[int, str]):
+        for each in page:
+            yield each
+        after = page[-1][0]
+
+
 def approval_row(queries: Queries, id: str, owner: str | None = None) -> Any:
     """Return a row of `APPROVAL`, or None."""
     return queries.execute(f"SELECT {APPROVAL} FROM approval WHERE id = ?{APPROVAL_OWNED}", (id, owner)).fetchone()
@@ -119,14 +124,11 @@ def approval_row(queries: Queries, id: str, owner: str | None = None) -> Any:
 
 def run(queries: Queries, reference: str, owner: str | None = None) -> Run:
     """Find by id or unique prefix. Raise NotFound."""
-    row = queries.execute(f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id = ?{CONVERSATION_OWNED}", (reference, owner)).fetchone()
-    if row is not None:
-        return run_of(row)
-    rows: list[Any] = []
-    if len(reference) >= SHORTEST_PREFIX:
+    rows = queries.execute(f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id = ?{CONVERSATION_OWNED}", (reference, owner)).fetchall()
+    if not rows:
         rows = queries.execute(
             f"SELECT {RUN} FROM {RUN_TABLES} WHERE r.id >= ? AND r.id < ?{CONVERSATION_OWNED} LIMIT {_CANDIDATES}",
-            (reference, reference + _HIGHEST, owner),
+            (*prefix_range(reference), owner),
         ).fetchall()
     if len(rows) == 1:
         return run_of(rows[0])

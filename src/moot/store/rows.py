@@ -47,13 +47,16 @@ EXCHANGE = (
     "e.id, e.run, c.id, e.purpose, e.dialect, e.converter, e.provider, e.model, e.options, e.request, e.chunk_format, e.ended"
     " FROM exchange AS e JOIN conversation AS c ON c.no = e.conversation"
 )
+INSERT_EXCHANGE = (
+    "INSERT INTO exchange (id, run, conversation, purpose, dialect, converter, provider, model, options, request, chunk_format, ended)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 EVENT = 'id, at, run, exchange, kind, chunks, raw, phase, key, body, "check"'
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DIGITS = bytes(0x31 if 0x30 <= byte <= 0x39 else 0 for byte in range(256))
 _LONG_NUMBER = b"1" * 19
 _NO_USAGE = Usage()
-_UNKNOWN = (None,) * 5
 _EMPTY = b"{}"
 
 
@@ -78,7 +81,7 @@ def placeholders(columns: str) -> str:
 def conversation_of(row: Any) -> Conversation:
     values: list[Any] = [*row]
     usage, directory, allowed, finished, settings, _, origin = row[21:26], *row[14:20]
-    values[21:26] = (_NO_USAGE if usage == _UNKNOWN else Usage(*usage),)
+    values[21:26] = (_NO_USAGE if usage == (None,) * 5 else Usage(*usage),)
     values[14] = directory.decode("utf-8", "surrogateescape")
     values[15] = tuple(os.fsdecode(uri) for uri in allowed.split(b"\0")) if allowed else ()
     values[16] = bool(finished)
@@ -147,7 +150,8 @@ def approval_of(row: Any) -> Approval:
     answer = None
     if approved is not None:
         reply = parse_stored(value) if value is not None else None
-        answer = Answer(bool(approved), option, reason, answered_by, reply, _texts(patterns), edited, digest or b"")
+        given = tuple(str(text) for text in parse_stored_list(patterns))
+        answer = Answer(bool(approved), option, reason, answered_by, reply, given, edited, digest or b"")
     shown = tuple(ApprovalPart.from_json(part) for part in parse_stored_list(parts) if isinstance(part, dict))
     values: list[Any] = [*row[:8], answer, used_at, parse_stored(questions) if questions is not None else None, shown]
     if outside is not None:
@@ -163,10 +167,6 @@ def parts_json(parts: Sequence[ApprovalPart]) -> bytes | None:
 def parse_stored_list(data: bytes | None) -> list[Json]:
     value = parse_stored(data) if data is not None else None
     return value if isinstance(value, list) else []
-
-
-def _texts(data: bytes | None) -> tuple[str, ...]:
-    return tuple(str(text) for text in parse_stored_list(data))
 
 
 def exchange_of(row: Any) -> Exchange:

@@ -38,8 +38,6 @@ from moot.types.exchange import Exchange
 from moot.types.run import OPEN, Run, RunStatus
 from moot.types.store import Accepted, Fence, InboxItem, RunSnapshot, Submission
 
-__all__ = ["RunRecords", "SqliteGrants", "cancelled_runs", "change_grants", "run_snapshot"]
-
 
 class SqliteGrants:
     """`Grants` on SQLite."""
@@ -69,7 +67,6 @@ def change_grants(transaction: Transaction, conversation: int, change: Callable[
     return True
 
 
-_PAGE = 2048
 _INBOX = "SELECT kind, body, no, at FROM inbox WHERE run = ? AND taken_at IS NULL ORDER BY no"
 _ANSWERED = "SELECT id FROM approval WHERE run = ? AND approved IS NOT NULL"
 _CALLED_OFF = "SELECT DISTINCT run FROM inbox WHERE run IN (SELECT value FROM json_each(?)) AND kind = 'cancel' AND taken_at IS NULL"
@@ -85,29 +82,20 @@ def run_snapshot(id: str, events: Events, queries: Queries) -> RunSnapshot:
         conversation,
         project_of(queries, conversation.project),
         message_of(row),
-        _events(queries, events, row[13], id),
-        _inbox(queries, id),
+        tuple(events.all(queries, row[13], id)),
+        tuple(map(_item, queries.execute(_INBOX, (id,)))),
         frozenset(found[0] for found in queries.execute(_ANSWERED, (id,))),
     )
 
 
-def _inbox(queries: Queries, run: str) -> tuple[InboxItem, ...]:
-    found = queries.execute(_INBOX, (run,))
-    return tuple([InboxItem(kind, parse_stored(body) if body is not None else None, no, at) for kind, body, no, at in found])
+def _item(row: Any) -> InboxItem:
+    kind, body, no, at = row
+    return InboxItem(kind, parse_stored(body) if body is not None else None, no, at)
 
 
 def cancelled_runs(runs: bytes, queries: Queries) -> frozenset[str]:
     """Return the runs (given as a JSON array of ids) that have a cancel in their inbox."""
     return frozenset(found[0] for found in queries.execute(_CALLED_OFF, (runs.decode(),)))
-
-
-def _events(queries: Queries, events: Events, conversation: int, run: str) -> tuple[Event, ...]:
-    found: list[Event] = []
-    while page := events.page(queries, conversation, found[-1].seq if found else 0, _PAGE, run):
-        found += page
-        if len(page) < _PAGE:
-            break
-    return tuple(found)
 
 
 _IS_OPEN = "r.status IN ('queued', 'running', 'waiting', 'interrupted')"
@@ -141,34 +129,19 @@ class SqliteRunReader:
             wheres.append("r.no < ?")
             values.append(before)
         sql = f"SELECT {RUN} FROM {RUN_TABLES} WHERE {' AND '.join(wheres)}{CONVERSATION_OWNED} ORDER BY r.no DESC LIMIT ?"
-
-        def work(connection: Connection) -> list[Run]:
-            found = connection.execute(sql, (*values, self._owner, limit))
-            return [run_of(row) for row in found]
-
-        return await self._reader.read(work)
+        return await self._reader.rows(sql, (*values, self._owner, limit), run_of)
 
     async def last_answer(self, message: str) -> Run | None:
         tables = f"{RUN_TABLES} JOIN message AS m ON m.id = r.message"
         sql = f"SELECT {RUN} FROM {tables} WHERE m.parent_id = ?{CONVERSATION_OWNED} ORDER BY r.no DESC LIMIT 1"
-
-        def work(connection: Connection) -> Run | None:
-            row = connection.execute(sql, (message, self._owner)).fetchone()
-            return None if row is None else run_of(row)
-
-        return await self._reader.read(work)
+        return await self._reader.row(sql, (message, self._owner), run_of)
 
     async def inbox(self, run: str) -> list[InboxItem]:
         sql = (
             f"SELECT i.kind, i.body, i.no, i.at FROM {RUN_TABLES} JOIN inbox AS i ON i.run = r.id"
             f" WHERE i.run = ? AND i.taken_at IS NULL{CONVERSATION_OWNED} ORDER BY i.no"
         )
-
-        def work(connection: Connection) -> list[InboxItem]:
-            found = connection.execute(sql, (run, self._owner))
-            return [InboxItem(kind, parse_stored(body) if body is not None else None, no, at) for kind, body, no, at in found]
-
-        return await self._reader.read(work)
+        return await self._reader.rows(sql, (run, self._owner), _item)
 
     async def approval(self, id: str) -> Approval | None:
         def work(connection: Connection) -> Approval | None:
@@ -187,19 +160,10 @@ class SqliteRunReader:
             wheres.append(f"run IN (SELECT r.id FROM {RUN_TABLES} WHERE c.id = ?)")
             values.append(conversation)
         sql = f"SELECT {APPROVAL} FROM approval WHERE {' AND '.join(wheres)}{APPROVAL_OWNED} ORDER BY asked_at, rowid"
-
-        def work(connection: Connection) -> list[Approval]:
-            found = connection.execute(sql, (*values, self._owner))
-            return [approval_of(row) for row in found]
-
-        return await self._reader.read(work)
+        return await self._reader.rows(sql, (*values, self._owner), approval_of)
 
     async def exchange(self, id: str) -> Exchange | None:
-        def work(connection: Connection) -> Exchange | None:
-            row = connection.execute(f"SELECT {EXCHANGE} WHERE e.id = ?{CONVERSATION_OWNED}", (id, self._owner)).fetchone()
-            return None if row is None else exchange_of(row)
-
-        return await self._reader.read(work)
+        return await self._reader.row(f"SELECT {EXCHANGE} WHERE e.id = ?{CONVERSATION_OWNED}", (id, self._owner), exchange_of)
 
 
 class RunRecords(SqliteRunReader):

@@ -19,7 +19,7 @@ from moot.store.database.connection import Connection
 from moot.store.database.locks import FileLock
 from moot.store.database.poller import Poller
 from moot.store.database.reader import Reader
-from moot.store.database.schema import prepare, version_of
+from moot.store.database.schema import prepare, quick_check, version_of
 from moot.store.database.writer import Writer
 from moot.store.imports.importer import StoredImports
 from moot.store.log.append import EventLog, SqliteLogReader
@@ -38,8 +38,6 @@ from moot.types.search import SemanticSearch
 from moot.types.share import Shares
 from moot.types.verify import Translations, Verifier
 
-__all__ = ["SqliteStore", "open_store", "report"]
-
 
 def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
     """Return library, version, protection, schema, integrity and sizes. Reads the whole file."""
@@ -51,21 +49,13 @@ def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
         "wal_reset_bug": library.has_wal_reset_bug(library.VERSION),
         "protection": "one process commits at a time" if protected else "not needed",
         "schema": version_of(connection),
-        "integrity": _problems(connection) or "ok",
+        "integrity": "; ".join(quick_check(connection, 10)) or "ok",
         "bytes": pages * size,
         **{f"{name}s": _count(connection, name) for name in ("conversation", "message", "run", "blob")},
     }
 
 
-def _problems(connection: Connection) -> str:
-    try:
-        return "; ".join(str(row[0]) for row in connection.execute("PRAGMA quick_check(10)") if row[0] != "ok")
-    except library.sqlite.DatabaseError as error:
-        return str(error)
-
-
 def _count(connection: Connection, table: LiteralString) -> int | None:
-    """Return None if the table can't be read."""
     try:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
     except library.sqlite.DatabaseError:
@@ -89,8 +79,6 @@ LAZY_PARTS = Registry(
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """Resources shared by all views of a store."""
-
     writer: Writer
     reader: Reader
     events: Events
@@ -100,15 +88,13 @@ class _Base:
     clock: Clock
 
 
-class SqliteOwnerStore:
-    """`Holdings` on one SQLite file; `owner` None = all owners."""
+class _Parts:
+    """The parts that a store and the view of one owner have in common; `owner` None = all owners."""
 
-    def __init__(self, base: _Base, owner: str | None = None) -> None:
+    def __init__(self, base: _Base, owner: str | None) -> None:
         writer, reader, events = base.writer, base.reader, base.events
         self._base = base
         self._owner = owner
-        self.log = SqliteLogReader(reader, events, owner)
-        self.records = SqliteRunReader(reader, owner)
         self.conversations = ConversationTree(writer, reader, events, owner)
         self.tree = MessageTree(writer, reader, events, owner)
         self.projects = SqliteProjects(writer, reader, owner)
@@ -120,16 +106,23 @@ class SqliteOwnerStore:
 
     @property
     def meaning(self) -> SemanticSearch:
-        """Semantic search."""
         return LAZY_PARTS.load("meaning")(self._base.writer, self._base.reader, self._base.meaning, self.search, self._owner)
 
     @property
     def shares(self) -> Shares:
-        """Shared pages."""
         return LAZY_PARTS.load("shares")(self._base.writer, self._base.reader, self._base.clock, self._owner)
 
 
-class SqliteStore:
+class SqliteOwnerStore(_Parts):
+    """`Holdings` on one SQLite file."""
+
+    def __init__(self, base: _Base, owner: str) -> None:
+        super().__init__(base, owner)
+        self.log = SqliteLogReader(base.reader, base.events, owner)
+        self.records = SqliteRunReader(base.reader, owner)
+
+
+class SqliteStore(_Parts):
     """`Store` on one SQLite file."""
 
     def __init__(self, path: Path, state: Path, *, durability: Literal["normal", "full"], clock: Clock, protected: bool) -> None:
@@ -143,37 +136,17 @@ class SqliteStore:
         self._poller = Poller(path, self._writer)
         events = Events()
         indexer, meaning, files = FileLock(state / "indexer.lock"), FileLock(state / "meaning.lock"), BlobFiles(path.parent / "blobs")
-        self._base = _Base(self._writer, self._reader, events, indexer, meaning, files, clock)
-        whole = self._whole = SqliteOwnerStore(self._base)
+        super().__init__(_Base(self._writer, self._reader, events, indexer, meaning, files, clock), None)
         self.log = EventLog(self._writer, self._reader, events)
         self.records = RunRecords(self._writer, self._reader, events)
-        self.conversations = whole.conversations
-        self.tree = whole.tree
-        self.projects = whole.projects
-        self.grants = whole.grants
-        self.search = whole.search
-        self.stats = whole.stats
-        self.imports = whole.imports
-        self.blobs = whole.blobs
         self.tokens = AccessTokens(self._writer, self._reader, clock)
-
-    @property
-    def meaning(self) -> SemanticSearch:
-        """Semantic search."""
-        return self._whole.meaning
 
     def of(self, owner: str) -> SqliteOwnerStore:
         """Return a view restricted to one owner."""
         return SqliteOwnerStore(self._base, owner)
 
     @property
-    def shares(self) -> Shares:
-        """Shared pages."""
-        return self._whole.shares
-
-    @property
     def verifier(self) -> Verifier:
-        """Verification of stored data."""
         return LAZY_PARTS.load("verifier")(self._reader, self._base.files)
 
     @property
@@ -183,17 +156,14 @@ class SqliteStore:
 
     @property
     def upkeep(self) -> Upkeep:
-        """Storage maintenance."""
         return LAZY_PARTS.load("upkeep")(self._writer, self._reader, self._path, self._sealer, self._clock)
 
     async def is_forgetting(self) -> bool:
         """Return True if a purge or redaction is unfinished."""
-        sql = "SELECT 1 FROM forgetting WHERE done_at IS NULL LIMIT 1"
-        return await self._reader.read(lambda connection: connection.execute(sql).fetchone() is not None)
+        return await self._reader.row("SELECT 1 FROM forgetting WHERE done_at IS NULL LIMIT 1", (), bool) or False
 
     @property
     def forgetting(self) -> Erasure:
-        """Purges and redactions."""
         return LAZY_PARTS.load("forgetting")(
             self._writer, self._reader, self._base.files, self._path, self._clock, LAZY_PARTS.load("copies")
         )

@@ -20,8 +20,6 @@ from moot.types.message import Part, is_tool, tool_name
 from moot.types.stats import AuxiliaryCounts, ContextSize, Counts, ToolCounts, UsageReport
 from moot.types.usage import Usage
 
-__all__ = ["AnswerStats", "AnswerUsage", "Record", "RunFacts", "ToolCalls", "put", "remaining", "tool_calls", "uncounted", "usage_of"]
-
 
 class RunFacts(NamedTuple):
     """Fields from the row of an answer's run."""
@@ -68,7 +66,8 @@ class ToolCalls:
 
 def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerUsage:
     """Return the run's own sums, or for an imported answer without a run, sums over the steps in its metadata."""
-    steps = [_Step.of(step) for step in _list(metadata.get("steps")) if isinstance(step, dict)]
+    stored = metadata.get("steps")
+    steps = [_Step.of(step) for step in stored if isinstance(step, dict)] if isinstance(stored, list) else []
     if run is None:
         usage = sum((step.usage for step in steps), Usage())
         costs = [step.cost for step in steps]
@@ -78,21 +77,10 @@ def usage_of(metadata: JsonObject, status: str, run: RunFacts | None) -> AnswerU
     timed = [step for step in steps if step.ms is not None]
     usage = run.usage
     return AnswerUsage(
-        agent=run.agent,
-        model=run.model,
-        status=run.status,
-        error=run.error,
-        steps=len(steps),
-        input=usage.input or 0,
-        output=usage.output or 0,
-        cache_read=usage.cache_read or 0,
-        cache_write=usage.cache_write or 0,
-        reasoning=usage.reasoning or 0,
-        cost=run.cost,
-        first_ms=steps[0].first_ms if steps else None,
-        ms=sum(step.ms or 0 for step in timed),
-        timed=sum(step.usage.output or 0 for step in timed),
-        context=max((step.usage.input or 0 for step in steps), default=0),
+        *(run.agent, run.model, run.status, run.error, len(steps)),
+        *(usage.input or 0, usage.output or 0, usage.cache_read or 0, usage.cache_write or 0, usage.reasoning or 0),
+        *(run.cost, steps[0].first_ms if steps else None, sum(step.ms or 0 for step in timed)),
+        *(sum(step.usage.output or 0 for step in timed), max((step.usage.input or 0 for step in steps), default=0)),
     )
 
 
@@ -106,7 +94,10 @@ def tool_calls(parts: Sequence[Part], times: Mapping[str, int]) -> dict[str, Too
         one.calls += 1
         one.failed += part.get("state") == "output-error"
         one.denied += part.get("state") == "output-denied"
-        if (ms := times.get(str(part.get("toolCallId")), _reported_ms(part))) is not None:
+        metadata = part.get("toolMetadata")  # some agents report durations themselves
+        inner = [metadata, *metadata.values()] if isinstance(metadata, dict) else []
+        known = [times.get(str(part.get("toolCallId"))), *(_whole(value.get("durationMs")) for value in inner if isinstance(value, dict))]
+        if (ms := next((ms for ms in known if ms is not None), None)) is not None:
             one.ms += ms
             one.timed += 1
     return found
@@ -129,25 +120,12 @@ class _Step(NamedTuple):
         )
 
 
-def _reported_ms(part: Part) -> int | None:
-    """Return the duration that the agent itself reports."""
-    metadata = part.get("toolMetadata")
-    for value in [metadata, *metadata.values()] if isinstance(metadata, dict) else []:
-        if isinstance(value, dict) and (ms := _whole(value.get("durationMs"))) is not None:
-            return ms
-    return None
-
-
 def _whole(value: Json) -> int | None:
     return value if type(value) is int and 0 <= value < 1 << 62 else None
 
 
 def _text(value: Json) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 _BATCH = 256
@@ -205,45 +183,37 @@ def _record(connection: Connection, row: Any) -> Record:
     metadata = parse_stored_object(data)
     if "source" in metadata:
         return no, conversation, at, None, {}  # a fork's copy: its usage counts in the original conversation
-    facts = (
-        None if run is None else RunFacts(row[9], row[10], row[11], _kind(row[12]), Usage.from_json(parse_stored_object(row[13])), row[14])
-    )
-    usage = usage_of(metadata, status, facts)
     if run is None:
+        usage = usage_of(metadata, status, None)
         usage = usage._replace(agent=usage.agent or agent, model=usage.model or model)
+    else:
+        error = None if row[12] is None else parse_stored(row[12])
+        kind = str(error.get("kind", "failed")) if isinstance(error, dict) else ""
+        usage = usage_of(metadata, status, RunFacts(row[9], row[10], row[11], kind, Usage.from_json(parse_stored_object(row[13])), row[14]))
     value = parse_stored(parts)
     pieces = [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
     return no, conversation, at, usage, tool_calls(pieces, {} if run is None else _times(connection, conversation, run))
 
 
 def _times(connection: Connection, conversation: int, run: int) -> dict[str, int]:
-    """Map tool call ids to ms, according to the run's journal."""
     started: dict[str, tuple[str, int]] = {}
     ended: dict[str, int] = {}
-    for phase, key, at, data in _journal(connection, conversation, run):
-        if phase == "end":
-            ended[key] = at
+    for row in map(before_redaction, _journal(connection, conversation, run)):
+        if row.phase == "end":
+            ended[str(row.key)] = row.at
         else:
-            started[key] = (str((parse_stored_object(data) if data is not None else {}).get("call", "")), at)
+            started[str(row.key)] = (str(segments.read_object(row.body).get("call", "")), row.at)
     return {call: max(0, ended[key] - at) // 1000 for key, (call, at) in started.items() if key in ended}
 
 
-def _journal(connection: Connection, conversation: int, run: int) -> Iterator[tuple[str, str, int, bytes | None]]:
+def _journal(connection: Connection, conversation: int, run: int) -> Iterator[Row]:
     """Yield starts and ends of the run's tool calls. Most answers are counted long before they are sealed."""
     sealed: Any = connection.execute(_SEALED, (run,)).fetchone()
     if sealed is not None:
         for values in segments.rows(connection, conversation, sealed[0] - 1, sealed[1]):
             if values[2] == run and values[7] and (values[8] or "").startswith("tool:"):
-                row = before_redaction(segments.with_check(values))
-                yield str(row.phase), str(row.key), row.at, row.body
-    for values in connection.execute(f"SELECT {EVENT} FROM event {_OF_TOOLS}", (run,)):
-        row = before_redaction(Row(*values))
-        yield str(row.phase), str(row.key), row.at, row.body
-
-
-def _kind(data: bytes | None) -> str:
-    error: Json = None if data is None else parse_stored(data)
-    return str(error.get("kind", "failed")) if isinstance(error, dict) else ""
+                yield segments.with_check(values)
+    yield from (Row(*values) for values in connection.execute(f"SELECT {EVENT} FROM event {_OF_TOOLS}", (run,)))
 
 
 _DAYS: LiteralString = "(SELECT * FROM answer_day WHERE day >= ?1 / 86400000 AND day < ?2 / 86400000 AND owner_id = coalesce(?4, owner_id))"

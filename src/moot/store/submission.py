@@ -24,11 +24,6 @@ from moot.types.exchange import Ending, Failure
 from moot.types.message import Message, Part, is_tool
 from moot.types.store import Accepted, CloseExchange, End, Fence, Fold, InboxItem, Submission
 
-__all__ = ["WITHDRAWN", "at_run_limit", "post", "submit", "supersede"]
-
-
-_PAGE = 2048
-
 SUPERSEDED = ("superseded", "superseded by a new prompt")
 WITHDRAWN = ("cancelled", "cancelled before it started")
 
@@ -45,7 +40,14 @@ def supersede(transaction: Transaction, events: Events, conversation: int, run: 
     message = events.folded(transaction, message_of(lookup.message_row(transaction, message_id)), conversation)
     target = Target(Fence("", run, message_id, number), conversation, 0)
     cut = _cut(transaction, run)
-    usage, cost, model = totals(_through(_journal(transaction, events, conversation, run), cut))
+
+    def journal() -> Iterator[Event]:
+        for event in events.all(transaction, conversation, run):
+            if cut is not None:
+                cut.take(event)
+            yield event
+
+    usage, cost, model = totals(journal())
     folder = Folder(message.parts, message.metadata)
     if cut is not None and cut.is_open:
         end = cut.end(run, Failure(text, kind="cut"))
@@ -62,13 +64,6 @@ def supersede(transaction: Transaction, events: Events, conversation: int, run: 
     apply_change(transaction, target, End("cancelled", None, usage, cost, model=model))
 
 
-def _journal(transaction: Transaction, events: Events, conversation: int, run: str) -> Iterator[Event]:
-    after = 0
-    while page := events.page(transaction, conversation, after, _PAGE, run):
-        yield from page
-        after = page[-1].seq
-
-
 def _cut(transaction: Transaction, run: str) -> InterruptedExchange | None:
     """Return the run's last exchange if it was cut off; earlier ones without an end were abandoned when the run was resumed."""
     row: Any = transaction.row(f"SELECT {EXCHANGE} WHERE e.run = ? AND e.purpose = 'answer' ORDER BY e.rowid DESC LIMIT 1", (run,))
@@ -78,15 +73,7 @@ def _cut(transaction: Transaction, run: str) -> InterruptedExchange | None:
     )
 
 
-def _through(journal: Iterator[Event], cut: InterruptedExchange | None) -> Iterator[Event]:
-    for event in journal:
-        if cut is not None:
-            cut.take(event)
-        yield event
-
-
 def _closing(parts: Sequence[Part], text: str) -> Iterator[Chunk]:
-    """Yield the chunks that close all open parts: an output for each tool call, and an end for each streaming part."""
     asked = [part for part in parts if is_tool(part) and str(part.get("state")).startswith("approval-")]
     yield from close_open(parts)
     yield from (tool_denied(str(part.get("toolCallId"))) for part in asked)
@@ -95,8 +82,6 @@ def _closing(parts: Sequence[Part], text: str) -> Iterator[Chunk]:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The runs in the conversation before the new prompt."""
-
     running: tuple[str, str] | None = None
     """Id and message of the running run."""
     idle: tuple[str, ...] = ()
@@ -112,7 +97,15 @@ class _State:
 def submit(submission: Submission, events: Events, transaction: Transaction) -> Accepted:
     """Store the prompt, see `Records.submit`. Raise Busy, NotFound or UsageError."""
     conversation = _conversation(transaction, submission.conversation, remember=submission.remember)
-    state = _state(transaction, conversation.no)
+    rows: list[Any] = transaction.execute(
+        "SELECT id, message, status, status = 'running' OR status = 'queued' AND (owner IS NOT NULL OR on_crash = 'resume')"
+        " FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted') ORDER BY no",
+        (conversation.no,),
+    ).fetchall()
+    running = next(((id, message) for id, message, status, _ in rows if status == "running"), None)
+    idle = tuple(id for id, _, _, busy in reversed(rows) if not busy)
+    last = [message for _, message, _, busy in rows if busy]
+    state = _State(running, idle, last[-1] if last else None)
     if state.busy and submission.on_busy == "reject":
         raise Busy(
             f"The conversation {conversation.id!r} has an unfinished run.",
@@ -141,18 +134,6 @@ def _conversation(transaction: Transaction, wanted: Conversation, *, remember: b
             (wanted.agent, wanted.agent_type, wanted.model, found.no),
         )
     return found
-
-
-def _state(transaction: Transaction, conversation: int) -> _State:
-    rows: list[Any] = transaction.execute(
-        "SELECT id, message, status, status = 'running' OR status = 'queued' AND (owner IS NOT NULL OR on_crash = 'resume')"
-        " FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted') ORDER BY no",
-        (conversation,),
-    ).fetchall()
-    running = next(((id, message) for id, message, status, _ in rows if status == "running"), None)
-    idle = tuple(id for id, _, _, busy in reversed(rows) if not busy)
-    last = [message for _, message, _, busy in rows if busy]
-    return _State(running, idle, last[-1] if last else None)
 
 
 def _steer(transaction: Transaction, conversation: Conversation, submission: Submission, run: str) -> Accepted:
@@ -215,16 +196,19 @@ def at_run_limit(transaction: Transaction, user: str, at_most: int) -> bool:
 
 
 def _answered(transaction: Transaction, conversation: Conversation, answers: str | None, state: _State) -> str:
-    """Return the parent of the answer to a prompt without a new message."""
     if answers is not None:
-        return _question(transaction, conversation, answers)
+        role, parent = check_message(transaction, conversation.no, answers)
+        if role != "assistant":
+            return answers  # for an answer, its own parent, so that the new one becomes its sibling
+        if parent is None:
+            raise UsageError(f"The message {answers!r} answers no prompt and cannot be retried.", fix="Use `moot chat continue ID PROMPT`.")
+        return parent
     return state.last or _last_prompt(transaction, conversation)
 
 
 def _user_message(
     transaction: Transaction, conversation: Conversation, user: Message, edits: str | None, queued_after: str | None, now: int
 ) -> tuple[Message, Event]:
-    """Return the prompt as a stored message, and its event."""
     parent, body = user.parent or queued_after or conversation.head, empty()
     if user.parent is not None:
         check_message(transaction, conversation.no, user.parent)
@@ -237,18 +221,7 @@ def _user_message(
     return message, messages.message_event(message, body=body)
 
 
-def _question(transaction: Transaction, conversation: Conversation, id: str) -> str:
-    """Return the parent of a new answer to a message; for an answer, its own parent, so that the new one becomes its sibling."""
-    role, parent = check_message(transaction, conversation.no, id)
-    if role != "assistant":
-        return id
-    if parent is None:
-        raise UsageError(f"The message {id!r} answers no prompt and cannot be retried.", fix="Use `moot chat continue ID PROMPT`.")
-    return parent
-
-
 def _last_prompt(transaction: Transaction, conversation: Conversation) -> str:
-    """Return the last user message of the shown branch."""
     at = conversation.head
     while at is not None:
         row = transaction.row("SELECT role, parent_id, deleted_at FROM message WHERE id = ?", (at,))
@@ -261,7 +234,6 @@ def _last_prompt(transaction: Transaction, conversation: Conversation) -> str:
 
 
 def _insert_run(transaction: Transaction, conversation: int, submission: Submission, claimed: bool, seq: int, now: int) -> int:
-    """Insert the run and return its number."""
     run = submission.run
     inserted = transaction.execute(
         "INSERT INTO run (id, conversation, message, owner_id, agent, agent_type, agent_session_id, model, trigger, parent_run, status,"

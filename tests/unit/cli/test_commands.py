@@ -144,7 +144,12 @@ BAD = [
     (["run", "--tools", "reed_file", "hi"], MINE, 2, "Did you mean 'read_file'?"),
     (["search", "hi", "-c", "7"], "", 2, "No conversation number 7"),
     (["search", " "], "", 2, "The query is empty"),
-    (["config", "check"], "models: {main: x@opena}", 2, "config.yaml:1:16: models.main: no provider named 'opena'; did you mean 'openai'?"),
+    (
+        ["config", "check"],
+        "models: {main: x@opena}",
+        2,
+        "config.yaml:1:16: models.main: Provider 'opena' not found. Did you mean 'openai'?",
+    ),
     (["tools", "show", "reed_file"], "", 2, "Did you mean 'read_file'?"),
     (["providers", "test", "opena"], "", 2, "Did you mean 'openai'?"),
     (["models", "pull", "qwen"], "", 2, "Weights 'qwen' not found"),
@@ -152,12 +157,12 @@ BAD = [
     (["chat", "show", "7"], "", 2, "No conversation number 7"),
     (["run", "-c", "hi"], MINE, 2, "No conversation in"),
     (["run", "-m", "claude-sonnet-4-5@anthropic", "hi"], "", 2, "ANTHROPIC_API_KEY"),
-    (["run", "hi"], "mdels: {}", 2, "config.yaml:1:1: unknown key 'mdels'; did you mean 'models'?"),
+    (["run", "hi"], "mdels: {}", 2, "config.yaml:1:1: Unknown key 'mdels'. Did you mean 'models'?"),
     (["run", "hi"], "models: {main: x", 2, "config.yaml:1:"),
     (["run", "hi"], "providers: {openai: {api_key: '${NOT_SET_X}'}}", 2, "'NOT_SET_X' is not set"),
     (["run"], MINE, 2, "No prompt given"),
-    (["run", "-f", "gone.txt", "hi"], MINE, 2, "cannot read 'gone.txt'"),
-    (["run", "-f", ".", "hi"], MINE, 2, "cannot read '.'"),
+    (["run", "-f", "gone.txt", "hi"], MINE, 2, "Cannot read 'gone.txt'"),
+    (["run", "-f", ".", "hi"], MINE, 2, "Cannot read '.'"),
     (["run", "-f", "binary", "hi"], MINE, 2, "neither text, an image"),
     (["run", "--json", "--ui", "hi"], MINE, 2, "cannot be used together"),
     (["run", "--tools=shell", "--no-tools", "hi"], MINE, 2, "cannot be used together"),
@@ -217,6 +222,13 @@ def test_a_corrupt_database_is_reported_and_the_doctor_still_runs(moot: Moot, ho
     assert (moot("chat", "list").code, moot("doctor").code) == (2, 1)
 
 
+def test_setting_a_model_of_an_unknown_provider_warns_but_succeeds(moot: Moot) -> None:
+    ended = moot("config", "set", "models.main", "x@opena")
+    assert ended.code == 0
+    assert "models.main: Provider 'opena' not found. Did you mean 'openai'?" in ended.err
+    assert "not found" not in moot("config", "set", "limits.steps", "9").err
+
+
 def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     moot: Moot, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -230,7 +242,7 @@ def test_the_configuration_is_shown_with_its_layers_and_without_secrets(
     assert "limits.steps: 50  (default)" in shown.out
     assert "canary" not in shown.out
     assert "is not trusted" in shown.err
-    assert "hooks: this section has no effect" in shown.err
+    assert "hooks: This section has no effect" in shown.err
     value = moot("config", "show", "--json")
     assert "canary" not in value.out
     assert (value.json["config"]["server"]["port"], value.json["generation"], value.json["error"]) == (4748, 1, None)

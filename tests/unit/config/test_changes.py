@@ -60,7 +60,7 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_temporary_file(tmp_path
     folder = tmp_path / "config.yaml"
     folder.mkdir()
     (folder / "inside").touch()
-    with pytest.raises(ConfigError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="Cannot write the file"):
         write_atomically(folder, b"x")
     assert [item.name for item in tmp_path.iterdir()] == ["config.yaml"]
 

@@ -132,43 +132,43 @@ def test_an_untrusted_project_is_ignored_with_a_note(home: Path) -> None:
 
 
 CASES = [
-    ("ui: {notifyy: bell}", ":1:6:", "did you mean 'notify'?"),
-    ("ui: {notify: bel}", ":1:14:", "ui.notify: expected bell, osc, off, true, or a program"),
-    ("ui: {theme: drak}", ":1:13:", "did you mean 'dark'?"),
-    ("mdels: {}", ":1:1:", "did you mean 'models'?"),
-    ("models:\n  mian: x", ":2:3:", "did you mean 'main'?"),
-    ("agents:\n  r:\n    temprature: 1", ":3:5:", "did you mean 'temperature'?"),
-    ("permissions:\n  rules:\n    - {tool: shell, acton: allow}", ":3:21:", "did you mean 'action'?"),
-    ("providers: {openai: {api_ky: x}}", ":1:22:", "did you mean 'api_key'?"),
+    ("ui: {notifyy: bell}", ":1:6:", "Did you mean 'notify'?"),
+    ("ui: {notify: bel}", ":1:14:", "ui.notify: Expected bell, osc, off, true, or a program"),
+    ("ui: {theme: drak}", ":1:13:", "Did you mean 'dark'?"),
+    ("mdels: {}", ":1:1:", "Did you mean 'models'?"),
+    ("models:\n  mian: x", ":2:3:", "Did you mean 'main'?"),
+    ("agents:\n  r:\n    temprature: 1", ":3:5:", "Did you mean 'temperature'?"),
+    ("permissions:\n  rules:\n    - {tool: shell, acton: allow}", ":3:21:", "Did you mean 'action'?"),
+    ("providers: {openai: {api_ky: x}}", ":1:22:", "Did you mean 'api_key'?"),
     ("tools:\n  shel: {environment: [A]}", ":2:3:", "tools: Tool 'shel' not found. Did you mean 'shell'?"),
     ("agents: {r: {tools: [shell, raed_file]}}", ":1:29:", "agents.r.tools[1]: Tool 'raed_file' not found. Did you mean 'read_file'?"),
     ("providers: {antropic: {api_key: x}}", ":1:13:", "Did you mean 'anthropic'?"),
-    ("providers: {mine: {base_url: 'http://x', dialect: openai-chet}}", ":1:", "did you mean 'openai-chat'?"),
+    ("providers: {mine: {base_url: 'http://x', dialect: openai-chet}}", ":1:", "Did you mean 'openai-chat'?"),
     ("providers: {mine: {base_url: 'ftp://x'}}", ":1:30:", "http://"),
-    ("permissions: {mode: edit}", ":1:21:", "did you mean 'edits'?"),
+    ("permissions: {mode: edit}", ":1:21:", "Did you mean 'edits'?"),
     ("permissions: {timeout: soon}", ":1:24:", "90s"),
     ("server: {port: 70000}", ":1:16:", "70000"),
-    ("server: {port: x}", ":1:16:", "expected a whole number"),
+    ("server: {port: x}", ":1:16:", "Expected a whole number"),
     ("limits: {steps: -1}", ":1:17:", "greater than or equal to 0"),
-    ("models: [a]", ":1:1:", "expected a mapping"),
-    ("agents: {r: {tools: read_file}}", ":1:21:", "expected a list"),
+    ("models: [a]", ":1:1:", "Expected a mapping"),
+    ("agents: {r: {tools: read_file}}", ":1:21:", "Expected a list"),
     ("permissions: {rules: [{tool: shell}]}", ":1:23:", "'action' is missing"),
-    ("providers: {openai: {api_key: 12345678}}", ":1:31:", "expected text"),
-    ("- a", ":1:1:", "expected a mapping"),
-    ("a: [1, 2", ":1:", "expected ',' or ']'"),
-    ("a: b: c", ":1:5:", "mapping values are not allowed"),
+    ("providers: {openai: {api_key: 12345678}}", ":1:31:", "Expected text"),
+    ("- a", ":1:1:", "Expected a mapping"),
+    ("a: [1, 2", ":1:", "Expected ',' or ']'"),
+    ("a: b: c", ":1:5:", "Mapping values are not allowed here."),
     ("a:\n\tb: 1", ":2:1:", "\\t"),
     ("a: 'x", ":1:", "end of stream"),
     ("x: \x07", ":1:4:", "not allowed"),
-    ("a: 1\nb: 2\na: 3", ":3:1:", "duplicate key 'a'"),
-    ("x: !!python/object/apply:os.system [id]", ":1:4:", "tags are not allowed"),
-    ("!!map {}", ":1:1:", "tags are not allowed"),
-    ("? !!str a\n: 1", ":1:3:", "tags are not allowed"),
-    ("a: *nowhere", ":1:4:", "undefined anchor"),
-    ("a: &a [*a]", ":1:", "undefined anchor"),
+    ("a: 1\nb: 2\na: 3", ":3:1:", "The key 'a' occurs twice."),
+    ("x: !!python/object/apply:os.system [id]", ":1:4:", "Tags such as"),
+    ("!!map {}", ":1:1:", "Tags such as"),
+    ("? !!str a\n: 1", ":1:3:", "Tags such as"),
+    ("a: *nowhere", ":1:4:", "is not defined"),
+    ("a: &a [*a]", ":1:", "is not defined"),
     ("a: 1\n---\nb: 2", ":2:1:", "one document"),
-    ("[a]: 1", ":1:1:", "a key must be a scalar"),
-    ("providers: {openai: {api_key: ${KEY}}}", ":1:32:", "expected"),
+    ("[a]: 1", ":1:1:", "A key must be a scalar."),
+    ("providers: {openai: {api_key: ${KEY}}}", ":1:32:", "Expected"),
     ("models: {main: '${'}", ":1:16:", "${NAME}"),
     ("models: {main: '${A:-${B}}'}", ":1:16:", "${NAME}"),
 ]
@@ -190,7 +190,7 @@ def test_all_errors_are_reported_at_once_in_order(home: Path) -> None:
 def test_an_unknown_variable_is_reported_by_name(home: Path) -> None:
     error = refused(home, "", {"MOOT_SERVER__PROT": "1"})
     assert "MOOT_SERVER__PROT" in error.message
-    assert "did you mean 'port'?" in error.message
+    assert "Did you mean 'port'?" in error.message
     assert any("MOOT_PORT" in note for note in loaded(home, environ={"MOOT_PORT": "1"}).notes)
 
 
@@ -201,7 +201,7 @@ def test_conflicting_variables_are_rejected(home: Path) -> None:
 
 def test_a_missing_variable_names_file_line_column_key_and_variable(home: Path) -> None:
     error = refused(home, "providers:\n  openai:\n    api_key: ${NOT_SET}\n")
-    assert error.message == f"{home / FILE}:3:14: providers.openai.api_key: environment variable 'NOT_SET' is not set"
+    assert error.message == f"{home / FILE}:3:14: providers.openai.api_key: The environment variable 'NOT_SET' is not set."
     assert "${NOT_SET:-default}" in error.fix
 
 
@@ -242,11 +242,11 @@ def test_a_file_of_100_megabytes_is_rejected_without_reading_it(home: Path) -> N
 
 def test_other_encodings_and_folders_are_rejected_with_a_reason(home: Path) -> None:
     (home / FILE).write_bytes("models: {}\nui: {x: é}\n".encode("latin-1"))
-    with pytest.raises(ConfigError, match=r":2:9: not valid UTF-8"):
+    with pytest.raises(ConfigError, match=r":2:9: The file is not valid UTF-8"):
         loaded(home)
     (home / FILE).unlink()
     (home / FILE).mkdir()
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="Cannot read the file"):
         loaded(home)
 
 
@@ -290,14 +290,14 @@ mcp: {x: {command: y, env: {A: env-canary-1}}}
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("mcp: {x: {}}", "mcp.x: expected a command"),
-        ("mcp: {x: {command: y, url: 'http://z'}}", "mcp.x: expected a command"),
-        ("mcp: {x: {command: y, headers: {A: b}}}", "mcp.x.headers: headers apply only to servers with a url"),
-        ("mcp: {x: {url: 'http://z', env: {A: b}}}", "mcp.x.env: env applies only to servers with a command"),
-        ("mcp: {x: {url: ftp}}", "mcp.x.url: expected a URL"),
-        ("mcp: {'x y': {command: z}}", "invalid server name 'x y'"),
-        ("mcp: {files: {command: z}}\nagents: {a: {mcp: [fiels]}}", "agents.a.mcp[0]: unknown MCP server 'fiels'; did you mean 'files'?"),
-        ("agents: {a: {mcp: [files]}}", "no servers are configured in the section mcp"),
+        ("mcp: {x: {}}", "mcp.x: Expected a command"),
+        ("mcp: {x: {command: y, url: 'http://z'}}", "mcp.x: Expected a command"),
+        ("mcp: {x: {command: y, headers: {A: b}}}", "mcp.x.headers: This applies only to servers with a url."),
+        ("mcp: {x: {url: 'http://z', env: {A: b}}}", "mcp.x.env: This applies only to servers with a command."),
+        ("mcp: {x: {url: ftp}}", "mcp.x.url: Expected a URL"),
+        ("mcp: {'x y': {command: z}}", "mcp: Invalid server name 'x y'."),
+        ("mcp: {files: {command: z}}\nagents: {a: {mcp: [fiels]}}", "agents.a.mcp[0]: MCP server 'fiels' not found. Did you mean 'files'?"),
+        ("agents: {a: {mcp: [files]}}", "The section mcp configures no servers."),
     ],
 )
 def test_invalid_mcp_servers_are_reported(home: Path, text: str, words: str) -> None:
@@ -320,13 +320,13 @@ def test_a_failed_reload_keeps_the_last_valid_configuration(home: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "where", "words"),
     [
-        ("models: {main: x@nope}", ":1:16", "models.main: no provider named 'nope'"),
-        ("models: {main: x@antropic}", ":1:16", "did you mean 'anthropic'?"),
-        ("agents:\n  a: {model: x@nope}", ":2:14", "agents.a.model: no provider named 'nope'"),
+        ("models: {main: x@nope}", ":1:16", "models.main: Provider 'nope' not found."),
+        ("models: {main: x@antropic}", ":1:16", "Did you mean 'anthropic'?"),
+        ("agents:\n  a: {model: x@nope}", ":2:14", "agents.a.model: Provider 'nope' not found."),
         (
             "providers: {mine: {base_url: 'http://h/v1', models: {big: {}}}}\nmodels: {main: big@mine, fallback: [bgi@mine]}",
             ":2:37",
-            "models.fallback[0]: 'mine' has no model 'bgi' in providers.mine.models; did you mean 'big'?",
+            "models.fallback[0]: Model 'bgi' not found in providers.mine.models. Did you mean 'big'?",
         ),
     ],
 )
@@ -341,13 +341,13 @@ def test_unavailable_models_are_reported_with_their_place(home: Path, text: str,
         (
             "tools:\n  web_search: {provider: brave, api_kye: k}",
             ":2:33",
-            "tools.web_search: unknown setting 'api_kye'; did you mean 'api_key'? known: api_key, base_url, provider",
+            "tools.web_search: Unknown setting 'api_kye'. Did you mean 'api_key'? Known: api_key, base_url, provider.",
         ),
-        ("tools: {shell: {environment: JAVA_HOME}}", ":1:30", "tools.shell.environment: expected a list, got 'JAVA_HOME'"),
-        ("tools: {web_search: {provider: brav}}", ":1:32", "did you mean 'brave'?"),
+        ("tools: {shell: {environment: JAVA_HOME}}", ":1:30", "tools.shell.environment: Expected a list, got 'JAVA_HOME'"),
+        ("tools: {web_search: {provider: brav}}", ":1:32", "Did you mean 'brave'?"),
         ("tools: {fetch_url: {allow: [10.0.0.0/8, 10.0.0.0/99]}}", ":1:41", "tools.fetch_url.allow[1]: '10.0.0.0/99' does not appear"),
         ("tools: {fetch_url: {ports: [0]}}", ":1:29", "tools.fetch_url.ports[0]"),
-        ("tools: {read_file: {lines: 3}}", ":1:21", "tools.read_file: unknown setting 'lines'; the tool has no settings"),
+        ("tools: {read_file: {lines: 3}}", ":1:21", "tools.read_file: Unknown setting 'lines'. The tool has no settings."),
     ],
 )
 def test_unknown_tool_settings_are_reported_with_their_place(home: Path, text: str, where: str, words: str) -> None:
@@ -357,7 +357,7 @@ def test_unknown_tool_settings_are_reported_with_their_place(home: Path, text: s
 
 def test_the_key_of_a_tool_is_accepted(home: Path) -> None:
     doubt = loaded(home, "tools: {web_search: {api_key: [abcdefgh], provider: brave}}").doubt
-    assert doubt is not None and "abcdefgh" not in str(doubt) and "expected text" in doubt.message
+    assert doubt is not None and "abcdefgh" not in str(doubt) and "Expected text" in doubt.message
 
 
 @pytest.mark.parametrize(

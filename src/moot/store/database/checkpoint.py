@@ -14,21 +14,14 @@ from pathlib import Path
 
 from moot.store.database.connection import Connection, connect, sqlite
 
-__all__ = ["LIMIT", "Checkpointer"]
-
 LIMIT = 8 << 20
 """Log size in bytes at which checkpoints start, so that pages changed by every commit are copied once for many commits. A reset log file
 is truncated to this size, so that the file size reflects its content."""
-_MOST = 32 << 20
-"""Log size in bytes at which the writer helps and the thread does not pause."""
-_STEP = 4 << 20
-"""Bytes written to the log before the writer helps again."""
-_LATE = 96 << 20
-"""Log growth in bytes after which the writer helps even if much remains, because the disk is too slow."""
-_REST = 0.25
-"""Seconds between checkpoints. Commits during a checkpoint are left for the next one, which is then faster."""
-_FRAME = 4096 + 24
-"""Size in bytes of a page in the log."""
+_MOST = 32 << 20  # log size in bytes at which the writer helps and the thread does not pause
+_STEP = 4 << 20  # bytes written to the log before the writer helps again
+_LATE = 96 << 20  # log growth in bytes after which the writer helps even if much remains, because the disk is too slow
+_REST = 0.25  # seconds between checkpoints. Commits during a checkpoint are left for the next one, which is then faster.
+_FRAME = 4096 + 24  # size in bytes of a page in the log
 
 log = logging.getLogger("moot.store")
 
@@ -60,7 +53,12 @@ class Checkpointer:
         late = size - self._first > _LATE
         if size > self._help_at and (late or size - self._folded <= LIMIT) and self._working.acquire(blocking=late):
             self._help_at = size + _STEP
-            self._help(connection)
+            try:
+                run_checkpoint(connection)
+            except sqlite.Error as error:  # the log still has all commits
+                self._warn(error)
+            finally:
+                self._working.release()
         if self._thread is None:
             self._thread = threading.Thread(target=self._main, name="moot-store-folding", daemon=True)
             self._thread.start()
@@ -79,14 +77,6 @@ class Checkpointer:
 
     def _reset(self) -> None:
         self._help_at, self._folded, self._first = _MOST, 0, 0
-
-    def _help(self, connection: Connection) -> None:
-        try:
-            run_checkpoint(connection)
-        except sqlite.Error as error:  # the log still has all commits
-            self._warn(error)
-        finally:
-            self._working.release()
 
     def _warn(self, error: sqlite.Error) -> None:
         log.warning("checkpoint of %r failed: %s", str(self._path), error)

@@ -11,9 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-__all__ = ["APPLICATION_ID", "NAME", "VERSION", "Connection", "Queries", "connect", "has_wal_reset_bug", "sqlite"]
-
-
 if TYPE_CHECKING:
     import sqlite3 as sqlite
 else:

@@ -12,13 +12,10 @@ from pathlib import Path
 from moot.errors import MootError, StoreCorrupt, StoreError, StoreFull, UsageError
 from moot.store.database.connection import sqlite
 
-__all__ = ["FOREIGN_ERRORS", "corrupt_error", "is_unreliable", "translate_error", "translated_errors"]
-
 FOREIGN_ERRORS: tuple[type[Exception], ...] = (sqlite.Error, ValueError)
 """Exceptions that must not leave the store untranslated: errors of SQLite, JSON and text encoding."""
 _IOERR, _FULL = 10, 13
-_FILES = 4
-"""File descriptors that SQLite needs to open a database, plus one; SQLite closes its own before it reports an error."""
+_FILES = 4  # file descriptors that SQLite needs to open a database, plus one; SQLite closes its own before it reports an error
 
 
 def translate_error(error: Exception, path: Path) -> MootError:

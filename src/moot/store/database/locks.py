@@ -9,8 +9,6 @@ from pathlib import Path
 
 from moot.errors import StoreError
 
-__all__ = ["FORGETTING", "SCRUBBING", "FileLock", "Presence", "sync_folder"]
-
 FORGETTING = "forgetting.lock"
 """Lock file in the state folder, held by the one process that purges, redacts or backs up."""
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from moot.store.database.connection import connect, sqlite
 from moot.store.database.writer import Writer
 
-__all__ = ["Poller"]
-
 LINGER = 2.0
 """Seconds that an idle thread waits for the next watcher before it ends: starting a thread costs as much as a short run."""
 
@@ -48,7 +46,11 @@ class Poller:
         reported as one."""
         watch = _Watch(interval)
         self._watches.add(watch)
-        self._start()
+        with self._leaving:
+            self._nudge.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look, name="moot-store-poller", daemon=True)
+                self._thread.start()
         try:
             while True:
                 await watch.changed.wait()
@@ -63,13 +65,6 @@ class Poller:
         self._nudge.set()
         if (thread := self._thread) is not None:
             thread.join()
-
-    def _start(self) -> None:
-        with self._leaving:
-            self._nudge.set()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._look, name="moot-store-poller", daemon=True)
-                self._thread.start()
 
     def _look(self) -> None:
         try:

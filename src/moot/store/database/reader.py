@@ -22,13 +22,9 @@ from moot.store.database.connection import Connection, connect
 from moot.store.database.errors import FOREIGN_ERRORS, translate_error
 from moot.store.database.transaction import Transaction
 
-__all__ = ["Joint", "Reader", "Unit", "do_first", "grouped", "outcome", "settle"]
-
-
 T = TypeVar("T")
 
-_JOINED = 256
-"""Maximum number of units joined, so that they don't far exceed the time for a transaction."""
+_JOINED = 256  # maximum number of units joined, so that they don't far exceed the time for a transaction
 
 
 class Joint(ABC):
@@ -156,6 +152,14 @@ class Reader:
                 connection.execute("ROLLBACK")
 
         return await self.call(snapshot)
+
+    async def rows(self, sql: str, values: Sequence[object], of: Callable[[Any], T]) -> list[T]:
+        """Run a query and return each row converted by `of`."""
+        return await self.read(lambda connection: [of(row) for row in connection.execute(sql, values)])
+
+    async def row(self, sql: str, values: Sequence[object], of: Callable[[Any], T]) -> T | None:
+        """Run a query and return its first row converted by `of`, or None."""
+        return next(iter(await self.rows(sql, values, of)), None)
 
     async def call(self, work: Callable[[], T]) -> T:
         """Run `work` on the thread and return its result."""

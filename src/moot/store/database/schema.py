@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from moot.errors import StoreError, StoreTooNew
@@ -11,10 +12,6 @@ from moot.store.database.connection import APPLICATION_ID, Connection, connect, 
 from moot.store.database.errors import FOREIGN_ERRORS, corrupt_error, translate_error, translated_errors
 from moot.store.database.locks import FileLock, sync_folder
 from moot.store.migrations import Migration, released
-
-__all__ = ["prepare", "version_of"]
-
-_BESIDE = ("", "-journal", "-wal", "-shm")
 
 
 def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None = None) -> None:
@@ -25,37 +22,49 @@ def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None =
     steps = released() if migrations is None else migrations
     if path.exists() and _checked(path, len(steps)) == len(steps):
         return
-    _make_folders(path)
-    with lock, translated_errors(path):
-        if not path.exists():
-            _create(path, steps)
-        elif (version := _checked(path, len(steps))) < len(steps):
-            _upgrade(path, version, steps)
-
-
-def version_of(connection: Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _make_folders(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise StoreError(
             f"Cannot create the folder {str(path.parent)!r}: {error.strerror}.", fix="Set MOOT_HOME to a writable folder."
         ) from error
+    with lock, translated_errors(path):
+        if not path.exists():
+            _create(path, steps)
+        elif (version := _checked(path, len(steps))) < len(steps):
+            with closing(connect(path, writing=True)) as connection:
+                folder = path.parent / "backups"
+                folder.mkdir(exist_ok=True, mode=0o700)
+                stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+                copy = folder / f"{path.stem}-schema{version}-{stamp}.db"
+                unfinished = copy.with_suffix(".part")
+                unfinished.unlink(missing_ok=True)
+                # with SQLite's own backup: the file must not be read directly while it is open
+                with closing(sqlite.connect(str(unfinished))) as target:
+                    connection.backup(target)
+                unfinished.rename(copy)
+                sync_folder(folder)
+                _apply(connection, version, steps)
+
+
+def version_of(connection: Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def quick_check(connection: Connection, limit: int) -> list[str]:
+    """Return at most `limit` faults in the structure of the file: tables, indexes and pages."""
+    try:
+        return [str(row[0]) for row in connection.execute(f"PRAGMA quick_check({int(limit)})") if row[0] != "ok"]
+    except sqlite.DatabaseError as error:
+        return [str(error)]
 
 
 def _checked(path: Path, newest: int) -> int:
-    """Return the version of an existing file. Raise StoreCorrupt or StoreTooNew."""
     if path.stat().st_size == 0:  # files appear complete (see _create), so it was emptied
         raise corrupt_error(path, "the file is empty")
     try:
-        connection = connect(path)
-        try:
+        with closing(connect(path)) as connection:
             version, mark = version_of(connection), int(connection.execute("PRAGMA application_id").fetchone()[0])
-        finally:
-            connection.close()
     except FOREIGN_ERRORS as error:
         raise translate_error(error, path) from error
     if mark != APPLICATION_ID:
@@ -74,32 +83,19 @@ def _create(path: Path, steps: Sequence[Migration]) -> None:
     if orphan.exists():
         raise corrupt_error(path, f"it is missing, but its log {orphan.name!r} still exists")
     fresh = path.with_name(f"{path.name}.new")
-    for ending in _BESIDE:  # files of a killed process
+    for ending in ("", "-journal", "-wal", "-shm"):  # files of a killed process
         fresh.with_name(f"{fresh.name}{ending}").unlink(missing_ok=True)
     fresh.touch(mode=0o600)
-    connection = connect(fresh, writing=True)
-    try:
+    with closing(connect(fresh, writing=True)) as connection:
         _apply(connection, 0, steps)
         # the rename moves the file without its log: closing checkpoints it too, but does not report failures
         if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             raise StoreError(f"Another program uses {str(fresh)!r}.", fix="Try again.")
-    finally:
-        connection.close()
     fresh.rename(path)
     sync_folder(path.parent)
 
 
-def _upgrade(path: Path, version: int, steps: Sequence[Migration]) -> None:
-    connection = connect(path, writing=True)
-    try:
-        _back_up(connection, path, version)
-        _apply(connection, version, steps)
-    finally:
-        connection.close()
-
-
 def _apply(connection: Connection, version: int, steps: Sequence[Migration]) -> None:
-    """Apply all missing steps in one transaction."""
     connection.execute("PRAGMA synchronous = FULL")
     # a referenced table is replaced by dropping it: check the references at the end
     connection.execute("PRAGMA foreign_keys = OFF")
@@ -126,20 +122,3 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite.complete_statement(statement):
             yield statement
             statement = ""
-
-
-def _back_up(connection: Connection, path: Path, version: int) -> None:
-    """Copy the database with SQLite's own backup: the file must not be read directly while it is open."""
-    folder = path.parent / "backups"
-    folder.mkdir(exist_ok=True, mode=0o700)
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    copy = folder / f"{path.stem}-schema{version}-{stamp}.db"
-    unfinished = copy.with_suffix(".part")
-    unfinished.unlink(missing_ok=True)
-    target = sqlite.connect(str(unfinished))
-    try:
-        connection.backup(target)
-    finally:
-        target.close()
-    unfinished.rename(copy)
-    sync_folder(folder)

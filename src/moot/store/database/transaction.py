@@ -12,8 +12,6 @@ from moot.store.database.connection import Connection
 from moot.types.canonical import dumps
 from moot.types.event import Event
 
-__all__ = ["SEQ_BITS", "Entry", "FencedAppend", "Transaction", "checksum", "insert_many", "quick"]
-
 SEQ_BITS = 32
 
 # Binding bytes or None costs three times as much as the rest of a row, because these libraries look for an adapter each time.
@@ -70,8 +68,6 @@ class Entry(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Values to insert, for frames and for other events."""
-
     frames: list[tuple[object, ...]]
     others: list[tuple[object, ...]]
 
@@ -197,7 +193,6 @@ class Transaction:
             raise _explained(error, others) from error
 
     def _collect(self, rows: _Rows, base: int, seq: int, events: Sequence[Event], run: tuple[str, int] | None) -> None:
-        """Add the rows of the events, the first of which gets the seq `seq`."""
         frames, others = rows
         now = self._now()
         exchange_id = exchange_text = None

@@ -32,20 +32,15 @@ from moot.store.database.transaction import Transaction
 from moot.types.crash import point
 from moot.types.ids import Clock
 
-__all__ = ["Writer"]
-
 T = TypeVar("T")
 
 LONGEST = 0.020
 """Seconds of work after which a transaction ends; remaining units go into the next one."""
 PAUSE = 0.002
 """Seconds between commits while other processes write too."""
-_ASK_AGAIN = 3
-"""Milliseconds that SQLite itself waits for a lock."""
-_PATIENCE = 30.0
-"""Seconds to wait for another process's transaction."""
-_MOST = 4096
-"""Maximum number of units in one transaction."""
+_ASK_AGAIN = 3  # milliseconds that SQLite itself waits for a lock
+_PATIENCE = 30.0  # seconds to wait for another process's transaction
+_MOST = 4096  # maximum number of units in one transaction
 
 
 class Writer:
@@ -140,8 +135,6 @@ class Writer:
         if pending:
             self._queue.put(pending)
 
-    # ── on the writer thread ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _main(self) -> None:
         while units := self._gather():
             finished = self._between(units) if units[0].background else self._commit(units)
@@ -183,12 +176,17 @@ class Writer:
 
     def _commit(self, units: list[Unit[object]]) -> Sequence[Unit[object]]:
         """Run one transaction and return the units whose outcome is known; the next transaction runs the others."""
-        self._pace()
+        wait = self._not_before - time.monotonic()
+        if wait > 0 and self.others():  # other processes can write meanwhile
+            time.sleep(wait)
         started = time.monotonic()
         applied: list[Unit[object]] = []
         try:
             connection, transaction = self._connected()
-            self._set_sync(connection, self._full or any(unit.sync for unit in units))
+            sync = self._full or any(unit.sync for unit in units)
+            if sync != self._synced:  # FULL makes the commit fsync the log, including all earlier commits
+                connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+                self._synced = sync
             with self._protected():
                 self._begin(connection)
                 started = time.monotonic()
@@ -209,12 +207,6 @@ class Writer:
         ended = time.monotonic()
         self._not_before = ended + max(PAUSE, ended - started)
         return applied
-
-    def _pace(self) -> None:
-        """Pause so that other processes can write: at least PAUSE, and as long as the last transaction."""
-        wait = self._not_before - time.monotonic()
-        if wait > 0 and self.others():
-            time.sleep(wait)
 
     def _apply(
         self, connection: Connection, transaction: Transaction, units: Sequence[Unit[object]], applied: list[Unit[object]], until: float
@@ -239,7 +231,6 @@ class Writer:
     def _apply_apart(
         self, connection: Connection, transaction: Transaction, groups: Sequence[list[Unit[object]]], applied: list[Unit[object]]
     ) -> list[Unit[object]]:
-        """Run each group under a savepoint, so that only the failing unit fails."""
         until = time.monotonic() + LONGEST
         for index, group in enumerate(groups):
             if index and time.monotonic() > until:
@@ -281,14 +272,11 @@ class Writer:
                     raise
         if version_of(connection) != self._version:
             raise StoreTooNew(f"Another version of moot has upgraded {str(self._path)!r}.", fix="Restart this program.")
-        self._check_place()
-
-    def _check_place(self) -> None:
-        """Check that the file is still in place: a deleted file accepts commits, but disappears with the last process using it."""
         try:
             found = self._path.stat()
         except OSError:
             found = None
+        # a deleted file accepts commits, but disappears with the last process using it
         if found is None or self._file is None or not os.path.samestat(found, self._file):
             event = "removed" if found is None else "replaced by another file"
             raise StoreError(
@@ -304,18 +292,19 @@ class Writer:
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             connection.execute(f"PRAGMA journal_size_limit = {LIMIT}")
             if self._suspect:
-                self._verify(connection)
+                try:
+                    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+                    if found != "ok":
+                        raise sqlite.DatabaseError(found)
+                except BaseException:
+                    connection.close()
+                    raise
+                self._suspect = False
             # opening waits long, because another process may be recovering the log of a killed one; for the rest see _begin
             connection.execute(f"PRAGMA busy_timeout = {_ASK_AGAIN}")
             self._synced = False
             self._connection, self._transaction = connection, Transaction(connection, self._clock.now)
         return self._connection, self._transaction
-
-    def _set_sync(self, connection: Connection, sync: bool) -> None:
-        """Set the sync mode before a transaction. FULL makes the commit fsync the log, including all earlier commits."""
-        if sync != self._synced:
-            connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
-            self._synced = sync
 
     @contextmanager
     def _protected(self) -> Generator[None]:
@@ -341,16 +330,6 @@ class Writer:
             pass  # the connection is closed below
         self._suspect = True
         self._disconnect()
-
-    def _verify(self, connection: Connection) -> None:
-        try:
-            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if found != "ok":
-                raise sqlite.DatabaseError(found)
-        except BaseException:
-            connection.close()
-            raise
-        self._suspect = False
 
     def _disconnect(self) -> None:
         connection, self._connection, self._transaction = self._connection, None, None

@@ -19,11 +19,7 @@ from moot.types.imports import ImportCounts, IncomingConversation, IncomingEntry
 from moot.types.message import Message, Role
 from moot.types.usage import NO_USAGE, Usage
 
-__all__ = ["Place", "Variant", "fresh", "made_by", "note", "place_of", "take", "variants"]
-
-
-_SIZES = (8, 64, 512)
-"""Numbers of keys per statement; few sizes, so that few statements are prepared."""
+_SIZES = (8, 64, 512)  # numbers of keys per statement; few sizes, so that few statements are prepared
 
 
 class Place(NamedTuple):
@@ -135,8 +131,6 @@ _MESSAGE_ROW = (
 
 @dataclass(slots=True)
 class _NewMessage:
-    """A message to insert."""
-
     id: str
     parent: str | None
     arrival: IncomingEntry
@@ -147,8 +141,6 @@ class _NewMessage:
 
 @dataclass(slots=True)
 class _Piece:
-    """All data that one transaction adds."""
-
     no: int
     entries: list[Entry] = field(default_factory=list[Entry])
     new: list[_NewMessage] = field(default_factory=list[_NewMessage])
@@ -194,7 +186,6 @@ def take(conversation: tuple[str, str], arrivals: Sequence[IncomingEntry], compa
 def _message(
     transaction: Transaction, piece: _Piece, one: IncomingEntry, role: Role, earlier: list[Variant], parent: str | None, *, compare: bool
 ) -> str | None:
-    """Return the id of our message for this entry."""
     same = next((variant for variant in earlier if variant.digest == one.digest), None)
     if same is not None and not compare:
         piece.counts["known"] += 1
@@ -205,47 +196,27 @@ def _message(
             return found
     id = new_id()
     piece.new.append(_NewMessage(id, parent, one, role, len(piece.entries)))
-    piece.entries.append(Entry("message", one.raw, _body(id, parent, role, one), one.created_at * 1000))
-    piece.counts["rewritten" if earlier else "added"] += 1
-    _note(piece, one, earlier, id)
-    _count(piece, one)
-    piece.last = id
-    return id
-
-
-def _body(id: str, parent: str | None, role: str, one: IncomingEntry) -> bytes:
-    """Build the same JSON as `message_body`, without encoding anything twice."""
+    # the same JSON as `message_body`, without encoding anything twice
     parent_json = b"null" if parent is None else b'"%s"' % parent.encode()
     head = b'{"id":"%s","role":"%s","parent":%s,' % (id.encode(), role.encode(), parent_json)
-    return head + b'"parts":%s,"metadata":%s}' % (one.parts, one.metadata)
+    piece.entries.append(Entry("message", one.raw, head + b'"parts":%s,"metadata":%s}' % (one.parts, one.metadata), one.created_at * 1000))
+    piece.counts["rewritten" if earlier else "added"] += 1
+    _note(piece, one, earlier, id)
+    if one.usage != NO_USAGE:
+        piece.usage += one.usage
+    piece.unpriced += one.unpriced
+    if one.cost is not None:
+        piece.costs.append(one.cost)
+    if one.created_at:
+        piece.times.append(one.created_at)
+    piece.last = id
+    return id
 
 
 def _note(piece: _Piece, arrival: IncomingEntry, earlier: list[Variant], message: str | None) -> None:
     length = len(arrival.raw)
     earlier.append(Variant(arrival.digest, length, message))
     piece.notes.append((piece.no, arrival.key, arrival.digest, length, message))
-
-
-def _count(piece: _Piece, arrival: IncomingEntry) -> None:
-    if arrival.usage != NO_USAGE:
-        piece.usage += arrival.usage
-    piece.unpriced += arrival.unpriced
-    if arrival.cost is not None:
-        piece.costs.append(arrival.cost)
-    if arrival.created_at:
-        piece.times.append(arrival.created_at)
-
-
-def _count_more(piece: _Piece, arrival: IncomingEntry, before: Message) -> None:
-    """Add the usage since the last import of the message."""
-    usage, cost, unpriced = usage_of_steps(before.metadata)
-    piece.usage += arrival.usage - usage
-    piece.unpriced += arrival.unpriced - unpriced
-    if arrival.cost is not None:
-        piece.costs.append(arrival.cost - (cost or 0))
-
-
-# ── messages that were imported before ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earlier: list[Variant], same: Variant | None) -> str | None:
@@ -272,7 +243,11 @@ def _extended(transaction: Transaction, piece: _Piece, one: IncomingEntry, earli
     transaction.execute("DELETE FROM import_message WHERE conversation = ? AND key = ? AND digest = ?", (piece.no, one.key, variant.digest))
     earlier.remove(variant)
     _note(piece, one, earlier, before.id)
-    _count_more(piece, one, before)
+    usage, cost, unpriced = usage_of_steps(before.metadata)
+    piece.usage += one.usage - usage
+    piece.unpriced += one.unpriced - unpriced
+    if one.cost is not None:
+        piece.costs.append(one.cost - (cost or 0))
     piece.counts["grown"] += 1
     return before.id
 
@@ -286,11 +261,7 @@ def _grow(transaction: Transaction, piece: _Piece, before: Message, body: JsonOb
     )
 
 
-# ── storing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _store(transaction: Transaction, piece: _Piece) -> None:
-    """Store everything collected."""
     if piece.entries:
         first = transaction.add_encoded(piece.no, piece.entries).start
         rows = [
@@ -308,7 +279,6 @@ def _store(transaction: Transaction, piece: _Piece) -> None:
 
 
 def _sum_up(transaction: Transaction, piece: _Piece, taken: ImportCounts) -> None:
-    """Update the conversation's sums; move its branch if only imports have moved it before."""
     usage, times = piece.usage, piece.times
     if not (taken.added or taken.rewritten or taken.grown):
         return

@@ -9,18 +9,15 @@ from moot.errors import NotFound
 from moot.store import lookup
 from moot.store.database.transaction import Transaction
 from moot.store.imports.batches import made_by, note, place_of, variants
-from moot.store.rows import clean, exchange_row, optional
+from moot.store.rows import INSERT_EXCHANGE, clean, exchange_row, optional
 from moot.store.tree import messages
 from moot.store.tree.messages import new_conversation
 from moot.types.canonical import JsonObject, dumps
 from moot.types.conversation import Conversation
 from moot.types.event import Event
-from moot.types.exchange import Exchange
 from moot.types.imports import FinalFacts, ImportTarget, IncomingConversation, Recording
 from moot.types.run import Run
 from moot.types.usage import Usage
-
-__all__ = ["add", "receive", "settle"]
 
 
 def add(recording: Recording, owner: str, transaction: Transaction) -> Conversation:
@@ -30,7 +27,7 @@ def add(recording: Recording, owner: str, transaction: Transaction) -> Conversat
     for run in recording.runs:
         _insert_run(transaction, made.no, run, owner)
     for exchange in recording.exchanges:
-        _insert_exchange(transaction, made.no, exchange)
+        transaction.execute(INSERT_EXCHANGE, exchange_row(exchange, made.no))
     transaction.add(made.no, recording.events)
     for message in recording.messages:
         messages.insert(transaction, made.no, message)
@@ -57,16 +54,7 @@ def _insert_run(transaction: Transaction, conversation: int, run: Run, owner: st
     )
 
 
-def _insert_exchange(transaction: Transaction, conversation: int, value: Exchange) -> None:
-    transaction.execute(
-        "INSERT INTO exchange (id, run, conversation, purpose, dialect, converter, provider, model, options, request, chunk_format, ended)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        exchange_row(value, conversation),
-    )
-
-
 def _sum_up(transaction: Transaction, made: Conversation, recording: Recording) -> None:
-    """Set the conversation's sums as if its runs had ended in this store."""
     usage = sum((run.usage for run in recording.runs), Usage())
     costs = [run.cost for run in recording.runs if run.cost is not None]
     unpriced = sum(run.cost is None and (run.model != "" or run.usage != Usage()) for run in recording.runs)

@@ -18,8 +18,6 @@ from moot.types.conversation import Conversation
 from moot.types.imports import FinalFacts, ImportCounts, ImportTarget, IncomingConversation, IncomingEntry, Recording, SourceMark
 from moot.types.token import LOCAL_USER
 
-__all__ = ["StoredImports"]
-
 _MARK = "format, version, path, size, modified_at, inode, conversations, problems, read_at"
 
 

@@ -20,8 +20,6 @@ from moot.types.canonical import dumps
 from moot.types.event import Event
 from moot.types.store import Change, CloseExchange, Fence, OpenExchange, RecordUsage
 
-__all__ = ["EventLog", "SqliteLogReader"]
-
 
 class SqliteLogReader:
     """`LogReading` on SQLite."""
@@ -77,8 +75,6 @@ class EventLog(SqliteLogReader):
 
 @dataclass(frozen=True, slots=True)
 class _Append(Joint):
-    """An append by a run's owner, under its fence."""
-
     conversation: str
     events: Sequence[Event]
     fence: Fence
@@ -107,7 +103,10 @@ class _Append(Joint):
 
 
 def _append_outside(conversation: str, events: Sequence[Event], changes: Sequence[Change], transaction: Transaction) -> range:
-    _refuse_live_runs(transaction, events)
+    for run in {event.run for event in events if event.run is not None}:
+        row = transaction.row("SELECT fence, status FROM run WHERE id = ?", (run,))
+        if row is None or row[1] in ("queued", "running", "waiting", "interrupted"):
+            raise FenceLost(f"Only its owner can add events to run {run!r}: {_holder(row)}.", fix="Append with the run's fence.")
     no = transaction.conversation_no(conversation)
     if not all(_is_outside(transaction, change) for change in changes):
         raise StoreError("Only the owner of a run can change its state: an append with changes needs a fence.")
@@ -118,7 +117,6 @@ def _append_outside(conversation: str, events: Sequence[Event], changes: Sequenc
 
 
 def _is_outside(transaction: Transaction, change: Change) -> bool:
-    """Return True if the change opens or closes an exchange outside any run, or records its usage."""
     if isinstance(change, RecordUsage):
         return transaction.row("SELECT run FROM exchange WHERE id = ?", (change.exchange,)) == ("",)
     if isinstance(change, OpenExchange):
@@ -129,10 +127,3 @@ def _is_outside(transaction: Transaction, change: Change) -> bool:
 
 def _holder(row: Any) -> str:
     return "it does not exist" if row is None else f"its fence is {row[0]} and it is {row[1]}"
-
-
-def _refuse_live_runs(transaction: Transaction, events: Sequence[Event]) -> None:
-    for run in {event.run for event in events if event.run is not None}:
-        row = transaction.row("SELECT fence, status FROM run WHERE id = ?", (run,))
-        if row is None or row[1] in ("queued", "running", "waiting", "interrupted"):
-            raise FenceLost(f"Only its owner can add events to run {run!r}: {_holder(row)}.", fix="Append with the run's fence.")

@@ -8,7 +8,7 @@ from typing import Any
 
 from moot.errors import Busy, NotFound, StoreError
 from moot.store.database.transaction import Transaction
-from moot.store.rows import exchange_row, optional, parts_json
+from moot.store.rows import INSERT_EXCHANGE, exchange_row, optional, parts_json
 from moot.types.canonical import dumps
 from moot.types.store import (
     Ask,
@@ -26,8 +26,6 @@ from moot.types.store import (
     Use,
 )
 from moot.types.usage import Usage
-
-__all__ = ["Target", "apply_change", "continue_run", "deny_open"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +187,11 @@ def _took(transaction: Transaction, target: Target, change: HandleInbox) -> None
 
 
 def _open_exchange(transaction: Transaction, target: Target, change: OpenExchange) -> None:
-    value = change.exchange
     transaction.execute(
-        "INSERT INTO exchange (id, run, conversation, purpose, dialect, converter, provider, model, options, request, chunk_format, ended)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET dialect = excluded.dialect,"
-        " converter = excluded.converter, provider = excluded.provider, model = excluded.model, options = excluded.options,"
-        " request = excluded.request, ended = excluded.ended",
-        exchange_row(value, target.conversation),
+        f"{INSERT_EXCHANGE} ON CONFLICT (id) DO UPDATE SET dialect = excluded.dialect, converter = excluded.converter,"
+        " provider = excluded.provider, model = excluded.model, options = excluded.options, request = excluded.request,"
+        " ended = excluded.ended",
+        exchange_row(change.exchange, target.conversation),
     )
 
 

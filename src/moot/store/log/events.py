@@ -20,8 +20,6 @@ from moot.types.event import Event
 from moot.types.exchange import converter_of
 from moot.types.message import Message
 
-__all__ = ["Events", "StoredTranslation", "encode_chunks", "newest_of", "with_newest_chunks"]
-
 
 @dataclass(slots=True)
 class StoredTranslation:
@@ -126,38 +124,48 @@ class Events:
         events = [self._event(queries, row) for row in rows]
         return with_newest_chunks(queries, conversation, events) if newest else events
 
+    def all(self, queries: Queries, conversation: int, run: str | None, after: int = 0, *, newest: bool = False) -> Iterator[Event]:
+        """Yield all events after `after`, like `page`. Consume it within one snapshot."""
+        while page := self.page(queries, conversation, after, _PAGE, run, newest=newest):
+            yield from page
+            if len(page) < _PAGE:
+                return
+            after = page[-1].seq
+
+    def fold(self, queries: Queries, conversation: int, run: str, folder: Folder, after: int = 0, *, newest: bool = False) -> int:
+        """Fold the events of a run's answer after `after`, and return the last seq."""
+        others = auxiliary_exchanges(queries, run)
+        for event in self.all(queries, conversation, run, after, newest=newest):
+            after = event.seq
+            if event.exchange not in others:
+                folder.feed_all(event.chunks)
+        return after
+
     def folded(self, queries: Queries, message: Message, conversation: int) -> Message:
         """Return the message in its current state: events after its last fold are folded in. Damaged parts are rebuilt from the log."""
         if rebuilt := message.parts == (DAMAGED,):
             message = self._rebuilt(queries, message, conversation)
         if message.run is None or (message.status not in ("streaming", "interrupted") and message.folded_through >= message.last_seq):
             return message
-        others = auxiliary_exchanges(queries, message.run)
         folder = Folder(message.parts, message.metadata)
-        after, last = message.folded_through, message.folded_through
-        while events := self.page(queries, conversation, after, _PAGE, message.run, newest=rebuilt):
-            after = last = events[-1].seq
-            for event in events:
-                if event.exchange not in others:
-                    for chunk in event.chunks:
-                        folder.feed(chunk)
+        last = self.fold(queries, conversation, message.run, folder, message.folded_through, newest=rebuilt)
         return replace(message, parts=folder.parts(), metadata=folder.metadata(), folded_through=last, last_seq=max(message.last_seq, last))
 
     def _rebuilt(self, queries: Queries, message: Message, conversation: int) -> Message:
         if message.run is not None:
             return replace(message, parts=(), folded_through=message.first_seq - 1)
-        parts, metadata, after = message.parts, message.metadata, message.first_seq - 1
-        while after < message.last_seq and (events := self.page(queries, conversation, after, _PAGE)):
-            after = events[-1].seq
-            for event in events:
-                body = event.body
-                if event.kind != "message" or not isinstance(body, dict) or body.get("id") != message.id or event.seq > message.last_seq:
-                    continue
-                if is_growth(body):
-                    parts, metadata = apply_growth(parts, metadata, body)
-                else:
-                    stored = body.get("metadata")
-                    parts, metadata = parts_of(body.get("parts")), stored if isinstance(stored, dict) else message.metadata
+        parts, metadata = message.parts, message.metadata
+        for event in self.all(queries, conversation, None, message.first_seq - 1):
+            body = event.body
+            if event.seq > message.last_seq:
+                break
+            if event.kind != "message" or not isinstance(body, dict) or body.get("id") != message.id:
+                continue
+            if is_growth(body):
+                parts, metadata = apply_growth(parts, metadata, body)
+            else:
+                stored = body.get("metadata")
+                parts, metadata = parts_of(body.get("parts")), stored if isinstance(stored, dict) else message.metadata
         return replace(message, parts=parts, metadata=metadata)
 
     def _rows(self, queries: Queries, conversation: int, after: int, through: int, limit: int, run: int | None) -> list[tuple[Any, ...]]:
@@ -165,7 +173,8 @@ class Events:
         found: list[tuple[Any, ...]] = []
         head = queries.execute("SELECT sealed_through FROM log_head WHERE conversation = ?", (conversation,)).fetchone()
         if head is not None and head[0] > after:
-            found = list(self._sealed(queries, conversation, after, min(through, head[0]), limit, run))
+            sealed = segments.rows(queries, conversation, after, min(through, head[0]), self._frames)  # unpacks only the frames needed
+            found = list(islice(sealed if run is None else (row for row in sealed if row[2] == run), limit))
             after = head[0]
         if len(found) < limit:
             of_run = "" if run is None else " AND run = ?"
@@ -174,13 +183,6 @@ class Events:
                 f"SELECT {EVENT} FROM event WHERE id > ? AND id <= ?{of_run} ORDER BY id LIMIT ?", (*values, limit - len(found))
             ).fetchall()
         return found
-
-    def _sealed(
-        self, queries: Queries, conversation: int, after: int, through: int, limit: int, run: int | None
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield rows from segments, unpacking only the frames that are needed."""
-        found = segments.rows(queries, conversation, after, through, self._frames)
-        return islice(found if run is None else (row for row in found if row[2] == run), limit)
 
     def _event(self, queries: Queries, row: tuple[Any, ...]) -> Event:
         id, at, run_no, _, kind, chunks, raw, phase, key, body, check = row

@@ -26,21 +26,15 @@ import zstandard
 from moot.errors import StoreCorrupt, StoreError
 from moot.store.log.rows import Row
 
-__all__ = ["COLUMNS", "Columns", "pack", "unpack"]
-
-
 Size: TypeAlias = Literal["B", "H", "I", "Q"]
 
 _VALUE = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?|\d+)', re.DOTALL)
 """A string or a number; an unterminated string extends to the end, so that no input causes backtracking."""
 _CANONICAL = re.compile(rb"(?:0|[1-9]\d{0,17})(?:\n(?:0|[1-9]\d{0,17}))*+")
 _JOINT = b"\0"
-_LONGEST = 1 << 14
-"""Size in bytes above which an event is not compared with others, because its own content outweighs shared content."""
-_MOST = 400
-"""Maximum number of values in an event that are compared one by one."""
-_TEMPLATES = 24
-"""Number of templates tried before an event is parsed for a new one."""
+_LONGEST = 1 << 14  # size in bytes above which an event is not compared with others, because its own content outweighs shared content
+_MOST = 400  # maximum number of values in an event that are compared one by one
+_TEMPLATES = 24  # number of templates tried before an event is parsed for a new one
 _SIZES: tuple[tuple[Size, int], ...] = (("B", 1 << 8), ("H", 1 << 16), ("I", 1 << 32), ("Q", 1 << 64))
 
 Fields: TypeAlias = tuple[bytes, bytes | None, bytes | None]
@@ -51,8 +45,6 @@ Values: TypeAlias = Sequence[bytes]
 
 
 class _Ints(msgspec.Struct, array_like=True):
-    """Delta-encoded integers."""
-
     first: int
     size: Size
     steps: bytes
@@ -77,8 +69,6 @@ class _Template(msgspec.Struct, array_like=True):
 
 
 class _Packed(msgspec.Struct, array_like=True):
-    """A group of events."""
-
     shared: Shared
     count: int
     columns: list[_Column]
@@ -118,9 +108,6 @@ def unpack(data: bytes, base: int, first: int) -> list[tuple[Any, ...]]:
     for place, check in frame.checks.items():
         rows[place] = (*rows[place][:10], check)
     return rows
-
-
-# ── groups ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Group:
@@ -266,9 +253,6 @@ def _filled(template: _Template | None, columns: Sequence[Values], count: int) -
     return map(whole.__mod__, zip(*[columns[place] for place in template.holes], strict=True))
 
 
-# ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _column(values: Values) -> _Column:
     joined = b"\n".join(values)
     if joined.count(b"\n") != len(values) - 1:
@@ -322,8 +306,7 @@ def _little(numbers: array[int]) -> array[int]:
 _FOLDER = Path(__file__).parents[1] / "dictionaries"
 _LEVEL = 9
 _FIX = "Restore the newest backup."
-_LARGEST = 1 << 31
-"""Maximum decompressed size of a frame in bytes; ours hold 1 MiB, or one event."""
+_LARGEST = 1 << 31  # maximum decompressed size of a frame in bytes; ours hold 1 MiB, or one event
 
 
 class Columns:

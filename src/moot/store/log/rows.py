@@ -8,8 +8,6 @@ from moot.store.database.transaction import SEQ_BITS, checksum
 from moot.store.rows import parse_stored, parse_stored_object
 from moot.types.canonical import JsonObject, dumps
 
-__all__ = ["LAST_SEQ", "Row", "before_redaction", "checked", "tombstone"]
-
 LAST_SEQ = (1 << SEQ_BITS) - 1
 
 

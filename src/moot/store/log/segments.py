@@ -23,37 +23,18 @@ from moot.store.rows import EVENT, parse_stored
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 
-__all__ = [
-    "CODECS",
-    "FrameCache",
-    "Packed",
-    "Row",
-    "content_size",
-    "insert",
-    "log_rows",
-    "pack_segment",
-    "read_chunks",
-    "read_object",
-    "rewrite",
-    "rows",
-    "with_check",
-]
-
-
 CODEC = "columns"
 """The codec of new segments."""
 CODECS = Registry("moot.store.codecs", {CODEC: "moot.store.log.frames:COLUMNS"})
 """Codecs by the name in the segment's `codec` column; imported only if there are segments."""
 
 _EVENTS = 512
-_BYTES = 1 << 20
-"""Maximum size of a frame before compression."""
+_BYTES = 1 << 20  # maximum size of a frame before compression
 _CACHED = 16 << 20
 _PAUSE = 0.00005
 """Seconds of sleep between groups of events that are packed in the background. A busy thread keeps the interpreter lock for 5 ms unless it
 sleeps, and an append would wait that long for each thread it passes through."""
-_AT_ONCE = 32
-"""Events per group."""
+_AT_ONCE = 32  # events per group
 _REPLACE: LiteralString = (
     'UPDATE event SET at = ?, run = ?, exchange = ?, kind = ?, chunks = ?, raw = ?, phase = ?, key = ?, body = ?, "check" = ? WHERE id = ?'
 )
@@ -83,8 +64,6 @@ class Packed(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """An entry of a frame index."""
-
     first: int
     last: int
     offset: int
@@ -95,8 +74,6 @@ class _Place(NamedTuple):
 
 
 class _PacedRows(list[Row]):
-    """Rows that are iterated with pauses."""
-
     def __iter__(self) -> Iterator[Row]:
         for place, row in enumerate(super().__iter__()):
             if not place % _AT_ONCE:
@@ -200,9 +177,6 @@ def _codec(name: str) -> Codec:
 
 def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=8).hexdigest()
-
-
-# ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def pack_segment(events: Sequence[Row], share: float = 1.0) -> Packed:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from moot.convert.comparison import Difference, differences, first_difference
+from moot.convert.comparison import differences, first_difference
 from moot.convert.exchanges import Retranslation, TranslatorFailed
 from moot.convert.fold import Folder
 from moot.store import lookup
@@ -17,6 +17,7 @@ from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
 from moot.store.log.events import Events, StoredTranslation, encode_chunks, newest_of
+from moot.store.lookup import all_conversations
 from moot.store.rows import EXCHANGE, auxiliary_exchanges, exchange_of, parse_stored, parse_stored_object
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
@@ -26,14 +27,9 @@ from moot.types.message import Message, Part, is_settled, is_tool
 from moot.types.provider import Translator
 from moot.types.verify import Translators, Upgrade
 
-__all__ = ["Due", "StoreTranslations", "Work", "due", "put", "translate"]
-
-
 _PAGE = 512
-_REPORTED = ("finish_reason", "usage", "error")
-"""Fields of an ending that users notice."""
-_SHOWN = 5
-"""Maximum number of reported differences in a message."""
+_REPORTED = ("finish_reason", "usage", "error")  # fields of an ending that users notice
+_SHOWN = 5  # maximum number of reported differences in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +104,6 @@ def _newer(queries: Queries, exchange: Exchange, translators: Translators) -> Tr
 
 
 class _Retranslation:
-    """An exchange being translated by a newer converter."""
-
     def __init__(self, queries: Queries, exchange: Exchange, translators: Translators) -> None:
         translator = translators(exchange.converter)
         assert translator is not None
@@ -146,18 +140,14 @@ def translate(queries: Queries, events: Events, what: Due, translators: Translat
     try:
         return _Translation(queries, events, what, translators, report).work()
     except TranslatorFailed as error:
-        return Work(_skipped(report, str(error)))
+        return Work(replace(report, skipped=str(error)))
     except ValueError as error:
-        return Work(_skipped(report, f"it is damaged: {error}; see `moot verify`"))
+        return Work(replace(report, skipped=f"it is damaged: {error}; see `moot verify`"))
 
 
 def _to(exchange: Exchange, translators: Translators) -> str:
     translator = translators(exchange.converter)
     return "" if translator is None else f"{translator.name}/{translator.version}"
-
-
-def _skipped(report: Upgrade, why: str) -> Upgrade:
-    return Upgrade(report.conversation, report.run, report.exchanges, report.converters, skipped=why)
 
 
 class _Translation:
@@ -228,21 +218,17 @@ class _Translation:
     def _judge(self) -> None:
         report, then = self._report, self._then.parts()
         now = self._now.parts()
-        if (lost := _lost(now, then)) and self._what.run:
-            self.result = Work(_skipped(report, f"tool calls would lose their outputs: {', '.join(sorted(lost)[:3])}"))
+        if (lost := _settled(now) - _settled(then)) and self._what.run:
+            self.result = Work(replace(report, skipped=f"tool calls would lose their outputs: {', '.join(sorted(lost)[:3])}"))
             return
         self.result.converters = {id: newer.converter for id, newer in self._newer.items()}
-        places = islice(differences(_stored(now), _stored(then)), _SHOWN) if self._what.run else iter(())
-        shown: list[Difference] = list(places)
-        self.result.upgrade = Upgrade(
-            report.conversation,
-            report.run,
-            report.exchanges,
-            report.converters,
-            sum(len(events) for events in self.result.changed.values()),
-            (self._chunks[0], self._chunks[1]),
-            self.result.ended_otherwise,
-            tuple((one.where, one.expected, one.found) for one in shown),
+        places = islice(differences(_stored(now), _stored(then)), _SHOWN) if self._what.run else ()
+        self.result.upgrade = replace(
+            report,
+            events=sum(len(events) for events in self.result.changed.values()),
+            chunks=(self._chunks[0], self._chunks[1]),
+            endings=self.result.ended_otherwise,
+            differences=tuple((one.where, one.expected, one.found) for one in places),
         )
         if self._what.message:
             self.result.message = (dumps(then), dumps(self._then.metadata()))
@@ -252,32 +238,25 @@ def _stored(parts: Sequence[Part]) -> Json:
     return parse_stored(dumps(parts))
 
 
-def _lost(before: Sequence[Part], after: Sequence[Part]) -> set[str]:
-    """Return calls whose output would be lost: moot's own outputs refer to calls by the ids of the original converter."""
-    return _settled(before) - _settled(after)
-
-
 def _settled(parts: Sequence[Part]) -> set[str]:
     return {str(part.get("toolCallId")) for part in parts if is_tool(part) and is_settled(part)}
 
 
-_STRETCH = 256
-"""Events per stored row."""
+_STRETCH = 256  # events per stored row
 
 
 def put(what: Due, work: Work, transaction: Transaction) -> bool:
     """Store a translation; return False, without changes, if another process has stored it already."""
-    if any(_is_there(transaction, id, converter) for id, converter in work.converters.items()):
+    if any(
+        (transaction.row("SELECT 1 FROM translation WHERE exchange = ? AND converter = ? LIMIT 1", (id, converter)) is not None)
+        for id, converter in work.converters.items()
+    ):
         return False
     for id, converter in work.converters.items():
         _put_exchange(transaction, what, work, id, converter)
     if work.message is not None:
         _put_message(transaction, what.message, *work.message)
     return True
-
-
-def _is_there(transaction: Transaction, exchange: str, converter: str) -> bool:
-    return transaction.row("SELECT 1 FROM translation WHERE exchange = ? AND converter = ? LIMIT 1", (exchange, converter)) is not None
 
 
 def _put_exchange(transaction: Transaction, what: Due, work: Work, exchange: str, converter: str) -> None:
@@ -298,15 +277,11 @@ def _put_exchange(transaction: Transaction, what: Due, work: Work, exchange: str
 
 
 def _put_message(transaction: Transaction, id: str, parts: bytes, metadata: bytes) -> None:
-    """Update the message, and have it indexed again."""
     row: Any = transaction.row("SELECT parts, metadata FROM message WHERE id = ?", (id,))
     if row is None or (row[0], row[1]) == (parts, metadata):
         return
     transaction.execute("UPDATE message SET parts = ?, metadata = ? WHERE id = ?", (parts, metadata, id))
     transaction.execute("UPDATE message SET is_indexed = 0 WHERE id = ? AND is_indexed = 1", (id,))
-
-
-_CONVERSATIONS = 200
 
 
 class StoreTranslations:
@@ -322,24 +297,18 @@ class StoreTranslations:
     ) -> AsyncGenerator[Upgrade, None]:
         async for each in self._conversations(conversation):
             for what in await self._reader.read(lambda connection, each=each: list(due(connection, each, translators))):
-                work = await self._work(what, translators)
+                work = await self._reader.read(partial(translate, events=self._events, what=what, translators=translators))
                 if store and work.converters and not await self._writer.write(partial(put, what, work), what.conversation):
                     continue
                 yield work.upgrade
-
-    async def _work(self, what: Due, translators: Translators) -> Work:
-        return await self._reader.read(lambda connection: translate(connection, self._events, what, translators))
 
     async def _conversations(self, only: str | None) -> AsyncGenerator[tuple[int, str], None]:
         if only is not None:
             found = await self._reader.read(lambda connection: lookup.conversation(connection, only))
             yield found.no, found.id
             return
-        after = 0
-        while page := await self._reader.read(partial(_behind, after=after)):
-            for each in page:
-                yield each
-            after = page[-1][0]
+        async for each in all_conversations(self._reader):
+            yield each
 
     async def first(self, messages: Sequence[Message]) -> list[Message]:
         return [await self._reader.read(partial(self._first, message)) for message in messages]
@@ -347,14 +316,8 @@ class StoreTranslations:
     def _first(self, message: Message, connection: Connection) -> Message:
         if message.run is None or message.status in ("streaming", "interrupted"):
             return message
-        no = lookup.number(connection, message.conversation)
-        others = auxiliary_exchanges(connection, message.run)
-        folder, after = Folder(), 0
-        while page := self._events.page(connection, no, after, _PAGE, message.run):
-            for event in page:
-                if event.exchange not in others:
-                    folder.feed_all(event.chunks)
-            after = page[-1].seq
+        folder = Folder()
+        self._events.fold(connection, lookup.number(connection, message.conversation), message.run, folder)
         return replace(message, parts=folder.parts(), metadata=folder.metadata())
 
     async def converters(self, conversation: str) -> dict[str, str]:
@@ -365,8 +328,3 @@ class StoreTranslations:
             return dict(sorted(found.fetchall(), key=lambda row: converter_of(row[1]).version))
 
         return await self._reader.read(look)
-
-
-def _behind(connection: Connection, after: int) -> list[tuple[int, str]]:
-    found: Any = connection.execute("SELECT no, id FROM conversation WHERE no > ? ORDER BY no LIMIT ?", (after, _CONVERSATIONS))
-    return found.fetchall()

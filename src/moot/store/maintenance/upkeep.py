@@ -19,7 +19,7 @@ from anyio import to_thread
 
 from moot.errors import StoreCorrupt
 from moot.store import lookup
-from moot.store.database.connection import Connection, Queries
+from moot.store.database.connection import Queries
 from moot.store.database.locks import FileLock
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import SEQ_BITS, Transaction
@@ -35,15 +35,10 @@ from moot.types.crash import point
 from moot.types.ids import Clock
 from moot.types.maintenance import ConversationSize, Extent, ReportProgress, Sealed, Sizes
 
-__all__ = ["SealCandidate", "SegmentPlan", "StoreUpkeep", "conversations_to_seal", "measure", "plan_segment", "replace_rows"]
-
-
 _EVENTS = 1024
-_BYTES = 2 << 20
-"""Maximum size of a segment before compression: as much as a transaction of about 10 ms can replace."""
+_BYTES = 2 << 20  # maximum size of a segment before compression: as much as a transaction of about 10 ms can replace
 _SMALL = _EVENTS // 2
-_SMALL_DATA = 64 << 10
-"""The last segment is repacked together with later rows if it has fewer events and bytes than this."""
+_SMALL_DATA = 64 << 10  # the last segment is repacked together with later rows if it has fewer events and bytes than this
 _CONVERSATIONS = 500
 
 # the last seq that may be sealed, and the time of the conversation's last event
@@ -119,7 +114,6 @@ def plan_segment(queries: Queries, what: SealCandidate) -> SegmentPlan | None:
 
 
 def _small(queries: Queries, conversation: int, through: int) -> tuple[tuple[tuple[int, bytes], ...], int, list[Row]]:
-    """Return the last segment if it is small and readable."""
     last: Any = queries.execute(
         "SELECT first_seq, frames, length(data) FROM segment WHERE conversation = ? AND last_seq = ?", (conversation, through)
     ).fetchone()
@@ -153,8 +147,7 @@ def replace_rows(made: SegmentPlan, packed: Packed, transaction: Transaction) ->
     return True
 
 
-_ROW = 45
-"""Approximate size of a log row in bytes without its content: id, time, run, exchange, kind and check."""
+_ROW = 45  # approximate size of a log row in bytes without its content: id, time, run, exchange, kind and check
 _ROWS = """
     SELECT id >> 32, count(*), sum(length(chunks) + coalesce(length(raw), 0) + coalesce(length(body), 0)), coalesce(sum(length(raw)), 0)
     FROM event GROUP BY id >> 32
@@ -172,10 +165,14 @@ async def measure(reader: Reader, largest: int, owner: str | None) -> Sizes:
     sealed: list[Any] = await reader.read(lambda connection: connection.execute(_SEGMENTS).fetchall())
     open_by = {no: Extent(count, size, size + _ROW * count) for no, count, size, _ in rows}
     sealed_by = {no: Extent(count, size, stored) for no, _, _, count, size, stored in sealed}
-    database, free, mode = await reader.read(_file)
-    messages, requests, (blobs, inside) = await reader.read(_other_tables)
+    database, free, mode = await _file(reader)
     heaviest = sorted({*open_by, *sealed_by}, key=lambda no: -_stored(open_by, no) - _stored(sealed_by, no))
-    names = await reader.read(lambda connection: _names(connection, heaviest, largest, owner))
+    names = await reader.rows(
+        "SELECT c.no, c.id, c.title FROM json_each(?) AS n JOIN conversation AS c ON c.no = n.value"
+        f" WHERE true{CONVERSATION_OWNED} ORDER BY n.key LIMIT ?",
+        (dumps(heaviest).decode(), owner, largest),
+        tuple[int, str, str],
+    )
     return Sizes(
         database,
         free,
@@ -185,11 +182,11 @@ async def measure(reader: Reader, largest: int, owner: str | None) -> Sizes:
         sum(row[1] for row in sealed),
         sum(row[2] for row in sealed),
         sum(row[3] for row in rows),
-        messages,
-        await reader.read(_index),
-        requests,
-        blobs,
-        inside,
+        await _one(reader, "SELECT sum(length(parts) + length(metadata)) FROM message"),
+        sum([await _one(reader, sql) for sql in _INDEX]),
+        await _one(reader, "SELECT sum(length(request)) FROM exchange"),
+        await _one(reader, "SELECT sum(size) FROM blob"),
+        await _one(reader, "SELECT sum(length(data)) FROM blob"),
         tuple(ConversationSize(id, title, open_by.get(no, Extent()), sealed_by.get(no, Extent())) for no, id, title in names),
     )
 
@@ -202,21 +199,17 @@ def _sum(by: dict[int, Extent]) -> Extent:
     return Extent(*(sum(getattr(one, name) for one in by.values()) for name in ("events", "bytes", "stored")))
 
 
-def _file(connection: Connection) -> tuple[int, int, int]:
-    names = ("page_count", "freelist_count", "page_size", "auto_vacuum")
-    pages, free, size, mode = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
-    return pages * size, free * size, mode
+async def _file(reader: Reader) -> tuple[int, int, int]:
+    """Return the sizes of the database and its free pages, and the mode of returning those to the system; 0 = never."""
+    sql = (
+        "SELECT page_count * page_size, freelist_count * page_size, auto_vacuum"
+        " FROM pragma_page_count, pragma_freelist_count, pragma_page_size, pragma_auto_vacuum"
+    )
+    return await reader.row(sql, (), tuple[int, int, int]) or (0, 0, 0)
 
 
-def _other_tables(connection: Connection) -> tuple[int, int, tuple[int, int]]:
-    """Return the sizes of messages, requests and blobs."""
-    messages = _one(connection, "SELECT sum(length(parts) + length(metadata)) FROM message")
-    requests = _one(connection, "SELECT sum(length(request)) FROM exchange")
-    return messages, requests, (_one(connection, "SELECT sum(size) FROM blob"), _one(connection, "SELECT sum(length(data)) FROM blob"))
-
-
-def _one(connection: Connection, sql: str) -> int:
-    return int(connection.execute(sql).fetchone()[0] or 0)
+async def _one(reader: Reader, sql: str) -> int:
+    return await reader.row(sql, (), lambda row: int(row[0] or 0)) or 0
 
 
 _INDEX: tuple[LiteralString, ...] = (
@@ -230,29 +223,10 @@ _INDEX: tuple[LiteralString, ...] = (
 )
 """Size of each table of the search index; nearly exact for numeric tables. FTS5 stores its index in tables too."""
 
-
-def _index(connection: Connection) -> int:
-    """Return the total size of the search tables."""
-    return sum(_one(connection, sql) for sql in _INDEX)
-
-
-def _names(connection: Connection, numbers: list[int], limit: int, owner: str | None) -> list[tuple[int, str, str]]:
-    """Return the first of these conversations that belong to the owner, in the given order."""
-    found: Any = connection.execute(
-        "SELECT c.no, c.id, c.title FROM json_each(?) AS n JOIN conversation AS c ON c.no = n.value"
-        f" WHERE true{CONVERSATION_OWNED} ORDER BY n.key LIMIT ?",
-        (dumps(numbers).decode(), owner, limit),
-    )
-    return found.fetchall()
-
-
-_PAGES = 256
-"""Pages returned in one transaction: 1 MiB, which takes a few milliseconds."""
-_REST = 0.2
-"""Seconds to pause after a segment of many events when there is no hurry; reading and replacing them takes a twentieth of that."""
+_PAGES = 256  # pages returned in one transaction: 1 MiB, which takes a few milliseconds
+_REST = 0.2  # seconds to pause after a segment of many events when there is no hurry; reading and replacing them takes a twentieth of that
 _MANY = 512
-_PATIENCE = 20.0
-"""Seconds to wait for readers of an old state."""
+_PATIENCE = 20.0  # seconds to wait for readers of an old state
 
 log = logging.getLogger("moot.store")
 
@@ -292,7 +266,6 @@ class StoreUpkeep:
                 self._lock.release()
 
     async def _step(self, what: SealCandidate, share: float) -> Sealed | None:
-        """Seal one segment; return None if there is none to seal."""
         made = await self._reader.read(partial(plan_segment, what=what))
         if made is None:
             return None
@@ -308,15 +281,19 @@ class StoreUpkeep:
         return Sealed(0, made.last - made.sealed_through, before, len(packed.data) + len(packed.frames) - made.merged_size)
 
     async def give_back(self, *, keep: int = 0, share: float = 1.0) -> AsyncGenerator[int, None]:
-        left = await self._reader.read(_free)
+        left = await self._free()
         while left > keep:
             started = time.monotonic()
-            await self._writer.write(_give_back)
-            before, left = left, await self._reader.read(_free)
+            await self._writer.write(lambda transaction: transaction.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall())
+            before, left = left, await self._free()
             if left >= before:
                 return
             yield max(left - keep, 0)
             await anyio.sleep((time.monotonic() - started) * (1 / share - 1))
+
+    async def _free(self) -> int:
+        _, free, mode = await _file(self._reader)
+        return free if mode else 0
 
     async def rewrite(self, tell: ReportProgress) -> None:
         await rewrite_database(self._writer, self._reader, self._path, tell)
@@ -325,13 +302,3 @@ class StoreUpkeep:
 
     async def sizes(self, *, largest: int = 10, owner: str | None = None) -> Sizes:
         return await measure(self._reader, largest, owner)
-
-
-def _free(connection: Connection) -> int:
-    """Return the size of the free pages that can be returned to the system."""
-    pages, size, mode = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_size", "auto_vacuum"))
-    return pages * size if mode else 0
-
-
-def _give_back(transaction: Transaction) -> None:
-    transaction.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()

@@ -28,21 +28,19 @@ from moot.store.database.writer import Writer
 from moot.store.search.indexer import optimize
 from moot.types.maintenance import ReportProgress
 
-__all__ = ["empty_log", "rewrite_database"]
-
 T = TypeVar("T")
 
-_RATE = 100_000_000
-"""Approximate speed in bytes per second."""
-_INTERVAL = 0.25
-"""Seconds between progress messages during a long step."""
+_RATE = 100_000_000  # approximate speed in bytes per second
+_INTERVAL = 0.25  # seconds between progress messages during a long step
 
 
 async def rewrite_database(writer: Writer, reader: Reader, path: Path, tell: ReportProgress, *, unindexed: bool = False) -> tuple[int, int]:
     """Rewrite the database and return its size before and after. Raise StoreFull if there is not enough space."""
     size = await reader.read(_size)
     lock = FileLock(path.parent.parent / "state" / SCRUBBING)
-    words = f"Rewriting the database ({size / 1e6:,.0f} MB); other writers wait for about {_seconds(size)}"
+    seconds = 1 + size // _RATE
+    wait = f"{seconds:,} {'second' if seconds == 1 else 'seconds'}"
+    words = f"Rewriting the database ({size / 1e6:,.0f} MB); other writers wait for about {wait}"
     return await _with_progress(tell, words, lambda: writer.alone(partial(_scrub, path, lock, unindexed)))
 
 
@@ -76,11 +74,6 @@ async def _repeat(tell: ReportProgress, words: str) -> None:
     while True:
         tell(words)
         await anyio.sleep(_INTERVAL)
-
-
-def _seconds(size: int) -> str:
-    count = 1 + size // _RATE
-    return f"{count:,} {'second' if count == 1 else 'seconds'}"
 
 
 def _size(connection: Connection) -> int:

@@ -11,8 +11,6 @@ from hashlib import blake2b
 from moot.types.canonical import Json, dumps
 from moot.types.message import Message, Part, is_tool, tool_name
 
-__all__ = ["CHARACTERS", "OUTPUT_BYTES", "Document", "conversation_fact", "cost_fact", "document_of", "owner_fact"]
-
 
 @lru_cache(256)
 def owner_fact(owner: str) -> str:
@@ -79,8 +77,6 @@ def document_of(message: Message, agent: str, model: str, facts: Iterable[str]) 
 
 
 class _Pieces:
-    """The texts of one column."""
-
     def __init__(self) -> None:
         self._pieces: list[str] = []
 
@@ -120,7 +116,6 @@ def _take(part: Part, text: _Pieces, tools: _Pieces, reasoning: _Pieces, has: se
 
 
 def _strings(value: Json) -> Iterator[str]:
-    """Yield the strings in a JSON value, up to the size limit."""
     left = OUTPUT_BYTES
     for text in _texts(value):
         data = text[:left].encode("utf-8", "replace")
@@ -154,7 +149,6 @@ def _own(message: Message, name: str) -> str:
 
 
 def _cost(steps: list[dict[str, Json]], message: Message) -> int | None:
-    """Return the total cost, or None if the cost of a step is unknown."""
     costs = [step.get("cost") for step in steps] or [message.metadata.get("cost")]
     known = [cost for cost in costs if isinstance(cost, int) and not isinstance(cost, bool)]
     return sum(known) if known and len(known) == len(costs) else None

@@ -18,13 +18,9 @@ from moot.store.search.matches import SearchOptions, find, tally
 from moot.store.search.query import parse
 from moot.types.search import SearchPage
 
-__all__ = ["FullText"]
-
 _LOOK_AGAIN = 0.02
-_BULK = 1.0
-"""Duration of a transaction in seconds if nothing else waits: the index then has fewer segments to merge."""
-_MUCH, _SHARE = 2000, 10
-"""Merge the index once this many messages, and this share of all messages, were added since the last merge."""
+_BULK = 1.0  # duration of a transaction in seconds if nothing else waits: the index then has fewer segments to merge
+_MUCH, _SHARE = 2000, 10  # merge the index once this many messages, and this share of all messages, were added since the last merge
 
 
 class FullText:
@@ -77,7 +73,6 @@ class FullText:
         return await self._reader.read(self._tally)
 
     async def _caught_up(self, seconds: float) -> None:
-        """Index missing messages, or wait while another process does."""
         until = time.monotonic() + seconds
         while True:
             done, total = await self.index(seconds=until - time.monotonic())

@@ -17,18 +17,13 @@ from moot.store.search.text import distinct, spaced, tokens
 from moot.store.search.vocabulary import learn, unlearn
 from moot.types.canonical import dumps
 
-__all__ = ["Entry", "Filler", "merge_some", "optimize", "pending", "take_out", "unindex", "unindex_all"]
-
-
 _BATCH = 512
 _BATCH_CHARACTERS = 512 << 10
-_BULK = 4
-"""Factor for the batch size in bulk mode."""
+_BULK = 4  # factor for the batch size in bulk mode
 _SLICE = 64
 _SLICE_CHARACTERS = 64 << 10
 _TIE_BITS = 20
-_REMEMBERED = 400_000
-"""Maximum number of cached words of the vocabulary."""
+_REMEMBERED = 400_000  # maximum number of cached words of the vocabulary
 _PENDING = (
     f"SELECT {MESSAGE}, m.no, {AGENT_OR_FORMAT}, c.model, c.owner_id FROM message AS m JOIN conversation AS c ON c.no = m.conversation"
     " WHERE m.is_indexed = 0 AND m.status IN ('finished', 'failed', 'cancelled') AND m.no NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
@@ -103,7 +98,11 @@ class Filler:
         put: list[int] = []
         count = 0
         while count < len(entries) and (not count or time.monotonic() < until):
-            some = _some(entries, count)
+            end, size = count, 0
+            while end < len(entries) and end - count < _SLICE and size < _SLICE_CHARACTERS:
+                size += sum(map(len, entries[end].indexed))
+                end += 1
+            some = entries[count:end]
             count += len(some)
             for entry in _put(transaction, some):
                 fresh |= entry.words
@@ -148,17 +147,7 @@ def take_out(queries: Queries, message: int, *, purged: bool = False) -> None:
         unlearn(queries, {word for text in columns for word in tokens(text)})
 
 
-def _some(entries: Sequence[Entry], start: int) -> Sequence[Entry]:
-    """Return the next few entries, together about as long as one long message."""
-    end, size = start, 0
-    while end < len(entries) and end - start < _SLICE and size < _SLICE_CHARACTERS:
-        size += sum(map(len, entries[end].indexed))
-        end += 1
-    return entries[start:end]
-
-
 def _put(transaction: Transaction, entries: Sequence[Entry]) -> list[Entry]:
-    """Add the entries that are not indexed yet, and return them."""
     numbers = dumps([entry.no for entry in entries]).decode()
     left = transaction.execute(_LEFT, (dumps([(entry.no, entry.last_seq) for entry in entries]).decode(),)).fetchall()
     ours = {row[0] for row in left}
@@ -206,8 +195,7 @@ def _update_heads(transaction: Transaction, conversations: set[int]) -> None:
         )
 
 
-_PAGES = 200
-"""Index pages merged at a time: a few milliseconds."""
+_PAGES = 200  # index pages merged at a time: a few milliseconds
 
 
 def unindex(transaction: Transaction, message: str) -> bool:

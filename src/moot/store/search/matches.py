@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, LiteralString
@@ -16,12 +16,8 @@ from moot.store.search.vocabulary import Parts
 from moot.types.canonical import dumps
 from moot.types.search import Hit, SearchPage
 
-__all__ = ["Marker", "Scope", "SearchOptions", "find", "hits_of", "scope_of", "tally", "without_owner_filter"]
-
-
 _BEFORE, _AFTER = 80, 160
-_LOOKED_AT, _NEAR = 200, 12
-"""Number of matches in a text, and of following matches for each, that are considered for the best excerpt."""
+_LOOKED_AT, _NEAR = 200, 12  # number of matches in a text, and of following matches for each, that are considered for the best excerpt
 
 
 class Marker:
@@ -63,7 +59,6 @@ class Marker:
         return folded(text)
 
     def _densest(self, plain: str) -> int:
-        """Return the start of the first excerpt with most different terms; 0 if there are none."""
         if len(self._each) == 1:
             first = self._each[0].search(plain)
             return first.start() if first else 0
@@ -80,7 +75,6 @@ class Marker:
 
 
 def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sort the nonempty spans and join those that touch."""
     joined: list[tuple[int, int]] = []
     spans.sort()
     for first, last in spans:
@@ -108,8 +102,7 @@ RANKED = 10_000
 """Maximum number of ranked matches, newest first."""
 ENOUGH = 50
 """Number of whole-word matches at which partial words are no longer searched."""
-_SOME = 64
-"""Maximum number of words in a search for some of the words."""
+_SOME = 64  # maximum number of words in a search for some of the words
 _IN: LiteralString = " AND c.project_id IN (SELECT value FROM json_each(?))"
 _NOT_IN: LiteralString = " AND c.project_id NOT IN (SELECT value FROM json_each(?))"
 _CURSOR = re.compile(r"([wp])(?:([0-9a-f]{1,16})|b([0-9a-f]{1,16})\.([0-9]{1,6}))", re.ASCII)
@@ -153,8 +146,6 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place at which the page starts."""
-
     parts: bool | None = None
     """True if partial words match; None = not decided yet."""
     before: int = _END
@@ -183,8 +174,6 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """The matches of a query."""
-
     places: list[int]
     """In result order: from the top of a ranking, else from the start of the page."""
     count: int
@@ -273,16 +262,11 @@ def _first(ms: int) -> int:
 
 
 def _match(connection: Connection, query: Query, asked: SearchOptions, terms: Sequence[Sequence[str]]) -> str:
-    inside, outside = (None if id is None else _number(connection, id, asked.owner) for id in (asked.conversation, asked.exclude))
+    sql = "SELECT no FROM conversation WHERE id = ?1 AND (?2 IS NULL OR owner_id = ?2)"
+    rows = {id: connection.execute(sql, (id, asked.owner)).fetchone() for id in (asked.conversation, asked.exclude) if id is not None}
+    numbers: dict[str | None, int] = {id: 0 if row is None else row[0] for id, row in rows.items()}  # 0 = unknown, which matches nothing
+    inside, outside = numbers.get(asked.conversation), numbers.get(asked.exclude)
     return expression(query, terms, owner=asked.owner, conversation=inside, exclude=outside)
-
-
-def _number(connection: Connection, conversation: str, owner: str | None) -> int:
-    """Return a conversation's number; 0 = unknown, which matches nothing."""
-    row = connection.execute(
-        "SELECT no FROM conversation WHERE id = ?1 AND (?2 IS NULL OR owner_id = ?2)", (conversation, owner)
-    ).fetchone()
-    return 0 if row is None else row[0]
 
 
 def _checks(connection: Connection, query: Query, owner: str | None) -> tuple[LiteralString, tuple[object, ...]]:
@@ -321,7 +305,6 @@ def _projects(connection: Connection, condition: Condition, owner: str | None) -
 
 
 def _matches(search: Scope, place: _Place) -> _Matches:
-    """Find enough matches to fill a page and to decide whether partial words match."""
     if search.ranked:
         return _ranking(search, place.offset + search.asked.limit)
     places = _newest(search, max(ENOUGH, search.asked.limit + 1), place.before)
@@ -352,7 +335,6 @@ def _newest(search: Scope, wanted: int, before: int) -> list[int]:
 
 
 def _ranking(search: Scope, wanted: int) -> _Matches:
-    """Rank the matches, newest first among equals."""
     rows = search.connection.execute(_best_of(search.checks), (search.match, *search.between, *search.values, RANKED, wanted)).fetchall()
     return _Matches([row[0] for row in rows], *(rows[0][1:] if rows else (0,)))
 
@@ -416,7 +398,6 @@ def _letter(place: _Place) -> str:
 
 
 def _rows(search: Scope, places: Sequence[int]) -> list[Any]:
-    """Return the display columns of these places, in order, without deleted messages and copies."""
     if not places:
         return []
     texts: list[LiteralString] = [_TEXTS[column] if column in search.query.columns else "''" for column in COLUMNS]
@@ -426,15 +407,9 @@ def _rows(search: Scope, places: Sequence[int]) -> list[Any]:
 
 
 def _hits(search: Scope, rows: Sequence[Any]) -> tuple[Hit, ...]:
-    return tuple(map(_hit_of(search.query, whole=search.whole), rows))
-
-
-def _hit_of(query: Query, *, whole: bool) -> Callable[[Any], Hit]:
-    marker = Marker(query.terms, whole=whole)
-
-    def hit(row: Any) -> Hit:
-        _, conversation, message, title, role, at, seq, *texts = row
+    marker = Marker(search.query.terms, whole=search.whole)
+    hits: list[Hit] = []
+    for _, conversation, message, title, role, at, seq, *texts in rows:
         best = marker.best(texts)
-        return Hit(conversation, message, title, role, at, marker.snippet(texts[best]), COLUMNS[best], seq)
-
-    return hit
+        hits.append(Hit(conversation, message, title, role, at, marker.snippet(texts[best]), COLUMNS[best], seq))
+    return tuple(hits)

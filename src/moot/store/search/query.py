@@ -13,23 +13,6 @@ from moot.errors import UsageError
 from moot.store.search.documents import conversation_fact, cost_fact, owner_fact
 from moot.store.search.text import phrase, quoted
 
-__all__ = [
-    "COLUMNS",
-    "HAS",
-    "KNOWN",
-    "OPERATORS",
-    "ROLES",
-    "STATUSES",
-    "Column",
-    "Condition",
-    "Cost",
-    "Query",
-    "expression",
-    "parse",
-    "parse_moment",
-]
-
-
 KNOWN = "2026, 2026-11, 2026-11-01, 2026-11-01T14:30, today, yesterday, 12h, 7d, 2w, 3m, 1y"
 
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[T_](\d{1,2}):(\d{2})(?::(\d{2}))?)?)?)?", re.ASCII)
@@ -62,8 +45,7 @@ def _ms(moment: datetime) -> int:
 Column: TypeAlias = Literal["text", "tools", "reasoning"]
 
 COLUMNS: Final[tuple[Column, ...]] = ("text", "tools", "reasoning")
-_DEFAULT_COLUMNS: tuple[Column, ...] = ("text", "tools")
-"""Columns that are searched by default."""
+_DEFAULT_COLUMNS: tuple[Column, ...] = ("text", "tools")  # columns that are searched by default
 ROLES = ("user", "assistant", "system")
 HAS = ("image", "file", "code", "tool", "reasoning", "error")
 STATUSES = ("finished", "failed", "cancelled")
@@ -84,10 +66,8 @@ OPERATORS = {
 _VALUES: dict[str, Sequence[str]] = {"role": ROLES, "in": COLUMNS, "has": HAS, "status": STATUSES}
 _ELSEWHERE = {"since": "after", "until": "before", "is": "status", "folder": "project", "provider": "model"}
 """Operators of other programs, with their equivalents here."""
-_LONG = 5
-"""Minimum length of a misspelled operator; too many shorter names are words (`mode:`, `hash:`, `rule:`)."""
-_MOST = 32
-"""Maximum number of different words in a query; each is looked up separately."""
+_LONG = 5  # minimum length of a misspelled operator; too many shorter names are words (`mode:`, `hash:`, `rule:`)
+_MOST = 32  # maximum number of different words in a query; each is looked up separately
 _ITEM = re.compile(r'(?P<minus>-(?!-))?(?:(?P<name>[A-Za-z]+):(?=\S))?(?:"(?P<quoted>[^"]*)(?:"|$)|(?P<plain>\S+))')
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u201f", '""""')
 _NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1f]")
@@ -138,8 +118,6 @@ class Query:
 
 @dataclass(slots=True)
 class _Draft:
-    """A partially parsed query."""
-
     now: int
     terms: dict[str, None] = field(default_factory=dict[str, None])
     without: dict[str, None] = field(default_factory=dict[str, None])
@@ -163,7 +141,13 @@ def parse(text: str, *, now: int) -> Query:
                 _operator(name, value.strip(), negated, draft)
             continue
         if name and not value.startswith("//"):
-            _check_unknown(match[0], name)
+            # other words with a colon are text
+            meant = _ELSEWHERE.get(name) or next(iter(get_close_matches(name, OPERATORS, 1, 0.8) if len(name) >= _LONG else ()), None)
+            if meant is not None:
+                raise UsageError(
+                    f"Unknown operator {name}:. Did you mean {meant}:? Known operators: {', '.join(f'{one}:' for one in OPERATORS)}.",
+                    fix=_quoted_fix(match[0].lstrip("-")),
+                )
         term = f"{match['name']}:{value}" if name else value
         if _LETTER.search(term):
             (draft.without if negated else draft.terms)[term.strip()] = None
@@ -245,16 +229,6 @@ def _bad(name: str, value: str, expected: str) -> UsageError:
     return UsageError(f"Invalid value {value!r} for {name}:. {expected}", fix=_quoted_fix(f"{name}:{value}"))
 
 
-def _check_unknown(item: str, name: str) -> None:
-    """Treat words with a colon as text, unless they look like a misspelled operator or one of another program."""
-    meant = _ELSEWHERE.get(name) or next(iter(get_close_matches(name, OPERATORS, 1, 0.8) if len(name) >= _LONG else ()), None)
-    if meant is not None:
-        raise UsageError(
-            f"Unknown operator {name}:. Did you mean {meant}:? Known operators: {', '.join(f'{one}:' for one in OPERATORS)}.",
-            fix=_quoted_fix(item.lstrip("-")),
-        )
-
-
 def _quoted_fix(text: str) -> str:
     plain = text.replace('"', "")
     return f'To search for the text itself, put it in quotes: "{plain}"'
@@ -303,6 +277,5 @@ def _any(phrases: Iterable[str]) -> str:
 
 
 def _bits(cost: Cost) -> range:
-    """Return the bit lengths of matching costs."""
     most = _COSTS if cost.most is None else min(cost.most.bit_length(), _COSTS)
     return range(min((cost.least or 0).bit_length(), _COSTS), most + 1)

@@ -21,9 +21,6 @@ from moot.store.search.query import Condition, Query, parse
 from moot.types.canonical import dumps
 from moot.types.search import Embedder, Hit, Search, SearchPage, SemanticQuery
 
-__all__ = ["SqliteSemanticSearch", "Unread", "embedded_count", "forget_vectors", "nearest", "put", "unread"]
-
-
 _QUESTION, _ANSWER = 500, 1000
 """Maximum characters of question and answer to embed: the beginning shows the topic, and each character costs time."""
 _TEXTS: LiteralString = (
@@ -76,8 +73,7 @@ def _unread_of(row: Any) -> Unread:
     return Unread(row[0], f"{row[1]}\n{row[2]}".strip())
 
 
-_TOGETHER = 8192
-"""Number of vectors in memory at once: 3 MB."""
+_TOGETHER = 8192  # number of vectors in memory at once: 3 MB
 _ANSWERS = Query(conditions=(Condition("role", ("assistant",)),))
 
 
@@ -121,15 +117,13 @@ def _vectors(checks: LiteralString) -> LiteralString:
 
 
 def _near(scope: Scope, vector: bytes, embedder: Embedder) -> Iterator[tuple[float, int, int]]:
-    """Yield similarity, place and conversation of each answer."""
     rows = scope.connection.execute(_vectors(scope.checks), (embedder.model, scope.match, *scope.between, *scope.values))
     while some := rows.fetchmany(_TOGETHER):
         near = embedder.near(vector, [row[2] for row in some])
         yield from ((score, row[0], row[1]) for score, row in zip(near, some, strict=True))
 
 
-_BATCH = 16
-"""Number of answers embedded between two transactions: about a second."""
+_BATCH = 16  # number of answers embedded between two transactions: about a second
 _LOOK_AGAIN = 0.1
 _END = (1 << 63) - 1
 
@@ -151,7 +145,8 @@ class SqliteSemanticSearch:
         if not query.terms:
             done, total = await self._reader.read(partial(embedded_count, model=embedder.model, asked=asked))
             return SearchPage((), done, total)
-        vector = await to_thread.run_sync(partial(embedder.embed, _words(meant.query, query), question=True))
+        words = meant.query if query == Query(query.terms) else " ".join(query.terms)  # without operators
+        vector = await to_thread.run_sync(partial(embedder.embed, words, question=True))
         return await self._reader.read(partial(nearest, query=query, asked=asked, vector=vector, embedder=embedder))
 
     async def read(self, *, embedder: Embedder, seconds: float = 30.0, share: float = 1.0) -> tuple[int, int]:
@@ -163,7 +158,6 @@ class SqliteSemanticSearch:
         return await self._reader.read(partial(embedded_count, model=embedder.model, asked=SearchOptions(owner=self._owner)))
 
     async def _caught_up(self, embedder: Embedder, seconds: float) -> None:
-        """Embed missing answers, or wait while another process does."""
         until = time.monotonic() + seconds
         await self._index.index(seconds=seconds)
         while True:
@@ -173,28 +167,18 @@ class SqliteSemanticSearch:
             await anyio.sleep(_LOOK_AGAIN)
 
     async def _read(self, embedder: Embedder, until: float, share: float) -> None:
-        """Embed answers, newest first; those that arrive meanwhile are left for the next time."""
         before = _END
         while time.monotonic() < until:
             some = await self._reader.read(partial(unread, model=embedder.model, before=before, limit=_BATCH))
             if not some:
                 return
             before = some[-1].place
-            await self._read_some(some, embedder, until, share)
-
-    async def _read_some(self, some: list[Unread], embedder: Embedder, until: float, share: float) -> None:
-        embedded: list[tuple[Unread, bytes]] = []
-        for each in some:
-            if embedded and time.monotonic() > until:
-                break
-            started = time.monotonic()
-            vector = await to_thread.run_sync(partial(embedder.embed, each.text, question=False)) if each.text else b""
-            embedded.append((each, vector))
-            await anyio.sleep((time.monotonic() - started) * (1 / share - 1))
-        await self._writer.write(partial(put, embedded, embedder.model))
-
-
-def _words(typed: str, query: Query) -> str:
-    """Return the words to embed: the query without operators."""
-    plain = query == Query(query.terms)
-    return typed if plain else " ".join(query.terms)
+            embedded: list[tuple[Unread, bytes]] = []
+            for each in some:
+                if embedded and time.monotonic() > until:
+                    break
+                started = time.monotonic()
+                vector = await to_thread.run_sync(partial(embedder.embed, each.text, question=False)) if each.text else b""
+                embedded.append((each, vector))
+                await anyio.sleep((time.monotonic() - started) * (1 / share - 1))
+            await self._writer.write(partial(put, embedded, embedder.model))

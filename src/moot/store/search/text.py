@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from unicodedata import normalize
 
-__all__ = ["apart", "distinct", "folded", "is_cjk", "like_patterns", "phrase", "quoted", "spaced", "tokens"]
-
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _ASCII_TOKEN = re.compile(r"[a-z0-9]+")
@@ -84,8 +82,6 @@ def _pairs(run: str, *, last: bool) -> list[str]:
 
 
 class _Fold(dict[int, str]):
-    """A lazily filled mapping of characters to folded characters for `str.translate`."""
-
     def __missing__(self, character: int) -> str:
         own = chr(character)
         base = own if _CJK_RUN.match(own) else normalize("NFD", own)[0]

@@ -13,15 +13,10 @@ from moot.store.database.connection import Queries
 from moot.store.search.text import is_cjk, phrase, quoted, tokens
 from moot.types.canonical import dumps
 
-__all__ = ["Parts", "learn", "unlearn"]
-
-_LONGEST = 40
-"""Maximum length of a word; longer ones are keys or encoded data."""
+_LONGEST = 40  # maximum length of a word; longer ones are keys or encoded data
 _GRAM = 3
-_MOST = 400
-"""Maximum number of words that replace a partial word; the most common come first."""
-_ENDS, _BEGINNINGS = 12, 32
-"""Maximum number of words that replace the first or the last word of a phrase."""
+_MOST = 400  # maximum number of words that replace a partial word; the most common come first
+_ENDS, _BEGINNINGS = 12, 32  # maximum number of words that replace the first or the last word of a phrase
 _BEGINS = "SELECT term FROM search_term WHERE term >= ? AND term < ? ORDER BY no LIMIT ?"
 _HOLDS = (
     "SELECT t.term FROM search_infix AS i JOIN search_term AS t ON t.no = i.rowid"
@@ -88,12 +83,10 @@ class Parts:
             end = f"{piece}{chr(0x10FFFF)}" if right else f"{piece}\0"
             rows = self._queries.execute(_BEGINS, (piece, end, most + 1)).fetchall()
         else:
-            rows = self._queries.execute(_HOLDS if right else _ENDS_SO, (_grams(piece), piece, most + 1)).fetchall()
+            last = len(piece) - _GRAM
+            rows = self._queries.execute(
+                _HOLDS if right else _ENDS_SO,
+                (" AND ".join(dict.fromkeys(quoted(piece[start : start + _GRAM]) for start in (0, last // 2, last))), piece, most + 1),
+            ).fetchall()
         self.cut = self.cut or len(rows) > most
         return [row[0] for row in rows[:most]]
-
-
-def _grams(piece: str) -> str:
-    """Return three trigrams of the piece; few words have all of them, and those are checked."""
-    last = len(piece) - _GRAM
-    return " AND ".join(dict.fromkeys(quoted(piece[start : start + _GRAM]) for start in (0, last // 2, last)))

@@ -12,9 +12,6 @@ from moot.types.conversation import Conversation
 from moot.types.message import Part, is_tool, tool_name
 from moot.types.tree import Node
 
-__all__ = ["branch_rows", "nodes"]
-
-
 _ALL = 1 << 62
 _TABLES = "message AS m JOIN conversation AS c ON c.no = m.conversation"
 _STORED = (
@@ -46,7 +43,6 @@ def branch_rows(queries: Queries, conversation: int, end: str, limit: int | None
 
 
 def _chained(rows: list[Any], end: str) -> list[Any]:
-    """Return the leading rows in which each one is the parent of the previous."""
     found: list[Any] = []
     expected: str | None = end
     for row in rows:
@@ -56,8 +52,7 @@ def _chained(rows: list[Any], end: str) -> list[Any]:
     return found
 
 
-_LINE = 200
-"""Maximum length of a line."""
+_LINE = 200  # maximum length of a line
 
 
 def nodes(queries: Queries, conversation: Conversation, events: Events) -> list[Node]:
@@ -86,7 +81,6 @@ def _shown(parents: dict[str, str | None], head: str | None) -> set[str]:
 
 
 def _line(parts: Sequence[Part]) -> str:
-    """Return the first nonempty line of text, or else a description of a tool call or file."""
     for part in parts:
         text = part.get("text")
         if part.get("type") == "text" and isinstance(text, str):

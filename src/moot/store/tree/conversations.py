@@ -25,8 +25,6 @@ from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.token import LOCAL_USER
 
-__all__ = ["ConversationTree"]
-
 _RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
 
 

@@ -28,9 +28,6 @@ from moot.types.ids import new_id
 from moot.types.message import Message, Part
 from moot.types.tree import Continuation, Node, copy_key
 
-__all__ = ["MessageTree", "continuation", "fork"]
-
-
 _MARK = re.compile(r" \(fork(?: \d+)?\)$")
 _ENDED = frozenset({"finished", "failed", "cancelled"})
 _COPY = "SELECT id FROM message WHERE conversation = ? AND json_extract(CAST(metadata AS TEXT), '$.source.message') = ? ORDER BY no LIMIT 1"
@@ -48,7 +45,24 @@ def fork(id: str, message: str | None, title: str, events: Events, owner: str | 
     if not rows:
         raise UsageError(f"The conversation {id!r} has no messages to copy.", fix="See `moot chat show ID`.")
     whole = [_whole(transaction, events, row) for row in rows]
-    made = new_conversation(transaction, _like(transaction, source, rows[-1][0], title))
+    made = new_conversation(
+        transaction,
+        Conversation(
+            id=new_id(),
+            project=source.project,
+            title=title or _title(transaction, source),
+            title_source="user" if title or source.title_source == "user" else "model",
+            agent=source.agent,
+            agent_type=source.agent_type,
+            model=source.model,
+            forked_from=source.id,
+            forked_from_message=rows[-1][0],
+            directory=source.directory,
+            allowed_uris=source.allowed_uris,
+            settings=source.settings,
+            owner=source.owner,
+        ),
+    )
     transaction.add(made.no, (Event("tree", body={"op": "fork", "conversation": id, "message": rows[-1][0]}),))
     _copy(transaction, made, whole)
     return lookup.conversation(transaction, made.id)
@@ -85,37 +99,14 @@ def _copied(transaction: Transaction, conversation: int, message: str | None) ->
     return row[0]
 
 
-def _like(transaction: Transaction, source: Conversation, message: str, title: str) -> Conversation:
-    """Return an empty conversation with the source's agent, model, directory and settings, without key and sums."""
-    return Conversation(
-        id=new_id(),
-        project=source.project,
-        title=title or _title(transaction, source),
-        title_source="user" if title or source.title_source == "user" else "model",
-        agent=source.agent,
-        agent_type=source.agent_type,
-        model=source.model,
-        forked_from=source.id,
-        forked_from_message=message,
-        directory=source.directory,
-        allowed_uris=source.allowed_uris,
-        settings=source.settings,
-        owner=source.owner,
-    )
-
-
 def _title(transaction: Transaction, source: Conversation) -> str:
     """Return a title that is unique per owner, so that it can be used as a reference."""
     base = _MARK.sub("", source.title) or "untitled"
     sql = "SELECT 1 FROM conversation WHERE title = ? AND owner_id = ?"
     number = 1
-    while transaction.row(sql, (title := _marked(base, number), source.owner)):
+    while transaction.row(sql, (title := f"{base} (fork)" if number == 1 else f"{base} (fork {number})", source.owner)):
         number += 1
     return title
-
-
-def _marked(title: str, number: int) -> str:
-    return f"{title} (fork)" if number == 1 else f"{title} (fork {number})"
 
 
 def _whole(transaction: Transaction, events: Events, row: Any) -> Message:
@@ -154,8 +145,7 @@ def _copy(transaction: Transaction, made: Conversation, whole: Sequence[Message]
 T = TypeVar("T")
 
 _LIVE = "('queued', 'running', 'waiting', 'interrupted')"
-_KEPT = ("agent", "model", "provider")
-"""Metadata that an edit copies from the original message: its author. Usage belongs to the original."""
+_KEPT = ("agent", "model", "provider")  # metadata that an edit copies from the original message: its author. Usage belongs to the original.
 
 
 class MessageTree:
@@ -230,7 +220,6 @@ def _graft(conversation: str, parent: str | None, new: tuple[Message, ...], tran
 
 
 def _store(transaction: Transaction, conversation: int, new: Sequence[Message], body: JsonObject) -> list[Message]:
-    """Store a chain of complete messages; the shown branch ends with the last one."""
     if not new:
         return []
     seqs = transaction.add(conversation, [messages.message_event(message, body=body) for message in new])
@@ -250,7 +239,16 @@ def _delete(conversation: str, ids: tuple[str, ...], restore: bool, transaction:
         if is_deleted == restore:
             changed.append(id)
             if not restore:
-                _refuse_live(transaction, no, id)
+                row = transaction.row(
+                    "SELECT r.message FROM run AS r JOIN message AS m ON m.id = r.message"
+                    f" WHERE r.conversation = ? AND r.status IN {_LIVE} AND (r.message = ? OR m.parent_id = ?)",
+                    (no, id, id),
+                )
+                if row is not None:
+                    state = "is still being written" if row[0] == id else "is being answered"
+                    raise Busy(
+                        f"The message {id!r} {state}.", fix="Wait until the run ends, or stop it with `moot chat stop`, then delete."
+                    )
     if changed:
         transaction.add(no, (Event("tree", body={"op": "restore" if restore else "delete", "messages": list[Json](changed)}),))
         at = None if restore else transaction.now_ms
@@ -259,17 +257,6 @@ def _delete(conversation: str, ids: tuple[str, ...], restore: bool, transaction:
         count = len(changed) if restore else -len(changed)
         transaction.execute("UPDATE conversation SET message_count = message_count + ? WHERE no = ?", (count, no))
     return changed
-
-
-def _refuse_live(transaction: Transaction, conversation: int, id: str) -> None:
-    row = transaction.row(
-        "SELECT r.message FROM run AS r JOIN message AS m ON m.id = r.message"
-        f" WHERE r.conversation = ? AND r.status IN {_LIVE} AND (r.message = ? OR m.parent_id = ?)",
-        (conversation, id, id),
-    )
-    if row is not None:
-        state = "is still being written" if row[0] == id else "is being answered"
-        raise Busy(f"The message {id!r} {state}.", fix="Wait until the run ends, or stop it with `moot chat stop`, then delete.")
 
 
 def _switch(conversation: str, message: str, exactly: bool, transaction: Transaction) -> Conversation:

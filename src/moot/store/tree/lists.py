@@ -6,8 +6,8 @@ import os
 import re
 from dataclasses import dataclass
 
-from moot.errors import UsageError
 from moot.store.database.connection import Queries
+from moot.store.lookup import match_cursor
 from moot.store.rows import CONVERSATION, conversation_of
 from moot.store.search import text
 from moot.types.conversation import Conversation, Page
@@ -60,7 +60,7 @@ def page(connection: Queries, wanted: ListFilter) -> Page[Conversation]:
         values.extend(patterns)
     if wanted.cursor is not None:
         wheres.append("(updated_at, no) < (?, ?)")
-        values.extend(_position(wanted.cursor))
+        values.extend(int(group, 16) for group in match_cursor(_CURSOR, wanted.cursor).groups())
     sql = f"SELECT {CONVERSATION} FROM conversation WHERE {' AND '.join(wheres)} ORDER BY updated_at DESC, no DESC LIMIT ?"
     rows = connection.execute(sql, (*values, wanted.limit + 1)).fetchall()
     items = [conversation_of(row) for row in rows[: wanted.limit]]
@@ -74,10 +74,3 @@ def live(connection: Queries) -> dict[str, RunStatus]:
     sql = "SELECT c.id, r.status FROM run AS r JOIN conversation AS c ON c.no = r.conversation WHERE r.status IN (?, ?, ?, ?)"
     rows: list[tuple[str, RunStatus]] = connection.execute(sql, wanted).fetchall()
     return dict(sorted(rows, key=lambda row: row[1] in STARTED))
-
-
-def _position(cursor: str) -> tuple[int, int]:
-    match = _CURSOR.fullmatch(cursor)
-    if match is None:
-        raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
-    return int(match[1], 16), int(match[2], 16)

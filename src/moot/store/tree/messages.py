@@ -16,8 +16,6 @@ from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
 
-__all__ = ["CLIENT_ID_BYTES", "check_message", "count", "insert", "insert_conversation", "message_event", "new_conversation", "placed"]
-
 CLIENT_ID_BYTES = 128
 
 

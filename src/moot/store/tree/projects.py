@@ -7,18 +7,16 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from moot.errors import Busy, NotFound, UsageError
+from moot.errors import Busy, NotFound
 from moot.store.database.connection import Queries
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
-from moot.store.lookup import OWNED
+from moot.store.lookup import OWNED, match_cursor
 from moot.store.rows import clean
 from moot.store.search import text as words
 from moot.types.conversation import DEFAULT_PROJECT, Page, Project
 from moot.types.token import LOCAL_USER
-
-__all__ = ["SqliteProjects", "default_project_id", "ensure_project", "project_for_directory", "project_of"]
 
 _COLUMNS = "id, name, description, root_path, context, rules, created_at, owner_id"
 _LIKE = "name || char(10) || description || char(10) || coalesce(CAST(root_path AS TEXT), '') LIKE ? ESCAPE '\\'"
@@ -46,7 +44,7 @@ class SqliteProjects:
         return await self._reader.read(work)
 
     async def list(self, *, limit: int = 50, cursor: str | None = None, query: str = "") -> Page[Project]:
-        skipped = _skipped(cursor)
+        skipped = 0 if cursor is None else int(match_cursor(_CURSOR, cursor)[1], 16)
         likes: list[str] = []
         wheres = ["true"]
         for word in query.split():
@@ -108,7 +106,6 @@ class SqliteProjects:
         return await self._writer.write(work, sync=True)
 
     def _found(self, queries: Queries, reference: str) -> Project:
-        """Find by id or exact name. Raise NotFound."""
         default = default_project_id(self._owner or LOCAL_USER)
         wanted = default if reference == DEFAULT_PROJECT else reference
         for where in ("id", "name"):
@@ -177,7 +174,6 @@ def _insert(transaction: Transaction, project: Project) -> None:
 
 
 def _free(transaction: Transaction, root_path: str | None, owner: str) -> None:
-    """Raise Busy if another project of the owner has that root."""
     if root_path is None:
         return
     row: Any = transaction.row("SELECT name FROM project WHERE root_path = ? AND owner_id = ?", (os.fsencode(root_path), owner))
@@ -193,12 +189,3 @@ def _project_of(row: Any) -> Project:
 
 def _bytes(path: str | None) -> bytes | None:
     return None if path is None else os.fsencode(path)
-
-
-def _skipped(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    match = _CURSOR.fullmatch(cursor)
-    if match is None:
-        raise UsageError(f"Invalid cursor {cursor!r}.", fix="Use next_cursor of the previous page unchanged.")
-    return int(match[1], 16)

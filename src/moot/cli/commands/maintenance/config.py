@@ -108,6 +108,9 @@ def set_(
     set_value(path, key, scalar(value), os.environ)
     loaded = configured(output)  # a layer above may override the value
     origin = _layer(loaded, key)
+    for problem in loaded.doubt.message.splitlines() if loaded.doubt is not None else ():
+        if f": {key}: " in problem:  # an unknown provider or model; a bare name of a model may belong to a server that isn't running
+            output.say(f"moot: {problem}", "yellow")
     if json:
         output.json({"ok": True, "file": str(path), "key": key, "origin": origin})
         return

@@ -8,7 +8,6 @@ writing: a backup without a manifest is truncated.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import tarfile
@@ -25,9 +24,6 @@ from moot.store.database.transaction import Transaction
 from moot.store.rows import parse_stored
 from moot.types.maintenance import Backup, CopyKind, StoredCopy
 
-__all__ = ["DATABASE", "FOLDERS", "MANIFEST", "VERSION", "Copied", "backed_up", "forget", "known", "read", "remember"]
-
-
 VERSION = 1
 DATABASE = "moot.db"
 MANIFEST = "manifest.json"
@@ -40,8 +36,7 @@ _NAME = re.compile(
 _PIECE = 1 << 20
 _LARGEST_MANIFEST = 1 << 28
 
-_LARGEST_HEADER = 1 << 20
-"""Maximum size of a tar header, because it is read into memory."""
+_LARGEST_HEADER = 1 << 20  # maximum size of a tar header, because it is read into memory
 
 Take = Callable[[str, IO[bytes]], None]
 """Callback that receives a member's name and its stream, and may read the stream to its end."""
@@ -116,7 +111,10 @@ def _members(path: Path) -> Generator[Iterator[tuple[str, IO[bytes] | None]]]:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
             try:
                 with tarfile.open(fileobj=plain, mode="r|", tarinfo=_Member) as archive:
-                    yield ((member.name, _stream(archive, member)) for member in archive)
+                    yield (
+                        (member.name, archive.extractfile(member) if member.isreg() and not member.issparse() else None)
+                        for member in archive
+                    )
             except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError, KeyError, TypeError) as error:
                 raise _broken(path, f"{error}") from error
     except OSError as error:
@@ -124,8 +122,6 @@ def _members(path: Path) -> Generator[Iterator[tuple[str, IO[bytes] | None]]]:
 
 
 class _Member(tarfile.TarInfo):
-    """A tar member with a size limit for headers."""
-
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """Raise ReadError if the header is too large."""
@@ -133,10 +129,6 @@ class _Member(tarfile.TarInfo):
         if not found.isreg() and found.size > _LARGEST_HEADER:
             raise tarfile.ReadError(f"a header of {found.size:,} bytes")
         return found
-
-
-def _stream(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes] | None:
-    return archive.extractfile(member) if member.isreg() and not member.issparse() else None
 
 
 def _manifest(path: Path, data: bytes) -> Mapping[str, Any]:
@@ -154,11 +146,6 @@ def _is_name(name: str) -> bool:
 
 def _broken(path: Path, why: str) -> StoreCorrupt:
     return StoreCorrupt(f"{str(path)!r} is not a complete backup: {why}.", fix="Use another one; nothing was changed.")
-
-
-def stream_of(data: bytes) -> IO[bytes]:
-    """Return the bytes as a file."""
-    return io.BytesIO(data)
 
 
 def remember(transaction: Queries, path: str, kind: CopyKind, made_at: int, size: int, conversation: str | None = None) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,13 +26,11 @@ from moot.store.database.errors import FOREIGN_ERRORS, translate_error
 from moot.store.database.locks import FORGETTING, FileLock, sync_folder
 from moot.store.database.schema import version_of
 from moot.store.database.writer import Writer
-from moot.store.maintenance.backup.archive import DATABASE, FOLDERS, MANIFEST, VERSION, Copied, backed_up, forget, read, remember, stream_of
+from moot.store.maintenance.backup.archive import DATABASE, FOLDERS, MANIFEST, VERSION, Copied, backed_up, forget, read, remember
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.crash import point
 from moot.types.ids import Clock
 from moot.types.maintenance import Backup, ReportProgress
-
-__all__ = ["BackupCreator", "without_secrets", "write"]
 
 
 def without_secrets(data: bytes) -> bytes:
@@ -55,14 +55,11 @@ def _plain(node: Node) -> Json:
 
 
 _LEVEL = 6
-_PART, _COPY = ".moot-part", ".moot-copy"
-"""Suffixes of files that exist only while a backup is written."""
+_PART, _COPY = ".moot-part", ".moot-copy"  # suffixes of files that exist only while a backup is written
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A file to add to the backup."""
-
     name: str
     path: Path | None = None
     data: bytes = b""
@@ -97,19 +94,11 @@ def write(database: Path, to: Path, made_at: int, *, secrets: bool, tell: Report
 
 
 def _snapshot(database: Path, copy: Path) -> int:
-    """Copy a snapshot of the database without free pages and return its schema version."""
     try:
-        connection = connect(database)
-        try:
+        with closing(connect(database)) as connection:
             connection.execute("VACUUM INTO ?", (str(copy),))
-        finally:
-            connection.close()
-        made = connect(copy)
-        try:
-            found = made.execute("PRAGMA integrity_check(1)").fetchone()[0]
-            version = version_of(made)
-        finally:
-            made.close()
+        with closing(connect(copy)) as made:
+            found, version = made.execute("PRAGMA integrity_check(1)").fetchone()[0], version_of(made)
     except FOREIGN_ERRORS as error:
         raise translate_error(error, database) from error
     if found != "ok":
@@ -137,10 +126,9 @@ def _pack(database: Path, copy: Path, to: Path, facts: JsonObject, tell: ReportP
 
 
 def _add(archive: tarfile.TarFile, source: _Source) -> tuple[int, str]:
-    """Add a file and return its size and hash."""
     member = tarfile.TarInfo(source.name)
     member.mode, member.mtime = 0o600, int(time.time())
-    with source.path.open("rb") if source.path is not None else stream_of(source.data) as stream:
+    with source.path.open("rb") if source.path is not None else io.BytesIO(source.data) as stream:
         member.size = os.fstat(stream.fileno()).st_size if source.path is not None else len(source.data)
         copied = Copied(stream)
         archive.addfile(member, cast("IO[bytes]", copied))
@@ -151,11 +139,8 @@ def _add(archive: tarfile.TarFile, source: _Source) -> tuple[int, str]:
 
 def _sources(home: Path, database: Path, copy: Path, *, secrets: bool) -> Iterator[_Source]:
     yield _Source(DATABASE, copy)
-    connection = connect(copy)
-    try:
+    with closing(connect(copy)) as connection:
         names = [str(row[0]) for row in connection.execute("SELECT sha256 FROM blob WHERE data IS NULL ORDER BY sha256")]
-    finally:
-        connection.close()
     for name in names:
         path = database.parent / "blobs" / name[:2] / name
         if path.exists():  # `moot verify` reports missing files, both before and after a backup
@@ -177,8 +162,20 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
 
-def _silent(_words: str) -> None:
-    return
+def silent(_words: str) -> None:
+    """Show no progress."""
+
+
+@asynccontextmanager
+async def alone(state: Path) -> AsyncGenerator[None, None]:
+    """Raise Busy while another process purges, redacts or backs up."""
+    lock = FileLock(state / FORGETTING)
+    if not await to_thread.run_sync(partial(lock.take, wait=False)):
+        raise Busy("Another process is purging, redacting or backing up.", fix="Try again when it is done.")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class BackupCreator:
@@ -192,24 +189,16 @@ class BackupCreator:
     async def back_up(self, to: Path, *, secrets: bool = False, tell: ReportProgress | None = None) -> Backup:
         made_at = self._clock.now() // 1000
         target = await to_thread.run_sync(_target, to, made_at)
-        lock = FileLock(self._path.parent.parent / "state" / FORGETTING)
-        if not await to_thread.run_sync(partial(lock.take, wait=False)):
-            raise Busy("Another process is purging, redacting or backing up.", fix="Try again when it is done.")
-        try:
+        async with alone(self._path.parent.parent / "state"):
             # registered before the file exists: purges can't reach an unregistered backup
             await self._writer.write(partial(remember, path=str(target), kind="backup", made_at=made_at, size=0), sync=True)
-            backup = await self._made(target, made_at, secrets, tell or _silent)
+            try:
+                backup = await to_thread.run_sync(partial(write, self._path, target, made_at, secrets=secrets, tell=tell or silent))
+            except MootError:
+                await self._writer.write(partial(forget, str(target)))
+                raise
             await self._writer.write(partial(backed_up, backup), sync=True)
-        finally:
-            lock.release()
         return backup
-
-    async def _made(self, target: Path, made_at: int, secrets: bool, tell: ReportProgress) -> Backup:
-        try:
-            return await to_thread.run_sync(partial(write, self._path, target, made_at, secrets=secrets, tell=tell))
-        except MootError:
-            await self._writer.write(partial(forget, str(target)))
-            raise
 
 
 def _target(to: Path, made_at: int) -> Path:

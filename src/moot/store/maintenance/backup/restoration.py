@@ -23,13 +23,10 @@ from moot.store.migrations import newest
 from moot.types.crash import point
 from moot.types.maintenance import Backup
 
-__all__ = ["restore", "unpack"]
-
 _EXCHANGE = 2
 _HERE = -100
 _PIECE = 1 << 20
-_ROOM = 64 << 20
-"""Bytes that must stay free on the disk when a backup is unpacked."""
+_ROOM = 64 << 20  # bytes that must stay free on the disk when a backup is unpacked
 
 
 def restore(backup: Path, home: Path, *, replace: bool = False) -> tuple[Backup, Path | None]:
@@ -52,7 +49,12 @@ def _restored(backup: Path, home: Path, *, replace: bool) -> tuple[Backup, Path 
     if filled and not replace:
         raise UsageError(f"The home {str(home)!r} is not empty.", fix="Give another one with --into, or move it aside with --replace.")
     if filled:
-        _check_idle(home)
+        presence = Presence(home / "state" / "writers.lock")
+        try:
+            if presence.others():
+                raise Busy(f"The home {str(home)!r} is in use.", fix="Stop every moot that uses it, including `moot serve`.")
+        finally:
+            presence.leave()
     home.parent.mkdir(parents=True, exist_ok=True)
     for left in home.parent.glob(f".{home.name}.restoring-*"):  # folders of a killed process
         if (lock := _locked(left)) is not None:
@@ -62,19 +64,15 @@ def _restored(backup: Path, home: Path, *, replace: bool) -> tuple[Backup, Path 
     lock = _locked(staging)
     try:
         found = unpack(backup, staging)
-        _register(staging / "data" / DATABASE, found)
+        database = staging / "data" / DATABASE
+        with translated_errors(database), closing(connect(database, writing=True)) as connection:
+            remember(connection, found.path, "backup", found.made_at, found.packed)  # so that purges reach it
         point("restore.unpacked")
         return found, _moved(staging, home, filled=filled)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         if lock is not None:
             os.close(lock)
-
-
-def _register(database: Path, backup: Backup) -> None:
-    """Register the backup in the restored home, so that purges reach it."""
-    with translated_errors(database), closing(connect(database, writing=True)) as connection:
-        remember(connection, backup.path, "backup", backup.made_at, backup.packed)
 
 
 def _locked(folder: Path) -> int | None:
@@ -96,7 +94,17 @@ def unpack(backup: Path, home: Path) -> Backup:
 
     def take(name: str, stream: IO[bytes]) -> None:
         try:
-            _write(home / _place(name), stream)
+            path = home / (f"data/{name}" if name == DATABASE or name.startswith("blobs/") else name)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with path.open("xb") as file:
+                os.fchmod(file.fileno(), 0o600)
+                while piece := stream.read(_PIECE):
+                    found = os.statvfs(path.parent)
+                    if found.f_bavail * found.f_frsize < _ROOM:
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:  # must not be mistaken for an error in reading the backup
             raise StoreError(f"Cannot unpack {name!r} into {str(home)!r}: {error.strerror or error}. Nothing was changed.") from error
 
@@ -111,32 +119,6 @@ def unpack(backup: Path, home: Path) -> Backup:
     for copy in (home / "data" / "backups").glob("*.db"):  # not needed: the backup itself is the copy
         copy.unlink()
     return found
-
-
-def _write(path: Path, stream: IO[bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with path.open("xb") as file:
-        os.fchmod(file.fileno(), 0o600)
-        while piece := stream.read(_PIECE):
-            found = os.statvfs(path.parent)
-            if found.f_bavail * found.f_frsize < _ROOM:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _place(name: str) -> str:
-    return f"data/{name}" if name == DATABASE or name.startswith("blobs/") else name
-
-
-def _check_idle(home: Path) -> None:
-    presence = Presence(home / "state" / "writers.lock")
-    try:
-        if presence.others():
-            raise Busy(f"The home {str(home)!r} is in use.", fix="Stop every moot that uses it, including `moot serve`.")
-    finally:
-        presence.leave()
 
 
 def _moved(staging: Path, home: Path, *, filled: bool) -> Path | None:

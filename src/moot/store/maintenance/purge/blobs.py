@@ -17,9 +17,6 @@ from moot.store.maintenance.purge.jobs import EraseJob, save
 from moot.store.maintenance.purge.tables import PLACES, select
 from moot.types.canonical import dumps
 
-__all__ = ["Marked", "are_blobs", "mark", "named_by", "named_in", "sweep", "unlink"]
-
-
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _REFERENCES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("exchange", "request"),
@@ -150,7 +147,9 @@ def sweep(work: EraseJob, marked: Marked, transaction: Transaction) -> tuple[Era
         size, put_at, in_file = row
         if name in referenced:
             work.blobs.discard(name)
-            _disown(transaction, work, name, marked)
+            for owner in work.owners:
+                if (name, owner) not in marked.named and any(other != owner and of == name for of, other in marked.named):
+                    transaction.execute("DELETE FROM blob_owner WHERE sha256 = ? AND owner_id = ?", (name, owner))
         elif busy and put_at > transaction.now_ms - FRESH:
             again.add(name)
         else:
@@ -163,13 +162,6 @@ def sweep(work: EraseJob, marked: Marked, transaction: Transaction) -> tuple[Era
                 work.blobs.discard(name)
     save(transaction, work)
     return work, len(again)
-
-
-def _disown(transaction: Transaction, work: EraseJob, name: str, marked: Marked) -> None:
-    """Remove the blob from owners of purged conversations if none of their data refers to it anymore."""
-    for owner in work.owners:
-        if (name, owner) not in marked.named and any(other != owner and of == name for of, other in marked.named):
-            transaction.execute("DELETE FROM blob_owner WHERE sha256 = ? AND owner_id = ?", (name, owner))
 
 
 def _remove(transaction: Transaction, work: EraseJob, name: str) -> bool:

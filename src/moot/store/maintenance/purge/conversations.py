@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from copy import deepcopy
 from typing import Any
@@ -19,8 +20,6 @@ from moot.types.conversation import Conversation
 from moot.types.limits import Retention, RetentionRule
 from moot.types.maintenance import Expiry
 from moot.types.message import text_of
-
-__all__ = ["answers_forgotten", "check_idle", "counted", "expired", "prompts", "purge", "with_children"]
 
 
 def prompts(queries: Queries, conversations: Iterable[int]) -> set[str]:
@@ -40,8 +39,7 @@ def prompts(queries: Queries, conversations: Iterable[int]) -> set[str]:
     return {text for text in found if text}
 
 
-_DAY = 86_400_000
-"""ms"""
+_DAY = 86_400_000  # ms
 
 
 def expired(queries: Queries, rules: Retention, now: int) -> list[Expiry]:
@@ -111,13 +109,13 @@ def check_idle(queries: Queries, conversations: Collection[int]) -> None:
             )
 
 
-def counted(queries: Queries, conversation: int) -> dict[str, int]:
+def counted(queries: Queries, conversation: int) -> Counter[str]:
     """Count the rows that belong to a conversation, by table."""
-    found: dict[str, int] = {}
+    counts = Counter[str]()
     for table, place in PLACES.items():
         if place.of:
-            found[table] = queries.execute(select("count(*)", table, place.of), (conversation,)).fetchone()[0]
-    return {table: rows for table, rows in found.items() if rows}
+            counts[table] = queries.execute(select("count(*)", table, place.of), (conversation,)).fetchone()[0]
+    return +counts
 
 
 def purge(work: EraseJob, no: int, transaction: Transaction) -> EraseJob:
@@ -133,11 +131,9 @@ def purge(work: EraseJob, no: int, transaction: Transaction) -> EraseJob:
     work.blobs |= are_blobs(transaction, named_in(transaction, no))
     if indexed := unindex_all(transaction, no):
         work.unindexed = True
-        work.count("search", indexed)
-    for table, place in PLACES.items():
-        if place.of:
-            work.count(table, transaction.execute(delete(table, place.of), (no,)).rowcount)
-    work.count("idempotency", answers_forgotten(transaction, since))
+        work.count({"search": indexed})
+    work.count({table: transaction.execute(delete(table, place.of), (no,)).rowcount for table, place in PLACES.items() if place.of})
+    work.count({"idempotency": answers_forgotten(transaction, since)})
     work.receipt.conversations.append(id)
     save(transaction, work)
     transaction.forget()

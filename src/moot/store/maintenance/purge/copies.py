@@ -21,8 +21,6 @@ from moot.store.maintenance.purge.jobs import EraseJob
 from moot.store.sqlite import SqliteStore, open_store
 from moot.types.maintenance import Backup, FileOutcome, ReportProgress, Secret, StoredCopy
 
-__all__ = ["erase_in_copies"]
-
 
 async def erase_in_copies(work: EraseJob, writer: Writer, reader: Reader, database: Path, tell: ReportProgress) -> list[FileOutcome]:
     """Update every copy that the store knows and return the outcomes; each backup is complete at any time."""

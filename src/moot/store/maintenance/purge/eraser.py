@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from copy import deepcopy
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -12,7 +10,7 @@ from typing import TypeAlias
 import anyio
 from anyio import to_thread
 
-from moot.errors import Busy, StoreFull, UsageError
+from moot.errors import StoreFull, UsageError
 from moot.store.blobs import BlobFiles
 from moot.store.database.locks import FORGETTING, FileLock
 from moot.store.database.reader import Reader
@@ -20,7 +18,7 @@ from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
 from moot.store.log.events import Events
 from moot.store.maintenance.backup.archive import remember
-from moot.store.maintenance.backup.creation import BackupCreator
+from moot.store.maintenance.backup.creation import BackupCreator, alone, silent
 from moot.store.maintenance.purge import blobs, jobs, redaction
 from moot.store.maintenance.purge import conversations as purging
 from moot.store.maintenance.purge.conversations import expired, prompts
@@ -30,24 +28,16 @@ from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.vacuum import empty_log, rewrite_database
 from moot.store.search.indexer import merge_some
 from moot.store.tree.conversations import ConversationTree
-from moot.types.conversation import Conversation
 from moot.types.crash import point
 from moot.types.ids import Clock
 from moot.types.limits import Retention
 from moot.types.maintenance import NOT_SEARCHED, ErasureReceipt, Expiry, FileOutcome, ReportProgress, Secret, StoredCopy
 
-__all__ = ["Eraser"]
-
 Reach: TypeAlias = Callable[[EraseJob, Writer, Reader, Path, ReportProgress], Awaitable[Sequence[FileOutcome]]]
 """Callback that updates copies of the store. It opens stores itself, so the store passes it in."""
 
 _LOOK_AGAIN = 0.5
-_MAX_WAIT = 100.0
-"""Seconds to wait for a blob that a run may be about to reference."""
-
-
-def _silent(_words: str) -> None:
-    return
+_MAX_WAIT = 100.0  # seconds to wait for a blob that a run may be about to reference
 
 
 class Eraser:
@@ -70,30 +60,30 @@ class Eraser:
     async def purge(self, conversations: Sequence[str], *, dry_run: bool = False, tell: ReportProgress | None = None) -> ErasureReceipt:
         found = await self._reader.read(lambda connection: purging.with_children(connection, conversations, None))
         await self._reader.read(lambda connection: purging.check_idle(connection, found))
-        since = min(map(_since, found.values()), default=0)
+        # no copy from before this time can contain the data; imported conversations have other clocks' timestamps
+        since = min((0 if one.origin else one.created_at for one in found.values()), default=0)
         work = EraseJob(ErasureReceipt("purge"), {no: one.id for no, one in found.items()}, since=since)
         if dry_run:
             for no, id in work.conversations.items():
-                for table, rows in (await self._reader.read(partial(purging.counted, conversation=no))).items():
-                    work.count(table, rows)
+                work.count(await self._reader.read(partial(purging.counted, conversation=no)))
                 work.receipt.conversations.append(id)
             return work.receipt
         if not work.conversations:
             raise UsageError("Nothing to purge.", fix="Use `moot purge ID` or `moot purge --deleted`.")
-        async with self._alone():
+        async with alone(self._state):
             work = await self._writer.write(partial(_hidden, work), sync=True)
-            return await self._work(work, tell or _silent)
+            return await self._work(work, tell or silent)
 
     async def redact(
         self, secret: Secret, *, conversation: str | None = None, dry_run: bool = False, tell: ReportProgress | None = None
     ) -> ErasureReceipt:
         Redactor(secret)
-        say = tell or _silent
+        say = tell or silent
         work = EraseJob(ErasureReceipt("redact", unseen=list(NOT_SEARCHED)), secret=secret, whole=conversation is None)
         work.conversations = await self._reader.read(lambda connection: redaction.scope(connection, conversation, None))
         if dry_run:
             return await redaction.Redaction(self._writer, self._reader, self._files, say).look(work)
-        async with self._alone():
+        async with alone(self._state):
             work = await self._writer.write(lambda transaction: jobs.start(transaction, work), sync=True)
             return await self._work(work, say)
 
@@ -114,13 +104,13 @@ class Eraser:
     async def finish(self) -> list[ErasureReceipt]:
         if not await self._reader.read(jobs.open_jobs):
             return []
-        lock = self._lock()
+        lock = FileLock(self._state / FORGETTING)
         if not await to_thread.run_sync(partial(lock.take, wait=False)):
             return []
         try:
             done: list[ErasureReceipt] = []
             for _, work, receipt in await self._reader.read(jobs.open_jobs):
-                done.append(await (self._work(work, _silent) if work is not None else self._cleaned(receipt, True)))
+                done.append(await (self._work(work, silent) if work is not None else self._cleaned(receipt, True)))
             return done
         finally:
             lock.release()
@@ -136,10 +126,7 @@ class Eraser:
     async def receipts(self, *, limit: int = 50) -> list[ErasureReceipt]:
         return await self._reader.read(partial(jobs.receipts, limit=limit))
 
-    # ── the steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _work(self, work: EraseJob, tell: ReportProgress) -> ErasureReceipt:
-        """Run all remaining steps; each of them may have run before."""
         point("forget.begun")
         if work.receipt.kind == "purge":
             work = await self._purged(work, tell)
@@ -151,7 +138,7 @@ class Eraser:
         point("forget.swept")
         if self.reaches:
             fates = await self._reach(work, self._writer, self._reader, self._path, tell)
-            work = await self._writer.write(partial(_with_files, work, fates), sync=True)
+            work = await self._writer.write(partial(jobs.note, work, files=fates), sync=True)
         point("forget.reached")
         return await self._cleaned(work.receipt, work.unindexed, tell)
 
@@ -165,9 +152,8 @@ class Eraser:
         return work
 
     async def _files_step(self, work: EraseJob, step: Callable[[], Sequence[FileOutcome]]) -> EraseJob:
-        """Run a step on files and add its outcome to the receipt."""
         fates = await to_thread.run_sync(step)
-        return await self._writer.write(partial(_with_files, work, fates)) if fates else work
+        return await self._writer.write(partial(jobs.note, work, files=fates)) if fates else work
 
     async def _swept(self, work: EraseJob, tell: ReportProgress) -> EraseJob:
         waiting = 0
@@ -185,8 +171,7 @@ class Eraser:
             work.receipt.left.append(f"{waiting:,} blobs that an active run keeps using")
         return await self._writer.write(partial(blobs.unlink, work, self._files), sync=True) if work.blobs else work
 
-    async def _cleaned(self, receipt: ErasureReceipt, unindexed: bool, tell: ReportProgress = _silent) -> ErasureReceipt:
-        """Clean the file: nothing refers to the deleted data anymore, so rewrite the database."""
+    async def _cleaned(self, receipt: ErasureReceipt, unindexed: bool, tell: ReportProgress = silent) -> ErasureReceipt:
         work = EraseJob(receipt)
         await self._writer.write(lambda transaction: jobs.save(transaction, work, cleaned=True), sync=True)
         first = True
@@ -206,27 +191,6 @@ class Eraser:
         await self._writer.write(lambda transaction: jobs.save(transaction, work, done=True), sync=True)
         return receipt
 
-    # ── one at a time ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _lock(self) -> FileLock:
-        return FileLock(self._state / FORGETTING)
-
-    @asynccontextmanager
-    async def _alone(self) -> AsyncGenerator[None, None]:
-        """Raise Busy while another process purges, redacts or backs up."""
-        lock = self._lock()
-        if not await to_thread.run_sync(partial(lock.take, wait=False)):
-            raise Busy("Another process is purging, redacting or backing up.", fix="Try again when it is done.")
-        try:
-            yield
-        finally:
-            lock.release()
-
-
-def _since(conversation: Conversation) -> int:
-    """Return the time (ms) before which no copy can contain the data. Imported conversations have other clocks' timestamps."""
-    return 0 if conversation.origin else conversation.created_at
-
 
 def _hidden(work: EraseJob, transaction: Transaction) -> EraseJob:
     """Store the work and mark its conversations as deleted, so that no one continues them; include new sub-conversations."""
@@ -236,10 +200,3 @@ def _hidden(work: EraseJob, transaction: Transaction) -> EraseJob:
     for no in work.conversations:
         transaction.execute("UPDATE conversation SET deleted_at = coalesce(deleted_at, ?) WHERE no = ?", (transaction.now_ms, no))
     return jobs.start(transaction, work)
-
-
-def _with_files(work: EraseJob, fates: Sequence[FileOutcome], transaction: Transaction) -> EraseJob:
-    work = deepcopy(work)
-    work.receipt.files += [fate for fate in fates if fate not in work.receipt.files]
-    jobs.save(transaction, work)
-    return work

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from moot.convert.fold import Folder
-from moot.store.database.connection import Queries
 from moot.store.database.transaction import Transaction
 from moot.store.log import segments
 from moot.store.log.events import Events
 from moot.store.log.rows import Row, before_redaction, tombstone
 from moot.store.log.segments import log_rows
 from moot.store.maintenance.purge.redactor import Redactor
-from moot.store.rows import EXCHANGE, auxiliary_exchanges, exchange_of, parse_stored, parse_stored_object
+from moot.store.rows import EXCHANGE, exchange_of, parse_stored, parse_stored_object
 from moot.store.search.indexer import unindex
 from moot.types.canonical import JsonObject, dumps, loads
 from moot.types.chunk import Chunk
 from moot.types.exchange import row_digest
 from moot.types.maintenance import REDACTION_MARK
-
-__all__ = ["Rewriting", "Scan"]
-
 
 _DELTAS = {"text-delta": ("id", "delta"), "reasoning-delta": ("id", "delta"), "tool-input-delta": ("toolCallId", "inputTextDelta")}
 """Delta chunks, with the field that identifies the text and the field with the delta."""
@@ -80,7 +77,13 @@ class Scan:
         body = was.body
         if body is not None and self._needles.within(body):
             body = self._body(was.kind, body)
-        return tombstone(row, self._chunks(was), body, at)
+        left: list[JsonObject] = []
+        for index, chunk in enumerate(_list(was.chunks)):
+            text = self._deltas.get((was.seq, index))
+            if text is not None:
+                chunk = {**chunk, _DELTAS[str(chunk["type"])][1]: text}
+            left.append(self._needles.piece(chunk))
+        return tombstone(row, dumps(left), body, at)
 
     def _add(self, of: Hashable, name: Hashable, text: str, seq: int, index: int) -> None:
         stream = self._streams.setdefault(of, {}).setdefault(name, _Stream())
@@ -92,7 +95,16 @@ class Scan:
             self._look(stream)
         raws = self._raws.pop(of, [])
         if len(raws) > 1:
-            self._look_at_raw(raws)
+            text = b"".join(data for _, data in raws).decode("utf-8", "surrogateescape")
+            spans = [
+                (len(text[:start].encode("utf-8", "surrogateescape")), len(text[:end].encode("utf-8", "surrogateescape")))
+                for start, end in self._needles.spans(text)
+            ]
+            position = 0
+            for seq, data in raws if spans else ():
+                if any(start < position + len(data) and end > position for start, end in spans):
+                    self.hits.add(seq)
+                position += len(data)
 
     def _look(self, stream: _Stream) -> None:
         spans = self._needles.spans("".join(stream.pieces)) if len(stream.pieces) > 1 else []
@@ -100,37 +112,21 @@ class Scan:
             return
         start = 0
         for text, (seq, index) in zip(stream.pieces, stream.places, strict=True):
-            left = _without(text, start, spans)
+            pieces: list[str] = []
+            at, end = start, start + len(text)
+            for first, stop in spans:
+                if stop <= start or first >= end:
+                    continue
+                pieces.append(text[at - start : max(first, start) - start])
+                if first >= start:
+                    pieces.append(REDACTION_MARK)
+                at = min(stop, end)
+            left = "".join([*pieces, text[at - start :]])
             if left != text:
                 self.hits.add(seq)
                 if index >= 0:
                     self._deltas[seq, index] = left
             start += len(text)
-
-    def _look_at_raw(self, raws: list[tuple[int, bytes]]) -> None:
-        """Find matches that span two consecutive reads."""
-        text = b"".join(data for _, data in raws).decode("utf-8", "surrogateescape")
-        spans = [
-            (len(text[:start].encode("utf-8", "surrogateescape")), len(text[:end].encode("utf-8", "surrogateescape")))
-            for start, end in self._needles.spans(text)
-        ]
-        position = 0
-        for seq, data in raws if spans else ():
-            if any(start < position + len(data) and end > position for start, end in spans):
-                self.hits.add(seq)
-            position += len(data)
-
-    def _chunks(self, row: Row) -> bytes:
-        value = _list(row.chunks)
-        if value is None:
-            return b"[]"
-        left: list[JsonObject] = []
-        for index, chunk in enumerate(value):
-            text = self._deltas.get((row.seq, index))
-            if text is not None:
-                chunk = {**chunk, _DELTAS[str(chunk["type"])][1]: text}
-            left.append(self._needles.piece(chunk))
-        return dumps(left)
 
     def _body(self, kind: str, body: bytes) -> bytes:
         try:
@@ -146,30 +142,16 @@ class Scan:
         return dumps(redacted)
 
 
-def _without(text: str, start: int, spans: list[tuple[int, int]]) -> str:
-    """Redact a piece that starts at `start` of the joined text; the mark is at the start of a span."""
-    pieces: list[str] = []
-    at, end = start, start + len(text)
-    for first, stop in spans:
-        if stop <= start or first >= end:
-            continue
-        pieces.append(text[at - start : max(first, start) - start])
-        if first >= start:
-            pieces.append(REDACTION_MARK)
-        at = min(stop, end)
-    return "".join([*pieces, text[at - start :]])
-
-
-def _list(chunks: bytes) -> list[Chunk] | None:
+def _list(chunks: bytes) -> list[Chunk]:
     try:
         value = parse_stored(chunks)
     except ValueError:
-        return None
-    return [chunk for chunk in value if isinstance(chunk, dict)] if isinstance(value, list) else None
+        return []
+    return [chunk for chunk in value if isinstance(chunk, dict)] if isinstance(value, list) else []
 
 
 def _deltas(chunks: bytes) -> Iterator[tuple[int, tuple[str, str, str]]]:
-    for index, chunk in enumerate(_list(chunks) or ()):
+    for index, chunk in enumerate(_list(chunks)):
         kind = str(chunk.get("type"))
         if kind in _DELTAS:
             id, text = _DELTAS[kind]
@@ -177,7 +159,6 @@ def _deltas(chunks: bytes) -> Iterator[tuple[int, tuple[str, str, str]]]:
 
 
 def _leaves(raw: bytes) -> Iterator[tuple[Hashable, str]]:
-    """Yield the strings in the JSON of a frame, with their paths."""
     for line in raw.splitlines():
         data = line[5:].strip() if line.startswith(b"data:") else line.strip()
         if data[:1] in (b"{", b"["):
@@ -203,7 +184,6 @@ def _strings(value: Any, place: tuple[Hashable, ...]) -> Iterator[tuple[Hashable
             yield from _strings(each, (*place, index))
 
 
-_PAGE = 2048
 REDACTED = "redacted"
 """Field of an exchange's request that marks the exchange as redacted."""
 
@@ -215,33 +195,28 @@ class Rewriting:
         self._transaction = transaction
         self._no = no
         self._needles = needles
-        self._counts: dict[str, int] = {}
+        self._counts = Counter[str]()
 
     def work(self, found: Mapping[int, Row]) -> dict[str, int]:
         """Apply the changes and return the number of changed rows by table."""
         now = self._transaction.now_ms
-        rows = {seq: _dated(row, now) for seq, row in found.items()}
+        rows = {seq: tombstone(row, (was := before_redaction(row)).chunks, was.body, now) for seq, row in found.items()}
         runs: dict[int, str] = dict(self._transaction.execute("SELECT no, id FROM run WHERE conversation = ?", (self._no,)).fetchall())
         touched = {row.exchange_id(runs.get(row.run or 0)) for row in rows.values()} - {None}
         rows |= self._exchanges({str(id) for id in touched}, rows, runs, now)
         segments.rewrite(self._transaction, self._no, rows)
-        self._count("event", len(rows))
+        self._counts["event"] += len(rows)
         self._messages({runs[row.run] for row in rows.values() if row.run in runs})
-        self._count("search", self._indexed())
+        self._counts["search"] += self._indexed()
         return self._counts
 
     def _indexed(self) -> int:
-        """Unindex messages whose indexed text has a match, and return their number."""
         found: Any = self._transaction.execute(
             "SELECT m.id, t.text, t.tools, t.reasoning, t.agent, t.model, t.facts FROM search AS s JOIN search_text AS t ON t.no = s.no"
             " JOIN message AS m ON m.no = s.message WHERE s.conversation = ?",
             (self._no,),
         ).fetchall()
         return sum(unindex(self._transaction, id) for id, *texts in found if any(self._needles.text(text) != text for text in texts))
-
-    def _count(self, table: str, rows: int) -> None:
-        if rows:
-            self._counts[table] = self._counts.get(table, 0) + rows
 
     def _exchanges(self, touched: set[str], rows: Mapping[int, Row], runs: Mapping[int, str], now: int) -> dict[int, Row]:
         """Mark redacted exchanges, and return their start events, which contain a digest of the row."""
@@ -258,9 +233,8 @@ class Rewriting:
                 "UPDATE exchange SET options = ?, request = ?, provider = ?, model = ? WHERE id = ?",
                 (changed[0], dumps(new.request), new.provider, new.model, old.id),
             )
-            deleted = self._transaction.execute("DELETE FROM translation WHERE exchange = ?", (old.id,)).rowcount
-            self._count("translation", deleted)
-            self._count("exchange", 1)
+            self._counts["translation"] += self._transaction.execute("DELETE FROM translation WHERE exchange = ?", (old.id,)).rowcount
+            self._counts["exchange"] += 1
             digests[old.id] = row_digest(new)
         return self._starts(digests, rows, runs, now) if digests else {}
 
@@ -286,29 +260,13 @@ class Rewriting:
             if run is None:
                 now = needles.json(parts, structured=True), needles.json(metadata)
             elif run in runs or needles.within(parts) or needles.within(metadata):
-                now = _folded(transaction, self._no, run)
+                folder = Folder()
+                Events().fold(transaction, self._no, run, folder, newest=True)
+                now = dumps(folder.parts()), dumps(folder.metadata())
             else:
                 continue
             kept_id = client_id if client_id is None or needles.text(client_id) == client_id else None
             if (*now, kept_id) != (parts, metadata, client_id):
                 transaction.execute("UPDATE message SET parts = ?, metadata = ?, client_id = ? WHERE id = ?", (*now, kept_id, id))
-                self._count("message", 1)
-                if unindex(transaction, id):
-                    self._count("search", 1)
-
-
-def _folded(queries: Queries, no: int, run: str) -> tuple[bytes, bytes]:
-    """Fold an ended run's log and return parts and metadata of its message."""
-    others = auxiliary_exchanges(queries, run)
-    folder, after, events = Folder(), 0, Events()
-    while page := events.page(queries, no, after, _PAGE, run, newest=True):
-        after = page[-1].seq
-        for event in page:
-            if event.exchange not in others:
-                folder.feed_all(event.chunks)
-    return dumps(folder.parts()), dumps(folder.metadata())
-
-
-def _dated(row: Row, now: int) -> Row:
-    was = before_redaction(row)
-    return tombstone(row, was.chunks, was.body, now)
+                self._counts["message"] += 1
+                self._counts["search"] += unindex(transaction, id)

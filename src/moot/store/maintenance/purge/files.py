@@ -12,10 +12,7 @@ from pathlib import Path
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.types.maintenance import FileOutcome
 
-__all__ = ["draft_name", "forget_typed", "redact_files"]
-
-_LARGEST = 256 << 20
-"""Maximum size in bytes of a file that is searched."""
+_LARGEST = 256 << 20  # maximum size in bytes of a file that is searched
 _COMMAND = re.compile(r"(?:!|/\S+\s+)(.+)", re.DOTALL)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -11,8 +12,6 @@ from moot.store.database.transaction import Transaction
 from moot.store.rows import parse_stored_object
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.maintenance import ErasureReceipt, FileOutcome, Secret
-
-__all__ = ["EraseJob", "open_jobs", "receipt_of", "receipts", "save", "start"]
 
 
 @dataclass(slots=True)
@@ -47,10 +46,11 @@ class EraseJob:
             value["secret"] = {"strings": list[Json](self.secret.strings), "patterns": list[Json](self.secret.patterns)}
         return value
 
-    def count(self, table: str, rows: int) -> None:
-        """Add changed rows to the receipt."""
-        if rows:
-            self.receipt.rows[table] = self.receipt.rows.get(table, 0) + rows
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Add changed rows by table to the receipt."""
+        for table, rows in counts.items():
+            if rows:
+                self.receipt.rows[table] = self.receipt.rows.get(table, 0) + rows
 
 
 def start(transaction: Transaction, work: EraseJob) -> EraseJob:
@@ -71,6 +71,18 @@ def save(transaction: Transaction, work: EraseJob, *, cleaned: bool = False, don
         "UPDATE forgetting SET rest = ?, receipt = ?, done_at = ? WHERE no = ?",
         (None if cleaned or done else dumps(work.to_json()), dumps(work.receipt.to_json()), work.receipt.done_at, work.receipt.no),
     )
+
+
+def note(
+    work: EraseJob, transaction: Transaction, *, blobs: Collection[str] = (), left: str = "", files: Sequence[FileOutcome] = ()
+) -> EraseJob:
+    """Return the work with further blobs, with a sentence about what is left, or with outcomes of files, and store it."""
+    work = deepcopy(work)
+    work.blobs.update(blobs)
+    work.receipt.left += [left] if left and left not in work.receipt.left else []
+    work.receipt.files += [file for file in files if file not in work.receipt.files]
+    save(transaction, work)
+    return work
 
 
 def open_jobs(queries: Queries) -> list[tuple[int, EraseJob | None, ErasureReceipt]]:

@@ -13,9 +13,6 @@ from html.entities import html5
 from moot.errors import UsageError
 from moot.types.maintenance import REDACTION_MARK
 
-__all__ = ["DEEP", "Encoded", "bounded", "character", "merge_spans", "spelled"]
-
-
 DEEP = 64
 """Number of backslashes that six levels of nested JSON add to a character; bounded, because long runs are very slow."""
 _CONTROLS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
@@ -54,22 +51,17 @@ def character(character: str) -> str:
 def _entity(character: str) -> str:
     """Return a pattern for the text after the ampersand, which may itself be escaped."""
     number = ord(character)
+    digits = _either(f"{number:x}")
     names = [name for name, value in html5.items() if value == character and name.endswith(";")]
-    return f"(?:amp;){{0,3}}(?:{'|'.join([*names, f'#0{{0,7}}{number};', f'#[xX]0{{0,7}}{_hexadecimal(number)};'])})"
-
-
-def _hexadecimal(number: int) -> str:
-    return _either(f"{number:x}")
+    return f"(?:amp;){{0,3}}(?:{'|'.join([*names, f'#0{{0,7}}{number};', f'#[xX]0{{0,7}}{digits};'])})"
 
 
 def _either(digits: str) -> str:
-    """Match hexadecimal digits in either case."""
     return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)
 
 
 _LONGEST = 200
-_WAYS = 10_000
-"""Maximum number of ways to try a pattern at one position."""
+_WAYS = 10_000  # maximum number of ways to try a pattern at one position
 _PIECE = re.compile(
     r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<repeat>[*+?]|\{\d{1,4}(?:,\d{0,4})?\})|(?P<open>\((?:\?:)?)|(?P<any>.)",
     re.DOTALL,
@@ -110,7 +102,6 @@ def _ways(pattern: str) -> int:
 
 
 def _repeated(pattern: str, repeat: str, before: str, place: int) -> int:
-    """Return the number of ways to match a repetition."""
     if before in ("repeat", ")"):
         raise _refused(pattern, f"a {'group' if before == ')' else 'repetition'} is repeated at character {place}")
     if repeat in "*+" or repeat.endswith(",}"):
@@ -125,8 +116,7 @@ def _refused(pattern: str, why: str, fix: str = "See docs/forgetting.md.") -> Us
     return UsageError(f"Unsupported pattern {pattern!r}: {why}.", fix=fix)
 
 
-_FROM = 6
-"""Minimum length in bytes of a string to find in base64; a shorter one determines fewer than five letters."""
+_FROM = 6  # minimum length in bytes of a string to find in base64; a shorter one determines fewer than five letters
 _BREAK = (
     rf"[ \t]{{0,8}}(?:\r\n?|\n|\\{{1,{DEEP}}}+r(?:\\{{1,{DEEP}}}+n)?|\\{{1,{DEEP}}}+n|%0[dD]%0[aA]|%0[aA])"
     rf"(?:[ \t]|\\{{1,{DEEP}}}+t){{0,32}}"
@@ -142,10 +132,8 @@ _STRETCH = re.compile(rf"(?<!\\)(?={_ANY}{{4}}){_LETTERS}{_MORE}*+{_PAD}{{0,2}}"
 is the rest of an escape sequence."""
 _LINES = re.compile(rf"(?:(?<!{_ANY})|(?<=\\[nrt]))(?={_ANY}{{32}}){_LETTERS}{_MORE}++{_PAD}{{0,2}}")
 """Only stretches of several lines, from their beginning: matching from every position in a long one would take very long."""
-_LEAST = 16
-"""Minimum number of letters in a stretch that is decoded for patterns."""
-_LONG = 512
-"""Letters from which patterns are found in any content; shorter stretches must decode to text, because ids look like base64."""
+_LEAST = 16  # minimum number of letters in a stretch that is decoded for patterns
+_LONG = 512  # letters from which patterns are found in any content; shorter stretches must decode to text, because ids look like base64
 _BREAKS = re.compile(_BREAK)
 _PLAIN = ((_BREAKS, ""), (re.compile(f"{_PAD}+$"), ""), (re.compile(_PLUS), "+"), (re.compile(_SLASH), "/"))
 
@@ -184,12 +172,10 @@ class Encoded:
         return encoded if stretch.endswith("=") or len(_BREAKS.sub("", stretch)) % 4 == 0 else encoded.rstrip("=")
 
     def _spans_lines(self, stretch: str) -> bool:
-        """Return True if the stretch contains a string across lines."""
         plain = _BREAKS.sub("", stretch)
         return self._cores is not None and plain != stretch and self._cores.search(plain) is not None
 
     def _matches(self, stretch: str) -> bool:
-        """Return True if a pattern matches in the decoded stretch."""
         if self._patterns is None or len(stretch) < _LEAST or (data := _decoded(stretch)) is None:
             return False
         text = data.decode("utf-8", "surrogateescape")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,12 +22,10 @@ from moot.store.maintenance.purge import redactor
 from moot.store.maintenance.purge.blobs import are_blobs, named_in
 from moot.store.maintenance.purge.conversations import answers_forgotten, with_children
 from moot.store.maintenance.purge.events import Rewriting, Scan
-from moot.store.maintenance.purge.jobs import EraseJob, save
+from moot.store.maintenance.purge.jobs import EraseJob, note, save
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.purge.tables import BY_ITSELF, COUNTS, PLACES, Form, select, update
 from moot.types.maintenance import ErasureReceipt, ReportProgress, Secret
-
-__all__ = ["Redaction", "scope"]
 
 _OPEN = "SELECT id, status FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted')"
 _TRIES = 5
@@ -42,12 +41,10 @@ _NULLED = frozenset({("conversation", "key"), ("conversation", "client_id"), ("m
 
 @dataclass(slots=True)
 class _Found:
-    """The matches in one conversation, found in one snapshot."""
-
     next_seq: int
     rows: dict[int, Row] = field(default_factory=dict[int, Row])
     """Tombstones that replace events, by seq."""
-    counts: dict[str, int] = field(default_factory=dict[str, int])
+    counts: Counter[str] = field(default_factory=Counter[str])
     open: str = ""
     """Description of an unfinished run; empty = none."""
 
@@ -79,11 +76,9 @@ class Redaction:
             if found.counts:
                 work.receipt.conversations.append(id)
                 work.receipt.left += [found.open] if found.open else []
-            for table, rows in found.counts.items():
-                work.count(table, rows)
+            work.count(found.counts)
         if work.whole:
-            for table, count in (await self._reader.read(partial(_others, needles))).items():
-                work.count(table, count)
+            work.count(await self._reader.read(lambda connection: _tables(_changes(connection, needles, None, BY_ITSELF))))
         return work.receipt
 
     async def work(self, work: EraseJob) -> EraseJob:
@@ -93,7 +88,7 @@ class Redaction:
         for _ in range(_TRIES):
             found = await self._blobs(work, needles, searched, dry=False)
             if found:
-                work = await self._writer.write(partial(_old_blobs, work, list(found)), sync=True)
+                work = await self._writer.write(partial(note, work, blobs=found), sync=True)
                 renamed, waiting = renamed | found, dict(work.conversations)
             named = needles.with_names(renamed)
             for count, (no, id) in enumerate(waiting.items(), 1):
@@ -104,7 +99,7 @@ class Redaction:
             work.conversations |= waiting
             if not waiting and searched.issuperset(await self._reader.read(partial(_names, work))):
                 return work
-        return await self._writer.write(partial(_left, work, "content that kept being added during the redaction"))
+        return await self._writer.write(partial(note, work, left="content that kept being added during the redaction"))
 
     async def _conversation(self, work: EraseJob, no: int, id: str, needles: Redactor) -> EraseJob:
         for _ in range(_TRIES):
@@ -112,14 +107,14 @@ class Redaction:
             if not found.counts:
                 return work
             if found.open:
-                return await self._writer.write(partial(_left, work, f"the conversation {id}: {found.open}"))
+                return await self._writer.write(partial(note, work, left=f"the conversation {id}: {found.open}"))
             try:
                 done = await self._writer.write(partial(_change, work, no, id, needles, found), sync=True)
             except StoreCorrupt as error:  # unreadable data can't be searched
-                return await self._writer.write(partial(_left, work, f"the conversation {id}: {error.message}"))
+                return await self._writer.write(partial(note, work, left=f"the conversation {id}: {error.message}"))
             if done is not None:
                 return done
-        return await self._writer.write(partial(_left, work, f"the conversation {id}: it kept changing during the redaction"))
+        return await self._writer.write(partial(note, work, left=f"the conversation {id}: it kept changing during the redaction"))
 
     async def _blobs(self, work: EraseJob, needles: Redactor, searched: set[str], *, dry: bool) -> dict[str, str]:
         """Map old to new names of changed blobs, among those not searched yet; with `dry`, store nothing."""
@@ -129,7 +124,7 @@ class Redaction:
         for count, name in enumerate(names, 1):
             if not count % 64:
                 self._tell(f"Searched {count:,} of {len(names):,} blobs")
-            row: Any = await self._reader.read(partial(_blob, name))
+            row: Any = await self._reader.row("SELECT data, size FROM blob WHERE sha256 = ?", (name,), tuple[Any, ...])
             if row is None:
                 continue
             data: bytes = row[0] if row[0] is not None else await self._reader.call(partial(self._files.read_range, name, row[1], 0, None))
@@ -143,9 +138,8 @@ class Redaction:
         return renamed
 
     async def _put(self, old: str, new: str, data: bytes) -> None:
-        """Store the redacted blob for the owners of the original."""
         if len(data) > PACKED:
-            await self._reader.call(partial(_write_file, self._files, data))
+            await self._reader.call(partial(self._files.write, data))
 
         def work(transaction: Transaction) -> None:
             packed = data if len(data) <= PACKED else None
@@ -162,15 +156,6 @@ class Redaction:
             )
 
         await self._writer.write(work)
-
-
-def _write_file(files: BlobFiles, data: bytes) -> None:
-    incoming = files.begin()
-    try:
-        incoming.add(data)
-        incoming.finish()
-    finally:
-        incoming.drop()
 
 
 def _names(work: EraseJob, connection: Connection) -> list[str]:
@@ -191,12 +176,7 @@ def _newer(work: EraseJob, connection: Connection) -> dict[int, str]:
     return dict(found)
 
 
-def _blob(name: str, connection: Connection) -> Any:
-    return connection.execute("SELECT data, size FROM blob WHERE sha256 = ?", (name,)).fetchone()
-
-
 def _find(no: int, needles: Redactor, connection: Connection) -> _Found:
-    """Find everything to change in a conversation."""
     head: Any = connection.execute("SELECT next_seq FROM log_head WHERE conversation = ?", (no,)).fetchone()
     found = _Found(0 if head is None else head[0])
     scan = Scan(needles)
@@ -207,33 +187,20 @@ def _find(no: int, needles: Redactor, connection: Connection) -> _Found:
         found.rows = {row.seq: row for row in log_rows(connection, no, 0) if row.seq in scan.hits}
         found.rows = {seq: scan.changed(row, 0) for seq, row in found.rows.items()}
         found.counts["event"] = len(found.rows)
-    for table, rowid, values in _changes(
-        connection, needles, no, COUNTS | {"event", "segment", "blob", "idempotency", "forgetting", "search_term"}
-    ):
-        del rowid, values
-        found.counts[table] = found.counts.get(table, 0) + 1
+    without = COUNTS | {"event", "segment", "blob", "idempotency", "forgetting", "search_term"}
+    found.counts += _tables(_changes(connection, needles, no, without))
     if found.counts and (run := connection.execute(_OPEN, (no,)).fetchone()) is not None:
         found.open = f"its run {run[0]} is {run[1]}; stop it with `moot chat stop`, then redact again"
     return found
 
 
-def _others(needles: Redactor, connection: Connection) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for table, _, _ in _changes(connection, needles, None, BY_ITSELF):
-        counts[table] = counts.get(table, 0) + 1
-    return counts
-
-
 def _change(work: EraseJob, no: int, id: str, needles: Redactor, found: _Found, transaction: Transaction) -> EraseJob | None:
-    """Redact a conversation and return the updated work; None if it has changed since it was searched."""
     head = transaction.row("SELECT next_seq FROM log_head WHERE conversation = ?", (no,))
     if head is None or head[0] != found.next_seq or transaction.row(_OPEN, (no,)) is not None:
         return None
     work = deepcopy(work)
-    for table, rows in Rewriting(transaction, no, needles).work(found.rows).items():
-        work.count(table, rows)
-    for table, count in _replaced(transaction, needles, no).items():
-        work.count(table, count)
+    work.count(Rewriting(transaction, no, needles).work(found.rows))
+    work.count(_replaced(transaction, needles, no))
     for statement in _UNCOUNT:
         transaction.execute(statement, (no,))
     work.unindexed = True
@@ -244,46 +211,31 @@ def _change(work: EraseJob, no: int, id: str, needles: Redactor, found: _Found, 
 
 
 def _rest(work: EraseJob, needles: Redactor, transaction: Transaction) -> EraseJob:
-    """Redact rows that belong to no conversation."""
     work = deepcopy(work)
-    work.count("idempotency", answers_forgotten(transaction))
+    work.count({"idempotency": answers_forgotten(transaction)})
     work.unindexed = True
     if work.whole:
-        for table, count in _replaced(transaction, needles, None).items():
-            work.count(table, count)
+        work.count(_replaced(transaction, needles, None))
     save(transaction, work)
     return work
 
 
-def _old_blobs(work: EraseJob, names: Sequence[str], transaction: Transaction) -> EraseJob:
-    work = deepcopy(work)
-    work.blobs |= set(names)
-    save(transaction, work)
-    return work
-
-
-def _left(work: EraseJob, words: str, transaction: Transaction) -> EraseJob:
-    work = deepcopy(work)
-    if words not in work.receipt.left:
-        work.receipt.left.append(words)
-    save(transaction, work)
-    return work
-
-
-def _replaced(transaction: Transaction, needles: Redactor, no: int | None) -> dict[str, int]:
-    """Redact rows of plain tables, of a conversation or of none, and count them by table."""
-    counts: dict[str, int] = {}
+def _replaced(transaction: Transaction, needles: Redactor, no: int | None) -> Counter[str]:
+    counts = Counter[str]()
     for table, rowid, values in list(_changes(transaction, needles, no, BY_ITSELF)):
         for column, value in values.items():
             transaction.execute(update(table, column), (value, rowid))
-        counts[table] = counts.get(table, 0) + 1
+        counts[table] += 1
     return counts
+
+
+def _tables(changes: Iterable[tuple[str, int, Mapping[LiteralString, object]]]) -> Counter[str]:
+    return Counter(table for table, _, _ in changes)
 
 
 def _changes(
     queries: Queries, needles: Redactor, no: int | None, without: frozenset[str]
 ) -> Iterator[tuple[LiteralString, int, dict[LiteralString, object]]]:
-    """Yield table, rowid and new values of each row with a match."""
     for table, place in PLACES.items():
         if table in without or not place.words or (no is None) == bool(place.of):
             continue

@@ -12,13 +12,9 @@ from moot.store.rows import parse_stored
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.maintenance import REDACTION_MARK, Secret
 
-__all__ = ["SHORTEST", "Redactor", "without"]
-
-
 SHORTEST = 4
 """Minimum length of a string in characters; shorter ones occur everywhere."""
-_STRUCTURE = ("type", "state", "role")
-"""Fields of a chunk or part that define its kind; never redacted."""
+_STRUCTURE = ("type", "state", "role")  # fields of a chunk or part that define its kind; never redacted
 
 
 class Redactor:
@@ -56,7 +52,11 @@ class Redactor:
         """Redact a text."""
         if self._names is not None:
             text = self._names.sub(lambda match: self._renamed[match[0]], text)
-        text = self._decoded(text)
+        position, pieces = 0, list[str]()
+        for start, end in self._encoded.spans(text):
+            pieces += [text[position:start], self._encoded.without(text[start:end], self._redacted)]
+            position = end
+        text = "".join([*pieces, text[position:]]) if pieces else text
         return self._redacted(text)
 
     def bytes(self, data: bytes) -> bytes:
@@ -91,22 +91,13 @@ class Redactor:
             return value
         return REDACTION_MARK if self._found.search(dumps(value).decode()) else value
 
-    def _decoded(self, text: str) -> str:
-        """Redact inside each stretch of base64 that has a match."""
-        position, pieces = 0, list[str]()
-        for start, end in self._encoded.spans(text):
-            pieces += [text[position:start], self._encoded.without(text[start:end], self._redacted)]
-            position = end
-        return "".join([*pieces, text[position:]]) if pieces else text
-
     def _redacted(self, text: str) -> str:
         return self._found.sub(lambda match: REDACTION_MARK if match[0] else "", text)
 
 
 _ELEMENT = re.compile(r"<[^>]*>")
 _PIECE = re.compile(r"(?P<element><[^>]*>)|(?P<entity>&#?\w{1,32};)|(?P<letter>.)", re.DOTALL)
-_BARE = dict.fromkeys(map(ord, " \t\r\n*_~`\\"))
-"""Characters that Markdown may consume, and whitespace, which a page may change."""
+_BARE = dict.fromkeys(map(ord, " \t\r\n*_~`\\"))  # characters that Markdown may consume, and whitespace, which a page may change
 
 
 def without(needles: Redactor, page: bytes) -> bytes:
@@ -116,22 +107,17 @@ def without(needles: Redactor, page: bytes) -> bytes:
     bare = [re.escape(wanted) for string in needles.secret.strings if len(wanted := string.translate(_BARE)) >= SHORTEST]
     wanted = re.compile("|".join(sorted(bare, key=len, reverse=True))) if bare else None
     if needles.spans(shown) or (wanted is not None and wanted.search(shown.translate(_BARE))):
-        source = _read_without(needles, wanted, source)
+        read = list(_letters(source))
+        spans = needles.spans("".join(letter for letter, *_ in read))
+        if wanted is not None:
+            places = [place for place, (letter, *_) in enumerate(read) if ord(letter) not in _BARE]
+            text = "".join(read[place][0] for place in places)
+            spans += [(places[match.start()], places[match.end() - 1] + 1) for match in wanted.finditer(text)]
+        source = _replaced(source, read, spans)
     return source.encode("utf-8", "surrogateescape")
 
 
-def _read_without(needles: Redactor, wanted: re.Pattern[str] | None, source: str) -> str:
-    read = list(_letters(source))
-    spans = needles.spans("".join(letter for letter, *_ in read))
-    if wanted is not None:
-        places = [place for place, (letter, *_) in enumerate(read) if ord(letter) not in _BARE]
-        text = "".join(read[place][0] for place in places)
-        spans += [(places[match.start()], places[match.end() - 1] + 1) for match in wanted.finditer(text)]
-    return _replaced(source, read, spans)
-
-
 def _letters(source: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the visible letters of a page with their positions in the source."""
     for match in _PIECE.finditer(source):
         if match.lastgroup != "element":
             for letter in html.unescape(match[0]) if match.lastgroup == "entity" else match[0]:

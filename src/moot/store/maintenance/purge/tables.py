@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, LiteralString, TypeAlias
 
-__all__ = ["BY_ITSELF", "COUNTS", "INDEXES", "PLACES", "Form", "Place", "delete", "select", "update"]
-
 Form: TypeAlias = Literal["text", "json", "parts", "page", "bytes"]
 """text: a TEXT column · json: canonical JSON · parts: a JSON list of parts or chunks · page: our HTML · bytes: anything else."""
 
@@ -35,15 +33,9 @@ PLACES: Mapping[LiteralString, Place] = {
     # in deletion order: rows that refer to others come first
     "approval": Place(
         {
-            "tool": "text",
-            "arguments": "bytes",
-            "questions": "json",
-            "reason": "text",
-            "value": "json",
-            "parts": "json",
-            "patterns": "json",
-            "edited": "bytes",
-            "outside": "json",
+            **dict.fromkeys(("tool", "reason"), "text"),
+            **dict.fromkeys(("questions", "value", "parts", "patterns", "outside"), "json"),
+            **dict.fromkeys(("arguments", "edited"), "bytes"),
         },
         ("id", "run", "tool_call", "digest", "option", "answered_by", "edited_digest"),
         _RUN,
@@ -86,16 +78,9 @@ PLACES: Mapping[LiteralString, Place] = {
     "import_conversation": Place({}, ("owner_id", "format", "source_id", "parent", "parent_call", "head"), _CONVERSATION),
     "conversation": Place(
         {
-            "key": "text",
-            "client_id": "text",
-            "title": "text",
-            "agent": "text",
-            "model": "text",
-            "parent_tool_call_id": "text",
-            "directory": "bytes",
-            "allowed_uris": "bytes",
-            "settings": "json",
-            "origin": "json",
+            **dict.fromkeys(("key", "client_id", "title", "agent", "model", "parent_tool_call_id"), "text"),
+            **dict.fromkeys(("directory", "allowed_uris"), "bytes"),
+            **dict.fromkeys(("settings", "origin"), "json"),
         },
         ("id", "owner_id", "project_id", "title_source", "agent_type", "parent_id", "forked_from_id", "forked_from_message", "head_id"),
         "no = ?1",
@@ -120,19 +105,10 @@ PLACES: Mapping[LiteralString, Place] = {
 
 COUNTS = frozenset({"answer", "answer_tool", "answer_day", "tool_day"})
 """Tables with counts of messages, which are rebuilt from messages."""
-BY_ITSELF = COUNTS | {
-    "event",
-    "segment",
-    "exchange",
-    "message",
-    "search_text",
-    "search_term",
-    "search_vector",
-    "translation",
-    "blob",
-    "idempotency",
-    "forgetting",
-}
+BY_ITSELF = COUNTS.union(
+    ("event", "segment", "exchange", "message", "search_text", "search_term", "search_vector", "translation"),
+    ("blob", "idempotency", "forgetting"),
+)
 """Tables that plain replacement can't redact; each has its own code."""
 
 INDEXES: tuple[LiteralString, ...] = ("search_words", "search_infix")

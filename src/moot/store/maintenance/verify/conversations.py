@@ -10,7 +10,7 @@ from moot.convert.imports import is_growth
 from moot.store.database.connection import Queries, sqlite
 from moot.store.log.rows import Row, before_redaction
 from moot.store.log.segments import log_rows, read_chunks, read_object
-from moot.store.maintenance.verify.records import ExchangeJudge, Findings, GrowthJudge, RunJudge, exchange_row, message_row
+from moot.store.maintenance.verify.records import ExchangeJudge, Findings, GrowthJudge, RunJudge, exchange_row
 from moot.store.rows import auxiliary_exchanges
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
@@ -18,14 +18,9 @@ from moot.types.exchange import Exchange, row_digest
 from moot.types.run import TERMINAL
 from moot.types.verify import Receipt, Translators
 
-__all__ = ["ConversationJudge"]
-
-_STRETCH = 0.1
-"""Seconds per snapshot, which is how long another reader may have to wait."""
-_LOOK = 64
-"""Rows between two checks of the clock."""
-_NAMED = 500
-"""Blobs looked up in one statement."""
+_STRETCH = 0.1  # seconds per snapshot, which is how long another reader may have to wait
+_LOOK = 64  # rows between two checks of the clock
+_NAMED = 500  # blobs looked up in one statement
 _BLOB = re.compile(rb"blob:([0-9a-f]{64})")
 
 _COUNTED: dict[str, LiteralString] = {
@@ -72,8 +67,6 @@ class ConversationJudge:
             self._findings.add("file", f"the log after event {self._last}", "readable pages", str(error), self._last + 1)
         return True
 
-    # ── one event ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _row(self, queries: Queries, row: Row) -> None:
         seq, receipt = row.seq, self._receipt
         if seq != self._last + 1:
@@ -113,18 +106,12 @@ class ConversationJudge:
         self._lost = 0
 
     def _left_of(self, row: Row) -> Row:
-        """Return what remains of the event behind a tombstone, which is checked like an event."""
         if row.kind != "tombstone":
             return row
         self._receipt.redacted += 1
-        try:
-            return before_redaction(row)
-        except ValueError as error:
-            self._findings.add("unreadable", f"event {row.seq}", "a tombstone body in JSON", str(error), row.seq)
-            return row
+        return self._findings.parsed(lambda: before_redaction(row), f"event {row.seq}", "a tombstone body in JSON", row.seq) or row
 
     def _made(self, queries: Queries, row: Row, exchange: ExchangeJudge | None) -> tuple[Chunk, ...]:
-        """Return the event's chunks as readers see them, rebuilt from raw if there is any."""
         if row.raw:
             self._receipt.raw_events += 1
             self._receipt.raw_bytes += len(row.raw)
@@ -132,18 +119,11 @@ class ConversationJudge:
             made = exchange.raw(queries, row) if row.kind == "raw" else exchange.shown(queries, row)
             if made is not None:
                 return made
-        try:
-            return read_chunks(row.chunks)
-        except ValueError as error:
-            self._findings.add("unreadable", f"event {row.seq}", "chunks as a JSON array", str(error), row.seq)
-            return ()
+        return self._findings.parsed(lambda: read_chunks(row.chunks), f"event {row.seq}", "chunks as a JSON array", row.seq) or ()
 
     def _body(self, queries: Queries, row: Row, run: RunJudge | None, exchange: ExchangeJudge | None) -> None:
-        """Check the body of an event: the end of an exchange or run, a message, a tree change."""
-        try:
-            body = read_object(row.body)
-        except ValueError as error:
-            self._findings.add("unreadable", f"event {row.seq}", "a body in JSON", str(error), row.seq)
+        body = self._findings.parsed(lambda: read_object(row.body), f"event {row.seq}", "a body in JSON", row.seq)
+        if body is None:
             return
         self.blobs.update(found.decode() for found in _BLOB.findall(row.body or b""))
         if run is not None:
@@ -159,7 +139,10 @@ class ConversationJudge:
             self._answer(queries, row, body)
         elif row.key == "run" and row.phase == "end" and run is not None:
             run.end(queries, row, body)
-            self._close(run)
+            del self._runs[run.no]
+            self._ended.add(run.no)
+            for id in [id for id, judge in self._exchanges.items() if judge.exchange.run == run.id]:
+                del self._exchanges[id]  # abandoned because of a crash or a new prompt
 
     def _run(self, queries: Queries, row: Row) -> RunJudge | None:
         if row.run is None or row.run in self._blind:
@@ -176,7 +159,6 @@ class ConversationJudge:
         return judge
 
     def _exchange(self, queries: Queries, row: Row, run: RunJudge | None) -> ExchangeJudge | None:
-        """Return the exchange to which the event belongs; a start event opens it."""
         id = row.exchange_id(run.id if run is not None else None)
         if (row.run or 0) in self._blind:
             return None
@@ -217,10 +199,7 @@ class ConversationJudge:
             expected = f"options, request and converter with digest {digest}, according to event {row.seq}"
             self._findings.add("record", f"exchange {exchange.id}", expected, f"digest {row_digest(exchange)}", row.seq)
 
-    # ── derived rows ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _request(self, queries: Queries, row: Row, exchange: str, manifest: JsonObject) -> None:
-        """Check that all pieces of the request exist; their contents are checked with the blobs."""
         pieces = manifest.get("pieces")
         names = [str(piece) for piece in pieces] if isinstance(pieces, list) else []
         wanted = [name for name in dict.fromkeys(names) if name not in self.blobs]
@@ -237,40 +216,28 @@ class ConversationJudge:
 
     def _message(self, queries: Queries, row: Row, body: JsonObject) -> None:
         id = str(body.get("id"))
-        stored = message_row(queries, id)
-        if stored is None:
-            self._findings.add("missing", f"message {id}", f"a row, because event {row.seq} contains it", "none", row.seq)
+        if (stored := self._stored(queries, row, id, "contains")) is None:
             return
-        self._counted["message"] += 1
-        self._receipt.messages += 1
         expected = (body.get("role"), body.get("parent"), None, body.get("status", "finished"), row.seq)
         self._compare(id, row, expected, (stored[1], stored[5], stored[6], stored[7], stored[9]))
         self._growing.begin(id, row, stored, body)
-        self.blobs.update(found.decode() for found in _BLOB.findall(stored[2]))
 
     def _answer(self, queries: Queries, row: Row, body: JsonObject) -> None:
         id = str(body.get("message"))
-        stored = message_row(queries, id)
-        if stored is None:
-            self._findings.add("missing", f"message {id}", f"a row, because event {row.seq} refers to it", "none", row.seq)
-            return
-        self._counted["message"] += 1
-        self._receipt.messages += 1
-        self._compare(id, row, ("assistant", body.get("parent"), body.get("run")), (stored[1], stored[5], stored[6]))
-        self.blobs.update(found.decode() for found in _BLOB.findall(stored[2]))
+        if (stored := self._stored(queries, row, id, "refers to")) is not None:
+            self._compare(id, row, ("assistant", body.get("parent"), body.get("run")), (stored[1], stored[5], stored[6]))
+
+    def _stored(self, queries: Queries, row: Row, id: str, verb: str) -> Any:
+        stored = self._findings.message(queries, id, f"a row, because event {row.seq} {verb} it", row.seq)
+        if stored is not None:
+            self._counted["message"] += 1
+            self._receipt.messages += 1
+            self.blobs.update(found.decode() for found in _BLOB.findall(stored[2]))
+        return stored
 
     def _compare(self, id: str, row: Row, expected: tuple[Json, ...], found: tuple[Json, ...]) -> None:
-        """Compare role, parent, run, status and position of a message."""
         if expected != found:
             self._findings.add("record", f"message {id}", f"{expected}, according to event {row.seq}", f"{found}", row.seq)
-
-    def _close(self, run: RunJudge) -> None:
-        del self._runs[run.no]
-        self._ended.add(run.no)
-        for id in [id for id, judge in self._exchanges.items() if judge.exchange.run == run.id]:
-            del self._exchanges[id]  # abandoned because of a crash or a new prompt
-
-    # ── the end of the log ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self, queries: Queries) -> None:
         self._pass_by(queries, self._last)

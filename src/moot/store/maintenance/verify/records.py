@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from moot.convert.comparison import Difference, first_difference
 from moot.convert.exchanges import Retranslation, TranslatorFailed, totals
@@ -22,7 +23,7 @@ from moot.types.message import Part
 from moot.types.run import TERMINAL
 from moot.types.verify import Damage, DamageKind, Receipt, Translators
 
-__all__ = ["ExchangeJudge", "Findings", "GrowthJudge", "RunJudge", "compare_json", "is_growth", "message_row"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,24 @@ class Findings:
     def add(self, kind: DamageKind, where: str, expected: str, found: str, seq: int | None = None, run: str | None = None) -> None:
         self.receipt.add(Damage(kind, where, expected, found, self.conversation, seq, run))
 
+    def parsed(self, read: Callable[[], T], where: str, expected: str, seq: int) -> T | None:
+        """Return the result of `read`; None, with a damage, if it raises ValueError."""
+        try:
+            return read()
+        except ValueError as error:
+            self.add("unreadable", where, expected, str(error), seq)
+            return None
+
+    def message(self, queries: Queries, id: str, expected: str, seq: int | None, run: str | None = None, *, missing: str = "none") -> Any:
+        """Return a row of `MESSAGE`; None, with a damage, if there is none."""
+        tables = "message AS m JOIN conversation AS c ON c.no = m.conversation"
+        row = queries.execute(f"SELECT {MESSAGE} FROM {tables} WHERE m.id = ?", (id,)).fetchone()
+        if row is None:
+            self.add("missing", f"message {id}", expected, missing, seq, run)
+        return row
+
 
 _RUN = "id, no, message, status, usage, cost, result_seq, last_seq, conversation"
-
-
-def message_row(queries: Queries, id: str) -> Any:
-    """Return a row of `MESSAGE`, or None."""
-    return queries.execute(
-        f"SELECT {MESSAGE} FROM message AS m JOIN conversation AS c ON c.no = m.conversation WHERE m.id = ?", (id,)
-    ).fetchone()
 
 
 def compare_json(findings: Findings, where: str, expected: Json, stored: bytes, seq: int, run: str | None = None) -> None:
@@ -101,9 +111,8 @@ class RunJudge:
         found |= {"result_seq": stored[6], "last_seq": stored[7]}
         if (apart := first_difference(expected, found)) is not None:
             self._add("record", where, f"{apart.where}: {apart.expected}", f"{apart.where}: {apart.found}", row.seq)
-        message = message_row(queries, self.message)
+        message = self._message(queries, row.seq)
         if message is None:
-            self._add("missing", f"message {self.message}", "the run's message", "no row", row.seq)
             return
         if (message[7], message[11]) != (status, row.seq):
             words = f"{status}, folded through {row.seq}"
@@ -116,10 +125,10 @@ class RunJudge:
         if row[0] in TERMINAL:
             self._add("missing", f"run {self.id}", "the event that ends it", f"none, although it is {row[0]}", None)
             return None
-        message = message_row(queries, self.message)
-        if message is None:
-            self._add("missing", f"message {self.message}", "the run's message", "no row", None)
-        return message
+        return self._message(queries, None)
+
+    def _message(self, queries: Queries, seq: int | None) -> Any:
+        return self._findings.message(queries, self.message, "the run's message", seq, self.id, missing="no row")
 
     def compare(self, message: Any, seq: int) -> None:
         """Compare the fold so far with a message's row."""
@@ -132,8 +141,7 @@ class RunJudge:
 
 
 _Content: TypeAlias = tuple[tuple[Part, ...], JsonObject]
-_FIRST, _LAST = 9, 10
-"""Columns of a row of `MESSAGE`."""
+_FIRST, _LAST = 9, 10  # columns of a row of `MESSAGE`
 
 
 class GrowthJudge:
@@ -151,9 +159,8 @@ class GrowthJudge:
     def extend(self, queries: Queries, row: Row, body: JsonObject) -> None:
         """Handle a later event of a message."""
         id = str(body.get("id"))
-        stored = message_row(queries, id)
+        stored = self._findings.message(queries, id, f"a row, because event {row.seq} extends it", row.seq)
         if stored is None:
-            self._findings.add("missing", f"message {id}", f"a row, because event {row.seq} extends it", "none", row.seq)
             return
         before = self._open.pop(id, None) or self._again(queries, id, stored[_FIRST], row.seq)
         if before is None:
@@ -199,8 +206,7 @@ def _content(body: JsonObject) -> _Content:
 
 
 _ENDED = ("eof", "cut", "cancelled")
-_ALWAYS = ("raw_reason", "usage", "cost", "metadata")
-"""Fields of an ending that only the translator knows."""
+_ALWAYS = ("raw_reason", "usage", "cost", "metadata")  # fields of an ending that only the translator knows
 
 
 def exchange_row(queries: Queries, id: str) -> Exchange | None:

@@ -9,13 +9,13 @@ from typing import Any
 
 from moot.store import lookup
 from moot.store.blobs import BlobFiles
-from moot.store.database.connection import Connection, Queries, sqlite
+from moot.store.database.connection import Queries, sqlite
 from moot.store.database.reader import Reader
+from moot.store.database.schema import quick_check
+from moot.store.lookup import all_conversations
 from moot.store.maintenance.verify.conversations import ConversationJudge
 from moot.store.maintenance.verify.records import Findings
 from moot.types.verify import Receipt, Translators
-
-__all__ = ["StoreVerifier", "hash_blobs", "names_behind"]
 
 
 def names_behind(queries: Queries, after: str, limit: int) -> list[str]:
@@ -37,25 +37,17 @@ def hash_blobs(queries: Queries, files: BlobFiles, names: Sequence[str], finding
         size, data = row
         findings.receipt.blobs += 1
         findings.receipt.blob_bytes += size
-        found = _of_file(files, name) if data is None else (len(data), hashlib.sha256(data).hexdigest())
-        if isinstance(found, str):
-            findings.add("missing", f"blob {name}", f"the file {files.path(name)}", found)
-        elif found != (size, name):
+        try:
+            found = files.measure(name) if data is None else (len(data), hashlib.sha256(data).hexdigest())
+        except OSError as error:
+            findings.add("missing", f"blob {name}", f"the file {files.path(name)}", f"{error.strerror}")
+            continue
+        if found != (size, name):
             where = str(files.path(name)) if data is None else "the database"
             findings.add("blob", f"blob {name}", f"{size} bytes with this hash in {where}", f"{found[0]} bytes with hash {found[1]}")
 
 
-def _of_file(files: BlobFiles, name: str) -> tuple[int, str] | str:
-    """Return size and hash of the file, or the reason why it can't be read."""
-    try:
-        return files.measure(name)
-    except OSError as error:
-        return f"{error.strerror}"
-
-
-_CONVERSATIONS = 200
-_BLOBS = 32
-"""Blobs hashed at a time; blobs in the database have at most 8 MiB in total."""
+_BLOBS = 32  # blobs hashed at a time; blobs in the database have at most 8 MiB in total
 
 
 class StoreVerifier:
@@ -79,44 +71,20 @@ class StoreVerifier:
                 yield receipt
             yield receipt
             return
-        await self._check_file(receipt)
+        for words in await self._reader.read(partial(quick_check, limit=20)):
+            Findings(receipt).add("file", "the database", "an undamaged file", words)
         yield receipt
-        after = 0
-        while page := await self._reader.read(partial(_conversations, after=after)):
-            for no, id in page:
-                judge = ConversationJudge(no, id, receipt, translators)
-                while not await self._reader.read(judge.stretch):
-                    yield receipt
+        async for no, id in all_conversations(self._reader):
+            judge = ConversationJudge(no, id, receipt, translators)
+            while not await self._reader.read(judge.stretch):
                 yield receipt
-            after = page[-1][0]
-        async for _ in self._all_blobs(receipt):
             yield receipt
-        yield receipt
-
-    async def _all_blobs(self, receipt: Receipt) -> AsyncGenerator[None, None]:
         after = ""
         while names := await self._reader.read(partial(names_behind, after=after, limit=_BLOBS)):
             await self._hash(names, Findings(receipt))
             after = names[-1]
-            yield
+            yield receipt
+        yield receipt
 
     async def _hash(self, names: list[str], findings: Findings) -> None:
         await self._reader.read(partial(hash_blobs, files=self._files, names=names, findings=findings))
-
-    async def _check_file(self, receipt: Receipt) -> None:
-        """Check the structure of the database file: tables, indexes and pages."""
-
-        def look(connection: Connection) -> list[str]:
-            try:
-                return [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)") if row[0] != "ok"]
-            except sqlite.DatabaseError as error:
-                return [str(error)]
-
-        for words in await self._reader.read(look):
-            Findings(receipt).add("file", "the database", "an undamaged file", words)
-
-
-def _conversations(queries: Connection, after: int) -> list[tuple[int, str]]:
-    """Return conversations including deleted ones, because their data exists until a purge."""
-    found: Any = queries.execute("SELECT no, id FROM conversation WHERE no > ? ORDER BY no LIMIT ?", (after, _CONVERSATIONS))
-    return found.fetchall()
