@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moot.cli.console.format import format_bytes
 from moot.cli.console.lines import Progress
@@ -11,17 +12,18 @@ from moot.cli.terminal.prompts.plain import confirm
 from moot.config.settings import Settings
 from moot.errors import UsageError
 from moot.plugins.registry import attribute
-from moot.providers.machine import check_machine
 from moot.providers.pool import Providers
 from moot.providers.status import TestAnswer, answer_json
 from moot.providers.status import check_model as ask_with
 from moot.providers.weights.files import weights_path
 from moot.providers.weights.manifest import MANIFEST
-from moot.providers.weights.pull import Offer, pull
 
-# loaded by path: runs with a provider's model don't need them
-_PROVIDE = "moot.cli.download:provide"
-_IS_MISSING = "moot.cli.download:is_missing"
+if TYPE_CHECKING:
+    from moot.providers.weights.pull import Offer
+
+# loaded by path: most runs and the first prompt don't need them
+_CHECK_MACHINE = "moot.providers.machine:check_machine"
+_PULL = "moot.providers.weights.pull:pull"
 
 
 async def provide_weights(providers: Providers, model: str, output: Output, *, consent: bool) -> None:
@@ -33,13 +35,13 @@ async def provide_weights(providers: Providers, model: str, output: Output, *, c
     if model in ("", "main") and not providers.settings.models.main:
         output.say(f"moot: no model is configured; using {choice.model.id}", "dim")
     if choice.provider.name == "local":
-        await attribute(_PROVIDE)(choice.model.id.model, providers.settings.home, output, consent=consent)
+        await provide(choice.model.id.model, providers.settings.home, output, consent=consent)
 
 
 async def wants_weights(providers: Providers, model: str) -> bool:
     """Return whether `provide_weights` would download weights. Raise like `Providers.choice`."""
     choice = await providers.choice(model)
-    return choice.provider.name == "local" and attribute(_IS_MISSING)(choice.model.id.model, providers.settings.home)
+    return choice.provider.name == "local" and is_missing(choice.model.id.model, providers.settings.home)
 
 
 async def ask_model(settings: Settings, model: str) -> TestAnswer:
@@ -73,7 +75,7 @@ def is_missing(name: str, home: Path) -> bool:
 async def provide(name: str, home: Path, output: Output, *, consent: bool) -> None:
     """Download missing weights. Raise like `fetch`, and ProviderError if the model cannot run on this machine."""
     if is_missing(name, home):
-        check_machine(MANIFEST[name].size)
+        attribute(_CHECK_MACHINE)(MANIFEST[name].size)
         await fetch(name, home, output, consent=consent)
 
 
@@ -101,7 +103,7 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
         progress.show(f"{done / total if total else 1:.0%} of {format_bytes(total)}")
 
     try:
-        return await pull(name, home=home, consent=ask, progress=show, source=source)
+        return await attribute(_PULL)(name, home=home, consent=ask, progress=show, source=source)
     finally:
         progress.close()
 

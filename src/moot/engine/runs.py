@@ -15,12 +15,10 @@ from moot.engine.cancels import CancelListener
 from moot.engine.locks import Owner
 from moot.engine.submissions import continuation_of, submission_of
 from moot.engine.suspension import ParkedRuns
-from moot.engine.titles import generate_title
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
-from moot.runtime.answers import give_answer
-from moot.runtime.drive import drive, kill_left_by
+from moot.plugins.registry import attribute
 from moot.runtime.runtime import Runtime
-from moot.types.approval import Answer
+from moot.types.approval import Answer, Approval
 from moot.types.conversation import Conversation
 from moot.types.message import Message
 from moot.types.run import STARTED, TERMINAL, Prompt, Run, RunStatus, Submitted
@@ -36,6 +34,11 @@ MANY = 10_000
 
 _POLL_SECONDS = 0.25
 """Seconds between two checks for changes by other processes."""
+
+# loaded by path: nothing before the first run needs them
+_DRIVE, _KILL_LEFT_BY = "moot.runtime.drive:drive", "moot.runtime.drive:kill_left_by"
+_GIVE_ANSWER = "moot.runtime.answers:give_answer"
+_GENERATE_TITLE = "moot.engine.titles:generate_title"
 
 log = logging.getLogger("moot.engine")
 
@@ -75,7 +78,7 @@ class LocalRuns:
             accepted = await self._runtime.store.records.submit(submission)
             self._runtime.hub.touch(accepted.conversation.id, accepted.seq)
             for run in accepted.superseded:
-                await kill_left_by(self._runtime.store, accepted.conversation.id, run)
+                await attribute(_KILL_LEFT_BY)(self._runtime.store, accepted.conversation.id, run)
                 self._runtime.hub.ring()
             if accepted.fence is not None:
                 self._start(accepted.fence)
@@ -139,7 +142,7 @@ class LocalRuns:
 
     async def answer(self, approval: str, answer: Answer, *, wake: bool = True) -> None:
         """Implement `Runs.answer`. Without `wake` the run is not resumed; call `wake` after the last answer."""
-        stored = await give_answer(self._runtime, approval, answer)
+        stored: Approval = await attribute(_GIVE_ANSWER)(self._runtime, approval, answer)
         self._runtime.hub.ring()
         self._notify()
         if wake:
@@ -251,7 +254,7 @@ class LocalRuns:
             answered = standing.answered
             if any(item.kind == "cancel" for item in standing.inbox):
                 self._cancel_here(fence.run)
-            run = await drive(self._runtime, fence, standing, scope)
+            run = cast("Run", await attribute(_DRIVE)(self._runtime, fence, standing, scope))
             if run.status in TERMINAL and run.status != "finished":  # a run with unread messages does not finish
                 await self._store_late_messages(run)  # before callers that wait for the run are released
         except* Exception as errors:  # noqa: BLE001  logged, and raised by `wait`
@@ -285,7 +288,7 @@ class LocalRuns:
     async def _entitle(self, run: Run) -> None:
         """Generate a title after the answer, without delaying or affecting it."""
         try:
-            await generate_title(self._runtime, run)
+            await attribute(_GENERATE_TITLE)(self._runtime, run)
         except Exception as error:  # noqa: BLE001  a provider may raise anything, and a title must not fail a run
             log.warning("could not generate a title: %s", error, extra=_about(run))
         finally:
