@@ -105,20 +105,12 @@ class _Base:
     clock: Clock
 
 
-class SqliteOwnerStore:
-    """`Holdings` on one SQLite file; `owner` None = all owners."""
+class _LazyStoreParts:
+    """The parts of a store that are loaded on first use."""
 
-    def __init__(self, base: _Base, owner: str | None = None) -> None:
-        writer, reader, events = base.writer, base.reader, base.events
+    def __init__(self, base: _Base, owner: str | None) -> None:
         self._base = base
         self._owner = owner
-        self.log = SqliteLogReader(reader, events, owner)
-        self.records = SqliteRunReader(reader, owner)
-        self.conversations = ConversationTree(writer, reader, events, owner)
-        self.tree = MessageTree(writer, reader, events, owner)
-        self.projects = SqliteProjects(writer, reader, owner)
-        self.grants = SqliteGrants(writer, owner)
-        self.blobs = ContentStore(base.files, writer, reader, owner)
 
     @property
     def search(self) -> Search:
@@ -150,7 +142,22 @@ class SqliteOwnerStore:
         return LAZY_PARTS.load("shares")(self._base.writer, self._base.reader, self._base.clock, self._owner)
 
 
-class SqliteStore:
+class SqliteOwnerStore(_LazyStoreParts):
+    """`Holdings` on one SQLite file; `owner` None = all owners."""
+
+    def __init__(self, base: _Base, owner: str | None = None) -> None:
+        super().__init__(base, owner)
+        writer, reader, events = base.writer, base.reader, base.events
+        self.log = SqliteLogReader(reader, events, owner)
+        self.records = SqliteRunReader(reader, owner)
+        self.conversations = ConversationTree(writer, reader, events, owner)
+        self.tree = MessageTree(writer, reader, events, owner)
+        self.projects = SqliteProjects(writer, reader, owner)
+        self.grants = SqliteGrants(writer, owner)
+        self.blobs = ContentStore(base.files, writer, reader, owner)
+
+
+class SqliteStore(_LazyStoreParts):
     """`Store` on one SQLite file."""
 
     def __init__(self, path: Path, state: Path, *, durability: Literal["normal", "full"], clock: Clock, protected: bool) -> None:
@@ -164,8 +171,8 @@ class SqliteStore:
         self._poller = Poller(path, self._writer)
         events = Events()
         indexer, meaning, files = FileLock(state / "indexer.lock"), FileLock(state / "meaning.lock"), BlobFiles(path.parent / "blobs")
-        self._base = _Base(self._writer, self._reader, events, indexer, meaning, files, clock)
-        whole = self._whole = SqliteOwnerStore(self._base)
+        super().__init__(_Base(self._writer, self._reader, events, indexer, meaning, files, clock), None)
+        whole = SqliteOwnerStore(self._base)
         self.log = EventLog(self._writer, self._reader, events)
         self.records = RunRecords(self._writer, self._reader, events)
         self.conversations = whole.conversations
@@ -175,34 +182,9 @@ class SqliteStore:
         self.blobs = whole.blobs
         self.tokens = AccessTokens(self._writer, self._reader, clock)
 
-    @property
-    def search(self) -> Search:
-        """Word search."""
-        return self._whole.search
-
-    @property
-    def stats(self) -> Stats:
-        """Statistics of answers."""
-        return self._whole.stats
-
-    @property
-    def imports(self) -> Imports:
-        """Imported conversations and their sources."""
-        return self._whole.imports
-
-    @property
-    def meaning(self) -> SemanticSearch:
-        """Semantic search."""
-        return self._whole.meaning
-
     def of(self, owner: str) -> SqliteOwnerStore:
         """Return a view restricted to one owner."""
         return SqliteOwnerStore(self._base, owner)
-
-    @property
-    def shares(self) -> Shares:
-        """Shared pages."""
-        return self._whole.shares
 
     @property
     def verifier(self) -> Verifier:
