@@ -23,10 +23,8 @@ _REASONING_LINES = 3
 
 
 def preload() -> None:
-    """Import the libraries that draw an answer, and draw a table and code once, which imports the rest."""
-    markdown: Markdown = _DRAWING.load("markdown")(Look(40, colour=True))
-    markdown.feed("| a |\n|---|\n\n```python\na\n```\n")
-    markdown.end()
+    """Import the libraries that draw an answer, except those for tables and code."""
+    _DRAWING.load("markdown")
 
 
 class Piece(Protocol):
