@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.stores import frame, prompt
-from moot.convert.imports import encode_arrival
+from moot.imports.arrivals import encode_arrival
 from moot.types.approval import Approval
 from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation, Project

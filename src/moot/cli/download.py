@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moot.cli.console.format import format_bytes
 from moot.cli.console.lines import Progress
@@ -10,13 +11,19 @@ from moot.cli.console.output import Output
 from moot.cli.terminal.prompts.plain import confirm
 from moot.config.settings import Settings
 from moot.errors import UsageError
-from moot.providers.machine import check_machine
+from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
 from moot.providers.status import TestAnswer, answer_json
 from moot.providers.status import check_model as ask_with
 from moot.providers.weights.files import weights_path
 from moot.providers.weights.manifest import MANIFEST
-from moot.providers.weights.pull import Offer, pull
+
+if TYPE_CHECKING:
+    from moot.providers.weights.pull import Offer
+
+# loaded by path: most runs and the first prompt don't need them
+_CHECK_MACHINE = "moot.providers.machine:check_machine"
+_PULL = "moot.providers.weights.pull:pull"
 
 
 async def provide_weights(providers: Providers, model: str, output: Output, *, consent: bool) -> None:
@@ -30,7 +37,7 @@ async def provide_weights(providers: Providers, model: str, output: Output, *, c
     if choice.provider.name == "local":
         name, home = choice.model.id.model, providers.settings.home
         if _is_missing(name, home):
-            check_machine(MANIFEST[name].size)
+            attribute(_CHECK_MACHINE)(MANIFEST[name].size)
             await fetch(name, home, output, consent=consent)
 
 
@@ -93,4 +100,4 @@ async def fetch(name: str, home: Path, output: Output, *, consent: bool, source:
         def show(done: int, total: int) -> None:
             progress.show(f"{done / total if total else 1:.0%} of {format_bytes(total)}")
 
-        return await pull(name, home=home, consent=ask, progress=show, source=source)
+        return await attribute(_PULL)(name, home=home, consent=ask, progress=show, source=source)

@@ -13,8 +13,6 @@ from pathlib import Path
 from moot.errors import Busy, StoreError
 from moot.types.canonical import dumps, loads_object
 
-__all__ = ["ServerInfo", "claim_home", "find_server"]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

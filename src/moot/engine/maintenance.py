@@ -5,26 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import anyio
 from anyio import to_thread
 
 from moot.errors import MootError, StoreError
-from moot.providers.embedding.loader import is_available, load_embedder
+from moot.plugins.registry import attribute
 from moot.types.limits import Retention
 from moot.types.search import Embedder
 from moot.types.store import Store
-
-__all__ = [
-    "EmbeddingModel",
-    "apply_retention",
-    "embed_periodically",
-    "finish_interrupted",
-    "index_periodically",
-    "seal_briefly",
-    "seal_periodically",
-]
-
 
 START_DELAY = 30.0
 """Delay in seconds after the start of the process, which should start quickly."""
@@ -126,6 +116,9 @@ EMBED_SECONDS = 60.0
 """Seconds after which other processes get a turn."""
 EMBED_SHARE = 0.25
 """Maximum fraction of the time to use."""
+# loaded by path: only semantic search needs them
+_IS_AVAILABLE = "moot.providers.embedding.loader:is_available"
+_LOAD_EMBEDDER = "moot.providers.embedding.loader:load_embedder"
 
 
 class EmbeddingModel:
@@ -138,14 +131,14 @@ class EmbeddingModel:
 
     def here(self) -> bool:
         """Return whether the extra and the weights are installed."""
-        return self._embedder is not None or is_available(self._home)
+        return self._embedder is not None or attribute(_IS_AVAILABLE)(self._home)
 
     async def embedder(self) -> Embedder:
         """Return the model. Raise UsageError with the command that installs what is missing, ProviderError for damaged weights."""
         async with self._loading:
-            if self._embedder is None:
-                self._embedder = await to_thread.run_sync(load_embedder, self._home)
-            return self._embedder
+            embedder = self._embedder or cast("Embedder", await to_thread.run_sync(attribute(_LOAD_EMBEDDER), self._home))
+            self._embedder = embedder
+            return embedder
 
 
 async def embed_periodically(store: Store, meanings: EmbeddingModel, *, first: float = EMBED_DELAY, again: float = EMBED_INTERVAL) -> None:

@@ -6,18 +6,17 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import aclosing, contextmanager, suppress
+from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from moot.engine.locks import Owner
 from moot.engine.submissions import continuation_of, submission_of
-from moot.engine.titles import generate_title
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
-from moot.runtime.answers import give_answer
-from moot.runtime.drive import about, drive, first_error, kill_left_by
-from moot.runtime.runtime import Runtime
-from moot.types.approval import Answer
+from moot.plugins.registry import attribute
+from moot.runtime.runtime import Runtime, first_error, log_fields
+from moot.types.approval import Answer, Approval
 from moot.types.conversation import Conversation
 from moot.types.message import Message
 from moot.types.run import STARTED, TERMINAL, Prompt, Run, RunStatus, Submitted
@@ -33,6 +32,11 @@ MANY = 10_000
 
 _POLL_SECONDS = 0.25
 """Seconds between two checks for changes by other processes."""
+
+# loaded by path: nothing before the first run needs them
+_DRIVE, _KILL_LEFT_BY = "moot.runtime.drive:drive", "moot.runtime.drive:kill_left_by"
+_GIVE_ANSWER = "moot.runtime.answers:give_answer"
+_GENERATE_TITLE = "moot.engine.titles:generate_title"
 
 log = logging.getLogger("moot.engine")
 
@@ -165,7 +169,7 @@ class LocalRuns:
             accepted = await self._runtime.store.records.submit(submission)
             self._runtime.hub.touch(accepted.conversation.id, accepted.seq)
             for run in accepted.superseded:
-                await kill_left_by(self._runtime.store, accepted.conversation.id, run)
+                await attribute(_KILL_LEFT_BY)(self._runtime.store, accepted.conversation.id, run)
                 self._runtime.hub.ring()
             if accepted.fence is not None:
                 self._start(accepted.fence)
@@ -229,7 +233,7 @@ class LocalRuns:
 
     async def answer(self, approval: str, answer: Answer, *, wake: bool = True) -> None:
         """Implement `Runs.answer`. Without `wake` the run is not resumed; call `wake` after the last answer."""
-        stored = await give_answer(self._runtime, approval, answer)
+        stored: Approval = await attribute(_GIVE_ANSWER)(self._runtime, approval, answer)
         self._runtime.hub.ring()
         self._notify()
         if wake:
@@ -340,7 +344,7 @@ class LocalRuns:
             answered = standing.answered
             if any(item.kind == "cancel" for item in standing.inbox):
                 self._cancel_here(fence.run)
-            run = await drive(self._runtime, fence, standing, scope)
+            run = cast("Run", await attribute(_DRIVE)(self._runtime, fence, standing, scope))
             if run.status in TERMINAL and run.status != "finished":  # a run with unread messages does not finish
                 await self._store_late_messages(run)  # before callers that wait for the run are released
         except* Exception as errors:  # noqa: BLE001  logged, and raised by `wait`
@@ -374,9 +378,9 @@ class LocalRuns:
     async def _entitle(self, run: Run) -> None:
         """Generate a title after the answer, without delaying or affecting it."""
         try:
-            await generate_title(self._runtime, run)
+            await attribute(_GENERATE_TITLE)(self._runtime, run)
         except Exception as error:  # noqa: BLE001  a provider may raise anything, and a title must not fail a run
-            log.warning("could not generate a title: %s", error, extra=about(run))
+            log.warning("could not generate a title: %s", error, extra=log_fields(run))
         finally:
             self._titling -= 1
             self._notify()
@@ -386,7 +390,7 @@ class LocalRuns:
         error = first_error(errors)
         if ended is None:
             self._failures[run] = error if isinstance(error, MootError) else StoreError(f"Internal error: {error!r}")
-        extra = about(ended) if ended else {"run": run}
+        extra = log_fields(ended) if ended else {"run": run}
         log.error("run %s stopped: %s", run, error, exc_info=None if isinstance(error, MootError) else error, extra=extra)
 
     async def _store_late_messages(self, run: Run) -> None:
@@ -427,7 +431,7 @@ class LocalRuns:
             except NotFound:
                 return
             except MootError as error:
-                log.error("could not start run %s: %s", run.id, error, extra=about(run))
+                log.error("could not start run %s: %s", run.id, error, extra=log_fields(run))
             with anyio.move_on_after(_POLL_SECONDS):
                 await changed.wait()
 

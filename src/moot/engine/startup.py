@@ -33,9 +33,6 @@ from moot.types.ids import new_id
 from moot.types.run import Tail
 from moot.types.store import Store
 
-__all__ = ["warm"]
-
-
 INDEXING = 5.0
 """Seconds to spend on the search index when closing."""
 

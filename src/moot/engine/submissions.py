@@ -22,8 +22,6 @@ from moot.types.store import Submission
 from moot.types.token import LOCAL_USER
 from moot.types.tree import copy_key
 
-__all__ = ["continuation_of", "copy_of", "submission_of"]
-
 
 async def copy_of(conversations: Conversations, conversation: Conversation) -> Conversation | None:
     """Return the linked copy that continues the conversation's current head, or None if there is none.

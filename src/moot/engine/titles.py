@@ -13,8 +13,6 @@ from moot.types.model import ModelSettings
 from moot.types.run import Run
 from moot.types.served import Served
 
-__all__ = ["clean_title", "generate_title"]
-
 TITLE = 60
 """Maximum length of a model's title."""
 _EXCERPT = 1_000

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from posixpath import basename
 
-__all__ = ["Piece", "inner", "is_destructive", "runs_others", "spelled", "sure_words"]
-
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())

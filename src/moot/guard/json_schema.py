@@ -19,8 +19,6 @@ from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact, loads_object
 from moot.types.message import Message
 
-__all__ = ["SECONDS", "check_answer", "check_schema", "find_problem"]
-
 SECONDS = 5.0
 """Time limit for validating one value in a child process."""
 _MAX_SCHEMA = 20_000

@@ -18,8 +18,6 @@ from referencing.jsonschema import DRAFT202012, specification_with
 
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["evaluate", "schema_fault"]
-
 _LENGTH = 300
 """Characters of a reason; the library quotes the whole value in it."""
 _MEMORY = 1 << 30

@@ -14,8 +14,6 @@ from typing import BinaryIO, Literal, TypeAlias
 from moot.errors import Refused
 from moot.guard.roots import DIRECTORY, Place, Roots, enter, is_own, missing_error, refuse_own
 
-__all__ = ["Entry", "Kind", "Paths", "Stamp", "stamp"]
-
 DEPTH = 100
 """Maximum depth of a walk. Each level holds a descriptor."""
 

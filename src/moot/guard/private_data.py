@@ -10,8 +10,6 @@ from urllib.parse import quote
 
 from moot.guard.secrets import HIDDEN, find_secrets
 
-__all__ = ["KEEPABLE", "Finder", "Kind", "Place", "is_secret_name", "merge_places"]
-
 Kind: TypeAlias = Literal["secrets", "paths", "names", "emails", "encoded", "files", "pictures", "vendor data"]
 """`encoded`: long base64 data, which may contain anything; `vendor data`: data that vendors encrypted or attached for themselves."""
 

@@ -23,20 +23,6 @@ import anyio.abc
 
 from moot.errors import Refused, UsageError
 
-__all__ = [
-    "Child",
-    "Output",
-    "child_environment",
-    "forbidden",
-    "foreground",
-    "kill_group",
-    "kill_leftover",
-    "output",
-    "process_started",
-    "spawn",
-]
-
-
 ALLOWED = frozenset({"COLORTERM", "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"})
 _ALLOWED_PATTERN = re.compile(r"LC_[A-Z]+")
 

@@ -18,9 +18,6 @@ from urllib.parse import unquote, urlsplit
 
 from moot.errors import NotFound, Refused, UsageError
 
-__all__ = ["DIRECTORY", "Place", "Roots", "enter", "folders", "is_own", "missing_error", "refuse_own"]
-
-
 PATH_BYTES = 4095
 """The usual limit in other programs."""
 

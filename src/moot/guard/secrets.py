@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-__all__ = ["HIDDEN", "find_secrets", "mask", "redact"]
-
 HIDDEN = "[secret]"
 SHORTEST = 6
 """Shorter configured values are not treated as secrets, because masking them everywhere would do more harm than good."""

@@ -14,8 +14,6 @@ from tree_sitter import Language, Node, Parser
 
 from moot.guard.commands import Piece, inner
 
-__all__ = ["split"]
-
 MAX_CHARACTERS = 10_000
 MAX_PIECES = 50
 """Longer lines are not split and need approval."""

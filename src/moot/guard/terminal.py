@@ -6,8 +6,6 @@ import re
 import unicodedata
 from typing import Literal, TypeAlias
 
-__all__ = ["Cleaner", "clean", "visible"]
-
 SEQUENCE_CHARACTERS = 4096
 """Maximum length of a control sequence. An unterminated one ends there (or at a newline), and the rest is treated as text."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import secrets
 from hashlib import sha256
 
-__all__ = ["CODE_SECONDS", "digest", "new_code", "new_secret"]
-
 CODE_SECONDS = 60
 """Lifetime of a sign-in code."""
 

@@ -23,9 +23,6 @@ from yarl import URL
 
 from moot.errors import Refused
 
-__all__ = ["Address", "Network", "Page", "Policy", "SystemResolver", "blocked_reason", "fetch", "literal_address", "unwrapped"]
-
-
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 

@@ -13,8 +13,8 @@ from typing import cast
 
 import anyio.to_thread
 
-from moot.convert.imports import key_of
 from moot.errors import NotFound
+from moot.imports.arrivals import key_of
 from moot.imports.reader import Piece
 from moot.imports.report import NOTES, ImportResult, Outcome, fidelity_json
 from moot.imports.sources import Source

@@ -17,8 +17,8 @@ import anyio.from_thread
 import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from moot.convert.imports import digest_of_record, encode_arrival
 from moot.errors import MootError
+from moot.imports.arrivals import digest_of_record, encode_arrival
 from moot.imports.sources import Source
 from moot.providers.catalogue import cost_at, listed_price
 from moot.types.canonical import Json, JsonObject

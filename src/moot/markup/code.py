@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]
 from pygments.token import Text
 from pygments.util import ClassNotFound
 
-__all__ = ["LARGEST", "CodeLine", "StreamHighlighter", "TokenType", "find_lexer"]
+from moot.plugins.registry import attribute
 
 TokenType: TypeAlias = Any
 """A token type of pygments: a tuple of names that tests membership with `in`."""
@@ -26,6 +25,8 @@ _LIVE_CONTEXT_LINES = 20
 _LONGEST_LINE = 2000
 """Characters; a longer line is data and stays plain."""
 _ALIASES = {"patch": "diff"}
+_LEXERS = "pygments.lexers:get_lexer_by_name"
+"""Loaded by path when the first code is drawn: the table of lexers is large."""
 
 
 @lru_cache(maxsize=64)
@@ -33,7 +34,7 @@ def find_lexer(language: str) -> Any | None:
     """Return the pygments lexer for the language, or None if there is none."""
     name = language.lower()
     try:
-        return get_lexer_by_name(_ALIASES.get(name, name), stripnl=False, ensurenl=False) if name else None
+        return attribute(_LEXERS)(_ALIASES.get(name, name), stripnl=False, ensurenl=False) if name else None
     except ClassNotFound:
         return None
 

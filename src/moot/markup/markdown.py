@@ -20,8 +20,6 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.footnote.index import footnote_def
 from mdit_py_plugins.tasklists import tasklists_plugin
 
-__all__ = ["Block", "References", "add_definition", "new_parser", "parse_blocks"]
-
 References: TypeAlias = dict[str, dict[str, str]]
 """Link definitions: normalized label to `href` and `title`."""
 

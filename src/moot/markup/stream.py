@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from moot.markup.markdown import Block, References, add_definition, parse_blocks
-
-__all__ = ["HELD_ROWS", "MarkdownStream", "Piece", "is_closed"]
 
 HELD_ROWS = 50
 """Number of rows after which an unfinished table is shown."""
@@ -15,6 +14,10 @@ _OFTEN = 8000
 """Characters up to which the open block is parsed for each new line; a larger one when it has grown by an eighth."""
 _SHARE = 8
 _LISTS = ("bullet_list", "ordered_list")
+_UNDIVIDED = frozenset({"heading", "hr", "paragraph", "table"})
+"""Blocks that end before a blank line at the latest."""
+_MAY_CLOSE = re.compile(r"^ {0,3}(```|~~~)|[\r\0]", re.MULTILINE)
+"""Lines of a fenced code block that only the parser can judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class _Carried:
     number: int = 1
     head: str = ""
     """Lines that are repeated in order to parse the rest of the block: the opening fence, or the header of a table."""
+    fence: Block | None = None
+    """The opening of a fenced code block that is not indented."""
 
 
 class MarkdownStream:
@@ -57,6 +62,8 @@ class MarkdownStream:
         self._spaced = False
         self._checked = 0
         """Characters of complete lines when they were last parsed."""
+        self._opened: Piece | None = None
+        """The open block as far as it was parsed, if it is one of `_UNDIVIDED`."""
 
     @property
     def pending(self) -> str:
@@ -73,13 +80,23 @@ class MarkdownStream:
         grown = end - self._checked
         if grown <= 0 or (end > _OFTEN and grown < end // _SHARE):
             return [], None
+        if self._opened is not None and _is_blank(self._text[self._checked : end]):
+            self._checked = end
+            return [], None
+        settled = self._settled()
+        if settled:
+            self._drop(self._checked, None)
+            end = self._text.rfind("\n") + 1
+        self._checked, self._opened = end, None
+        if code := self._more_code(self._text[:end]):
+            self._drop(end, self._carried)
+            return [code], None
         pieces = self._parsed(self._text[:end])
-        self._checked = end
         if not pieces:
             self._cut(self._text.count("\n"), None)
-            return [], None
+            return settled, None
         at = _first_open(pieces)
-        closed, opened = pieces[:at], pieces[at] if at == len(pieces) - 1 else None
+        closed, opened = [*settled, *pieces[:at]], pieces[at] if at == len(pieces) - 1 else None
         line, carried = pieces[at].block.lines[0], None if at else self._carried
         if opened is not None:
             done, opened, line, carried = self._divided(opened, line, carried)
@@ -87,28 +104,55 @@ class MarkdownStream:
         for piece in closed:
             self._define(piece.block)
         self._cut(line, carried)
-        return closed, opened and replace(opened, open=True)
+        if opened is None:
+            return closed, None
+        self._opened = opened if opened.block.kind in _UNDIVIDED else None
+        return closed, replace(opened, open=True)
 
     def rest(self) -> list[Piece]:
         """Return the pieces that were not returned as complete yet, as if the text ended here."""
-        return self._parsed(self._text)
+        complete, tail = self._text[: self._checked], self._text[self._checked :]
+        if self._opened is not None and _is_blank(tail):
+            return [self._opened]
+        if settled := self._settled():
+            spaced = _ends_blank(complete)
+            return [*settled, *self._pieces(tail, None, spaced=spaced)]
+        code = self._more_code(self._text)
+        return [code] if code else self._parsed(self._text)
 
     def end(self) -> list[Piece]:
         """Return the last pieces."""
-        pieces, self._text = self.rest(), ""
+        pieces, self._text, self._checked, self._opened = self.rest(), "", 0, None
         return pieces
 
+    def _settled(self) -> list[Piece]:
+        """Return the open block if it is complete whatever comes next."""
+        opened = self._opened
+        if opened is None or (opened.block.kind in ("paragraph", "table") and not _ends_blank(self._text[: self._checked])):
+            return []
+        return [opened]
+
+    def _more_code(self, text: str) -> Piece | None:
+        """Return more of a fenced code block that cannot have ended yet, without parsing it."""
+        fence = self._carried and self._carried.fence
+        if fence is None or _MAY_CLOSE.search(text):
+            return None
+        count = text.count("\n") + (text != "" and not text.endswith("\n"))
+        return Piece(Block("fence", fence.token.copy(content=text), (0, 1 + count)), continued=True, spaced=self._spaced)
+
     def _parsed(self, text: str) -> list[Piece]:
-        carried = self._carried
+        return self._pieces(text, self._carried, spaced=self._spaced)
+
+    def _pieces(self, text: str, carried: _Carried | None, *, spaced: bool) -> list[Piece]:
         head = carried.head if carried else ""
         blocks = parse_blocks(head + text, self._references)
         pieces = [Piece(block, spaced=block.spaced, number=int(block.token.attrGet("start") or 1)) for block in blocks]
         if pieces:
             first = pieces[0]
             if carried and carried.kind == first.block.kind and carried.markup == first.block.token.markup:
-                pieces[0] = replace(first, continued=True, spaced=self._spaced, number=carried.number)
+                pieces[0] = replace(first, continued=True, spaced=spaced, number=carried.number)
             else:
-                pieces[0] = replace(first, spaced=self._spaced or first.spaced)
+                pieces[0] = replace(first, spaced=spaced or first.spaced)
         return pieces
 
     def _divided(self, piece: Piece, line: int, carried: _Carried | None) -> tuple[list[Piece], Piece | None, int, _Carried | None]:
@@ -124,7 +168,9 @@ class MarkdownStream:
             if is_closed(block):
                 return [piece], None, block.lines[1], None
             if block.token.content:
-                return [piece], None, block.lines[1], _Carried("fence", markup, head=self._lines(block.lines[0], 1))
+                head = self._lines(block.lines[0], 1)
+                fence = block if head.startswith(markup) else None
+                return [piece], None, block.lines[1], _Carried("fence", markup, head=head, fence=fence)
         if block.kind == "table" and len(block.children) > 1 and (piece.continued or len(block.children[1].children) >= HELD_ROWS):
             return [piece], None, block.lines[1], _Carried("table", head=self._lines(block.lines[0], 2))
         return [], piece, line, carried
@@ -137,16 +183,29 @@ class MarkdownStream:
         """Drop the lines before the given one, whose number includes the repeated lines."""
         line -= self._carried.head.count("\n") if self._carried else 0
         if line > 0:
-            *dropped, rest = self._text.split("\n", line)
-            self._checked -= len(self._text) - len(rest)
-            self._text = rest
-            self._spaced = not dropped[-1].strip()
+            self._drop(len(self._text) - len(self._text.split("\n", line)[line]), carried)
+        self._carried = carried
+
+    def _drop(self, end: int, carried: _Carried | None) -> None:
+        """Drop that many characters, which end a line."""
+        self._spaced = _ends_blank(self._text[:end])
+        self._text = self._text[end:]
+        self._checked -= end
         self._carried = carried
 
     def _define(self, block: Block) -> None:
         add_definition(block.token, self._references)
         for child in block.children:
             self._define(child)
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip(" \t\n")
+
+
+def _ends_blank(lines: str) -> bool:
+    """Return whether the last of the complete lines is blank."""
+    return not lines[lines.rfind("\n", 0, -1) + 1 :].strip()
 
 
 def is_closed(fence: Block) -> bool:

@@ -23,8 +23,6 @@ from moot.types.message import Message, Part, text_part
 from moot.types.model import ModelSettings
 from moot.types.provider import ModelPrompt, ModelRequest
 
-__all__ = ["draw", "transcribe"]
-
 MakeResult: TypeAlias = Callable[[MediaResponse], Awaitable[MediaResult]]
 
 _POLICY = Policy(bytes=32_000_000, seconds=60.0)

@@ -21,8 +21,6 @@ from moot.types.message import Message, text_part
 from moot.types.model import ModelSettings
 from moot.types.provider import ModelPrompt, ModelRequest
 
-__all__ = ["TestAnswer", "answer_json", "check_model", "providers_json"]
-
 
 async def providers_json(providers: Providers) -> list[JsonObject]:
     """Return every provider with its state, in the order in which a bare model name is looked up."""

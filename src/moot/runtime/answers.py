@@ -24,8 +24,6 @@ from moot.types.canonical import loads_exact
 from moot.types.conversation import Conversation
 from moot.types.run import Run
 
-__all__ = ["check_answer", "give_answer", "rule_on_edited"]
-
 _WRITERS = Registry("moot.writers", {"try": "moot.config.changes:with_rules", "add": "moot.config.changes:add_rules"})
 """Imported lazily by name, because YAML is only needed to write a rule."""
 

@@ -17,9 +17,6 @@ from moot.types.agent import Mode
 from moot.types.approval import Action, ApprovalPart, Effect, Grant, OutsideCall
 from moot.types.canonical import Json, JsonObject
 
-__all__ = ["Ruled", "Ruling", "decide", "grant_json", "place_of", "rule_json", "rule_on", "rule_text", "ruling_json"]
-
-
 _SPLITTERS = Registry("moot.splitters", {"bash": "moot.guard.shell:split"})
 """Imported lazily by name, because splitting a line needs a parser."""
 

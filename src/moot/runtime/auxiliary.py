@@ -25,8 +25,6 @@ from moot.types.model import ModelSettings
 from moot.types.provider import ModelPrompt, ModelRequest, Translator
 from moot.types.store import Change, CloseExchange, OpenExchange, RecordUsage
 
-__all__ = ["auxiliary_call", "record_media_call"]
-
 
 async def auxiliary_call(
     runtime: Runtime,

@@ -12,8 +12,6 @@ from moot.types.media import ImageRequest, Media, MediaCall, MediaResult
 from moot.types.search import Search, SearchPage
 from moot.types.store import Blobs
 
-__all__ = ["ConfiguredMedia"]
-
 
 @dataclass(frozen=True, slots=True)
 class OwnSearch:

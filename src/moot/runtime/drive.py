@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
-from typing import Any, cast
 
 import anyio
 
@@ -16,7 +15,7 @@ from moot.errors import Busy, FenceLost, MootError, StoreCorrupt
 from moot.plugins import AGENTS
 from moot.runtime.journal import LEG, PARKED, Journal, worked
 from moot.runtime.leg import Leg, mend
-from moot.runtime.runtime import Runtime
+from moot.runtime.runtime import Runtime, first_error, log_fields
 from moot.runtime.setup import find_agent, in_project, servers_of
 from moot.types import chunk
 from moot.types.agent import Agent
@@ -28,8 +27,6 @@ from moot.types.event import Event
 from moot.types.exchange import Failure
 from moot.types.run import Run, RunOutcome, RunRequest
 from moot.types.store import End, Fence, Fold, Park, RunSnapshot, Store
-
-__all__ = ["kill_left_by", "kill_leftovers"]
 
 
 async def kill_leftovers(journal: Journal) -> None:
@@ -138,9 +135,9 @@ async def _within(leg: Leg) -> RunOutcome:
     except MootError as error:
         return RunOutcome("failed", "error", Failure.of(error))
     except BaseExceptionGroup as group:
-        return _unwrap(group, about(leg.request.run))
+        return _unwrap(group, log_fields(leg.request.run))
     except Exception as error:
-        log.exception("run %s failed", leg.fence.run, extra=about(leg.request.run))
+        log.exception("run %s failed", leg.fence.run, extra=log_fields(leg.request.run))
         return RunOutcome("failed", "error", Failure(f"Internal error: {type(error).__name__}: {error}", "internal"))
 
 
@@ -148,11 +145,6 @@ def _damaged(events: Sequence[Event]) -> int:
     """Return the seq of the first damaged event; 0 = none."""
     damaged = (event.seq for event in events if event.kind == "meta" and isinstance(event.body, dict) and event.body.get("damaged") is True)
     return next(damaged, 0)
-
-
-def about(run: Run) -> dict[str, str]:
-    """Return the extra fields of a run's log records, used by `moot logs --run`."""
-    return {"run": run.id, "conversation": run.conversation}
 
 
 def _unwrap(group: BaseExceptionGroup[BaseException], extra: dict[str, str]) -> RunOutcome:
@@ -167,14 +159,6 @@ def _unwrap(group: BaseExceptionGroup[BaseException], extra: dict[str, str]) -> 
         raise error
     log.error("run failed", exc_info=error, extra=extra)
     return RunOutcome("failed", "error", Failure(f"Internal error: {type(error).__name__}: {error}", "internal"))
-
-
-def first_error(group: BaseExceptionGroup[Any]) -> BaseException:
-    """Return the first exception of a group that is not a group itself."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return error
 
 
 async def _end(leg: Leg, outcome: RunOutcome) -> None:

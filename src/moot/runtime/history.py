@@ -18,9 +18,6 @@ from moot.types.chunk import Chunk
 from moot.types.message import Message, Part, Role, is_tool, text_part
 from moot.types.store import Store
 
-__all__ = ["load_history", "summarize_history", "with_outputs"]
-
-
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 
 

@@ -14,9 +14,6 @@ from moot.errors import MootError
 from moot.types.event import Event
 from moot.types.store import Store
 
-__all__ = ["TICK", "Ticks"]
-
-
 TICK = 0.03
 """Seconds between two ticks, and the longest delay."""
 

@@ -26,8 +26,6 @@ from moot.types.message import Message, is_settled
 from moot.types.run import Run, RunRequest
 from moot.types.store import Ask, Change, Expire, Fence, SetSession, Store, Use
 
-__all__ = ["Deadline", "OutsideLeg", "decide_call", "session_of"]
-
 
 class Deadline:
     """The time limit of one leg, entered once. Waits may overlap."""

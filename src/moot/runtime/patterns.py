@@ -10,8 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 from moot.guard.commands import Piece, is_destructive, runs_others, spelled, sure_words
 
-__all__ = ["allows", "could_match", "fits", "forbids", "literal", "narrowest", "offers", "spellings"]
-
 EVERYTHING = "*"
 
 _SUBCOMMAND = re.compile(r"[A-Za-z][A-Za-z0-9_:-]*", re.ASCII)

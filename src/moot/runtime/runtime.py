@@ -6,7 +6,7 @@ import random
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import anyio
 
@@ -16,6 +16,7 @@ from moot.runtime.hub import Hub
 from moot.tools.catalogue import tools_for
 from moot.types.agent import Agent
 from moot.types.ids import Clock, SystemClock
+from moot.types.run import Run
 from moot.types.store import Store
 
 T = TypeVar("T")
@@ -105,3 +106,16 @@ class Runtime:
     def check_tools(self, agent: Agent) -> None:
         """Raise UsageError if the agent names a tool that does not exist."""
         tools_for(self.settings, agent)
+
+
+def log_fields(run: Run) -> dict[str, str]:
+    """Return the extra fields of a run's log records, used by `moot logs --run`."""
+    return {"run": run.id, "conversation": run.conversation}
+
+
+def first_error(group: BaseExceptionGroup[Any]) -> BaseException:
+    """Return the first exception of a group that is not a group itself."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error

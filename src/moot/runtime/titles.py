@@ -9,8 +9,6 @@ from pathlib import PurePath
 from moot.guard.terminal import clean
 from moot.types.message import Part
 
-__all__ = ["first_line", "shorten"]
-
 FIRST_LINE = 80
 _FILE = re.compile(r"(\S*[./]\S*):\n\n")
 """The start of a text file attached to a prompt."""

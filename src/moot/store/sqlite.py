@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, LiteralString, Self
+from typing import TYPE_CHECKING, Literal, LiteralString, Self
 
 import anyio
 from anyio import to_thread
@@ -21,22 +22,23 @@ from moot.store.database.poller import Poller
 from moot.store.database.reader import Reader
 from moot.store.database.schema import prepare, quick_check, version_of
 from moot.store.database.writer import Writer
-from moot.store.imports.importer import StoredImports
 from moot.store.log.append import EventLog, SqliteLogReader
 from moot.store.log.events import Events
 from moot.store.migrations import newest
 from moot.store.runs import RunRecords, SqliteGrants, SqliteRunReader
-from moot.store.search.full_text import FullText
-from moot.store.stats import AnswerStats
 from moot.store.tree.conversations import ConversationTree
 from moot.store.tree.edits import MessageTree
 from moot.store.tree.projects import SqliteProjects
 from moot.types.canonical import JsonObject
 from moot.types.ids import Clock, SystemClock
-from moot.types.maintenance import Erasure, Upkeep
-from moot.types.search import SemanticSearch
-from moot.types.share import Shares
-from moot.types.verify import Translations, Verifier
+
+if TYPE_CHECKING:
+    from moot.types.imports import Imports
+    from moot.types.maintenance import Erasure, Upkeep
+    from moot.types.search import Search, SemanticSearch
+    from moot.types.share import Shares
+    from moot.types.stats import Stats
+    from moot.types.verify import Translations, Verifier
 
 
 def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
@@ -67,14 +69,17 @@ LAZY_PARTS = Registry(
     {
         "copies": "moot.store.maintenance.purge.copies:erase_in_copies",
         "forgetting": "moot.store.maintenance.purge:Eraser",
+        "imports": "moot.store.imports.importer:StoredImports",
         "meaning": "moot.store.search.semantic:SqliteSemanticSearch",
+        "search": "moot.store.search.full_text:FullText",
         "shares": "moot.store.access:StoredShares",
+        "stats": "moot.store.stats:AnswerStats",
         "translations": "moot.store.maintenance.translation:StoreTranslations",
         "upkeep": "moot.store.maintenance.upkeep:StoreUpkeep",
         "verifier": "moot.store.maintenance.verify:StoreVerifier",
     },
 )
-"""Parts that few commands need; loaded on first use, so that other commands don't import them."""
+"""Parts that many commands don't need; loaded on first use, so that other commands don't import them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ class _Base:
 
 
 class _Parts:
-    """The parts that a store and the view of one owner have in common; `owner` None = all owners."""
+    """The parts that a store and the view of one owner have in common; `owner` None = all owners. Some are loaded on first use."""
 
     def __init__(self, base: _Base, owner: str | None) -> None:
         writer, reader, events = base.writer, base.reader, base.events
@@ -99,10 +104,26 @@ class _Parts:
         self.tree = MessageTree(writer, reader, events, owner)
         self.projects = SqliteProjects(writer, reader, owner)
         self.grants = SqliteGrants(writer, owner)
-        self.search = FullText(writer, reader, base.indexer, owner)
-        self.stats = AnswerStats(writer, reader, owner)
-        self.imports = StoredImports(writer, reader, owner)
         self.blobs = ContentStore(base.files, writer, reader, owner)
+
+    @property
+    def search(self) -> Search:
+        """Word search."""
+        return self._search
+
+    @cached_property
+    def _search(self) -> Search:
+        return LAZY_PARTS.load("search")(self._base.writer, self._base.reader, self._base.indexer, self._owner)
+
+    @property
+    def stats(self) -> Stats:
+        """Statistics of answers."""
+        return LAZY_PARTS.load("stats")(self._base.writer, self._base.reader, self._owner)
+
+    @property
+    def imports(self) -> Imports:
+        """Imported conversations and their sources."""
+        return LAZY_PARTS.load("imports")(self._base.writer, self._base.reader, self._owner)
 
     @property
     def meaning(self) -> SemanticSearch:

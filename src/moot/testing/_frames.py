@@ -12,8 +12,6 @@ from moot.testing.script import Reply, ToolCall, Usage
 
 Object = dict[str, Any]
 
-__all__ = ["google", "image_response", "json_bytes", "ollama", "responses", "split_text", "transcript_response"]
-
 
 def split_text(text: str, size: int) -> list[str]:
     """Split the text into pieces of that many characters."""

@@ -22,8 +22,6 @@ from moot.testing._frames import frames
 from moot.testing._server import Recorded, Server
 from moot.testing.script import Reply
 
-__all__ = ["ChaosServer", "Fault"]
-
 Fault = Literal[
     "cut",
     "end",

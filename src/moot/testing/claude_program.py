@@ -15,8 +15,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["BEHAVIOURS"]
-
 _SESSION = "5e550000-0000-4000-8000-000000000000"
 _LINES = 3000
 

@@ -16,8 +16,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["BEHAVIOURS"]
-
 THREAD = "01a20260-0000-7000-8000-000000000000"
 _LINES = 3000
 _COMMAND = {"command": "/bin/bash -lc 'ls -1'", "cwd": "/work"}

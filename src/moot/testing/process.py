@@ -20,8 +20,6 @@ from typing import Any, Self, cast
 
 from moot.testing.script import Reply, replies_to_json
 
-__all__ = ["ScriptedProcess"]
-
 _SECONDS = 20.0
 _TO_ITSELF = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 

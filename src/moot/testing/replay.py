@@ -18,8 +18,6 @@ from aiohttp import web
 from moot.testing._server import Recorded, Server
 from moot.testing.script import Reply
 
-__all__ = ["ReplayServer"]
-
 
 class ReplayServer(Server):
     """A server that answers every POST with the next recording."""

@@ -37,8 +37,6 @@ from moot.testing._frames import content_type, frames
 from moot.testing._server import Recorded, Server, objects, text_of
 from moot.testing.script import Reply, ToolCall, replies_from_json
 
-__all__ = ["Recorded", "Reply", "ScriptedServer", "ToolCall", "main"]
-
 Script = Sequence[Reply] | Callable[[Recorded], Reply]
 
 _CALL = re.compile(r"^\s*call (\w+) (\{.*\})\s*$", re.IGNORECASE | re.MULTILINE)

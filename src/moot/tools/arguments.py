@@ -11,8 +11,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.tool import Tool
 
-__all__ = ["Anything", "parse", "schema_of"]
-
 
 class Anything(BaseModel):
     """An object with arbitrary fields, kept unchanged."""

@@ -13,8 +13,6 @@ from moot.types.approval import Effect
 from moot.types.canonical import JsonObject
 from moot.types.tool import ToolContext, ToolOutput, View
 
-__all__ = ["BaseTool", "LookupTool", "ToolSettings", "count", "error_text", "paths_of", "read_source", "size_word", "title"]
-
 TITLE_CHARACTERS = 120
 
 

@@ -20,9 +20,6 @@ from moot.types.tool import Available, NeedsModel, Tool, ToolContext, ToolOutput
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["FILE", "Placeholder", "find_tool", "generated_table", "is_available", "placeholders", "tool_facts", "tool_json", "tools_for"]
-
-
 FILE = Path(__file__).with_name("definitions.json")
 """Written by `python docs/generate.py`."""
 

@@ -7,8 +7,6 @@ import re
 
 from html_to_markdown import convert
 
-__all__ = ["plain", "to_markdown"]
-
 MAX_CHARACTERS = 1_000_000
 """Limit for the page without scripts and styles."""
 MAX_DEPTH = 1000

@@ -22,9 +22,6 @@ from moot.types.limits import TOOL_OUTPUT_CHARACTERS
 from moot.types.store import Blobs
 from moot.types.tool import FullOutput
 
-__all__ = ["KEPT_BYTES", "Job", "Jobs", "Spool", "drain", "shown_output", "start"]
-
-
 KEPT_BYTES = 64 << 20
 """Output up to this size is kept completely. Set by `tools.shell.kept_bytes`."""
 MEMORY_BYTES = 1 << 20

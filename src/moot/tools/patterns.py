@@ -20,8 +20,6 @@ from moot.guard.paths import Paths
 from moot.tools import texts
 from moot.tools.walk import Glob, walk
 
-__all__ = ["FILE_BYTES", "Match", "Request", "compiled", "find", "is_expression", "lines_of", "main"]
-
 FILE_BYTES = 10_485_760
 """Larger files are skipped."""
 

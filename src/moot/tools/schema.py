@@ -18,9 +18,6 @@ from moot.types.tool import Tool, ToolContext, ToolOutput, View
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["SETTING", "ClientTool", "client_tools", "definition", "definition_digest", "parse", "subject_of"]
-
-
 SETTING = "client_tools"
 """The key in `Run.settings` for a list of `{name, description, inputSchema}`."""
 

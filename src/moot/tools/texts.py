@@ -6,9 +6,6 @@ import codecs
 import difflib
 from dataclasses import dataclass
 
-__all__ = ["DIFF_CHARACTERS", "LATIN", "Text", "decode", "encoding_of", "is_binary", "note", "picture_type", "printable", "unified"]
-
-
 SNIFFED = 8192
 """Number of bytes to check for binary content."""
 LATIN = "latin-1"

@@ -12,9 +12,6 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 from moot.errors import MootError
 from moot.guard.paths import Entry, Paths
 
-__all__ = ["Glob", "Ignores", "expanded", "matches", "segments", "walk"]
-
-
 _ALTERNATIVES = 64
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _ANY = re.compile("(?!)")

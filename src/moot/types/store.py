@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from moot.types.approval import Answer, Approval, Grants
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation, Conversations, Project, Projects
 from moot.types.event import Event
 from moot.types.exchange import Ended, Exchange, Failure, Purpose
-from moot.types.imports import Imports
-from moot.types.maintenance import Erasure, Upkeep
 from moot.types.message import Message, MessageStatus, Part
 from moot.types.run import OnBusy, Run, RunStatus
-from moot.types.search import Search, SemanticSearch
 from moot.types.share import Shares
-from moot.types.stats import Stats
 from moot.types.token import Tokens
 from moot.types.tree import Tree
 from moot.types.usage import Usage
-from moot.types.verify import Translations, Verifier
+
+if TYPE_CHECKING:
+    from moot.types.imports import Imports
+    from moot.types.maintenance import Erasure, Upkeep
+    from moot.types.search import Search, SemanticSearch
+    from moot.types.stats import Stats
+    from moot.types.verify import Translations, Verifier
 
 
 @dataclass(frozen=True, slots=True)

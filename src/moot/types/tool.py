@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from moot.types.approval import Effect
 from moot.types.canonical import Json, JsonObject
-from moot.types.media import MediaModels
 from moot.types.message import Part
 from moot.types.model import ModelRole
-from moot.types.search import HistorySearch
 from moot.types.store import Blobs
 
 if TYPE_CHECKING:  # a run without tool calls doesn't import pydantic
     from pydantic import BaseModel
+
+    from moot.types.media import MediaModels
+    from moot.types.search import HistorySearch
 
 T = TypeVar("T")
 

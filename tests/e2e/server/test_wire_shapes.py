@@ -14,8 +14,8 @@ from typing import Any
 
 import anyio
 import pytest
-
 from e2e.server.asking import Json, began, ended, got, said, sent
+
 from e2e.server.conftest import LiveServer
 from moot.testing.script import Reply, ToolCall
 

@@ -16,9 +16,11 @@ from moot.cli.repl.mentions import paths_of
 from moot.cli.repl.status import short_count
 from moot.commands import Choice, CommandContext, find, names
 from moot.errors import MootError
-from moot.features.folders import candidates, files_below
 from moot.guard.terminal import clean
+from moot.plugins.registry import attribute
 
+_CANDIDATES, _FILES_BELOW = "moot.features.folders:candidates", "moot.features.folders:files_below"
+"""Loaded by path: the first prompt does not wait for the patterns of ignored files."""
 MAX_COMPLETIONS = 200
 MAX_AGE = 5.0
 """Seconds for which a listing of files is reused."""
@@ -55,13 +57,13 @@ class ReplCompleter(Completer):
         return await self._complete_file(match[1]) if match else ()
 
     async def _complete_file(self, typed: str) -> Sequence[Completion]:
-        found = candidates(typed, await self._list_files())
+        found = attribute(_CANDIDATES)(typed, await self._list_files())
         sizes = await anyio.to_thread.run_sync(partial(_sizes, self._context.directory, found))
         return [Completion(_quote(path), -len(typed) - 1, display=clean(path), display_meta=sizes[path]) for path in found]
 
     async def _list_files(self) -> Sequence[str]:
         if time.monotonic() - self._listed_at > MAX_AGE:
-            self._paths = await anyio.to_thread.run_sync(files_below, paths_of(self._context.directory))
+            self._paths = await anyio.to_thread.run_sync(attribute(_FILES_BELOW), paths_of(self._context.directory))
             self._listed_at = time.monotonic()
         return self._paths
 

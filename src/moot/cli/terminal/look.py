@@ -13,9 +13,6 @@ from moot.cli.terminal.styles import Line, painted
 from moot.cli.terminal.text import cut
 from moot.guard.terminal import Cleaner
 
-__all__ = ["NARROWEST", "Look", "Tidy", "look_of", "size_now", "tidy", "tidy_line"]
-
-
 NARROWEST = 8
 """Columns; narrower terminals get lines of this width and wrap them."""
 

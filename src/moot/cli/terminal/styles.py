@@ -5,32 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TypeAlias
 
-__all__ = [
-    "ADDED",
-    "BAD",
-    "BOLD",
-    "CODE",
-    "COMMENT",
-    "CONSTANT",
-    "DIM",
-    "GOOD",
-    "HEADING",
-    "ITALIC",
-    "KEYWORD",
-    "LINK",
-    "PLAIN",
-    "REMOVED",
-    "REVERSE",
-    "STRIKE",
-    "STRING",
-    "UNDERLINE",
-    "WARNING",
-    "Line",
-    "Piece",
-    "Style",
-    "painted",
-]
-
 Style: TypeAlias = int
 Piece: TypeAlias = tuple[str, Style]
 Line: TypeAlias = list[Piece]

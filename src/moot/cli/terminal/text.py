@@ -11,9 +11,6 @@ from wcwidth import wcwidth
 
 from moot.cli.terminal.styles import Line, Piece, Style
 
-__all__ = ["Wrap", "clusters", "cut", "expanded", "narrowed", "width_of", "wrapped", "wrapped_hard"]
-
-
 _JOINER = "\u200d"
 _SELECTOR = "\ufe0f"
 # runs of characters that take one column each, for speed

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from moot.cli.terminal.styles import ADDED, COMMENT, DIM, PLAIN, REMOVED, REVERSE, Line, Style
 from moot.cli.terminal.text import expanded
 
-__all__ = ["diff_lines"]
-
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _COMPARED = 2000
 """Characters; longer lines are not compared word by word."""

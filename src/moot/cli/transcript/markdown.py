@@ -15,12 +15,12 @@ from moot.markup.code import StreamHighlighter
 from moot.markup.markdown import Block
 from moot.markup.stream import HELD_ROWS, MarkdownStream, Piece, is_closed
 
-__all__ = ["Markdown", "draw_markdown"]
-
 _APART = frozenset({"heading", "hr", "fence", "code_block", "table"})
 """Blocks with a blank line around them, whether or not the text has one."""
 _CONTAINERS = frozenset({"blockquote", "bullet_list", "footnote_reference", "ordered_list"})
 """Blocks that can be finished in parts, before they are complete."""
+_REUSABLE = frozenset({"heading", "hr", "paragraph", "table"})
+"""Blocks that are drawn the same whether or not they are complete."""
 _LARGE = 8000
 """Maximum characters of an unfinished block; only the end of a larger one is shown, as plain text."""
 _TAIL = 4000
@@ -35,7 +35,7 @@ class Markdown:
         self._look = look
         self._tidy = Tidy(look)
         self._stream = MarkdownStream()
-        self._state = _State()
+        self._state: _State = _State()
         self._lines: list[Line] = []
         self._printed = 0
         """Number of stable points of the open block that are printed."""
@@ -45,6 +45,8 @@ class Markdown:
         """The look to use from the next block on, after a resize."""
         self._in_table = False
         """The block shown last by `live` is a table."""
+        self._whole: tuple[Piece, _Drawing] | None = None
+        """The drawing of the open block, if it can be reused when the block is complete."""
         self._live_key: tuple[str, Look, int, int] | None = None
         self._live_lines: list[Line] = []
 
@@ -99,12 +101,17 @@ class Markdown:
         if key == self._live_key:
             return self._live_lines
         lines: list[Line] = []
-        state, printed, skipped = self._state.copy(), self._printed, self._printed_lines
+        state = self._state
+        printed, skipped = self._printed, self._printed_lines
         for piece in self._stream.rest():
-            drawing = _Drawing(self._look, state, live=True)
-            drawing.draw(piece)
+            drawing = self._known(piece) if state is self._state else None
+            if drawing is None:
+                drawing = _Drawing(self._look, state.copy(), live=True)
+                drawing.draw(piece)
+                if state is self._state and piece.block.kind in _REUSABLE:
+                    self._whole = piece, drawing
             lines += drawing.lines[max(drawing.start(printed), skipped) :]
-            printed = skipped = 0
+            state, printed, skipped = drawing.state, 0, 0
         self._in_table = state.last == "table"
         self._live_key, self._live_lines = key, lines
         return lines
@@ -117,13 +124,20 @@ class Markdown:
         return drawing
 
     def _finish(self, piece: Piece) -> None:
-        drawing = _Drawing(self._look, self._state)
-        drawing.draw(piece)
+        drawing = self._known(piece)
+        if drawing is None:
+            drawing = _Drawing(self._look, self._state)
+            drawing.draw(piece)
+        self._state, self._whole = drawing.state, None
         self._lines += drawing.lines[max(drawing.start(self._printed), self._printed_lines) :]
         self._printed = self._printed_lines = 0
         if self._next_look is not None:
             self._look, self._next_look = self._next_look, None
         self._state.fences = []
+
+    def _known(self, piece: Piece) -> _Drawing | None:
+        """Return the drawing of the piece if `live` made it for this width."""
+        return self._whole[1] if self._whole and self._whole[0] is piece and self._whole[1].look is self._look else None
 
 
 def draw_markdown(look: Look, text: str) -> list[Line]:
@@ -172,8 +186,8 @@ class _Drawing:
         self.lines: list[Line] = []
         self.stable = 0
         """Number of points that more text can't change."""
-        self._look = look
-        self._state = state
+        self.look = look
+        self.state = state
         self._live = live
         self._points: list[int] = []
         """Positions of the ends of nested blocks and of nested code lines, as line counts. Their sequence does not depend on the width."""
@@ -199,10 +213,10 @@ class _Drawing:
         if block.kind == "table":
             self._table(block, continued=True)
         else:
-            self._fence(block, self._state.code, opening=False)
+            self._fence(block, self.state.code, opening=False)
 
     def _gap(self, kind: str, *, spaced: bool) -> None:
-        if self._state.last and (spaced or kind in _APART or self._state.last in _APART):
+        if self.state.last and (spaced or kind in _APART or self.state.last in _APART):
             self.lines.append(self._indent(shown=True))
 
     # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,39 +228,39 @@ class _Drawing:
             case "bullet_list" | "ordered_list":
                 self._list(block, int(block.token.attrGet("start") or 1), spaced=False, is_open=is_open)
             case "blockquote":
-                bar: Line = [(self._look.sign("│ ", "| "), DIM)]
+                bar: Line = [(self.look.sign("│ ", "| "), DIM)]
                 self._contain(_Container(bar, bar), block.children, is_open=is_open)
             case "footnote_reference":
-                mark: Line = [(tidy_line(self._look, f"[^{block.token.meta['label']}]:") + " ", DIM)]
+                mark: Line = [(tidy_line(self.look, f"[^{block.token.meta['label']}]:") + " ", DIM)]
                 self._contain(_Container(mark, [("  ", 0)]), block.children, is_open=is_open)
             case _:
                 self._leaf(block, is_open=is_open)
-                self._state.last = block.kind
+                self.state.last = block.kind
 
     def _leaf(self, block: Block, *, is_open: bool) -> None:
         match block.kind:
             case "paragraph":
-                self._paragraph(inline_pieces(self._look, block.inline))
+                self._paragraph(inline_pieces(self.look, block.inline))
             case "heading":
                 self._heading(block)
             case "hr":
                 self._alone()
-                width = self._look.columns - _width(self._indent())
-                self.lines.append([*self._indent(), (self._look.sign("─", "-") * max(width, 1), DIM)])
+                width = self.look.columns - _width(self._indent())
+                self.lines.append([*self._indent(), (self.look.sign("─", "-") * max(width, 1), DIM)])
             case "fence" if self._containers and block.token.markup:
                 self._nested_fence(block, is_open=is_open)
             case "fence" | "code_block":
                 self._alone()
-                self._state.code = StreamHighlighter(_language(block))
-                self._fence(block, self._state.code)
+                self.state.code = StreamHighlighter(_language(block))
+                self._fence(block, self.state.code)
             case "table":
                 self._alone()
                 self._table(block, continued=False)
             case "definition":
                 meta = block.token.meta
-                self._paragraph([(tidy_line(self._look, f"[{meta['label']}]: {meta['url']}"), DIM)])
+                self._paragraph([(tidy_line(self.look, f"[{meta['label']}]: {meta['url']}"), DIM)])
             case _:
-                self._paragraph([(tidy(self._look, block.token.content), 0)])
+                self._paragraph([(tidy(self.look, block.token.content), 0)])
 
     def _paragraph(self, pieces: Line) -> None:
         first, rest = self._opening(), self._indent()
@@ -255,14 +269,14 @@ class _Drawing:
             head, *others = text.split("\n")
             line.append((head, style))
             for other in others:
-                self.lines += wrapped(line, self._look.columns, first, rest)
+                self.lines += wrapped(line, self.look.columns, first, rest)
                 first, line = rest, [(other, style)]
 
     def _heading(self, block: Block) -> None:
         level = int(block.token.tag[1:])
         style: Style = BOLD | (HEADING if level < 3 else 0) | (UNDERLINE if level == 1 else 0)
-        mark: Line = [] if self._look.colour else [("#" * level + " ", 0)]
-        self._paragraph([*mark, *inline_pieces(self._look, block.inline, style)])
+        mark: Line = [] if self.look.colour else [("#" * level + " ", 0)]
+        self._paragraph([*mark, *inline_pieces(self.look, block.inline, style)])
 
     # ── containers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -275,13 +289,13 @@ class _Drawing:
             self._points.append(len(self.lines))
 
     def _item(self, item: Block, ordered: str, depth: int) -> _Container:
-        sign = ordered or self._look.sign("•◦▪"[depth % 3], "-")
+        sign = ordered or self.look.sign("•◦▪"[depth % 3], "-")
         style = 0 if ordered else DIM
         box = next((token.content for child in item.children[:1] for token in child.inline[:1] if token.type == "html_inline"), "")
         if box:
             done = "checked=" in box
             style = DIM if done else WARNING
-            sign = self._look.sign("☑" if done else "☐", f"{sign} [{'x' if done else ' '}]")
+            sign = self.look.sign("☑" if done else "☐", f"{sign} [{'x' if done else ' '}]")
         rest = " " * (len(ordered or "-") + 1)
         return _Container([(f"{sign} ".ljust(len(rest)), style)], [(rest, 0)])
 
@@ -296,7 +310,7 @@ class _Drawing:
             self._points.append(len(self.lines))
         if not container.shown:
             self.lines.append(self._opening())
-            self._state.last = "paragraph"
+            self.state.last = "paragraph"
         self._containers.pop()
 
     def _opening(self) -> Line:
@@ -332,9 +346,9 @@ class _Drawing:
         self._alone()
         self._fence_mark(block, block.token.info, draw=True)
         lines = self._source(block)
-        if self._fences == len(self._state.fences):
-            self._state.fences = [*self._state.fences, StreamHighlighter(_language(block))]
-        highlighter = self._state.fences[self._fences]
+        if self._fences == len(self.state.fences):
+            self.state.fences = [*self.state.fences, StreamHighlighter(_language(block))]
+        highlighter = self.state.fences[self._fences]
         self._fences += 1
         known = min(highlighter.count, len(lines)) if self._live else len(lines)
         found = [*highlighter.lines(lines[:known])[:known], *(highlighter.peek(line) for line in lines[known:])]
@@ -348,28 +362,28 @@ class _Drawing:
     def _source(self, block: Block) -> list[str]:
         content = block.token.content
         indent = "    " if block.kind == "code_block" else ""
-        return [indent + expanded(tidy(self._look, line)) for line in content.removesuffix("\n").split("\n")] if content else []
+        return [indent + expanded(tidy(self.look, line)) for line in content.removesuffix("\n").split("\n")] if content else []
 
     def _code(self, lines: Sequence[Line]) -> None:
         for line in lines:
-            self.lines += wrapped_hard(line, self._look.columns, self._indent())
+            self.lines += wrapped_hard(line, self.look.columns, self._indent())
 
     def _fence_mark(self, block: Block, info: str, *, draw: bool) -> None:
         """Add a fence if no colours distinguish code from text."""
-        if draw and block.token.markup and not self._look.colour:
-            self.lines += wrapped_hard([(tidy_line(self._look, block.token.markup + info), DIM)], self._look.columns, self._indent())
+        if draw and block.token.markup and not self.look.colour:
+            self.lines += wrapped_hard([(tidy_line(self.look, block.token.markup + info), DIM)], self.look.columns, self._indent())
 
     def _table(self, block: Block, *, continued: bool) -> None:
         head, *bodies = block.children
-        header = [inline_pieces(self._look, cell.inline, BOLD) for cell in head.children[0].children]
-        rows = [[inline_pieces(self._look, cell.inline) for cell in row.children] for body in bodies for row in body.children]
+        header = [inline_pieces(self.look, cell.inline, BOLD) for cell in head.children[0].children]
+        rows = [[inline_pieces(self.look, cell.inline) for cell in row.children] for body in bodies for row in body.children]
         alignment = [str(cell.token.attrGet("style") or "").rpartition(":")[2] for cell in head.children[0].children]
         if not continued:
-            self._state.widths = natural_widths(TableCells(header, alignment, rows[:HELD_ROWS]))
-        indent = narrowed(self._indent(), self._look.columns)
+            self.state.widths = natural_widths(TableCells(header, alignment, rows[:HELD_ROWS]))
+        indent = narrowed(self._indent(), self.look.columns)
         cells = TableCells(header, alignment, rows)
         if rows or not continued:
-            lines = draw_table(self._look, self._look.columns - _width(indent), cells, self._state.widths, headed=not continued)
+            lines = draw_table(self.look, self.look.columns - _width(indent), cells, self.state.widths, headed=not continued)
             self.lines += [[*indent, *line] for line in lines]
 
 

@@ -31,9 +31,6 @@ from moot.cli.terminal.styles import (
 from moot.cli.terminal.text import expanded
 from moot.markup.code import CodeLine, StreamHighlighter, TokenType
 
-__all__ = ["highlighted", "inline_pieces", "styled"]
-
-
 _STYLES: dict[str, Style] = {"em": ITALIC, "strong": BOLD, "s": STRIKE}
 
 

@@ -16,8 +16,6 @@ from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.message import Message, Part, PlanEntry, is_tool, note_of, plan_line, plan_of, sub_agent_words
 
-__all__ = ["Transcript"]
-
 _REMEMBERED = 100
 """Folded outputs that can still be shown in full."""
 

@@ -22,8 +22,6 @@ from moot.types.event import Event
 from moot.types.message import Message, Part
 from moot.types.run import Run
 
-__all__ = ["Region", "ShowScreen", "draw_call", "draw_messages"]
-
 
 class Region:
     """A few lines that are redrawn in place. They are removed before anything else is written, and return with the next frame.

@@ -14,8 +14,6 @@ from moot.plugins import Registry
 if TYPE_CHECKING:
     from moot.cli.transcript.markdown import Markdown
 
-__all__ = ["Card", "Group", "Note", "Piece", "Reasoning", "Text", "Typed", "preload"]
-
 _DRAWING = Registry("moot.drawing", {"markdown": "moot.cli.transcript.markdown:Markdown"})
 """Large libraries are imported when the first answer is drawn."""
 _REASONING_LINES = 3
@@ -23,10 +21,8 @@ _REASONING_LINES = 3
 
 
 def preload() -> None:
-    """Import the libraries that draw an answer, and draw a table and code once, which imports the rest."""
-    markdown: Markdown = _DRAWING.load("markdown")(Look(40, colour=True))
-    markdown.feed("| a |\n|---|\n\n```python\na\n```\n")
-    markdown.end()
+    """Import the libraries that draw an answer, except those for tables and code."""
+    _DRAWING.load("markdown")
 
 
 class Piece(Protocol):

@@ -13,8 +13,6 @@ from moot.types.chunk import Chunk
 from moot.types.event import Event
 from moot.types.message import Part, tool_name
 
-__all__ = ["Calls", "call_of"]
-
 _STATES: dict[str, State] = {
     "output-available": "done",
     "output-error": "failed",

@@ -18,9 +18,6 @@ from moot.tools.schema import parse
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.tool import Tool, ToolOutput, View
 
-__all__ = ["Call", "Fold", "Folded", "State", "body", "doing", "done", "elapsed", "output_text", "reads", "spinner", "whole_body"]
-
-
 _log = logging.getLogger(__name__)
 
 

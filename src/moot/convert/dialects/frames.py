@@ -135,9 +135,7 @@ class Frames:
             frames[0] = bytes(pending[:-_SEAM]) + frames[0]
             pending.clear()
         if len(frames[0]) > self._max_frame or len(window) > self._max_frame:
-            for frame in frames:
-                if len(frame) > self._max_frame:
-                    raise too_large("frame", self._max_frame, frame)
+            self._check(frames)
         self._buffer(tail)
         return tuple(frames)
 
@@ -147,6 +145,11 @@ class Frames:
             self._pending.clear()
             raise too_large("frame", self._max_frame, buffered)
         self._pending += data
+
+    def _check(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            if len(frame) > self._max_frame:
+                raise too_large("frame", self._max_frame, frame)
 
 
 def too_large(what: str, limit: int, raw: bytes) -> ProviderError:

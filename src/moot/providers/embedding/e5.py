@@ -17,9 +17,6 @@ from numpy.typing import NDArray
 
 from moot.errors import ProviderError
 
-__all__ = ["E5", "Floats", "Packed", "Pieces", "unpacked"]
-
-
 Floats = NDArray[np.float32]
 
 _FIX = "Delete it, then run `moot models pull e5-small`."

@@ -14,8 +14,6 @@ from moot.providers.weights.files import weights_path
 from moot.providers.weights.manifest import EMBEDDING, find_any
 from moot.types.search import Embedder
 
-__all__ = ["is_available", "load_embedder"]
-
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 

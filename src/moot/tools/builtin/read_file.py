@@ -20,9 +20,6 @@ from moot.types.limits import TOOL_OUTPUT_CHARACTERS
 from moot.types.message import Part
 from moot.types.tool import ToolContext, ToolOutput, View
 
-__all__ = ["LINES", "Page", "read_page"]
-
-
 LINES = 1000
 LINE_CHARACTERS = 2000
 """Maximum length of a line, unless `start_character` points into it."""

@@ -21,8 +21,6 @@ from prompt_toolkit.styles import Style
 
 from moot.cli.terminal.prompts.layout import terminal_size
 
-__all__ = ["InlineApplication", "TerminalStream", "bind", "fragments", "window_size"]
-
 ESCAPE_SECONDS = 0.05
 """Timeout for the rest of a key sequence after Esc. A longer one makes the Esc key feel slow."""
 

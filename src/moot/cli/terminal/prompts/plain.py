@@ -16,9 +16,6 @@ import anyio
 from moot.cli.console.output import Output
 from moot.errors import UsageError
 
-__all__ = ["ask_hidden"]
-
-
 _YES = frozenset({"y", "yes"})
 _NO = frozenset({"n", "no"})
 

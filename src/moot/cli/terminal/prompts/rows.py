@@ -9,8 +9,6 @@ from typing import TypeAlias
 from moot.cli.terminal.text import clusters, width_of
 from moot.guard.terminal import visible
 
-__all__ = ["Row", "Spans", "render", "visible_line", "visible_lines", "wrap_words"]
-
 Spans: TypeAlias = list[tuple[str, str]]
 """The pieces (style, text) of one line."""
 

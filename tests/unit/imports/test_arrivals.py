@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from moot.convert.imports import encode_arrival
+from moot.imports.arrivals import encode_arrival
 from moot.types.format import ImportedRecord
 
 
