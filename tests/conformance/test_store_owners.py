@@ -17,13 +17,17 @@ from moot.store.database.connection import connect
 from moot.types.conversation import DEFAULT_PROJECT, Conversation, Project
 from moot.types.event import Event
 from moot.types.ids import new_id
-from moot.types.imports import Recording
+from moot.types.imports import Imports, Recording
 from moot.types.message import Message, text_of, text_part
-from moot.types.stats import Counts
+from moot.types.search import Search, SemanticSearch
+from moot.types.stats import Counts, Stats
 from moot.types.store import Accepted, HandleInbox, OwnerStore, Store
 from moot.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
+
+LAZY = {kind.__name__: kind for kind in (Imports, Search, SemanticSearch, Stats)}
+"""Types that `moot.types.store` imports for type checkers only."""
 
 
 def count(found: Any) -> int:
@@ -35,7 +39,7 @@ def count(found: Any) -> int:
 def methods() -> set[str]:
     found: set[str] = set()
     for name, seam in inspect.getmembers(OwnerStore, lambda member: isinstance(member, property)):
-        kind = get_type_hints(seam.fget)["return"]
+        kind = get_type_hints(seam.fget, localns=LAZY)["return"]
         found |= {f"{name}.{method}" for method, _ in inspect.getmembers(kind, inspect.isfunction) if not method.startswith("_")}
     return found
 

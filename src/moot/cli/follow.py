@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from moot.cli.console.lines import write_error
 from moot.cli.console.output import Output, handled_signals
 from moot.cli.console.results import OnScreen, Show
 from moot.engine import Engine
@@ -213,7 +214,7 @@ class Follower:
             self._output.say(f"moot: the run is waiting for approval; answer with: moot chat resume {run.conversation[:13]}", "yellow")
             return NEEDS_APPROVAL
         if run.status == "failed" and run.error is not None:
-            self._output.fail(run.error.message, run.error.fix)
+            write_error(self._output, run.error.message, run.error.fix)
             return exit_code_of(run.error.kind)
         if run.status == "cancelled":
             self._output.say("moot: cancelled; the output so far is kept", "yellow")

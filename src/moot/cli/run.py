@@ -12,6 +12,7 @@ from typing import Annotated
 
 from moot.agents.known import agent_named
 from moot.cli.arguments.signatures import LATEST, PREVIOUS, Parameter
+from moot.cli.console.lines import write_notes
 from moot.cli.console.messages import print_messages, with_edits
 from moot.cli.console.output import Output
 from moot.cli.console.results import Show, ShowChunks, ShowEvents, ShowJson, ShowText
@@ -130,7 +131,7 @@ async def perform(request: Request, output: Output) -> int:
     show = make_show(request.shown, output)
     settings = run_settings(request.flags, schema, attended=output.attended)
     loaded = configured(output)
-    output.notes(loaded.notes)
+    write_notes(output, loaded.notes)
     flags = request.flags
     # scripts and runs with --yes-download are never asked to choose a model
     asks = flags.yes or (request.shown.form() == "text" and not flags.yes_download)

@@ -15,7 +15,7 @@ from moot.formats.kit.documents import Document, documents, facts_of, peek, unre
 from moot.formats.kit.fidelity import assistant_files, fidelity_of
 from moot.formats.kit.fields import objects, text
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, output_value, reasoning, tool_call
-from moot.formats.kit.steps import Step, openai_call, output_text, records_of
+from moot.formats.kit.steps import Step, function_call, output_text, records_of
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedRecord
 from moot.types.message import Part, Role, is_settled, text_of, text_part
@@ -36,7 +36,7 @@ def _write_step(step: Step, alone: bool) -> Iterator[JsonObject]:
         if step.thought:
             record["reasoning_content"] = step.thought
         if step.calls:
-            record["tool_calls"] = [openai_call({**call, "input": dumps(call.get("input") or {}).decode()}) for call in step.calls]
+            record["tool_calls"] = [function_call({**call, "input": dumps(call.get("input") or {}).decode()}) for call in step.calls]
         yield record
     for call in step.calls:
         if is_settled(call):

@@ -40,7 +40,7 @@ def loads_object(data: bytes | str) -> JsonObject:
     """Parse a JSON object fast. Raise ValueError for anything else."""
     value = orjson.loads(data)
     if not isinstance(value, dict):
-        raise ValueError(f"The value is not a JSON object but of type {type(value).__name__}.")
+        raise ValueError(f"expected a JSON object, got {type(value).__name__}")
     return cast("JsonObject", value)
 
 
@@ -52,9 +52,9 @@ def loads_exact(data: bytes | str) -> Json:
     try:
         value = json.loads(data, object_pairs_hook=_object_without_duplicates, parse_constant=_refuse, parse_float=_float)
     except RecursionError as error:
-        raise ValueError("The value is nested too deeply.") from error
+        raise ValueError("nested too deeply") from error
     if _depth_exceeds(value, MAX_DEPTH):
-        raise ValueError(f"The value is nested deeper than {MAX_DEPTH} levels.")
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     return cast("Json", value)
 
 
@@ -62,7 +62,7 @@ def _dumps_exact(value: object) -> bytes:
     try:
         text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except RecursionError as error:
-        raise ValueError("The value is nested too deeply.") from error
+        raise ValueError("nested too deeply") from error
     except TypeError as error:
         raise ValueError(str(error)) from error
     return text.encode()
@@ -83,18 +83,18 @@ def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         names = [name for name, _ in pairs]
         duplicate = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"The key {duplicate!r} occurs more than once in an object.")
+        raise ValueError(f"duplicate key {duplicate!r}")
     return result
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not valid JSON.")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _float(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise ValueError(f"The number {text} is too large.")
+        raise ValueError(f"{text} is too large a number")
     return number
 
 

@@ -85,18 +85,18 @@ def test_invalid_json_is_refused_by_every_parser(text: str | bytes) -> None:
 
 @pytest.mark.parametrize("text", ["[]", "1", "null", '"a"'])
 def test_loads_object_accepts_only_objects(text: str) -> None:
-    with pytest.raises(ValueError, match="not a JSON object"):
+    with pytest.raises(ValueError, match="expected a JSON object"):
         loads_object(text)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"path": "a", "path": "b"}', "The key 'path' occurs more than once"),
-        ('[{"x": {"y": 1, "y": 1}}]', "The key 'y' occurs more than once"),
-        ('{"n": NaN}', "NaN is not valid JSON"),
-        ("[Infinity]", "Infinity is not valid JSON"),
-        ("-Infinity", "-Infinity is not valid JSON"),
+        ('{"path": "a", "path": "b"}', "duplicate key 'path'"),
+        ('[{"x": {"y": 1, "y": 1}}]', "duplicate key 'y'"),
+        ('{"n": NaN}', "NaN is not JSON"),
+        ("[Infinity]", "Infinity is not JSON"),
+        ("-Infinity", "-Infinity is not JSON"),
         ("[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2), "nested deeper"),
         ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000 + "1" + "}" * 100_000, "nested too deeply"),

@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import print_table
+from moot.cli.console.lines import write_notes
 from moot.cli.console.output import Output, cancel_on
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import opened
@@ -76,7 +77,7 @@ def _loaded(where: Where, output: Output) -> Loader:
     flags = {key: value for key, value in options.items() if value is not None}
     loader = Loader(environ=os.environ, flags=flags, directory=here())
     output.hide(_with_token(loader.current.secrets))
-    output.notes(loader.current.notes)
+    write_notes(output, loader.current.notes)
     return loader
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, cast
 
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import age, print_table
+from moot.cli.console.lines import write_done
 from moot.cli.context.configuration import configured
 from moot.cli.options import Out, parse_lifetime
 from moot.errors import UsageError
@@ -78,7 +79,7 @@ async def revoke_token(
     async with await open_store(configured(output).settings) as store:
         revoked = await store.tokens.revoke((await store.tokens.get(token)).id)
         owner = next(user.name for user in await store.tokens.users() if user.id == revoked.owner)
-    output.done(json, _token_json(revoked, owner), f"revoked {revoked.name}")
+    write_done(output, json, _token_json(revoked, owner), f"revoked {revoked.name}")
 
 
 def _token_json(token: Token, user: str) -> JsonObject:

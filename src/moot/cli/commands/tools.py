@@ -7,6 +7,7 @@ from typing import Annotated, cast
 
 from moot.cli.arguments.signatures import AsJson, Cursor, Limit, Parameter
 from moot.cli.console.format import paged, print_fields, print_table
+from moot.cli.console.lines import write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import configured, here
 from moot.cli.context.engine import find_conversation, opened
@@ -119,7 +120,7 @@ async def remove_rule(
                     f"The conversation has no grant for {tool} with {match!r}.", fix=f"moot permissions list --conversation {conversation}"
                 )
         where = found.id
-    output.done(json, {"ok": True, "tool": tool, "match": match, "from": where}, f"removed from {where}")
+    write_done(output, json, {"ok": True, "tool": tool, "match": match, "from": where}, f"removed from {where}")
 
 
 def _remove_rule(tool: str, match: str, output: Output) -> str:

@@ -83,24 +83,6 @@ class Lines:
         code = _STYLES.get(style) if self.stderr_colour else None
         _write(sys.stderr.buffer, (f"\x1b[{code}m{text}\x1b[0m" if code else text) + "\n")
 
-    def fail(self, message: str, fix: str) -> None:
-        """Write an error and its fix, if there is one, to stderr."""
-        self.say(f"moot: {message}", "red")
-        if fix:
-            self.say(f"  {fix}")
-
-    def notes(self, notes: Sequence[str]) -> None:
-        """Write the notes of a loaded configuration to stderr."""
-        for note in notes:
-            self.say(f"moot: {note}", "dim")
-
-    def done(self, as_json: bool, document: JsonObject, words: str) -> None:
-        """Report what was done: the document to stdout if `as_json`, otherwise the words to stderr."""
-        if as_json:
-            self.json(document)
-        else:
-            self.say(f"moot: {words}")
-
     def dim_text(self, text: str) -> None:
         """Write dimmed text without a line end to stderr, only on a terminal. The caller has removed control sequences."""
         self.before()
@@ -156,6 +138,27 @@ PATIENCE = 1.0
 _REDRAWN = 0.1
 
 
+def write_error(output: Lines, message: str, fix: str) -> None:
+    """Write an error and its fix, if there is one, to stderr."""
+    output.say(f"moot: {message}", "red")
+    if fix:
+        output.say(f"  {fix}")
+
+
+def write_notes(output: Lines, notes: Sequence[str]) -> None:
+    """Write the notes of a loaded configuration to stderr."""
+    for note in notes:
+        output.say(f"moot: {note}", "dim")
+
+
+def write_done(output: Lines, as_json: bool, document: JsonObject, words: str) -> None:
+    """Report what was done: the document to stdout if `as_json`, otherwise the words to stderr."""
+    if as_json:
+        output.json(document)
+    else:
+        output.say(f"moot: {words}")
+
+
 class Progress:
     """One line on stderr that appears after a second and is erased at the end of the block."""
 
@@ -208,11 +211,13 @@ def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
     if isinstance(error, OSError) and (exhausted := _EXHAUSTED.get(error.errno or 0)):
         error = MootError(exhausted[0], fix=exhausted[1])
     if isinstance(error, MootError):
-        output.fail(error.message, error.fix)
+        write_error(output, error.message, error.fix)
         code, name, fix, message = error.exit_code, error.code, error.fix, error.message
     else:
         message = f"Unexpected {type(error).__name__}: {error}"
-        output.fail(message, "This is a bug in moot. Run 'moot doctor' to check the installation; MOOT_DEBUG=1 prints the traceback.")
+        write_error(
+            output, message, "This is a bug in moot. Run 'moot doctor' to check the installation. MOOT_DEBUG=1 prints a traceback."
+        )
         if debugging():
             output.say("".join(traceback.format_exception(error)))
         code, name, fix = 1, "internal", ""

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 
 import anyio
 
-from moot.cli.console.lines import debugging
+from moot.cli.console.lines import debugging, write_notes
 from moot.cli.console.output import Output, handled_signals
 from moot.cli.context.configuration import configured, here
 from moot.cli.options import Out
@@ -66,7 +66,7 @@ async def run_repl(
     Print the existing messages first. Then send the prompt or, without one, answer an unanswered last message. Needs a terminal.
     """
     loaded = configured(output)
-    output.notes(loaded.notes)
+    write_notes(output, loaded.notes)
     overrides = overrides or RunOverrides()
     if conversation is None and needs_main_model(loaded.settings, overrides.agent, overrides.model):
         loaded = await ensure_model(loaded, output, yes=yes)

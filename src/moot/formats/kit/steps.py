@@ -80,7 +80,7 @@ def counts_of(step: JsonObject) -> dict[str, int]:
     return {name: count for name, count in obj(step, "usage").items() if type(count) is int}
 
 
-def openai_call(call: Part) -> JsonObject:
+def function_call(call: Part) -> JsonObject:
     """Return a tool call in the shape of OpenAI's API."""
     value = call.get("input")
     arguments = value if isinstance(value, str) else dumps(value).decode()

@@ -10,7 +10,7 @@ import time
 import urllib.parse
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from moot.errors import UsageError
@@ -24,6 +24,8 @@ AROUND = st.text(" ,.()XYZ", max_size=20)
 
 
 @given(WORDS, AROUND, AROUND, st.booleans(), st.integers(0, 3))
+@example("abcdefgh\\", "", "", True, 2)
+@example("abcdefgh\\\\", "", "", True, 3)
 def test_strings_are_found_at_any_escaping_depth(secret: str, before: str, behind: str, ascii: bool, depth: int) -> None:
     assume(not any(piece in before + behind for piece in (secret,)))
     text = before + secret + behind

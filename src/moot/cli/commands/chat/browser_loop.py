@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from moot.cli.commands.chat.browser import RETITLES, Snapshot, choice_of, first_scope, lists, pages_of
+from moot.cli.console.lines import write_error
 from moot.cli.console.output import Output
 from moot.cli.context.references import live_statuses
 from moot.cli.terminal.prompts.first_frame import Frame, Keyboard
@@ -118,4 +119,4 @@ async def _run_action(engine: Engine, picked: Picked, output: Output) -> None:
     except NotFound as error:
         output.say(f"moot: {error.message}", "yellow")  # another process changed it first
     except MootError as error:
-        output.fail(error.message, error.fix)
+        write_error(output, error.message, error.fix)

@@ -21,7 +21,7 @@ import anyio.to_thread
 
 from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import format_counts, moment, parse_time, plural, print_table
-from moot.cli.console.lines import Progress
+from moot.cli.console.lines import Progress, write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened, opened_at
@@ -223,7 +223,7 @@ async def _one(which: str, to: Path | None, writer: Format, exporter: Exporter, 
     if to is not None:
         about: JsonObject = {"ok": True, "file": str(to), "bytes": len(made.written.data), "fidelity": _counts(made.written.fidelity)}
         words = f"wrote {to} ({len(made.written.data):,} bytes)"
-        output.done(json, {**about, "left_out": [removal_json(one) for one in made.left_out]}, words)
+        write_done(output, json, {**about, "left_out": [removal_json(one) for one in made.left_out]}, words)
         if not json:
             _say_counts(made.written.fidelity, output)
     elif output.stdout_terminal:
@@ -414,5 +414,5 @@ async def _list(output: Output, *, json: bool) -> int:
 async def _revoke(reference: str, output: Output, *, json: bool) -> int:
     async with opened(output) as engine:
         revoked = await engine.store.shares.revoke(reference)
-    output.done(json, share_json(revoked), f"revoked the link to {revoked.title or revoked.id}")
+    write_done(output, json, share_json(revoked), f"revoked the link to {revoked.title or revoked.id}")
     return 0

@@ -6,6 +6,7 @@ import os
 from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Parameter
+from moot.cli.console.lines import write_notes
 from moot.cli.context.configuration import configured
 from moot.cli.options import Out
 from moot.cli.terminal.prompts.editor import edit_text
@@ -31,7 +32,7 @@ def show(
     if json:
         output.json(_document(loaded))
         return
-    output.notes(loaded.notes)
+    write_notes(output, loaded.notes)
     for key, value in values.items():
         text = output.to_json(value)
         output.line(f"{key}: {text}  ({_layer(loaded, key)})" if origin else f"{key}: {text}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from moot.formats.kit.fidelity import fidelity_of, is_picture, steps_of
 from moot.formats.kit.fields import iso_of
-from moot.formats.kit.steps import Step, counts_of, model_calls, openai_call, output_text, pretty_bytes
+from moot.formats.kit.steps import Step, counts_of, function_call, model_calls, output_text, pretty_bytes
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel
 from moot.types.message import Message, Part, is_settled, text_of, tool_name
@@ -57,7 +57,7 @@ def _step(step: Step) -> Iterator[JsonObject]:
 
 def _call(call: Part) -> JsonObject:
     inputs: JsonObject = {"inputs": call["input"]} if isinstance(call.get("input"), dict) else {}
-    return {"id": str(call.get("toolCallId")), "name": tool_name(call), "type": "function", **inputs, **openai_call(call)}
+    return {"id": str(call.get("toolCallId")), "name": tool_name(call), "type": "function", **inputs, **function_call(call)}
 
 
 def _content(message: Message) -> Json:

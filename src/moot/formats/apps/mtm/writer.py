@@ -9,7 +9,7 @@ from moot.formats.apps.mtm.attachments import write_snapshots
 from moot.formats.apps.mtm.reader import ANTHROPIC, REASONS, SIGNATURES
 from moot.formats.kit.fidelity import fidelity_of, is_picture, steps_of
 from moot.formats.kit.fields import iso_of, items, obj
-from moot.formats.kit.steps import Step, approximate, counts_of, decode_data_url, model_calls, openai_call, output_text, pretty_bytes
+from moot.formats.kit.steps import Step, approximate, counts_of, decode_data_url, function_call, model_calls, output_text, pretty_bytes
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel
 from moot.types.message import Message, Part, is_settled, text_of, tool_name
@@ -66,7 +66,7 @@ def _others(message: Message, left: list[Part]) -> Iterator[JsonObject]:
     for step in model_calls(message):
         record: JsonObject = {"role": "assistant", "content": step.text or (None if step.calls else "")}
         if step.calls:
-            record["tool_calls"] = [openai_call(call) for call in step.calls]
+            record["tool_calls"] = [function_call(call) for call in step.calls]
         if step.thought:
             record["reasoning_content"] = step.thought
         yield record

@@ -34,6 +34,7 @@ class Redactor:
         self._found = re.compile("|".join([*plain, *patterns]))
         self._encoded = Encoded(strings, patterns)
         self._names = re.compile("|".join(self._renamed)) if self._renamed else None
+        self._backslashes = sorted({count for string in strings if (count := _backslashes_at_end(string))})
 
     def with_names(self, renamed: Mapping[str, str]) -> Redactor:
         """Return a copy that also replaces the names of renamed blobs."""
@@ -92,7 +93,22 @@ class Redactor:
         return REDACTION_MARK if self._found.search(dumps(value).decode()) else value
 
     def _redacted(self, text: str) -> str:
-        return self._found.sub(lambda match: REDACTION_MARK if match[0] else "", text)
+        return self._found.sub(self._mark, text)
+
+    def _mark(self, match: re.Match[str]) -> str:
+        """Return the replacement. Backslashes after a secret that ends in one may escape a quote of nested JSON, which must remain."""
+        if match[0] and self._backslashes and match.string.startswith('"', match.end()):
+            run = _backslashes_at_end(match[0])
+            for count in self._backslashes:
+                level = (run // count).bit_length() - 1  # each level of JSON doubles them
+                escape = run - (count << level) if level >= 0 else 0
+                if escape and escape & (escape + 1) == 0:  # a quote has 2^n - 1 of them
+                    return REDACTION_MARK + "\\" * escape
+        return REDACTION_MARK if match[0] else ""
+
+
+def _backslashes_at_end(text: str) -> int:
+    return len(text) - len(text.rstrip("\\"))
 
 
 _ELEMENT = re.compile(r"<[^>]*>")
