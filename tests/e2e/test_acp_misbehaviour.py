@@ -155,7 +155,7 @@ async def test_early_and_foreign_updates_are_stored_but_not_part_of_the_answer(t
     async with acp_stage(tmp_path, {"opening": opening, "prompt": [{"update": {**early, "sessionId": "other"}}, {"say": "mine"}]}) as on:
         run = await on.run()
         assert (run.status, await on.text(run)) == ("finished", "mine")
-        assert sum(b"early" in (event.raw or b"") for event in await on.events(run)) == 3
+        assert sum(b'"early"' in (event.raw or b"") for event in await on.events(run)) == 3
 
 
 async def test_a_permission_request_for_an_unknown_call_shows_the_call(tmp_path: Path) -> None:

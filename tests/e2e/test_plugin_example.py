@@ -44,7 +44,7 @@ def test_plugins_are_listed_with_their_package_and_used(moot: cli_process.MootPr
     assert moot.run("run", "-m", "rules@rules", "hello").stdout == b"Good morning.\n"
     assert moot.run("run", "-a", "shouter", "hello").stdout == b"HELLO\n"
     lost = moot.run("run", "-a", "lost", "hello")
-    assert lost.returncode == 2 and b"'telepathy'; known: " in lost.stderr and b"moot, pipe" in lost.stderr
+    assert lost.returncode == 2 and b"'telepathy'. Known types: " in lost.stderr and b"moot, pipe" in lost.stderr
     doctor = json.loads(moot.run("doctor", "--json").stdout)["data"]
     [found] = [item for item in doctor if item["name"] == "plugins"]
     assert found["state"] == "ok" and "moot.agents: pipe (moot-example 1.0.0)" in found["detail"]

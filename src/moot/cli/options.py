@@ -9,7 +9,6 @@ from typing import Annotated, Literal, TypeAlias
 
 from moot.cli.arguments.signatures import ALL_TOOLS, LATEST, Parameter
 from moot.cli.console.output import Output
-from moot.config import schema
 from moot.errors import UsageError
 from moot.plugins import TOOLS
 from moot.types.agent import Mode
@@ -21,7 +20,7 @@ _TOOL_NAMES = re.compile(r"[a-z][\w-]*(,[a-z][\w-]*)*")
 _REFERENCE = re.compile(r"[0-9]{1,4}|0[0-9a-f]{3}[0-9a-f-]{0,32}")
 
 Form: TypeAlias = Literal["text", "json", "jsonl", "ui"]
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def is_reference(word: str) -> bool:
@@ -131,17 +130,9 @@ def run_settings(flags: RunFlags, answer_schema: JsonObject | None, *, attended:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def parse_lifetime(text: str) -> float:
-    """Parse the value of `--expires` as seconds. Raise UsageError if it is invalid."""
-    try:
-        return float(schema.seconds(text))
-    except ValueError as error:
-        raise UsageError(f"Invalid value {text!r} for '--expires': expected a duration such as 90s, 12h or 30d.") from error
-
-
-def seconds(text: str) -> float:
-    """Convert `90`, `90s`, `5m` or `1h` to seconds. Raise UsageError for anything else."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+def seconds(text: str, option: str = "--timeout") -> float:
+    """Convert `90`, `90s`, `5m`, `12h` or `30d` to seconds. Raise UsageError for anything else."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip())
     if match is None or float(match[1]) == 0:
-        raise UsageError(f"Invalid value {text!r} for '--timeout': expected seconds or a duration such as 90s, 5m or 1h.")
+        raise UsageError(f"Invalid value {text!r} for {option!r}: expected seconds or a duration such as 90s, 5m, 12h or 30d.")
     return float(match[1]) * _UNITS[match[2]]

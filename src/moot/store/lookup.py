@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
-from typing import Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from moot.errors import NotFound, UsageError
 from moot.store.database.connection import Queries
-from moot.store.database.reader import Reader
 from moot.store.rows import APPROVAL, CONVERSATION, MESSAGE, RUN, RUN_TABLES, conversation_of, run_of
 from moot.types.conversation import Conversation
 from moot.types.run import Run
+
+if TYPE_CHECKING:
+    from moot.store.database.reader import Reader
 
 SHORTEST_PREFIX = 4
 _CANDIDATES = 5

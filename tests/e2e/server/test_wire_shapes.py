@@ -14,9 +14,9 @@ from typing import Any
 
 import anyio
 import pytest
-from e2e.server.asking import Json, began, ended, got, said, sent
 
 from e2e.server.conftest import LiveServer
+from e2e.server.http_calls import Json, began, ended, got, said, sent
 from moot.testing.script import Reply, ToolCall
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ from moot.cli.arguments.signatures import AsJson, Parameter
 from moot.cli.console.format import age, print_table
 from moot.cli.console.lines import write_done
 from moot.cli.context.configuration import configured
-from moot.cli.options import Out, parse_lifetime
+from moot.cli.options import Out, seconds
 from moot.errors import UsageError
 from moot.guard.tokens import digest, new_secret
 from moot.store import open_store
@@ -52,7 +52,7 @@ async def create_token(
     output: Out,
 ) -> None:
     """Create a token and print its secret, which is not stored."""
-    wanted, lifetime = _scopes(scopes), None if expires is None else parse_lifetime(expires)
+    wanted, lifetime = _scopes(scopes), None if expires is None else seconds(expires, "--expires")
     if lifetime is not None and lifetime <= 0:
         raise UsageError("The lifetime must be greater than 0.", fix="Use a value such as 12h or 30d for --expires.")
     until = None if lifetime is None else SystemClock().now() // 1000 + round(lifetime * 1000)

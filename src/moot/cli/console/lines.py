@@ -215,9 +215,7 @@ def report(error: BaseException, output: Lines, *, as_json: bool) -> int:
         code, name, fix, message = error.exit_code, error.code, error.fix, error.message
     else:
         message = f"Unexpected {type(error).__name__}: {error}"
-        write_error(
-            output, message, "This is a bug in moot. Run 'moot doctor' to check the installation. MOOT_DEBUG=1 prints a traceback."
-        )
+        write_error(output, message, "This is a bug in moot. Run 'moot doctor' to check the installation. MOOT_DEBUG=1 prints a traceback.")
         if debugging():
             output.say("".join(traceback.format_exception(error)))
         code, name, fix = 1, "internal", ""

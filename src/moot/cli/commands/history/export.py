@@ -25,7 +25,7 @@ from moot.cli.console.lines import Progress, write_done
 from moot.cli.console.output import Output
 from moot.cli.context.configuration import here
 from moot.cli.context.engine import opened, opened_at
-from moot.cli.options import Out, Which, parse_lifetime
+from moot.cli.options import Out, Which, seconds
 from moot.cli.terminal.prompts.plain import confirm, may_replace
 from moot.engine import Engine
 from moot.engine.locks import find_server
@@ -329,7 +329,7 @@ async def share(
         return await _list(output, json=json)
     if revoke:
         return await _revoke(revoke, output, json=json)
-    lifetime = parse_lifetime(expires)
+    lifetime = seconds(expires, "--expires")
     async with opened_at(conversation, output) as (engine, found):
         draft = await preview_page(engine.store, found, finder_here(output.secrets, kinds_of(keep)))
         if preview is not None:
