@@ -131,7 +131,7 @@ def test_semantic_search_explains_its_requirements_and_falls_back_to_text(visit:
     expect(typed(page, sought).first).to_be_visible()
     page.get_by_role("option", name="Search responses by meaning").click()
     said = page.get_by_role("dialog").get_by_role("status")
-    expect(said).to_contain_text("which is not installed — moot models pull e5-small")
+    expect(said).to_contain_text("which is not installed. Run moot models pull e5-small.")
     tab.shot("search-meaning-desktop-light")
     page.get_by_role("option", name="Search by keyword").click()
     expect(page.get_by_role("group", name="Messages").get_by_role("option").first.locator("mark")).to_have_text(sought)

@@ -149,6 +149,7 @@ export const text = {
     results: 'Results',
     operators: 'Operators',
     searching: 'Searching…',
+    run: (command: string) => `Run ${command}.`,
     nothing: (query: string) => `No results for “${query}”.`,
     nothingYet: (progress: string) => `No results yet. ${progress}.`,
     indexed: (share: number) => `Indexed ${share}% of messages`,

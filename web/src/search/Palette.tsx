@@ -230,8 +230,7 @@ function statusOf(
   count: number,
 ): string {
   if (!query.trim()) return ''
-  if (asked === query.trim() && found.error)
-    return [found.error.message, fixOf(found.error)].filter(Boolean).join(' — ')
+  if (asked === query.trim() && found.error) return [found.error.message, fixOf(found.error)].filter(Boolean).join(' ')
   if (asked !== query.trim() || found.isFetching) return count ? '' : text.search.searching
   const { index, ranked, cut, loose } = found.last ?? {}
   const share = index && index.done < index.total ? Math.floor((index.done * 100) / index.total) : null
@@ -244,7 +243,8 @@ function statusOf(
 }
 
 function fixOf(error: Error): string {
-  return error instanceof Problem ? error.fix : ''
+  const fix = error instanceof Problem ? error.fix : ''
+  return fix.startsWith('moot ') ? text.search.run(fix) : fix
 }
 
 /** Return the value after it has been unchanged for the given ms. */
