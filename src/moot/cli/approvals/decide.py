@@ -71,23 +71,34 @@ class ApprovalContext:
 def approval_context(engine: Engine, approval: Approval, conversation: Conversation) -> ApprovalContext:
     """Return the context of an approval in this engine's store."""
     step = _STEP.search(approval.id)
+
+    async def answered() -> Answer | None:
+        stored = await engine.store.records.approval(approval.id)
+        return stored.answer if stored is not None else None
+
+    async def check(answer: Answer) -> str:
+        try:
+            await check_answer(engine.runtime, approval.id, answer)
+        except MootError as error:
+            return f"{error.message} {error.fix}".rstrip()
+        return ""
+
+    async def look(arguments: bytes) -> CallPreview:
+        same = arguments == approval.arguments
+        parts = approval.parts if same else (await rule_on_edited(engine.runtime, approval, arguments)).parts
+        directory = Path(conversation.directory)
+        return await preview_call(arguments, parts, folders(conversation.allowed_uris) or (directory,), directory)
+
     return ApprovalContext(
         directory=conversation.directory,
         requested_by=" · ".join(filter(None, (conversation.agent, f"step {step[1]}" if step else ""))),
         resume=f"moot chat resume {conversation.id[:13]}" if approval.outside is None else "the agent keeps waiting",
         now=lambda: engine.runtime.now() // 1000,
-        answered=partial(_answered, engine, approval.id),
-        check=partial(_problem, engine, approval.id),
+        answered=answered,
+        check=check,
         explain=partial(explain, engine.runtime, approval),
-        look=partial(_look, engine, approval, conversation),
+        look=look,
     )
-
-
-async def _look(engine: Engine, approval: Approval, conversation: Conversation, arguments: bytes) -> CallPreview:
-    same = arguments == approval.arguments
-    parts = approval.parts if same else (await rule_on_edited(engine.runtime, approval, arguments)).parts
-    directory = Path(conversation.directory)
-    return await preview_call(arguments, parts, folders(conversation.allowed_uris) or (directory,), directory)
 
 
 async def resolved(approval: Approval, context: ApprovalContext) -> Decision | None:
@@ -100,19 +111,6 @@ async def resolved(approval: Approval, context: ApprovalContext) -> Decision | N
 def seconds_left(approval: Approval, context: ApprovalContext) -> int | None:
     """Return the seconds until the approval expires; None if it never does."""
     return None if approval.expires_at is None else max(0, -(-(approval.expires_at - context.now()) // 1000))
-
-
-async def _answered(engine: Engine, approval: str) -> Answer | None:
-    stored = await engine.store.records.approval(approval)
-    return stored.answer if stored is not None else None
-
-
-async def _problem(engine: Engine, approval: str, answer: Answer) -> str:
-    try:
-        await check_answer(engine.runtime, approval, answer)
-    except MootError as error:
-        return f"{error.message} {error.fix}".rstrip()
-    return ""
 
 
 _YES = frozenset({"y", "yes"})
@@ -143,7 +141,14 @@ async def ask(approval: Approval, context: ApprovalContext, output: Output) -> D
 
 async def _answer_to(approval: Approval, context: ApprovalContext, output: Output) -> Answer:
     if isinstance(approval.questions, list):
-        return await _questions([question for question in approval.questions if isinstance(question, dict)], output)
+        replies: list[Json] = []
+        for question in approval.questions:
+            if isinstance(question, dict):
+                reply = await _reply(question, output)
+                if reply is None:
+                    return Answer(approved=False, reason="the user did not answer")
+                replies.append(list[Json](reply))
+        return Answer(approved=True, value=replies)
     prompt = CallPrompt(approval, await context.look(approval.arguments), context.directory, context.requested_by)
     output.say(f"\n{prompt.title.text}", "bold", exact=True)
     for row in [*call_rows(prompt.preview), *prompt.body()[-1:]]:
@@ -189,16 +194,6 @@ def _answer(approval: Approval, line: str) -> Answer | None:
     return None
 
 
-async def _questions(questions: Sequence[JsonObject], output: Output) -> Answer:
-    replies: list[Json] = []
-    for question in questions:
-        reply = await _reply(question, output)
-        if reply is None:
-            return Answer(approved=False, reason="the user did not answer")
-        replies.append(list[Json](reply))
-    return Answer(approved=True, value=replies)
-
-
 async def _reply(question: JsonObject, output: Output) -> Sequence[str] | None:
     words = ": ".join(str(word) for word in (question.get("header"), question.get("text")) if word)
     output.say(f"\n{words}", "bold")
@@ -229,22 +224,25 @@ async def decide(approval: Approval, context: ApprovalContext, output: Output, *
     `draft` is the text in the composer, which must not be running. Text typed here that is not an answer is appended to it.
     """
     if moves_cursor():
-        decision = await _on_screen(approval, context, output)
+        prompt = await _prompt(approval, context)
+        decision: Decision = await attribute(_APPLICATION)(
+            prompt,
+            output,
+            resolved=partial(resolved, approval, context),
+            perform=partial(_perform, prompt, context, output),
+            expires=lambda: seconds_left(approval, context),
+        )
     else:
         decision = await ask(approval, context, output)
-    output.say(_outcome_text(approval, context, decision), "dim")
+    words = {
+        "elsewhere": "answered elsewhere",
+        "expired": "expired, so it was denied",
+        "later": f"still waiting for approval; {context.resume}",
+        "stop": "stopping the run",
+        "answered": _answer_text(approval, decision.answer) if approval.questions is None else "answered",
+    }
+    output.say(f"{visible_line(approval.tool)}: {words[decision.outcome]}", "dim")
     return Decision(decision.answer, draft + decision.draft, decision.outcome)
-
-
-async def _on_screen(approval: Approval, context: ApprovalContext, output: Output) -> Decision:
-    prompt = await _prompt(approval, context)
-    return await attribute(_APPLICATION)(
-        prompt,
-        output,
-        resolved=partial(resolved, approval, context),
-        perform=_performer(prompt, context, output),
-        expires=lambda: seconds_left(approval, context),
-    )
 
 
 async def _prompt(approval: Approval, context: ApprovalContext) -> Prompt:
@@ -254,57 +252,35 @@ async def _prompt(approval: Approval, context: ApprovalContext) -> Prompt:
     return CallPrompt(approval, await context.look(approval.arguments), context.directory, context.requested_by)
 
 
-def _performer(prompt: Prompt, context: ApprovalContext, output: Output) -> Callable[[], Awaitable[Decision | None]]:
-    async def perform() -> Decision | None:
-        pending, prompt.pending = prompt.pending, None
-        if pending is Pending.ANSWER and prompt.proposed is not None:
-            prompt.message = await context.check(prompt.proposed)
-            return None if prompt.message else Decision(prompt.proposed)
-        if isinstance(prompt, CallPrompt):
-            try:
-                await _perform(prompt, pending, context, output)
-            except MootError as error:
-                prompt.message = f"{error.message} {error.fix}".rstrip()
-        return None
-
-    return perform
+async def _perform(prompt: Prompt, context: ApprovalContext, output: Output) -> Decision | None:
+    pending, prompt.pending = prompt.pending, None
+    if pending is Pending.ANSWER and prompt.proposed is not None:
+        prompt.message = await context.check(prompt.proposed)
+        return None if prompt.message else Decision(prompt.proposed)
+    if isinstance(prompt, CallPrompt):
+        try:
+            await _explain_or_edit(prompt, pending, context, output)
+        except MootError as error:
+            prompt.message = f"{error.message} {error.fix}".rstrip()
+    return None
 
 
-async def _perform(prompt: CallPrompt, pending: Pending | None, context: ApprovalContext, output: Output) -> None:
+async def _explain_or_edit(prompt: CallPrompt, pending: Pending | None, context: ApprovalContext, output: Output) -> None:
     """Raise MootError if the action fails; the approval stays open."""
     if pending is Pending.EXPLAIN:
         prompt.explanation, prompt.message = await context.explain(prompt.arguments) or "(no explanation)", ""
         return
     text: str | None = prompt.text
     if pending is Pending.EDITOR:
-        text = await edit_text(_pretty(prompt.arguments), suffix=".json", output=output)
+        pretty = json.dumps(loads_exact(prompt.arguments), indent=2, ensure_ascii=False) + "\n"
+        text = await edit_text(pretty, suffix=".json", output=output)
     if text is None:
         prompt.message = "Nothing was changed."
     elif (arguments := prompt.take_edited(text)) is not None:
-        problem = await context.check(Answer(True, arguments=arguments))
-        if problem:
+        if problem := await context.check(Answer(True, arguments=arguments)):
             prompt.message = problem
         else:
             prompt.show(await context.look(arguments))
-
-
-def _pretty(arguments: bytes) -> str:
-    return json.dumps(loads_exact(arguments), indent=2, ensure_ascii=False) + "\n"
-
-
-def _outcome_text(approval: Approval, context: ApprovalContext, decision: Decision) -> str:
-    name = visible_line(approval.tool)
-    match decision.outcome:
-        case "elsewhere":
-            return f"{name}: answered elsewhere"
-        case "expired":
-            return f"{name}: expired, so it was denied"
-        case "later":
-            return f"{name}: still waiting for approval; {context.resume}"
-        case "stop":
-            return f"{name}: stopping the run"
-        case "answered":
-            return f"{name}: {_answer_text(approval, decision.answer)}" if approval.questions is None else f"{name}: answered"
 
 
 def _answer_text(approval: Approval, answer: Answer | None) -> str:

@@ -23,11 +23,13 @@ def call_rows(preview: CallPreview) -> list[Row]:
         return [Row(line) for line in visible_lines(preview.arguments.decode("utf-8", "replace"))]
     if isinstance(command := value.get("command"), str) and command:
         return [*_command(command, preview.parts), *_arguments(value, "command")]
-    if isinstance(path := value.get("path"), str) and isinstance(content := value.get("content"), str):
-        return [*_file(path, preview), *_diff(preview.before or "", content), *_arguments(value, "path", "content")]
-    if isinstance(path, str) and isinstance(edits := value.get("edits"), list):
-        return [*_file(path, preview), *_edits(edits), *_arguments(value, "path", "edits")]
-    return [*_arguments(value), *_why(preview.parts)]
+    if isinstance(path := value.get("path"), str):
+        file = Row(visible_line(path), "bold", preview.fact)
+        if isinstance(content := value.get("content"), str):
+            return [file, *_diff(preview.before or "", content), *_arguments(value, "path", "content")]
+        if isinstance(edits := value.get("edits"), list):
+            return [file, *_edits(edits), *_arguments(value, "path", "edits")]
+    return [*_arguments(value), *(Row(f"needs approval: {visible_line(part.why)}", "warn") for part in preview.parts)]
 
 
 def _command(command: str, parts: Sequence[ApprovalPart]) -> Iterator[Row]:
@@ -46,15 +48,6 @@ def _command(command: str, parts: Sequence[ApprovalPart]) -> Iterator[Row]:
 def _part(part: ApprovalPart, text: str, *, indent: int) -> Row:
     word, style = _VERDICTS[part.action]
     return Row(text, "", f"{word}: {visible_line(part.why)}", style, indent)
-
-
-def _why(parts: Sequence[ApprovalPart]) -> Iterator[Row]:
-    for part in parts:
-        yield Row(f"needs approval: {visible_line(part.why)}", "warn")
-
-
-def _file(path: str, preview: CallPreview) -> Iterator[Row]:
-    yield Row(visible_line(path), "bold", preview.fact)
 
 
 def _diff(before: str, after: str) -> Iterator[Row]:

@@ -312,7 +312,13 @@ class QuestionPrompt(Prompt):
         elif key == "d":
             self._reply(self._selected)
         else:
-            self._select(str(self._options[int(key) - 1].get("label", "")))
+            label = str(self._options[int(key) - 1].get("label", ""))
+            if not self._multiple:
+                self._reply([label])
+            elif label in self._selected:
+                self._selected.remove(label)
+            else:
+                self._selected.append(label)
 
     @property
     def _question(self) -> JsonObject:
@@ -326,14 +332,6 @@ class QuestionPrompt(Prompt):
     def _options(self) -> list[JsonObject]:
         options = self._question.get("options")
         return [option for option in options if isinstance(option, dict)][:9] if isinstance(options, list) else []
-
-    def _select(self, label: str) -> None:
-        if not self._multiple:
-            self._reply([label])
-        elif label in self._selected:
-            self._selected.remove(label)
-        else:
-            self._selected.append(label)
 
     def _reply_text(self, text: str) -> None:
         if text.strip():

@@ -159,7 +159,9 @@ def entry_of(message: Message, number: int) -> Entry:
 
 def parts_of(entry: Entry, message: Message) -> tuple[Part, ...]:
     """Return the message's parts with the entry's texts. Raise UsageError if a read-only block was changed, moved or removed."""
-    kept = {block.label: group for block, group in _fixed_of(message, entry.number)}
+    labels = [block.label for block in entry_of(message, entry.number).blocks if isinstance(block, Fixed)]
+    groups = [group for _, group in _groups(message.parts) if not _is_text(group[0]) and not _is_border(group)]
+    kept = dict(zip(labels, groups, strict=True))
     order = list(kept)
     found = [block for block in entry.blocks if isinstance(block, Fixed)]
     for at, block in enumerate(found):
@@ -182,12 +184,6 @@ def new_parts(entry: Entry) -> tuple[Part, ...]:
         if isinstance(block, Fixed):
             raise UsageError(f"Line {block.line}: this block belongs to another message. A new message can only have text.")
     return tuple(text_part(block.text) for block in entry.blocks if isinstance(block, Text))
-
-
-def _fixed_of(message: Message, number: int) -> list[tuple[Fixed, list[Part]]]:
-    blocks = [block for block in entry_of(message, number).blocks if isinstance(block, Fixed)]
-    groups = [group for _, group in _groups(message.parts) if not _is_text(group[0]) and not _is_border(group)]
-    return list(zip(blocks, groups, strict=True))
 
 
 def _groups(parts: Sequence[Part]) -> list[tuple[int, list[Part]]]:

@@ -64,7 +64,10 @@ async def edit_message(
     entry = entry_of(message, node.no)
     single = sum(isinstance(block, Text) for block in entry.blocks) <= 1
     again = f"moot chat edit {conversation.id} {node.no} --from {{path}}"
-    edited = await edit_text(text or _text(entry, single=single), output=output, again=again)
+    shown = "\n".join(render_blocks(entry.blocks))
+    if single:
+        shown = next((block.text for block in entry.blocks if isinstance(block, Text)), "")
+    edited = await edit_text(text or shown, output=output, again=again)
     if edited is None and not text:
         output.say("moot: nothing was changed", "dim")
         return 0
@@ -94,12 +97,6 @@ async def answer(engine: Engine, conversation: Conversation, prompt: Prompt, opt
     if submitted.conversation.id != conversation.id:
         output.say(f"moot: {copied(conversation, submitted.conversation)}", "dim")
     return await Follower(engine, output, show).follow(submitted.run, submitted.conversation, submitted.seq)
-
-
-def _text(entry: Entry, *, single: bool) -> str:
-    if single:
-        return next((block.text for block in entry.blocks if isinstance(block, Text)), "")
-    return "\n".join(render_blocks(entry.blocks))
 
 
 def _parts(entry: Entry, message: Message, text: str, *, single: bool) -> tuple[Part, ...]:
@@ -136,7 +133,8 @@ def revision(messages: Sequence[Message], numbers: Mapping[str, int], text: str)
     """Return the changes in an edited text, or None if there are none. Raise UsageError, with the line, if they are invalid."""
     before = [entry_of(message, numbers[message.id]) for message in messages]
     known = {entry.number: (entry, message) for entry, message in zip(before, messages, strict=True)}
-    after = [entry for entry in _identify(known, parse(text)) if _has_content(entry) or entry in before]
+    after = _identify(known, parse(text))
+    after = [one for one in after if one in before or any(isinstance(block, Fixed) or block.text.strip() for block in one.blocks)]
     same = 0
     while same < min(len(before), len(after)) and before[same] == after[same]:
         same += 1
@@ -144,8 +142,7 @@ def revision(messages: Sequence[Message], numbers: Mapping[str, int], text: str)
         return None
     if not after:
         raise UsageError("The edited conversation is empty.", fix="To delete the conversation, run moot chat delete.")
-    made = [_message(entry, *known[entry.number]) if entry.number else _new(entry) for entry in after[same:]]
-    return Revision(messages[same - 1].id if same else None, tuple(made))
+    return Revision(messages[same - 1].id if same else None, tuple(_message(entry, known) for entry in after[same:]))
 
 
 async def apply(store: Store, conversation: Conversation, revision: Revision) -> str:
@@ -180,15 +177,10 @@ def _identify(known: Mapping[int, tuple[Entry, Message]], entries: Sequence[Entr
     return found
 
 
-def _has_content(entry: Entry) -> bool:
-    return any(isinstance(block, Fixed) or block.text.strip() for block in entry.blocks)
-
-
-def _new(entry: Entry) -> Message:
-    return Message(new_id(), cast("Role", entry.role), new_parts(entry))  # a marker without a number has a valid role
-
-
-def _message(entry: Entry, before: Entry, message: Message) -> Message:
+def _message(entry: Entry, known: Mapping[int, tuple[Entry, Message]]) -> Message:
+    if not entry.number:
+        return Message(new_id(), cast("Role", entry.role), new_parts(entry))  # a marker without a number has a valid role
+    before, message = known[entry.number]
     parts = parts_of(entry, message)
     if entry == before:
         return replace(message, id=new_id(), client_id=None)

@@ -99,7 +99,8 @@ async def _offer(name: str, providers: Providers, settings: Settings, environ: M
     server = isinstance(provider, Listens)
     main = "" if server else default_model(facts, entry)
     if main:
-        return Offer(name, main, _source(name, entry, environ))
+        variable = next((key for key in KEY_VARIABLES.get(name, ()) if environ.get(key) and environ[key] == entry.api_key), "")
+        return Offer(name, main, f"key in {variable}" if variable else "in your configuration")
     models: list[Model] = []
     with anyio.move_on_after(SECONDS if server else _CONFIGURED_SECONDS) as scope:
         try:
@@ -126,11 +127,6 @@ async def _accepts(url: str) -> bool:
         except OSError:
             return False
     return False
-
-
-def _source(name: str, entry: ProviderSettings, environ: Mapping[str, str]) -> str:
-    variable = next((name for name in KEY_VARIABLES.get(name, ()) if environ.get(name) and environ[name] == entry.api_key), "")
-    return f"key in {variable}" if variable else "in your configuration"
 
 
 def _embedded(settings: Settings) -> tuple[Offer | None, str]:

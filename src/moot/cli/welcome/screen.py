@@ -63,7 +63,10 @@ def render(found: Discovery, width: int) -> list[Line]:
         notes += wrap(f"Installed agents: {agents}. Run one with moot run -a NAME; it uses its own model and login.", width, "dim")
     if notes:
         lines += [("", ""), *notes]
-    lines += [("", ""), *wrap(_question(found), width, ""), *wrap(_PRIVATE, width, "dim")]
+    default = f" Press Enter for 1 ({found.offers[0].provider})." if found.offers else ""
+    number = "Type a number or paste" if found.offers else "Paste"
+    question = f"{number} an API key, then press Enter.{default} Press Esc or type s to decide later."
+    lines += [("", ""), *wrap(question, width, ""), *wrap(_PRIVATE, width, "dim")]
     return lines
 
 
@@ -79,12 +82,6 @@ def number_names(names: Sequence[str], width: int) -> list[Line]:
 def wrap(text: str, width: int, style: str, indent: int = 0) -> list[Line]:
     """Return the text in lines of at most `width` columns."""
     return [(" " * indent + line, style) for line in wrap_words(text, max(width, 20) - indent)]
-
-
-def _question(found: Discovery) -> str:
-    default = f" Press Enter for 1 ({found.offers[0].provider})." if found.offers else ""
-    number = "Type a number or paste" if found.offers else "Paste"
-    return f"{number} an API key, then press Enter.{default} Press Esc or type s to decide later."
 
 
 def _offers(offers: Sequence[Offer], width: int) -> Iterator[Line]:
@@ -137,7 +134,10 @@ class _Chooser:
         while True:
             typed = await ask_hidden("> ", self.output)
             if typed is None or typed.lower() == "s":
-                self._later()
+                file = skip_file(self.settings)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch()
+                self._tell(_LATER, "dim")
                 return False
             try:
                 offer = await self._parse(typed)
@@ -153,7 +153,12 @@ class _Chooser:
     async def take(self, offer: Offer) -> None:
         """Try the model and write it to the configuration. Raise MootError, and write nothing, if it fails."""
         settings = offer.apply(self.settings)
-        await self._download(offer, settings)
+        if offer.provider == "local":
+            providers = Providers(settings)
+            try:
+                await provide_weights(providers, offer.id, self.output, consent=self.downloads)
+            finally:
+                await providers.close()
         self._tell(f"Testing {offer.id if offer.model else offer.provider} …", "dim")
         answered = await _try(settings, offer)
         file = self.settings.home / FILE
@@ -166,15 +171,6 @@ class _Chooser:
         if f"providers.{offer.provider}.api_key" in offer.values:
             self._tell("Your key is saved in the same file, which only you can read.")
 
-    async def _download(self, offer: Offer, settings: Settings) -> None:
-        if offer.provider != "local":
-            return
-        providers = Providers(settings)
-        try:
-            await provide_weights(providers, offer.id, self.output, consent=self.downloads)
-        finally:
-            await providers.close()
-
     async def _parse(self, typed: str) -> Offer | None:
         """Return the offer for a typed number or API key. Print a message and return None for anything else."""
         offers = self.found.offers
@@ -183,21 +179,16 @@ class _Chooser:
                 return offers[number - 1]
             self.output.say(f"{typed} is not on the list." if typed else "There is no model to choose. Paste an API key.", "yellow")
             return None
-        if is_key(typed):
-            return await self._with_key(typed)
-        self.output.say("That is neither a number on the list nor an API key.", "yellow")
-        return None
-
-    async def _with_key(self, key: str) -> Offer | None:
-        self.output.hide((*self.output.secrets, key))
+        if not is_key(typed):
+            self.output.say("That is neither a number on the list nor an API key.", "yellow")
+            return None
+        self.output.hide((*self.output.secrets, typed))
         providers = Providers(self.settings)  # only for their facts; no provider is created
-        name = vendor_of(key, providers) or await self._ask_vendor()
+        name = vendor_of(typed, providers) or await self._ask_vendor()
         if not name:
             return None
-        entry = replace(self.settings.providers.get(name) or ProviderSettings(name), api_key=key)
-        facts = providers.facts(name)
-        values = {f"providers.{name}.api_key": key}
-        return Offer(name, default_model(facts, entry), "pasted", entry, values)
+        entry = replace(self.settings.providers.get(name) or ProviderSettings(name), api_key=typed)
+        return Offer(name, default_model(providers.facts(name), entry), "pasted", entry, {f"providers.{name}.api_key": typed})
 
     async def _ask_vendor(self) -> str:
         """Return the provider that a key belongs to; empty if the user doesn't say."""
@@ -211,12 +202,6 @@ class _Chooser:
             return names[number - 1]
         self.output.say("Unknown provider. The key was not saved.", "yellow")
         return ""
-
-    def _later(self) -> None:
-        file = skip_file(self.settings)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-        self._tell(_LATER, "dim")
 
     @property
     def _width(self) -> int:

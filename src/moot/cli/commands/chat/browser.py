@@ -19,7 +19,6 @@ from moot.cli.terminal.prompts.numbered_list import Listing
 from moot.config.loader import Loaded
 from moot.convert.serialization import status_of
 from moot.plugins.registry import attribute
-from moot.store.database.connection import Connection
 from moot.store.database.snapshot import open_snapshot
 from moot.store.tree.lists import ListFilter, live, page
 from moot.types.conversation import Conversation, Page
@@ -137,15 +136,12 @@ def read_snapshot(loaded: Loaded, directory: Path, filter: str, start: Start) ->
     """Read the initial snapshot. Raise StoreError on failure."""
     snapshot = Snapshot(loaded, directory, filter, start)
     with open_snapshot(loaded.settings.database) as connection:
-        return snapshot if connection is None else _read(connection, snapshot)
-
-
-def _read(connection: Connection, snapshot: Snapshot) -> Snapshot:
-    scope = first_scope(
-        snapshot.start, empty=not snapshot.start and not page(connection, ListFilter(limit=1, directory=str(snapshot.directory))).items
-    )
-    wanted = replace(lists(snapshot.directory)[scope], limit=FIRST, query=snapshot.filter)
-    return replace(snapshot, scope=scope, page=page(connection, wanted), live=live(connection), at=time.time())
+        if connection is None:
+            return snapshot
+        empty = not start and not page(connection, ListFilter(limit=1, directory=str(directory))).items
+        scope = first_scope(start, empty=empty)
+        wanted = replace(lists(directory)[scope], limit=FIRST, query=filter)
+        return replace(snapshot, scope=scope, page=page(connection, wanted), live=live(connection), at=time.time())
 
 
 def first_scope(start: Start, *, empty: bool) -> int:

@@ -46,7 +46,14 @@ async def loop(snapshot: Snapshot, keyboard: Keyboard | None, frame: Frame | Non
             snapshot = await access.refresh(snapshot)
         picked = await _first(access.choice(snapshot, filter=snapshot.filter, scope=snapshot.scope), output, keyboard, frame)
         while picked is not None and picked.action:
-            await _run_action(await access.engine(), picked, output)
+            engine = await access.engine()
+            try:
+                conversation = await engine.store.conversations.get(picked.item.key)
+                await attribute(_ACTS)[picked.action](engine, conversation, output)
+            except NotFound as error:
+                output.say(f"moot: {error.message}", "yellow")  # another process changed it first
+            except MootError as error:
+                write_error(output, error.message, error.fix)
             filter = "" if picked.action in RETITLES else picked.filter
             snapshot = await access.refresh(snapshot)
             picked = await choose(access.choice(snapshot, filter=filter, scope=picked.scope, at=picked.item.key), output)
@@ -110,13 +117,3 @@ def _page_of(database: Path, wanted: ListFilter) -> Page[Conversation]:
         if connection is None:
             raise StoreError(f"The database {str(database)!r} has changed.", fix="Open the list again.")
         return page(connection, wanted)
-
-
-async def _run_action(engine: Engine, picked: Picked, output: Output) -> None:
-    try:
-        conversation = await engine.store.conversations.get(picked.item.key)
-        await attribute(_ACTS)[picked.action](engine, conversation, output)
-    except NotFound as error:
-        output.say(f"moot: {error.message}", "yellow")  # another process changed it first
-    except MootError as error:
-        write_error(output, error.message, error.fix)

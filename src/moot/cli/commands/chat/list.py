@@ -74,7 +74,18 @@ def read_page(settings: Settings, wanted: ListFilter) -> ListPage:
 
 def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStatus], output: Lines) -> None:
     """Print a page as a table and store its list numbers."""
-    rows = [_row(item, live, number) for number, item in enumerate(page.items, 1)]
+    rows = [
+        [
+            str(number),
+            item.id[:13],
+            item.model or "-",
+            age(item.updated_at, time.time()),
+            str(item.message_count),
+            status_of(item, live),
+            item.title or "untitled",
+        ]
+        for number, item in enumerate(page.items, 1)
+    ]
     head = HEAD
     if any(item.came_from for item in page.items):
         head = (*HEAD[:-1], "FROM", HEAD[-1])
@@ -83,15 +94,3 @@ def print_list(state: Path, page: Page[Conversation], live: Mapping[str, RunStat
     keep_numbers(state, [item.id for item in page.items])
     if page.next_cursor:
         output.say(f"moot: next page: --cursor {page.next_cursor}", "dim")
-
-
-def _row(conversation: Conversation, live: Mapping[str, RunStatus], number: int) -> list[str]:
-    return [
-        str(number),
-        conversation.id[:13],
-        conversation.model or "-",
-        age(conversation.updated_at, time.time()),
-        str(conversation.message_count),
-        status_of(conversation, live),
-        conversation.title or "untitled",
-    ]

@@ -162,31 +162,28 @@ Watch = Annotated[bool, Parameter(name="--watch", help="Print the list again aft
 
 async def ps(*, watch: Watch = False, json: AsJson = False, output: Out) -> None:
     """Print running, waiting, interrupted and queued runs, oldest first."""
-    async with opened(output) as engine:
-        if watch:
-            await _watch(engine, output, json=json)
-            return
-        lines = await _live(engine)
-    _show(lines, output, json=json)
-
-
-async def _watch(engine: Engine, output: Output, *, json: bool) -> None:
-    """Print the list whenever it has changed: a table, or a line of JSON."""
     shown: list[JsonObject] | None = None
-    while True:
-        lines = await _live(engine)
-        found = [line.to_json() for line in lines]
-        if found != shown:
-            shown = found
-            if not json and output.stdout_terminal:
-                output.say(time.strftime("── %H:%M:%S"), "dim")
-            _show(lines, output, json=json)
-        await anyio.sleep(_INTERVAL)
+    async with opened(output) as engine:
+        while True:
+            lines = await _live(engine)
+            found = [line.to_json() for line in lines]
+            if found != shown:
+                shown = found
+                if watch and not json and output.stdout_terminal:
+                    output.say(time.strftime("── %H:%M:%S"), "dim")
+                _show(lines, output, json=json)
+            if not watch:
+                return
+            await anyio.sleep(_INTERVAL)
 
 
 async def _live(engine: Engine) -> list[_Line]:
-    runs = await engine.store.records.runs(statuses=_LIVE)
-    return [await _line(engine, run) for run in reversed(runs)]
+    lines: list[_Line] = []
+    for run in reversed(await engine.store.records.runs(statuses=_LIVE)):
+        conversation = await engine.store.conversations.get(run.conversation)
+        place = owner_place(engine.settings.owners, run.owner) if run.owner is not None else None
+        lines.append(_Line(run, conversation, place, await _waits_for(engine, run)))
+    return lines
 
 
 def _show(lines: Sequence[_Line], output: Output, *, json: bool) -> None:
@@ -199,12 +196,6 @@ def _show(lines: Sequence[_Line], output: Output, *, json: bool) -> None:
     now = time.time()
     head = ["ID", "STATUS", "SINCE", "PROCESS", "AGENT", "MODEL", "WAITS FOR", "TITLE"]
     print_table(output, head, [_row(line, now) for line in lines])
-
-
-async def _line(engine: Engine, run: Run) -> _Line:
-    conversation = await engine.store.conversations.get(run.conversation)
-    place = owner_place(engine.settings.owners, run.owner) if run.owner is not None else None
-    return _Line(run, conversation, place, await _waits_for(engine, run))
 
 
 async def _waits_for(engine: Engine, run: Run) -> str:

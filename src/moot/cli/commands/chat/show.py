@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from moot.cli.arguments.signatures import AsJson, Parameter
@@ -36,7 +35,10 @@ def tree_lines(nodes: Sequence[Node], *, deleted: bool = False) -> Iterator[str]
     todo = [(no, connector, below) for no, connector, below in _forks(behind.get(0, ()), "")]
     while todo:
         no, connector, below = todo.pop()
-        yield f"{'*' if kept[no].shown else ' '} {connector}{_label(kept[no], width)}"
+        node = kept[no]
+        marks = [word for word, holds in ((node.status, node.status != "finished"), ("deleted", node.deleted)) if holds]
+        mark = f" ({', '.join(marks)})" if marks else ""
+        yield f"{'*' if node.shown else ' '} {connector}" + f"{no:>{width}} {node.role}{mark}: {node.line}".rstrip()
         todo += _forks(behind.get(no, ()), below)
 
 
@@ -67,12 +69,6 @@ def _kept(nodes: Sequence[Node], deleted: bool) -> tuple[dict[int, Node], dict[i
     return kept, behind
 
 
-def _label(node: Node, width: int) -> str:
-    marks = [word for word, holds in ((node.status, node.status != "finished"), ("deleted", node.deleted)) if holds]
-    mark = f" ({', '.join(marks)})" if marks else ""
-    return f"{node.no:>{width}} {node.role}{mark}: {node.line}".rstrip()
-
-
 _AROUND = 7
 """Default number of messages, with the requested one in the middle."""
 
@@ -93,18 +89,15 @@ async def show_around(store: Store, found: Conversation, at: str, limit: int, ou
     say_head(found, output)
     if not node.shown:
         output.say(f"moot: this is on another branch; switch to it with: moot chat switch {found.id} {node.no}", "dim")
-    _print(branch, range(start, min(start + limit, len(branch))), place, output)
-
-
-def _print(branch: Sequence[Message], shown: range, place: int, output: Output) -> None:
-    if shown.start:
-        output.say(f"… {shown.start} older", "dim")
-    print_messages(branch[shown.start : place], output, before=branch[: shown.start])
+    stop = min(start + limit, len(branch))
+    if start:
+        output.say(f"… {start} older", "dim")
+    print_messages(branch[start:place], output, before=branch[:start])
     output.say("▶ here", "green")
     print_messages(branch[place : place + 1], output, before=branch[:place])
-    print_messages(branch[place + 1 : shown.stop], output, before=branch[: place + 1])
-    if shown.stop < len(branch):
-        output.say(f"… {len(branch) - shown.stop} newer", "dim")
+    print_messages(branch[place + 1 : stop], output, before=branch[: place + 1])
+    if stop < len(branch):
+        output.say(f"… {len(branch) - stop} newer", "dim")
 
 
 def _tip(nodes: Sequence[Node], node: Node) -> Node:
@@ -123,20 +116,14 @@ async def show_raw(store: Store, conversation: str, messages: Sequence[Message] 
     of_runs = None if messages is None else {message.run for message in messages if message.run is not None}
     places = None if messages is None else {message.first_seq for message in messages if message.run is None}
     shown = _Json(output, conversation) if json else _Screen(output, store) if output.stdout_terminal else _Pipe()
-    async with aclosing(_frames(store, conversation)) as frames:
-        async for event in frames:
-            if of_runs is None or event.run in of_runs or (places is not None and event.run is None and event.seq in places):
-                await shown.frame(event)
-    await shown.end()
-
-
-async def _frames(store: Store, conversation: str) -> AsyncGenerator[Event, None]:
     after = 0
     while page := await store.log.read(conversation, after=after, limit=_PAGE):
         for event in page:
-            if event.raw is not None:
-                yield event
+            wanted = of_runs is None or event.run in of_runs or (places is not None and event.run is None and event.seq in places)
+            if event.raw is not None and wanted:
+                await shown.frame(event)
         after = page[-1].seq
+    await shown.end()
 
 
 class _Pipe:
@@ -188,7 +175,11 @@ class _Screen:
             self._output.data(self._output.styled(f"── {_title(event, exchange)}", "bold") + "\n")
         assert event.raw is not None
         arrow = "→" if direction(event) == "out" else "←"
-        self._output.data(self._output.styled(f"{event.seq:>6} {_clock(event.at)} {arrow}", "dim") + "\n" + _spelled(event.raw))
+        seconds, micros = divmod(event.at, 1_000_000)
+        clock = f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{micros // 1000:03d}"
+        lines = visible(event.raw.decode("utf-8", "backslashreplace")).rstrip("\n").split("\n")
+        head = self._output.styled(f"{event.seq:>6} {clock} {arrow}", "dim")
+        self._output.data(f"{head}\n" + "".join(f"       {line}\n" for line in lines))
 
     async def end(self) -> None:
         if self._exchange is None:
@@ -200,17 +191,6 @@ def _title(event: Event, exchange: Exchange | None) -> str:
         return visible(event.kind)
     facts = [exchange.purpose, exchange.id.rpartition(":")[2], exchange.converter, f"{exchange.model}@{exchange.provider}".strip("@")]
     return visible(" · ".join(fact for fact in [*facts, exchange.ended or "open"] if fact))
-
-
-def _clock(at: int) -> str:
-    seconds, micros = divmod(at, 1_000_000)
-    return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{micros // 1000:03d}"
-
-
-def _spelled(raw: bytes) -> str:
-    """Format a frame as indented lines, without trailing empty lines."""
-    text = visible(raw.decode("utf-8", "backslashreplace")).rstrip("\n")
-    return "".join(f"       {line}\n" for line in text.split("\n"))
 
 
 async def show(

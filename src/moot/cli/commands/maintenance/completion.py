@@ -63,7 +63,10 @@ def install(
     output: Annotated[Lines, Plain],
 ) -> None:
     """Write the completion script where the shell looks for it, and print what else to do."""
-    chosen = shell or _current_shell()
+    chosen = shell or PurePath(os.environ.get("SHELL", "")).name
+    if chosen not in SCRIPTS:
+        fix = "Choose a shell, for example: moot completion install bash"
+        raise UsageError(f"Completion for the shell {chosen!r} is not supported.", fix=fix)
     path, hint = _place(chosen)
     write_atomically(path, SCRIPTS[chosen].encode())
     if json:
@@ -78,17 +81,7 @@ def show(shell: Annotated[Shell, Parameter(help="Shell.")], /, *, output: Annota
     output.data(SCRIPTS[shell])
 
 
-def _current_shell() -> Shell:
-    name = PurePath(os.environ.get("SHELL", "")).name
-    for shell in ("bash", "zsh", "fish"):
-        if name == shell:
-            return shell
-    raise UsageError(
-        f"Completion for the shell {name!r} is not supported.", fix="Choose a shell, for example: moot completion install bash"
-    )
-
-
-def _place(shell: Shell) -> tuple[Path, str]:
+def _place(shell: str) -> tuple[Path, str]:
     home = Path.home()
     data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
     if shell == "fish":

@@ -58,28 +58,16 @@ def _models(part: str) -> Iterable[Value]:
         yield from ((f"{model}@{name}", "") for model in provider.models)
 
 
-def _agents(part: str) -> Iterable[Value]:
-    return [(name, agent.description) for name, agent in attribute("moot.agents.known:available_agents")(_settings()).items()]
-
-
 def _tools(part: str) -> Iterable[Value]:
     before, comma, _ = part.rpartition(",")
     return [(f"{before}{comma}{name}", "") for name in TOOLS.names()]
 
 
-def _providers(part: str) -> Iterable[Value]:
-    return [(name, "") for name in sorted({*PROVIDERS.names(), *_settings().providers})]
-
-
-def _formats(part: str) -> Iterable[Value]:
-    return [(name, "") for name in FORMATS.names()]
-
-
 _KINDS: dict[str, Callable[[str], Iterable[Value]]] = {
-    "agent": _agents,
+    "agent": lambda _: [(name, agent.description) for name, agent in attribute("moot.agents.known:available_agents")(_settings()).items()],
     "conversation": _conversations,
-    "format": _formats,
+    "format": lambda _: [(name, "") for name in FORMATS.names()],
     "model": _models,
-    "provider": _providers,
+    "provider": lambda _: [(name, "") for name in sorted({*PROVIDERS.names(), *_settings().providers})],
     "tool": _tools,
 }

@@ -30,7 +30,16 @@ def show(
     loaded = configured(output)
     values = flat(mask_secrets(loaded.configuration))
     if json:
-        output.json(_document(loaded))
+        output.json(
+            {
+                "generation": loaded.settings.generation,
+                "error": None,
+                "home": str(loaded.settings.home),
+                "config": mask_secrets(loaded.configuration),
+                "origin": dict[str, Json](loaded.origin),
+                "notes": list[Json](loaded.notes),
+            }
+        )
         return
     write_notes(output, loaded.notes)
     for key, value in values.items():
@@ -61,17 +70,6 @@ def flat(value: JsonObject, prefix: str = "") -> JsonObject:
         else:
             result[path] = item
     return result
-
-
-def _document(loaded: Loaded) -> JsonObject:
-    return {
-        "generation": loaded.settings.generation,
-        "error": None,
-        "home": str(loaded.settings.home),
-        "config": mask_secrets(loaded.configuration),
-        "origin": dict[str, Json](loaded.origin),
-        "notes": list[Json](loaded.notes),
-    }
 
 
 def _layer(loaded: Loaded, key: str) -> str:

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -75,7 +75,8 @@ def credentials(settings: Settings, origin: Mapping[str, str], environ: Mapping[
         place = origin.get(f"providers.{name}.api_key", "")
         if entry.api_key:
             losers = [variable for variable in variables if not place.endswith(f" {variable}") and environ[variable] != entry.api_key]
-            used.append(f"{name}: {_masked(entry.api_key)} from {place}{f', not {_and(losers)}' if losers else ''}")
+            shown = f"…{entry.api_key[-_SHOWN:]}" if len(entry.api_key) >= _LONG else "a short key"
+            used.append(f"{name}: {shown} from {place}" + (f", not {' and '.join(losers)}" if losers else ""))
         elif entry.base_url:
             unused += [f"{variable} is not sent to providers.{name}.base_url" for variable in variables]
     if unused:
@@ -92,7 +93,13 @@ def terminal(output: Output) -> Finding:
     encoding = (sys.stdout.encoding or "").lower()
     words = [f"{os.environ.get('TERM') or 'TERM is not set'}", f"{size.columns} x {size.lines}"]
     words += ["colour" if output.stdout_colour else "no colour", encoding]
-    fixes = list(_terminal_fixes(size.columns, encoding))
+    fixes: list[str] = []
+    if encoding.replace("-", "") != "utf8":
+        fixes.append("Set LANG to a UTF-8 locale, for example LANG=C.UTF-8.")
+    if size.columns < _NARROW:
+        fixes.append(f"Widen the window to at least {_NARROW} columns.")
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        fixes.append("Set TERM to your terminal's type, for example TERM=xterm-256color.")
     return Finding("terminal", "note" if fixes else "ok", ", ".join(words), " ".join(fixes))
 
 
@@ -107,73 +114,46 @@ def clock(settings: Settings, now: float | None = None) -> Finding:
     return Finding("clock", "ok", shown)
 
 
-def _terminal_fixes(columns: int, encoding: str) -> Iterator[str]:
-    if encoding.replace("-", "") != "utf8":
-        yield "Set LANG to a UTF-8 locale, for example LANG=C.UTF-8."
-    if columns < _NARROW:
-        yield f"Widen the window to at least {_NARROW} columns."
-    if os.environ.get("TERM", "") in ("", "dumb"):
-        yield "Set TERM to your terminal's type, for example TERM=xterm-256color."
-
-
-def _masked(key: str) -> str:
-    return f"…{key[-_SHOWN:]}" if len(key) >= _LONG else "a short key"
-
-
-def _and(names: list[str]) -> str:
-    return " and ".join(names)
-
-
 MINIMUM_FREE = 200_000_000
 """Free bytes on the disk below which the check fails."""
 
 
-Check: TypeAlias = Callable[[Settings], Awaitable[Finding]]
+Check: TypeAlias = Callable[[Settings], Finding | Awaitable[Finding]]
 
 
 async def doctor(*, json: AsJson = False, output: Out) -> int:
     """Run all checks. Return 1 if something is broken."""
     settings, origin, configuration = _configuration(output)
-
-    async def keys(settings: Settings) -> Finding:
-        return credentials(settings, origin, os.environ)
-
-    async def screen(_: Settings) -> Finding:
-        return terminal(output)
-
     findings = [Finding("moot", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"), configuration]
     checks: tuple[tuple[str, Check], ...] = (
         ("home", _home),
         ("disk", _disk),
         ("sqlite", _library),
         ("database", _database),
-        ("processes", _processes),
-        ("clock", _clock),
-        ("terminal", screen),
+        ("processes", processes),
+        ("clock", clock),
+        ("terminal", lambda _: terminal(output)),
         ("plugins", _plugins),
-        ("keys", keys),
+        ("keys", lambda settings: credentials(settings, origin, os.environ)),
         ("providers", _providers),
         ("weights", _weights),
         ("embedded model", _machine),
     )
     for name, check in checks:
-        findings.append(await _run_check(name, check, settings))
+        try:
+            found = check(settings)
+            findings.append(found if isinstance(found, Finding) else await found)
+        except MootError as error:
+            findings.append(Finding(name, "broken", error.message, error.fix))
+        except Exception as error:  # noqa: BLE001  a check that fails is a finding
+            cause = innermost(error)
+            findings.append(Finding(name, "broken", f"{type(cause).__name__}: {cause}"))
     broken = any(finding.state == "broken" for finding in findings)
     if json:
         output.json({"ok": not broken, "data": list[Json]([finding.to_json() for finding in findings])})
     else:
         _print(findings, output)
     return 1 if broken else 0
-
-
-async def _run_check(name: str, check: Check, settings: Settings) -> Finding:
-    try:
-        return await check(settings)
-    except MootError as error:
-        return Finding(name, "broken", error.message, error.fix)
-    except Exception as error:  # noqa: BLE001  a check that fails is a finding
-        cause = innermost(error)
-        return Finding(name, "broken", f"{type(cause).__name__}: {cause}")
 
 
 def _configuration(output: Output) -> tuple[Settings, Mapping[str, str], Finding]:
@@ -188,7 +168,7 @@ def _configuration(output: Output) -> tuple[Settings, Mapping[str, str], Finding
     return loaded.settings, loaded.origin, Finding("configuration", "ok", "; ".join([words, *loaded.notes]))
 
 
-async def _home(settings: Settings) -> Finding:
+def _home(settings: Settings) -> Finding:
     home = settings.home
     existing = _existing(home)
     if not existing.is_dir():
@@ -201,13 +181,13 @@ async def _home(settings: Settings) -> Finding:
     return Finding("home", "ok", str(home) if home == existing else f"{home}, created on first use")
 
 
-async def _disk(settings: Settings) -> Finding:
+def _disk(settings: Settings) -> Finding:
     free = shutil.disk_usage(_existing(settings.home)).free
     words = f"{free / 1e9:.1f} GB free"
     return Finding("disk", "ok", words) if free >= MINIMUM_FREE else Finding("disk", "broken", words, "Free some disk space.")
 
 
-async def _library(settings: Settings) -> Finding:
+def _library(settings: Settings) -> Finding:
     words = f"{NAME} with SQLite {'.'.join(str(part) for part in VERSION)}"
     if not has_wal_reset_bug(VERSION):
         return Finding("sqlite", "ok", f"{words}: safe")
@@ -231,15 +211,7 @@ async def _database(settings: Settings) -> Finding:
     return Finding("database", "broken", words, f"Make a copy of {settings.database.parent} before anything else.")
 
 
-async def _processes(settings: Settings) -> Finding:
-    return processes(settings)
-
-
-async def _clock(settings: Settings) -> Finding:
-    return clock(settings)
-
-
-async def _plugins(settings: Settings) -> Finding:
+def _plugins(settings: Settings) -> Finding:
     """Instantiate everything that other packages provide."""
     found: list[str] = []
     faults: list[str] = []
@@ -275,14 +247,14 @@ async def _providers(settings: Settings) -> Finding:
     return Finding("providers", "ok", f"{words}; always available: demo")
 
 
-async def _weights(settings: Settings) -> Finding:
+def _weights(settings: Settings) -> Finding:
     here = installed_weights(settings.home)
     if here:
         return Finding("weights", "ok", ", ".join(weights.title for weights in here))
     return Finding("weights", "note", "no embedded model is installed", "moot models pull")
 
 
-async def _machine(settings: Settings) -> Finding:
+def _machine(settings: Settings) -> Finding:
     try:
         check_machine(find(DEFAULT).size)
     except MootError as error:  # not a problem of the installation: there are other models

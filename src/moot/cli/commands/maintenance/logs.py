@@ -47,17 +47,6 @@ class FileHandler(logging.Handler):
         self._descriptor: int | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        line = dumps(self._entry(record)) + b"\n"
-        with contextlib.suppress(OSError, ValueError):  # a full disk, a directory without write permission
-            os.write(self._opened(), line)  # one call: lines of several processes never mix
-
-    def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-        super().close()
-
-    def _entry(self, record: logging.LogRecord) -> JsonObject:
         entry: JsonObject = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -70,7 +59,15 @@ class FileHandler(logging.Handler):
                 entry[name] = value
         if record.exc_info and record.exc_info[0] is not None:
             entry["error"] = self._redacted(f"{record.exc_info[0].__name__}: {record.exc_info[1]}")[:LONGEST]
-        return entry
+        line = dumps(entry) + b"\n"
+        with contextlib.suppress(OSError, ValueError):  # a full disk, a directory without write permission
+            os.write(self._opened(), line)  # one call: lines of several processes never mix
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        super().close()
 
     def _opened(self) -> int:
         """Return the log file's descriptor. Rotate a full file, and reopen one that another process rotated. Raise OSError on failure."""
@@ -135,19 +132,19 @@ def logs(
         severity = LEVELS.get(str(entry.get("level")), LEVELS["error"])
         return severity >= LEVELS[level] and str(entry.get("time")) >= begin and str(entry.get("run", "")).startswith(run)
 
-    show = _show(output, as_json=json or not output.stdout_terminal)
+    as_json = json or not output.stdout_terminal
     state = _size_and_inode(path)
     last: deque[Entry] = deque(maxlen=number)
     for data in (_end(path.with_suffix(".jsonl.1")), _end(path, state[0])):
         last += [entry for entry in entries(data) if wanted(entry[0])]
     for entry in last:
-        show(entry)
+        _print(entry, output, as_json=as_json)
     if not last and not follow:
         output.say("moot: no log entries" + (f" in {path}" if not path.exists() else " match"))
     if follow:
         for entry in _follow(path, *state):
             if wanted(entry[0]):
-                show(entry)
+                _print(entry, output, as_json=as_json)
 
 
 def entries(data: bytes) -> Iterator[Entry]:
@@ -194,26 +191,18 @@ def _size_and_inode(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_ino
 
 
-def _show(output: Lines, *, as_json: bool) -> Callable[[Entry], None]:
-    def as_line(entry: Entry) -> None:
-        output.data(entry[1].decode("utf-8", "replace") + "\n")
-
-    def as_words(entry: Entry) -> None:
-        value = entry[0]
-        at = _local(str(value.get("time", "")))
-        error = f" ({value['error']})" if "error" in value else ""
-        text = output.fit(f"{at}  {value.get('level', ''):<7}  {value.get('logger', '')}  {value.get('message', '')}{error}")
-        style = _STYLES.get(str(value.get("level")), "")
-        output.data((output.styled(text, style) if style else text) + "\n")
-
-    return as_line if as_json else as_words
-
-
-def _local(text: str) -> str:
-    try:
-        return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    except ValueError:
-        return text
+def _print(entry: Entry, output: Lines, *, as_json: bool) -> None:
+    value, line = entry
+    if as_json:
+        output.data(line.decode("utf-8", "replace") + "\n")
+        return
+    at = str(value.get("time", ""))
+    with contextlib.suppress(ValueError):
+        at = datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    error = f" ({value['error']})" if "error" in value else ""
+    text = output.fit(f"{at}  {value.get('level', ''):<7}  {value.get('logger', '')}  {value.get('message', '')}{error}")
+    style = _STYLES.get(str(value.get("level")), "")
+    output.data((output.styled(text, style) if style else text) + "\n")
 
 
 def _begin(since: str) -> str:

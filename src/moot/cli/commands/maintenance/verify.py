@@ -149,7 +149,13 @@ def _print(receipt: Receipt, settings: Settings, output: Output) -> None:
 
 def _lines(receipt: Receipt) -> list[tuple[str, str]]:
     live = f", {receipt.live:,} of them live and verified as far as they are stored" if receipt.live else ""
-    others = [f"{count:,} not rebuilt: {_why(converter)}" for converter, count in sorted(receipt.not_rebuilt.items())]
+    others: list[str] = []
+    for converter, count in sorted(receipt.not_rebuilt.items()):
+        made_by, ours = converter_of(converter), translator_of(converter)
+        why = f"{made_by.name!r} is not installed"
+        if ours is not None:
+            why = f"made by version {made_by.version} of {made_by.name}; the installed version is {ours.version}"
+        others.append(f"{count:,} not rebuilt: {why}")
     gone = [f"{receipt.redacted_exchanges:,} redacted"] if receipt.redacted_exchanges else []
     tombstones = f", {receipt.redacted:,} of them redacted" if receipt.redacted else ""
     newer = [f"{receipt.translated:,} shown in a newer translation"] if receipt.translated else []
@@ -163,11 +169,3 @@ def _lines(receipt: Receipt) -> list[tuple[str, str]]:
         ("requests", f"{receipt.requests:,}"),
         ("blobs", f"{receipt.blobs:,}: {receipt.blob_bytes:,} bytes"),
     ]
-
-
-def _why(converter: str) -> str:
-    made_by = converter_of(converter)
-    ours = translator_of(converter)
-    if ours is None:
-        return f"{made_by.name!r} is not installed"
-    return f"made by version {made_by.version} of {made_by.name}; the installed version is {ours.version}"
