@@ -51,21 +51,22 @@ class ReplCompleter(Completer):
             name, blank, argument = text[1:].partition(" ")
             if not blank:
                 self._arguments = None
-                return _commands(name)
+                return [
+                    Completion(one, -len(name), display=f"/{one} {find(one).argument}".rstrip(), display_meta=find(one).help)
+                    for one in names()
+                    if one.startswith(name)
+                ]
             return await self._complete_argument(name, argument.lstrip())
         match = _MENTION.search(text)
-        return await self._complete_file(match[1]) if match else ()
-
-    async def _complete_file(self, typed: str) -> Sequence[Completion]:
-        found = attribute(_CANDIDATES)(typed, await self._list_files())
-        sizes = await anyio.to_thread.run_sync(partial(_sizes, self._context.directory, found))
-        return [Completion(_quote(path), -len(typed) - 1, display=clean(path), display_meta=sizes[path]) for path in found]
-
-    async def _list_files(self) -> Sequence[str]:
+        if match is None:
+            return ()
         if time.monotonic() - self._listed_at > MAX_AGE:
             self._paths = await anyio.to_thread.run_sync(attribute(_FILES_BELOW), paths_of(self._context.directory))
             self._listed_at = time.monotonic()
-        return self._paths
+        found = attribute(_CANDIDATES)(match[1], self._paths)
+        sizes = await anyio.to_thread.run_sync(partial(_sizes, self._context.directory, found))
+        quoted = {path: f'"{path}"' if any(character.isspace() for character in path) else path for path in found}
+        return [Completion(f"@{quoted[path]}", -len(match[0]), display=clean(path), display_meta=sizes[path]) for path in found]
 
     async def _complete_argument(self, name: str, argument: str) -> Sequence[Completion]:
         if self._arguments is None or self._arguments[0] != name:
@@ -76,11 +77,10 @@ class ReplCompleter(Completer):
         typed = argument.lower()
         matches = [choice for choice in self._arguments[1] if typed in choice.value.lower() or typed in choice.label.lower()]
         matches.sort(key=lambda choice: not choice.value.lower().startswith(typed))
-        return [_completion(choice, -len(argument)) for choice in matches[:MAX_COMPLETIONS]]
-
-
-def _quote(path: str) -> str:
-    return f'@"{path}"' if any(character.isspace() for character in path) else f"@{path}"
+        return [
+            Completion(one.value, -len(argument), display=clean(one.label or one.value), display_meta=clean(one.about))
+            for one in matches[:MAX_COMPLETIONS]
+        ]
 
 
 def _sizes(directory: str, paths: Sequence[str]) -> dict[str, str]:
@@ -99,15 +99,3 @@ def _size(number: int) -> str:
         return f"{number} bytes"
     shown = f"{number / 1_000:.1f} kB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
     return f"{shown}, about {short_count(number // 4)} tokens"
-
-
-def _commands(typed: str) -> Sequence[Completion]:
-    return [
-        Completion(name, -len(typed), display=f"/{name} {find(name).argument}".rstrip(), display_meta=find(name).help)
-        for name in names()
-        if name.startswith(typed)
-    ]
-
-
-def _completion(choice: Choice, start: int) -> Completion:
-    return Completion(choice.value, start, display=clean(choice.label or choice.value), display_meta=clean(choice.about))

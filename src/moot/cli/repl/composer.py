@@ -100,8 +100,11 @@ class PromptHistory(History):
             return
         seen: set[str] = set()
         for line in reversed(lines):
-            text = _text(line)
-            if text and text not in seen:
+            try:
+                text = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(text, str) and text and text not in seen:
                 seen.add(text)
                 yield text
 
@@ -118,11 +121,3 @@ class PromptHistory(History):
                 os.close(descriptor)
         except OSError as error:
             log.warning("Cannot save the prompt history in %s: %s.", self._path, error.strerror)
-
-
-def _text(line: bytes) -> str:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return ""
-    return value if isinstance(value, str) else ""

@@ -18,8 +18,8 @@ from moot.engine import Engine
 from moot.engine.submissions import copy_of
 from moot.errors import Busy, MootError, NotFound, UsageError
 from moot.plugins.registry import attribute
-from moot.types.approval import Answer, Approval
-from moot.types.canonical import Json, JsonObject
+from moot.types.approval import Approval
+from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.ids import new_id
@@ -86,19 +86,15 @@ async def ask_approvals(engine: Engine, view: ConversationView, run: Run) -> Lit
                 return "later"
             case "expired" | "elsewhere":
                 await _resume(engine, run.id)
+            case _ if decision.answer is not None:
+                try:
+                    await engine.runs.answer(approval.id, decision.answer)
+                except (Busy, NotFound) as error:  # expired or answered elsewhere meanwhile
+                    view.failed(error)
+                    await _resume(engine, run.id)
             case _:
-                await _answer(engine, view, run.id, approval.id, decision.answer)
+                pass
     return "asked" if approvals else "nothing"
-
-
-async def _answer(engine: Engine, view: ConversationView, run: str, approval: str, answer: Answer | None) -> None:
-    if answer is None:
-        return
-    try:
-        await engine.runs.answer(approval, answer)
-    except (Busy, NotFound) as error:  # expired or answered elsewhere meanwhile
-        view.failed(error)
-        await _resume(engine, run)
 
 
 async def _resume(engine: Engine, run: str) -> None:
@@ -299,17 +295,18 @@ class InteractiveConversation:
 
     def _start(self, work: Callable[..., Awaitable[None]], *arguments: object) -> None:
         scope = anyio.CancelScope()
-        self._scopes.add(scope)
-        self._group.start_soon(self._within, scope, work, arguments)
 
-    async def _within(self, scope: anyio.CancelScope, work: Callable[..., Awaitable[None]], arguments: tuple[object, ...]) -> None:
-        try:
-            with scope:
-                await work(*arguments)
-        except MootError as error:
-            self._view.failed(error)
-        finally:
-            self._scopes.discard(scope)
+        async def perform() -> None:
+            try:
+                with scope:
+                    await work(*arguments)
+            except MootError as error:
+                self._view.failed(error)
+            finally:
+                self._scopes.discard(scope)
+
+        self._scopes.add(scope)
+        self._group.start_soon(perform)
 
     async def _follow(self, conversation: str, after: int) -> None:
         async with aclosing(self._engine.tail.watch(conversation, after=after)) as batches:
@@ -338,7 +335,8 @@ class InteractiveConversation:
         self.queued = [one for one in self.queued if one.run != run]
         self.live = run
         if prompt is not None and str(prompt.get("client_id")) not in self._echoed:
-            self._view.prompted(_text(prompt.get("parts")))
+            parts = prompt.get("parts")
+            self._view.prompted(text_of([part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []))
         self._view.started(run)
 
     def _tend(self, run: str) -> None:
@@ -357,15 +355,12 @@ class InteractiveConversation:
                     break
                 if result == "nothing":
                     await anyio.sleep(_POLL_SECONDS)
-            await self._catch_up(final.conversation)
+            through = await self._engine.store.log.last_seq(final.conversation)
+            while self._seq < through:
+                await self._moved.wait()
         finally:
             with anyio.CancelScope(shield=True):
                 await self._run_ended(run, final)
-
-    async def _catch_up(self, conversation: str) -> None:
-        through = await self._engine.store.log.last_seq(conversation)
-        while self._seq < through:
-            await self._moved.wait()
 
     async def _run_ended(self, run: str, final: Run | None) -> None:
         self._tended.discard(run)
@@ -382,7 +377,3 @@ class InteractiveConversation:
         if final is not None and final.status in TERMINAL:
             await self._start_next_orphan()
         self._view.changed()
-
-
-def _text(parts: Json) -> str:
-    return text_of([part for part in parts if isinstance(part, dict)]) if isinstance(parts, list) else ""

@@ -152,10 +152,16 @@ class InputHandler:
     async def prompt(self, parts: Sequence[Part], text: str, on_busy: OnBusy = "queue", *, echoed: bool = True) -> None:
         """Send a prompt: shell output, mentioned files, the parts and the text."""
         try:
-            mentions = await self._read_mentions(text)
+            mentions = Mentions()
+            if "@" in text:
+                conversation = self._conversation.conversation
+                paths = paths_of(self._context.directory, conversation.allowed_uris if conversation else ())
+                mentions = await anyio.to_thread.run_sync(partial(read_mentions, text, paths))
             for note in mentions.notes:
                 self._scrollback.say(f"{note}\n", "yellow")
-            await self._provide_weights()
+            providers = self._context.engine.providers
+            if (model := self._next_model()) and await wants_weights(providers, model):
+                await self._host.suspend_for(partial(provide_weights, providers, model, self._output, consent=False))
             message = (*self.shell_output, *mentions.parts, *parts, *((text_part(text),) if text else ()))
             edits, self.edits = self.edits, None
             steered = await self._conversation.send(message, text, on_busy, echoed=echoed, edits=edits)
@@ -179,19 +185,6 @@ class InputHandler:
             await self._shell.stop()
         else:
             await self._conversation.interrupt()
-
-    async def _read_mentions(self, text: str) -> Mentions:
-        if "@" not in text:
-            return Mentions()
-        conversation = self._conversation.conversation
-        paths = paths_of(self._context.directory, conversation.allowed_uris if conversation else ())
-        return await anyio.to_thread.run_sync(partial(read_mentions, text, paths))
-
-    async def _provide_weights(self) -> None:
-        """Download the weights of an embedded model if they are missing, after asking the user."""
-        providers = self._context.engine.providers
-        if (model := self._next_model()) and await wants_weights(providers, model):
-            await self._host.suspend_for(partial(provide_weights, providers, model, self._output, consent=False))
 
     def _next_model(self) -> str:
         """Return the model of the next prompt; empty if an outside agent chooses it."""

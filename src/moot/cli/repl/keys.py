@@ -143,17 +143,21 @@ class KeyHandler:
         """Text set aside with Ctrl+C."""
         self._pressed_at = 0.0
         """Time of the first Ctrl+C; 0 if there was none."""
-        self._handlers: dict[str, Callable[[], None]] = {
+        self._handlers: dict[str, Callable[[], object]] = {
             "enter": self._enter,
             "steer": lambda: self._send("steer"),
-            "newline": lambda: self._composer.newline(copy_margin=False),
-            "stop": self._stop,
+            "newline": lambda: composer.newline(copy_margin=False),
+            "stop": lambda: composer.cancel_completion() if composer.complete_state is not None else actions.do("interrupt"),
             "cancel": self._cancel,
-            "end": self._end,
+            "end": lambda: composer.delete() if composer.text else actions.do("exit"),
             "up": self._up,
-            "down": self._composer.auto_down,
+            "down": composer.auto_down,
             "delete": self._delete,
-            "complete": self._complete,
+            "complete": lambda: (
+                composer.complete_next()
+                if composer.complete_state is not None
+                else composer.start_completion(select_first=False, insert_common_part=True)
+            ),
         }
 
     def press(self, name: str, event: KeyPressEvent) -> None:
@@ -190,12 +194,6 @@ class KeyHandler:
         if self._composer.text.strip():
             self._actions.send(self._composer.take(), on_busy)
 
-    def _stop(self) -> None:
-        if self._composer.complete_state is not None:
-            self._composer.cancel_completion()
-        else:
-            self._actions.do("interrupt")
-
     def _cancel(self) -> None:
         if self._composer.text:
             self.stash = self._composer.full_text()
@@ -208,12 +206,6 @@ class KeyHandler:
             self._pressed_at = time.monotonic()
             self.note = "Stopping. Press Ctrl+C again to exit." if self._actions.busy else "Press Ctrl+C again to exit."
             self._actions.do("interrupt")
-
-    def _end(self) -> None:
-        if self._composer.text:
-            self._composer.delete()
-        else:
-            self._actions.do("exit")
 
     def _up(self) -> None:
         composer = self._composer
@@ -232,9 +224,3 @@ class KeyHandler:
             self._composer.delete()
         elif self._actions.queued:
             self._actions.do("drop_queued")
-
-    def _complete(self) -> None:
-        if self._composer.complete_state is not None:
-            self._composer.complete_next()
-        else:
-            self._composer.start_completion(select_first=False, insert_common_part=True)

@@ -165,7 +165,12 @@ class Notifier:
         text = notification_text(kind, about)
         setting = self._settings().get("notify")
         if isinstance(setting, list):
-            await self._run([str(word) for word in cast("list[object]", setting)], text)
+            argv = [str(word) for word in cast("list[object]", setting)]
+            try:
+                if argv:
+                    await output([*argv, text], timeout=NOTIFY_SECONDS, limit=STATUS_BYTES)
+            except MootError as error:
+                log.warning("ui.notify: %s", error.message)
             return
         if setting in (None, True, "bell"):
             self._write("\a")
@@ -181,14 +186,6 @@ class Notifier:
         """Set the window title, if `ui.title` is set."""
         if self._settings().get("title") is True:
             self._write(f"\x1b]2;{_plain(title)}\x07")
-
-    async def _run(self, argv: Sequence[str], text: str) -> None:
-        """Run the program with the text as last argument, without a shell."""
-        try:
-            if argv:
-                await output([*argv, text], timeout=NOTIFY_SECONDS, limit=STATUS_BYTES)
-        except MootError as error:
-            log.warning("ui.notify: %s", error.message)
 
 
 def notification_text(kind: NotificationKind, about: str) -> str:

@@ -77,7 +77,7 @@ _SETTINGS = "moot.commands.settings"
 """Loaded by path when a key needs it: the first prompt does not wait for agents and tools."""
 
 T = TypeVar("T")
-Action = Callable[[], Awaitable[None]]
+Action = Callable[[], Awaitable[object]]
 
 
 class ReplScreen:
@@ -121,11 +121,11 @@ class ReplScreen:
         """The saved draft and its conversation."""
         context.keys = "\n".join(f"{keys:34}{description}" for keys, description in table())
         self._queue, self._queued_actions = anyio.create_memory_object_stream[Action](100)
-        self._actions: dict[str, Callable[[], None]] = {
+        self._actions: dict[str, Callable[[], object]] = {
             "exit": self.leave,
-            "interrupt": self._stop,
+            "interrupt": lambda: self._group.start_soon(self._run_action, self._input.stop),  # ahead of all queued actions
             "edit_queued": lambda: self._enqueue(self._edit_queued),
-            "drop_queued": lambda: self._enqueue(self._drop_queued),
+            "drop_queued": lambda: self._enqueue(self._conversation.drop_queued),
             "cancel_edit": self._cancel_edit,
             "next_mode": self._next_mode,
             "next_model": lambda: self._enqueue(self._next_model),
@@ -297,15 +297,9 @@ class ReplScreen:
         self._input.restore(draft.shell_output)
         self._saved = self._draft()
 
-    def _stop(self) -> None:
-        self._group.start_soon(self._run_action, self._input.stop)  # ahead of all queued actions
-
     async def _edit_queued(self) -> None:
         if text := await self._conversation.drop_queued():
             self._composer.replace(text)
-
-    async def _drop_queued(self) -> None:
-        await self._conversation.drop_queued()
 
     async def _edit(self) -> None:
         text = self._composer.full_text()

@@ -94,7 +94,7 @@ def _fields(status: Status) -> Sequence[tuple[int, str]]:
         (0, clean(status.model) or "no model"),
         (2, "" if status.context is None else f"ctx {status.context:.0%}"),
         (5, f"{short_count(used)} tokens" if used else ""),
-        (3, _cost(status.cost, status.unpriced)),
+        (3, "" if status.cost is None else f"${status.cost / _NANO:.2f}{' + ?' if status.unpriced else ''}"),
         (1, status.mode),
         (6, f"effort {status.effort}" if status.effort else ""),
         (4, _location(status)),
@@ -107,12 +107,6 @@ def short_count(number: int) -> str:
     if number < 1_000:
         return str(number)
     return f"{number / 1_000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
-
-
-def _cost(cost: int | None, unpriced: int) -> str:
-    if cost is None:
-        return ""
-    return f"${cost / _NANO:.2f}{' + ?' if unpriced else ''}"
 
 
 def _location(status: Status) -> str:
@@ -132,16 +126,13 @@ def truncate(text: str, width: int) -> str:
 def branch_of(directory: str) -> str:
     """Return the Git branch of a folder; empty outside of a repository. Reads two small files and starts no program."""
     for folder in (Path(directory), *Path(directory).parents):
+        git = folder / ".git"
         try:
-            head = _head(folder / ".git")
+            if git.is_file():  # a worktree: the file contains the path of the folder
+                git = git.parent / git.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir: ").strip()
+            with (git / "HEAD").open(encoding="utf-8", errors="replace") as file:
+                head = file.read(500).strip()
         except OSError:
             continue
         return head.removeprefix("ref: refs/heads/") if head.startswith("ref: ") else head[:8]
     return ""
-
-
-def _head(git: Path) -> str:
-    if git.is_file():  # a worktree: the file contains the path of the folder
-        git = git.parent / git.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir: ").strip()
-    with (git / "HEAD").open(encoding="utf-8", errors="replace") as file:
-        return file.read(500).strip()

@@ -45,7 +45,9 @@ class _QueuedStream(TerminalStream):
         self.gone = False
         """True if the terminal is closed."""
         self.pending = bytearray()
-        self._descriptor = _open_nonblocking()
+        self._descriptor: int | None = None
+        with suppress(OSError):  # opened again, because a non-blocking stdout would also affect the shell
+            self._descriptor = os.open(os.ttyname(sys.stdout.fileno()), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def write(self, text: str) -> None:
         if self.gone:
@@ -143,13 +145,6 @@ class TerminalWriter(Vt100_Output):
     def size(self) -> Size:
         """Return the current rows and columns."""
         return self.get_size()
-
-
-def _open_nonblocking() -> int | None:
-    """Open the terminal again, because a non-blocking stdout would also affect the shell. Return None if that is not possible."""
-    with suppress(OSError):
-        return os.open(os.ttyname(sys.stdout.fileno()), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-    return None
 
 
 class LiveRegion(Application[None]):
