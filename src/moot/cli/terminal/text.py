@@ -58,12 +58,7 @@ def cut(text: str, columns: int, *, mark: str) -> str:
     room = columns - width_of(mark)
     if room < 0:
         return ""
-    kept, taken = 0, 0
-    for piece, width in clusters(text):
-        if taken + width > room:
-            break
-        kept, taken = kept + len(piece), taken + width
-    return text[:kept].rstrip(" ") + mark
+    return text[: _fitting(text, room)].rstrip(" ") + mark
 
 
 def expanded(text: str) -> str:
@@ -89,7 +84,7 @@ class Wrap:
         self._columns = columns
         self._rest = narrowed(rest, columns)
         self._line = narrowed(first, columns)
-        self._used = _width(self._line)
+        self._used = line_width(self._line)
         self._has_word = False
         """True if the line has a word already."""
         self._gap: Piece = ("", 0)
@@ -153,7 +148,7 @@ class Wrap:
     def _break(self) -> None:
         self.taken.append(self._line)
         self._line = [*self._rest]
-        self._used = _width(self._rest)
+        self._used = line_width(self._rest)
         self._has_word = False
         self._gap = ("", 0)
 
@@ -165,7 +160,7 @@ class Wrap:
             head, tail = _split(self._word, room)
             self._line.extend(head)
             self._break()
-            self._word, self._word_width = tail, _width(tail)
+            self._word, self._word_width = tail, line_width(tail)
 
 
 def wrapped(pieces: Line, columns: int, first: Line | None = None, rest: Line | None = None) -> list[Line]:
@@ -215,7 +210,8 @@ def _fitting(text: str, room: int) -> int:
     return at
 
 
-def _width(line: Line) -> int:
+def line_width(line: Line) -> int:
+    """Return the maximum number of columns that a styled line takes on any terminal."""
     return sum(width_of(text) for text, _ in line)
 
 
@@ -234,9 +230,9 @@ def narrowed(line: Line, columns: int) -> Line:
 def wrapped_hard(line: Line, columns: int, indent: Line) -> list[Line]:
     """Split a line of code at the width, keeping its spaces."""
     indent = narrowed(indent, columns)
-    room = columns - _width(indent)
+    room = columns - line_width(indent)
     lines: list[Line] = []
-    while _width(line) > room:
+    while line_width(line) > room:
         head, line = _split(line, room)
         lines.append([*indent, *head])
     return [*lines, [*indent, *line]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from moot.cli.terminal.styles import ADDED, COMMENT, DIM, PLAIN, REMOVED, REVERSE, Line, Style
+from moot.cli.terminal.styles import ADDED, COMMENT, DIM, PLAIN, REMOVED, REVERSE, Line
 from moot.cli.terminal.text import expanded
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
@@ -28,10 +28,14 @@ def diff_lines(text: str, *, headed: bool = True) -> list[Line]:
         removed = _run(lines, at, "-", headed=headed)
         added = _run(lines, at + len(removed), "+", headed=headed)
         if removed or added:
-            shown += _changed(removed, added)
+            # line by line, and if their numbers match word by word
+            pairs = [_compared(old, new) for old, new in zip(removed, added, strict=False)] if len(removed) == len(added) else []
+            shown += (old for old, _ in pairs) if pairs else ([(line, REMOVED)] for line in removed)
+            shown += (new for _, new in pairs) if pairs else ([(line, ADDED)] for line in added)
             at += len(removed) + len(added)
             continue
-        shown.append([(lines[at], _style(lines[at]))])
+        is_mark = lines[at].startswith(("@@", "--- ", "+++ ", "… ("))
+        shown.append([(lines[at], DIM | COMMENT if is_mark else PLAIN)])
         at += 1
     return shown
 
@@ -41,19 +45,6 @@ def _run(lines: Sequence[str], at: int, sign: str, *, headed: bool) -> list[str]
     while end < len(lines) and lines[end].startswith(sign) and not (headed and lines[end].startswith(sign * 3 + " ")):
         end += 1
     return list(lines[at:end])
-
-
-def _style(line: str) -> Style:
-    if line.startswith(("@@", "--- ", "+++ ", "… (")):
-        return DIM | COMMENT
-    return PLAIN
-
-
-def _changed(removed: list[str], added: list[str]) -> Iterator[Line]:
-    """Yield removed lines, then added ones. If their numbers match, they are compared word by word in pairs."""
-    paired = [_compared(old, new) for old, new in zip(removed, added, strict=False)] if len(removed) == len(added) else []
-    yield from (pair[0] for pair in paired) if paired else ([(line, REMOVED)] for line in removed)
-    yield from (pair[1] for pair in paired) if paired else ([(line, ADDED)] for line in added)
 
 
 def _compared(old: str, new: str) -> tuple[Line, Line]:

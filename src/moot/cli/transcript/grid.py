@@ -20,7 +20,6 @@ _BOX = Box("    \n  │ \n ─┼ \n  │ \n ─┼ \n ─┼ \n  │ \n    \n")
 _ASCII_BOX = Box("    \n  | \n -+ \n  | \n -+ \n -+ \n  | \n    \n", ascii=True)
 _CONSOLE = Console(file=io.StringIO(), color_system=None, legacy_windows=False, _environ={})
 """Lays tables out; it writes nothing."""
-_JUSTIFY = {"left": "left", "right": "right", "center": "center"}
 
 
 def draw_grid(look: Look, columns: int, cells: TableCells, widths: Sequence[int], *, headed: bool) -> list[Line]:
@@ -34,8 +33,7 @@ def draw_grid(look: Look, columns: int, cells: TableCells, widths: Sequence[int]
         border_style=_rich(DIM),
     )
     for at, width in enumerate(widths):
-        side = cells.alignment[at] or "left"
-        table.add_column(_text(cells.header[at]), width=width, justify=_JUSTIFY[side], overflow="fold")  # type: ignore[arg-type]
+        table.add_column(_text(cells.header[at]), width=width, justify=cells.alignment[at] or "left", overflow="fold")  # type: ignore[arg-type]
     for row in cells.rows:
         table.add_row(*(_text(cell) for cell in row[: len(widths)]))
     return [

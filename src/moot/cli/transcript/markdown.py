@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from moot.cli.terminal.look import Look, Tidy, tidy, tidy_line
 from moot.cli.terminal.styles import BOLD, DIM, HEADING, UNDERLINE, WARNING, Line, Style
-from moot.cli.terminal.text import expanded, narrowed, width_of, wrapped, wrapped_hard
+from moot.cli.terminal.text import expanded, line_width, narrowed, wrapped, wrapped_hard
 from moot.cli.transcript.markdown_text import inline_pieces, styled
 from moot.cli.transcript.tables import TableCells, draw_table, natural_widths
 from moot.markup.code import StreamHighlighter
@@ -78,17 +79,14 @@ class Markdown:
                 self._lines += drawing.lines[drawing.start(self._printed) : drawing.start(drawing.stable)]
                 self._printed = drawing.stable
         elif not (self._look.colour or self._look.motion):
-            self._take_open_lines()
+            # the complete lines of an open paragraph, on a terminal that keeps Markdown's marks and redraws nothing
+            rest = self._stream.rest()
+            if len(rest) == 1 and rest[0].block.kind == "paragraph" and not _MAY_CHANGE.search(self._stream.pending):
+                complete = self._drawn(rest[0]).lines[self._printed_lines : -1]
+                self._lines += complete
+                self._printed_lines += len(complete)
         lines, self._lines = self._lines, []
         return lines
-
-    def _take_open_lines(self) -> None:
-        """Take the complete lines of an open paragraph, on a terminal that keeps Markdown's marks and redraws nothing."""
-        rest = self._stream.rest()
-        if len(rest) == 1 and rest[0].block.kind == "paragraph" and not _MAY_CHANGE.search(self._stream.pending):
-            lines = self._drawn(rest[0]).lines[self._printed_lines : -1]
-            self._lines += lines
-            self._printed_lines += len(lines)
 
     def live(self) -> list[Line]:
         """Return the unfinished rest as it would be drawn if the text ended here."""
@@ -106,8 +104,7 @@ class Markdown:
         for piece in self._stream.rest():
             drawing = self._known(piece) if state is self._state else None
             if drawing is None:
-                drawing = _Drawing(self._look, state.copy(), live=True)
-                drawing.draw(piece)
+                drawing = _Drawing(self._look, replace(state), piece, live=True)
                 if state is self._state and piece.block.kind in _REUSABLE:
                     self._whole = piece, drawing
             lines += drawing.lines[max(drawing.start(printed), skipped) :]
@@ -117,17 +114,12 @@ class Markdown:
         return lines
 
     def _drawn(self, piece: Piece) -> _Drawing:
-        state = self._state.copy()
-        drawing = _Drawing(self._look, state)
-        drawing.draw(piece)
-        self._state.fences = state.fences
+        drawing = _Drawing(self._look, replace(self._state), piece)
+        self._state.fences = drawing.state.fences
         return drawing
 
     def _finish(self, piece: Piece) -> None:
-        drawing = self._known(piece)
-        if drawing is None:
-            drawing = _Drawing(self._look, self._state)
-            drawing.draw(piece)
+        drawing = self._known(piece) or _Drawing(self._look, self._state, piece)
         self._state, self._whole = drawing.state, None
         self._lines += drawing.lines[max(drawing.start(self._printed), self._printed_lines) :]
         self._printed = self._printed_lines = 0
@@ -148,24 +140,18 @@ def draw_markdown(look: Look, text: str) -> list[Line]:
     return markdown.take()
 
 
+@dataclass(slots=True)
 class _State:
-    """State that is carried from one piece to the next."""
+    """State that is carried from one piece to the next. Copies share the highlighters."""
 
-    def __init__(self) -> None:
-        self.last = ""
-        """Kind of the leaf drawn last."""
-        self.widths: list[int] = []
-        """Natural widths of the columns of the open table."""
-        self.code = StreamHighlighter("")
-        """Highlighter of the open top-level code block."""
-        self.fences: list[StreamHighlighter] = []
-        """Highlighters of the code blocks inside the open block, in order."""
-
-    def copy(self) -> _State:
-        """Return a copy that shares the highlighters."""
-        twin = _State()
-        twin.last, twin.widths, twin.code, twin.fences = self.last, self.widths, self.code, self.fences
-        return twin
+    last: str = ""
+    """Kind of the leaf drawn last."""
+    widths: list[int] = field(default_factory=list[int])
+    """Natural widths of the columns of the open table."""
+    code: StreamHighlighter = field(default_factory=partial(StreamHighlighter, ""))
+    """Highlighter of the open top-level code block."""
+    fences: list[StreamHighlighter] = field(default_factory=list[StreamHighlighter])
+    """Highlighters of the code blocks inside the open block, in order."""
 
 
 @dataclass(slots=True)
@@ -180,9 +166,9 @@ class _Container:
 
 
 class _Drawing:
-    """The lines of one piece."""
+    """The lines of one piece, with the blank line before it."""
 
-    def __init__(self, look: Look, state: _State, *, live: bool = False) -> None:
+    def __init__(self, look: Look, state: _State, piece: Piece, *, live: bool = False) -> None:
         self.lines: list[Line] = []
         self.stable = 0
         """Number of points that more text can't change."""
@@ -193,27 +179,20 @@ class _Drawing:
         """Positions of the ends of nested blocks and of nested code lines, as line counts. Their sequence does not depend on the width."""
         self._containers: list[_Container] = []
         self._fences = 0
-
-    def start(self, point: int) -> int:
-        """Return the number of lines before the stable point with that number."""
-        return self._points[min(point, len(self._points)) - 1] if point and self._points else 0
-
-    def draw(self, piece: Piece) -> None:
-        """Draw the piece, with the blank line before it."""
         block = piece.block
         if block.kind in ("bullet_list", "ordered_list"):
             self._list(block, piece.number, spaced=piece.spaced, is_open=piece.open)
+        elif piece.continued and block.kind == "table":
+            self._table(block, continued=True)
         elif piece.continued:
-            self._continue(block)
+            self._fence(block, self.state.code, opening=False)
         else:
             self._gap(block.kind, spaced=piece.spaced)
             self._block(block, is_open=piece.open)
 
-    def _continue(self, block: Block) -> None:
-        if block.kind == "table":
-            self._table(block, continued=True)
-        else:
-            self._fence(block, self.state.code, opening=False)
+    def start(self, point: int) -> int:
+        """Return the number of lines before the stable point with that number."""
+        return self._points[min(point, len(self._points)) - 1] if point and self._points else 0
 
     def _gap(self, kind: str, *, spaced: bool) -> None:
         if self.state.last and (spaced or kind in _APART or self.state.last in _APART):
@@ -242,10 +221,13 @@ class _Drawing:
             case "paragraph":
                 self._paragraph(inline_pieces(self.look, block.inline))
             case "heading":
-                self._heading(block)
+                level = int(block.token.tag[1:])
+                style: Style = BOLD | (HEADING if level < 3 else 0) | (UNDERLINE if level == 1 else 0)
+                mark: Line = [] if self.look.colour else [("#" * level + " ", 0)]
+                self._paragraph([*mark, *inline_pieces(self.look, block.inline, style)])
             case "hr":
                 self._alone()
-                width = self.look.columns - _width(self._indent())
+                width = self.look.columns - line_width(self._indent())
                 self.lines.append([*self._indent(), (self.look.sign("─", "-") * max(width, 1), DIM)])
             case "fence" if self._containers and block.token.markup:
                 self._nested_fence(block, is_open=is_open)
@@ -271,12 +253,6 @@ class _Drawing:
             for other in others:
                 self.lines += wrapped(line, self.look.columns, first, rest)
                 first, line = rest, [(other, style)]
-
-    def _heading(self, block: Block) -> None:
-        level = int(block.token.tag[1:])
-        style: Style = BOLD | (HEADING if level < 3 else 0) | (UNDERLINE if level == 1 else 0)
-        mark: Line = [] if self.look.colour else [("#" * level + " ", 0)]
-        self._paragraph([*mark, *inline_pieces(self.look, block.inline, style)])
 
     # ── containers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -335,10 +311,7 @@ class _Drawing:
     def _fence(self, block: Block, highlighter: StreamHighlighter, *, opening: bool = True) -> None:
         self._fence_mark(block, block.token.info, draw=opening)
         lines = self._source(block)
-        if self._live:
-            found = [highlighter.peek(line) for line in lines]
-        else:
-            found = highlighter.add(lines)
+        found = [highlighter.peek(line) for line in lines] if self._live else highlighter.add(lines)
         self._code([styled(line) for line in found])
         self._fence_mark(block, "", draw=is_closed(block))
 
@@ -383,13 +356,9 @@ class _Drawing:
         indent = narrowed(self._indent(), self.look.columns)
         cells = TableCells(header, alignment, rows)
         if rows or not continued:
-            lines = draw_table(self.look, self.look.columns - _width(indent), cells, self.state.widths, headed=not continued)
+            lines = draw_table(self.look, self.look.columns - line_width(indent), cells, self.state.widths, headed=not continued)
             self.lines += [[*indent, *line] for line in lines]
 
 
 def _language(block: Block) -> str:
     return block.token.info.strip().partition(" ")[0] if block.kind == "fence" else ""
-
-
-def _width(line: Line) -> int:
-    return sum(width_of(text) for text, _ in line)

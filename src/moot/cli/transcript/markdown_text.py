@@ -51,10 +51,15 @@ class _Inline:
     def read(self, tokens: Sequence[Token]) -> Line:
         for token in tokens:
             kind, _, side = token.type.rpartition("_")
-            if kind in _STYLES:
-                self._mark(kind, token, opens=side == "open")
-            else:
+            mark = "" if self._look.colour else token.markup
+            if kind not in _STYLES:
                 self._token(token)
+            elif side == "open":
+                self._styles.append(self._styles[-1] | _STYLES[kind])
+                self._add(mark)
+            else:
+                self._add(mark)
+                self._styles.pop()
         return self._pieces
 
     def _token(self, token: Token) -> None:
@@ -72,9 +77,16 @@ class _Inline:
                 self._links.append((token, len(self._pieces)))
                 self._styles.append(self._styles[-1] | LINK)
             case "link_close":
-                self._end_link()
+                link, begin = self._links.pop()
+                self._styles.pop()
+                self._address(link, begin, "href")
             case "image":
-                self._image(token)
+                self._add("[image] ", DIM)
+                begin = len(self._pieces)
+                self._styles.append(self._styles[-1] | LINK)
+                self.read(token.children or [])
+                self._styles.pop()
+                self._address(token, begin, "src")
             case "footnote_ref":
                 self._add(tidy_line(self._look, f"[^{token.meta['label']}]"))
             case "html_inline":  # the box of a task is shown by its list item, without the blank that follows
@@ -90,34 +102,11 @@ class _Inline:
         """Clean text, including the characters that entities such as `&#10;` represent."""
         return tidy(self._look, text).replace("\t", "    ").replace("\n", " ")
 
-    def _mark(self, kind: str, token: Token, *, opens: bool) -> None:
-        mark = "" if self._look.colour else token.markup
-        if not opens:
-            self._add(mark)
-            self._styles.pop()
-        else:
-            self._styles.append(self._styles[-1] | _STYLES[kind])
-            self._add(mark)
-
-    def _end_link(self) -> None:
-        token, begin = self._links.pop()
-        self._styles.pop()
-        address = str(token.attrGet("href") or "")
-        label = "".join(text for text, _ in self._pieces[begin:])
-        self._address(address if token.info == "auto" else label, address, str(token.attrGet("title") or ""))
-
-    def _image(self, token: Token) -> None:
-        self._add("[image] ", DIM)
-        begin = len(self._pieces)
-        self._styles.append(self._styles[-1] | LINK)
-        self.read(token.children or [])
-        self._styles.pop()
-        label = "".join(text for text, _ in self._pieces[begin:])
-        self._address(label, str(token.attrGet("src") or ""), str(token.attrGet("title") or ""))
-
-    def _address(self, label: str, address: str, title: str) -> None:
+    def _address(self, token: Token, begin: int, attribute: str) -> None:
         """Add the address of a link unless its text is the address, and its host if the address could be misread."""
-        shown = "" if label == address else f" ({address})"
+        address, title = str(token.attrGet(attribute) or ""), str(token.attrGet("title") or "")
+        label = "".join(text for text, _ in self._pieces[begin:])
+        shown = "" if token.info == "auto" or label == address else f" ({address})"
         host = _hidden_host(address)
         self._add(_spaced(self._look, f"{shown} [host: {host}]" if host else shown), DIM)
         if title:

@@ -29,7 +29,7 @@ class Transcript:
 
     def __init__(self, look: Look, *, reveal: Callable[[int], str] | None = None, calls_before: int = 0, announces: bool = False) -> None:
         self.look = look
-        self._reveal = reveal or _ctrl_o
+        self._reveal: Callable[[int], str] = reveal or (lambda _: "Ctrl+O")
         self._pieces: deque[Piece] = deque()
         self._texts: dict[str, Text] = {}
         self._reasoning: dict[str, Reasoning] = {}
@@ -82,9 +82,8 @@ class Transcript:
         while self._pieces:
             piece = self._pieces[0]
             over = piece.over
-            taken = piece.take()
-            if taken:
-                if self._needs_gap(piece):
+            if taken := piece.take():
+                if self._last and (self._last != piece.kind or piece.kind == "head"):
                     lines.append("")
                 self._last = piece.kind
                 lines += map(self.look.painted, taken)
@@ -99,8 +98,7 @@ class Transcript:
         lines: list[str] = []
         last = self._last
         for piece in self._pieces:
-            shown = piece.live(at)
-            if shown:
+            if shown := piece.live(at):
                 if last and (last != piece.kind or piece.kind == "head"):
                     lines.append("")
                 last = piece.kind
@@ -115,9 +113,6 @@ class Transcript:
             reasoning.end(self._now)
         self._calls.end()
         self._texts, self._reasoning = {}, {}
-
-    def _needs_gap(self, piece: Piece) -> bool:
-        return bool(self._last) and (self._last != piece.kind or piece.kind == "head")
 
     # ── chunks ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -242,7 +237,3 @@ class Transcript:
                 self._calls.stored(self.look, part)
             case _:
                 self._other(kind, part)
-
-
-def _ctrl_o(_number: int) -> str:
-    return "Ctrl+O"

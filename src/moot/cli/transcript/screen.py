@@ -40,8 +40,10 @@ class Region:
         with self._lock:
             if not finished and list(live) == self._drawn:
                 return
-            shown = self._added(live) if not finished else None
-            if shown is None:
+            drawn = self._drawn
+            if not finished and drawn and live and [*live[:-1], live[-1][: len(drawn[-1])]] == drawn:
+                shown = live[-1][len(drawn[-1]) :]
+            else:
                 shown = finished + "\n".join(live)
                 if self._drawn:  # overwrite first, then erase what is left, so that nothing flickers
                     shown = self._up() + shown.replace("\n", "\x1b[K\n") + "\x1b[J"
@@ -70,12 +72,6 @@ class Region:
         rows = len(self._drawn)
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") if rows else ""
 
-    def _added(self, live: Sequence[str]) -> str | None:
-        """Return the text to append to the last line, or None if more than that changed."""
-        if not self._drawn or len(live) != len(self._drawn) or list(live[:-1]) != self._drawn[:-1]:
-            return None
-        return live[-1][len(self._drawn[-1]) :] if live[-1].startswith(self._drawn[-1]) else None
-
 
 FRAME = 1 / 30
 """Minimum seconds between two frames."""
@@ -94,7 +90,6 @@ class ShowScreen:
         """`clock` returns the time to show, in seconds since the epoch."""
         self._output = output
         self._clock = clock
-        self._conversation = ""
         self._region = Region(output)
         self._drawing = anyio.Lock()
         self._fresh = anyio.Event()
@@ -108,9 +103,13 @@ class ShowScreen:
     def begin(self, conversation: str, calls_before: int) -> None:
         """Prepare for a run of the given conversation, which already has that many tool calls."""
         look = look_of(self._output)
-        self._conversation = conversation
         self._animated = look.motion
-        self._transcript = Transcript(look, reveal=self._reveal, calls_before=calls_before, announces=not look.motion)
+        self._transcript = Transcript(
+            look,
+            reveal=lambda number: f"moot chat show {conversation[:13]} --call {number}" if number and conversation else "",
+            calls_before=calls_before,
+            announces=not look.motion,
+        )
 
     async def event(self, event: Event) -> None:
         chunks = tuple(chunk for chunk in event.chunks if chunk.get("type") not in _REPORTED)
@@ -179,9 +178,6 @@ class ShowScreen:
                 else:
                     self._region.forget()
                 self._fresh.set()
-
-    def _reveal(self, number: int) -> str:
-        return f"moot chat show {self._conversation[:13]} --call {number}" if number and self._conversation else ""
 
 
 def draw_messages(messages: Sequence[Message], output: Output, calls_before: int) -> None:

@@ -135,8 +135,7 @@ class Reasoning:
         self._more = more
 
     def feed(self, text: str) -> None:
-        text = self._tidy.feed(text)
-        if not text:
+        if not (text := self._tidy.feed(text)):
             return
         self._pieces.append(text)
         first, *others = text.split("\n")
@@ -184,26 +183,43 @@ class Reasoning:
 
 
 def _reasoning_text(look: Look, title: str, text: str) -> str:
-    lines: list[Line] = [[(title, DIM)]]
-    for line in text.strip("\n").split("\n"):
-        lines += wrapped([(line, DIM)], look.columns, [("  ", 0)], [("  ", 0)])
-    return "".join(look.painted(line) + "\n" for line in lines)
+    rows = [row for line in text.strip("\n").split("\n") for row in wrapped([(line, DIM)], look.columns, [("  ", 0)], [("  ", 0)])]
+    return "".join(look.painted(line) + "\n" for line in [[(title, DIM)], *rows])
 
 
-class Card:
-    """One tool call."""
+class _Calls:
+    """A piece for one or several calls."""
 
     kind = "call"
 
-    def __init__(
-        self, look: Look, call: Call, remember: Callable[[Folded], None], reveal: Callable[[int], str], *, announces: bool = False
-    ) -> None:
-        self.call = call
-        self._announces = announces
+    def __init__(self, look: Look, remember: Callable[[Folded], None], reveal: Callable[[int], str]) -> None:
         self._look = look
         self._remember = remember
         self._reveal = reveal
         self._taken = False
+
+    def resize(self, look: Look) -> None:
+        self._look = look
+
+    def _card(self, call: Call) -> list[Line]:
+        lines, folded = call.lines(self._look, self._reveal(call.number))
+        if folded:
+            self._fold(call)
+        return lines
+
+    def _fold(self, call: Call) -> None:
+        self._remember(Folded(call.number, tidy_line(self._look, call.view().title), call.whole))
+
+
+class Card(_Calls):
+    """One tool call."""
+
+    def __init__(
+        self, look: Look, call: Call, remember: Callable[[Folded], None], reveal: Callable[[int], str], *, announces: bool = False
+    ) -> None:
+        super().__init__(look, remember, reveal)
+        self.call = call
+        self._announces = announces
 
     @property
     def over(self) -> bool:
@@ -217,31 +233,20 @@ class Card:
         if not self.over or self._taken:
             return []
         self._taken = True
-        lines, folded = self.call.lines(self._look, self._reveal(self.call.number))
-        if folded:
-            self._remember(Folded(self.call.number, tidy_line(self._look, self.call.view().title), self.call.whole))
-        return lines
+        return self._card(self.call)
 
     def live(self, now: int) -> list[Line]:
         return [] if self._taken else self.call.live(self._look, now)
 
-    def resize(self, look: Look) -> None:
-        self._look = look
 
-
-class Group:
+class Group(_Calls):
     """Consecutive calls that only read, on one line."""
 
-    kind = "call"
-
     def __init__(self, look: Look, remember: Callable[[Folded], None], reveal: Callable[[int], str]) -> None:
+        super().__init__(look, remember, reveal)
         self.calls: list[Call] = []
         self.closed = False
         """True if another piece follows."""
-        self._look = look
-        self._remember = remember
-        self._reveal = reveal
-        self._taken = False
 
     @property
     def over(self) -> bool:
@@ -251,17 +256,11 @@ class Group:
         if not self.over or self._taken:
             return []
         self._taken = True
-        folded_calls = [call for call in self.calls if call.folds_away]
-        shown_calls = [call for call in self.calls if not call.folds_away]
-        lines = self._one_line(folded_calls)
-        for call in folded_calls:
-            self._remember(Folded(call.number, tidy_line(self._look, call.view().title), call.whole))
-        for call in shown_calls:
-            card, folded = call.lines(self._look, self._reveal(call.number))
-            lines += card
-            if folded:
-                self._remember(Folded(call.number, tidy_line(self._look, call.view().title), call.whole))
-        return lines
+        folded = [call for call in self.calls if call.folds_away]
+        lines = self._one_line(folded)
+        for call in folded:
+            self._fold(call)
+        return [*lines, *(line for call in self.calls if not call.folds_away for line in self._card(call))]
 
     def _one_line(self, calls: list[Call]) -> list[Line]:
         if len(calls) < 2:
@@ -282,6 +281,3 @@ class Group:
             return []
         finished = [call for call in self.calls if call.folds_away]
         return [*self._one_line(finished), *(line for call in self.calls if not call.folds_away for line in call.live(self._look, now))]
-
-    def resize(self, look: Look) -> None:
-        self._look = look

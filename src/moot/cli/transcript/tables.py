@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from moot.cli.terminal.look import Look
 from moot.cli.terminal.styles import DIM, Line
-from moot.cli.terminal.text import width_of, wrapped
+from moot.cli.terminal.text import line_width, width_of, wrapped
 from moot.plugins.registry import attribute
 
 _NARROWEST = 4
@@ -38,7 +38,7 @@ def draw_table(look: Look, columns: int, cells: TableCells, natural: Sequence[in
     if sum(widths) + _GAP * (len(widths) - 1) <= columns:
         lines: list[Line] = attribute(_GRID)(look, columns, cells, widths, headed=headed)
         # rich counts joined emoji as one character, but not every terminal draws them that way
-        if all(sum(width_of(text) for text, _ in line) <= columns for line in lines):
+        if all(line_width(line) <= columns for line in lines):
             return lines
     return _stacked(look, columns, cells, headed=headed)
 

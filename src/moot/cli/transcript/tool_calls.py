@@ -41,16 +41,6 @@ class Calls:
         self._calls: dict[str, Call] = {}
         self._approvals: dict[str, str] = {}
         self._group: Group | None = None
-        self._handlers: dict[str, Callable[[Call, Chunk, int], None]] = {
-            "tool-input-delta": self._input_delta,
-            "tool-input-available": self._input,
-            "tool-input-error": self._input_error,
-            "tool-approval-request": self._approval_request,
-            "tool-approval-response": self._approval_response,
-            "tool-output-available": self._output,
-            "tool-output-error": lambda call, chunk, now: self._end_call(call, "failed", chunk.get("errorText"), now),
-            "tool-output-denied": lambda call, chunk, now: self._end_call(call, "denied", None, now),
-        }
 
     @property
     def busy(self) -> bool:
@@ -67,13 +57,8 @@ class Calls:
         call = self._calls.get(id)
         if call is None and "toolName" in chunk:
             call = self._open(look, id, str(chunk["toolName"]))
-        handler = self._handlers.get(kind)
-        if call is not None and handler is not None:
-            if kind == "tool-output-available":
-                call.value = _value(event)
-            handler(call, chunk, event.at)
-            if kind == "tool-approval-response":
-                _edit(call, event)
+        if call is not None:
+            self._apply(call, kind, chunk, event)
 
     def stored(self, look: Look, part: Part) -> None:
         """Add a call of a stored message."""
@@ -109,35 +94,32 @@ class Calls:
         self._group.calls.append(call)
         return call
 
-    # ── chunks ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _input_delta(self, call: Call, chunk: Chunk, now: int) -> None:
-        call.characters += len(str(chunk.get("inputTextDelta", "")))
-
-    def _input(self, call: Call, chunk: Chunk, now: int) -> None:
-        call.arguments, call.state, call.began = chunk.get("input"), "running", now
-        call.views.clear()
-
-    def _input_error(self, call: Call, chunk: Chunk, now: int) -> None:
-        call.arguments = chunk.get("input")
-        self._end_call(call, "failed", chunk.get("errorText"), now)
-
-    def _approval_request(self, call: Call, chunk: Chunk, now: int) -> None:
-        call.state = "asked"
-        self._approvals[str(chunk.get("approvalId", ""))] = call.id
-
-    def _approval_response(self, call: Call, chunk: Chunk, now: int) -> None:
-        reason = chunk.get("reason")
-        if chunk.get("approved") is True:
-            call.state, call.began, call.reason = "running", now, "approved"
-        elif isinstance(reason, str):
-            call.reason = reason
-
-    def _output(self, call: Call, chunk: Chunk, now: int) -> None:
-        if chunk.get("preliminary") is True:
-            call.output, call.state, call.began = chunk.get("output"), "running", call.began or now
-        else:
-            self._end_call(call, "done", chunk.get("output"), now)
+    def _apply(self, call: Call, kind: str, chunk: Chunk, event: Event) -> None:
+        match kind:
+            case "tool-input-delta":
+                call.characters += len(str(chunk.get("inputTextDelta", "")))
+            case "tool-input-available":
+                call.arguments, call.state, call.began = chunk.get("input"), "running", event.at
+                call.views.clear()
+            case "tool-input-error":
+                call.arguments = chunk.get("input")
+                self._end_call(call, "failed", chunk.get("errorText"), event.at)
+            case "tool-approval-request":
+                call.state = "asked"
+                self._approvals[str(chunk.get("approvalId", ""))] = call.id
+            case "tool-approval-response":
+                _answer(call, chunk, event)
+            case "tool-output-available" if chunk.get("preliminary") is True:
+                call.value, call.output, call.state, call.began = _value(event), chunk.get("output"), "running", call.began or event.at
+            case "tool-output-available":
+                call.value = _value(event)
+                self._end_call(call, "done", chunk.get("output"), event.at)
+            case "tool-output-error":
+                self._end_call(call, "failed", chunk.get("errorText"), event.at)
+            case "tool-output-denied":
+                self._end_call(call, "denied", None, event.at)
+            case _:
+                pass
 
     def _end_call(self, call: Call, state: State, output: Json, now: int) -> None:
         call.state, call.output, call.ended = state, output, now
@@ -170,7 +152,10 @@ def _value(event: Event) -> Json:
     return value.get("value") if isinstance(value, dict) else None
 
 
-def _edit(call: Call, event: Event) -> None:
-    """Apply arguments that the user edited; they come with the event of the approval."""
+def _answer(call: Call, chunk: Chunk, event: Event) -> None:
+    if chunk.get("approved") is True:
+        call.state, call.began, call.reason = "running", event.at, "approved"
+    elif isinstance(reason := chunk.get("reason"), str):
+        call.reason = reason
     if isinstance(event.body, dict) and "input" in event.body and call.state == "running":
-        call.edit(event.body["input"])
+        call.edit(event.body["input"])  # arguments that the user edited

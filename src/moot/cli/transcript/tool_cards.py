@@ -126,7 +126,8 @@ def body(view: View, look: Look, fold: Fold, more: str) -> tuple[list[Line], boo
     if not folded and not cut:
         return top, False
     what = f"{hidden:,} more lines" if folded else f"{len(text):,} characters in all"
-    return [*top, _folded(look, what, more), *bottom], True
+    words = f"… {what}" + (f" · {more}" if more else "")
+    return [*top, [*_INDENT, (look.sign(words, words.replace("…", "...").replace("·", "-")), DIM)], *bottom], True
 
 
 def whole_body(view: View, look: Look) -> list[Line]:
@@ -137,11 +138,6 @@ def whole_body(view: View, look: Look) -> list[Line]:
 
 def _shortened(lines: list[str]) -> str:
     return "\n".join(line if len(line) <= _LONG_LINE else line[:_LONG_LINE] + " ..." for line in lines)
-
-
-def _folded(look: Look, what: str, more: str) -> Line:
-    words = f"… {what}" + (f" · {more}" if more else "")
-    return [*_INDENT, (look.sign(words, words.replace("…", "...").replace("·", "-")), DIM)]
 
 
 def _drawn(view: View, look: Look, text: str) -> list[Line]:
@@ -235,9 +231,7 @@ class Call:
 
     def view(self) -> View:
         """Return the tool's description of the call."""
-        return self._view("done" if self.state in ("done", "failed") else "doing")
-
-    def _view(self, which: str) -> View:
+        which = "done" if self.state in ("done", "failed") else "doing"
         if which not in self.views:
             made = doing(self.name, self.arguments)
             if which == "done":
@@ -284,23 +278,18 @@ class Call:
         if self.state in ("input", "running") and look.motion and now:
             sign = spinner(look, now)
         view = View(self.name, f"{self.characters:,} characters" if self.characters else "") if self.state == "input" else self.view()
+        length = (self.ended or now) - self.began if self.began and self.state not in ("input", "asked") else 0
         details = [
             tidy_line(look, view.detail),
             _WORDS["asked"] if self.waited else _WORDS.get(self.state, ""),
             tidy_line(look, self.reason),
-            self._time(now),
+            elapsed(length) if length >= _MEASURED_FROM else "",
         ]
         suffix = "".join(f" {look.sign('·', '-')} {word}" for word in details if word)
         room = look.columns - 2
         title = look.cut(tidy_line(look, view.title), max(room - width_of(suffix), room // 2))
         suffix = look.cut(suffix, room - width_of(title))
         return [(sign + " ", style), (title, BAD if self.state == "failed" else PLAIN), (suffix, DIM)]
-
-    def _time(self, now: int) -> str:
-        if not self.began or self.state in ("input", "asked"):
-            return ""
-        length = (self.ended or now) - self.began
-        return elapsed(length) if length >= _MEASURED_FROM else ""
 
 
 def elapsed(microseconds: int) -> str:
