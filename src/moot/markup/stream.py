@@ -80,7 +80,7 @@ class MarkdownStream:
         grown = end - self._checked
         if grown <= 0 or (end > _OFTEN and grown < end // _SHARE):
             return [], None
-        if self._opened is not None and _is_blank(self._text[self._checked : end]):
+        if self._opened is not None and not self._text[self._checked : end].strip(" \t\n"):
             self._checked = end
             return [], None
         settled = self._settled()
@@ -91,7 +91,7 @@ class MarkdownStream:
         if code := self._more_code(self._text[:end]):
             self._drop(end, self._carried)
             return [code], None
-        pieces = self._parsed(self._text[:end])
+        pieces = self._pieces(self._text[:end], self._carried, spaced=self._spaced)
         if not pieces:
             self._cut(self._text.count("\n"), None)
             return settled, None
@@ -112,13 +112,12 @@ class MarkdownStream:
     def rest(self) -> list[Piece]:
         """Return the pieces that were not returned as complete yet, as if the text ended here."""
         complete, tail = self._text[: self._checked], self._text[self._checked :]
-        if self._opened is not None and _is_blank(tail):
+        if self._opened is not None and not tail.strip(" \t\n"):
             return [self._opened]
         if settled := self._settled():
-            spaced = _ends_blank(complete)
-            return [*settled, *self._pieces(tail, None, spaced=spaced)]
+            return [*settled, *self._pieces(tail, None, spaced=_ends_blank(complete))]
         code = self._more_code(self._text)
-        return [code] if code else self._parsed(self._text)
+        return [code] if code else self._pieces(self._text, self._carried, spaced=self._spaced)
 
     def end(self) -> list[Piece]:
         """Return the last pieces."""
@@ -139,9 +138,6 @@ class MarkdownStream:
             return None
         count = text.count("\n") + (text != "" and not text.endswith("\n"))
         return Piece(Block("fence", fence.token.copy(content=text), (0, 1 + count)), continued=True, spaced=self._spaced)
-
-    def _parsed(self, text: str) -> list[Piece]:
-        return self._pieces(text, self._carried, spaced=self._spaced)
 
     def _pieces(self, text: str, carried: _Carried | None, *, spaced: bool) -> list[Piece]:
         head = carried.head if carried else ""
@@ -197,10 +193,6 @@ class MarkdownStream:
         add_definition(block.token, self._references)
         for child in block.children:
             self._define(child)
-
-
-def _is_blank(text: str) -> bool:
-    return not text.strip(" \t\n")
 
 
 def _ends_blank(lines: str) -> bool:

@@ -91,12 +91,13 @@ def look_of(output: Output) -> Look:
     settings = output.ui
     theme = settings.get("theme", "auto")
     dumb = os.environ.get("TERM", "") in ("dumb", "")
+    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]  # set by some terminals: `0;15` is black on white
     return Look(
         width=size_now()[0],
         colour=output.stdout_colour and theme != "no-color",
         unicode=_supports_unicode(),
         motion=not dumb and settings.get("animations", True) is not False,
-        light=theme == "light" or (theme == "auto" and _has_light_background()),
+        light=theme == "light" or (theme == "auto" and background in ("7", "15")),
     )
 
 
@@ -107,19 +108,8 @@ def size_now() -> tuple[int, int]:
 
 
 def _supports_unicode() -> bool:
-    try:
-        return codecs.lookup(locale.getpreferredencoding(False)).name == "utf-8" and not _is_ascii_locale()
+    name = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG")
+    try:  # Python uses UTF-8 in the locales C and POSIX, but the terminal may not
+        return codecs.lookup(locale.getpreferredencoding(False)).name == "utf-8" and name not in ("C", "POSIX")
     except LookupError:
         return False
-
-
-def _is_ascii_locale() -> bool:
-    """Return whether the locale is C or POSIX: Python uses UTF-8 there, but the terminal may not."""
-    name = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
-    return name in ("C", "POSIX")
-
-
-def _has_light_background() -> bool:
-    """Return whether COLORFGBG, which some terminals set, names a light background: `0;15` is black on white."""
-    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
-    return background in ("7", "15")

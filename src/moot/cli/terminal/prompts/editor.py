@@ -16,7 +16,7 @@ import tempfile
 import termios
 import time
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -66,7 +66,9 @@ async def edit_text(text: str, *, suffix: str = ".md", output: Output, again: st
             raise MootError(f"The editor {shlex.join(editor.command)!r} {_status_text(status)}.")
         edited = await anyio.to_thread.run_sync(partial(_read, path, text))
     except BaseException as error:
-        where = await _save(path, text)
+        where = ""
+        with anyio.CancelScope(shield=True):
+            where = await anyio.to_thread.run_sync(_save, path, text)
         if isinstance(error, UsageError):  # it was not started
             raise
         if not isinstance(error, MootError):
@@ -209,19 +211,12 @@ def _read(path: Path, before: str) -> str:
     return text if before.endswith("\n") else text.removesuffix("\n")
 
 
-async def _save(path: Path, text: str) -> str:
+def _save(path: Path, text: str) -> str:
     """Return the path, quoted for a shell, if the text was changed. Otherwise remove the folder and return an empty string."""
-    with anyio.CancelScope(shield=True):
-        if await anyio.to_thread.run_sync(partial(_is_changed, path, text)):
+    with suppress(OSError):
+        if path.is_file() and (  # reading a pipe would never end
+            path.stat().st_size > MAX_BYTES or path.read_bytes().rstrip(b"\n") != text.encode().rstrip(b"\n")
+        ):
             return shlex.quote(str(path))
-        await anyio.to_thread.run_sync(partial(shutil.rmtree, path.parent, ignore_errors=True))
+    shutil.rmtree(path.parent, ignore_errors=True)
     return ""
-
-
-def _is_changed(path: Path, text: str) -> bool:
-    try:
-        if not path.is_file():  # reading a pipe would never end
-            return False
-        return path.stat().st_size > MAX_BYTES or path.read_bytes().rstrip(b"\n") != text.encode().rstrip(b"\n")
-    except OSError:
-        return False

@@ -27,8 +27,8 @@ class Keyboard:
     """
 
     def __init__(self) -> None:
-        self.hide: Callable[[], object] = _nothing
-        self.show: Callable[[], object] = _nothing
+        self.hide: Callable[[], object] = lambda: None
+        self.show: Callable[[], object] = lambda: None
         self._descriptor = sys.stdin.fileno()
         self._before: list[Any] | None = None
         self._handlers: dict[int, Any] = {}
@@ -46,20 +46,20 @@ class Keyboard:
 
     def hand_over(self) -> None:
         """Hand over to the application, which from now on reads the keys, handles Ctrl+Z and erases the screen."""
-        self.hide = self.show = _nothing
+        self.hide = self.show = lambda: None
         self._unhandle(signal.SIGTSTP)
 
     def release(self) -> None:
         """Restore the terminal and the signal handlers. A second call does nothing."""
-        if self._before is not None:
-            self._restore(self._before)
-            self._before = None
+        self._restore()
+        self._before = None
         for number in tuple(self._handlers):
             self._unhandle(number)
 
-    def _restore(self, before: list[Any]) -> None:
-        with suppress(termios.error):  # a terminal that hung up
-            termios.tcsetattr(self._descriptor, termios.TCSANOW, before)
+    def _restore(self) -> None:
+        if self._before is not None:
+            with suppress(termios.error):  # a terminal that hung up
+                termios.tcsetattr(self._descriptor, termios.TCSANOW, self._before)
 
     def _set_modes(self) -> None:
         # like prompt-toolkit, except that Ctrl+C and Ctrl+Z still send signals: no one reads them as keys yet
@@ -79,8 +79,7 @@ class Keyboard:
 
     def _stop(self, number: int, _: FrameType | None) -> None:
         self.hide()
-        if self._before is not None:
-            self._restore(self._before)
+        self._restore()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
         # resumed
@@ -93,10 +92,6 @@ class Keyboard:
             self.hide()
         self.release()
         os.kill(os.getpid(), number)
-
-
-def _nothing() -> None:
-    return
 
 
 CODES = {"title": "1", "head": "4", "selected": "7", "dim": "90", "key": "1"}

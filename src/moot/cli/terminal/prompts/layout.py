@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from moot.cli.terminal.prompts.items import Choice, Column, Item
+from moot.cli.terminal.prompts.items import Choice, Column
 from moot.cli.terminal.prompts.numbered_list import Listing
 from moot.guard.terminal import clean
 
@@ -70,7 +70,9 @@ def draw(view: View, canvas: Canvas) -> list[Line]:
     if _has_header(view, canvas):
         lines.append([("head", "  " + _cells(view.choice.columns, [column.title for column in view.choice.columns], columns, canvas))])
     items = view.listing.rows(view.top, number)
-    lines += [_row(view, canvas, columns, item, view.top + at) for at, item in enumerate(items)]
+    for at, item in enumerate(items, view.top):
+        text = _cells(view.choice.columns, item.cells, columns, canvas)
+        lines.append([("selected", f"{canvas.marks[0]} {text}") if at == view.listing.at else ("", f"  {text}")])
     if not items:
         words = canvas.marks[1] if not view.ended else "No matches" if view.listing.filter.strip() else view.choice.empty
         lines.append([("dim", truncate(f"  {words}", canvas.width, canvas))])
@@ -133,12 +135,6 @@ def _title(view: View, canvas: Canvas) -> Line:
     return [("title", title), ("dim", truncate(f"{canvas.marks[2]}{count}", canvas.width - 1 - canvas.measure(title), canvas))]
 
 
-def _row(view: View, canvas: Canvas, widths: Sequence[int], item: Item, place: int) -> Line:
-    selected = place == view.listing.at
-    text = _cells(view.choice.columns, item.cells, widths, canvas)
-    return [("selected", f"{canvas.marks[0]} {text}")] if selected else [("", f"  {text}")]
-
-
 def _cells(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int], canvas: Canvas) -> str:
     pieces: list[str] = []
     for column, cell, width in zip(columns, cells, widths, strict=False):
@@ -150,10 +146,10 @@ def _cells(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int
 
 
 def _footer(view: View, canvas: Canvas) -> list[Line]:
-    hints = _menu(view) if view.menu else _hints(view, canvas)
     width = canvas.width - 1
     items: list[Line] = [
-        [("key", truncate(key, width, canvas)), ("dim", truncate(f" {words}", width - len(key), canvas))] for key, words in hints
+        [("key", truncate(key, width, canvas)), ("dim", truncate(f" {words}", width - len(key), canvas))]
+        for key, words in _hints(view, canvas)
     ]
     return flow(items, width, canvas.measure, canvas.marks[2])[: max(1, canvas.height - 4)]
 
@@ -177,15 +173,13 @@ def flow(items: Iterable[Line], width: int, measure: Callable[[str], int], separ
 
 def _hints(view: View, canvas: Canvas) -> list[tuple[str, str]]:
     hints = [("Enter", view.choice.enter)]
+    if view.menu:
+        return [*hints, *((letter, action.words) for letter, action in view.choice.keys.items()), ("Esc", "back")]
     if view.choice.keys:
         hints.append(("→" if canvas.unicode else "Right", "actions"))
     if len(view.choice.scopes) > 1:
         hints.append(("Tab", one_line(view.choice.scopes[(view.scope + 1) % len(view.choice.scopes)].title, unicode=canvas.unicode)))
     return [*hints, ("Esc", "clear filter" if view.listing.filter else "close")]
-
-
-def _menu(view: View) -> list[tuple[str, str]]:
-    return [("Enter", view.choice.enter), *((letter, action.words) for letter, action in view.choice.keys.items()), ("Esc", "back")]
 
 
 def speaks_unicode() -> bool:

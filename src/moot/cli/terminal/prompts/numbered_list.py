@@ -35,14 +35,10 @@ def matcher(query: str) -> Matcher:
     """Return the matcher of a filter, whose words may occur in any order."""
     words = fold(query).split()
     if not words:
-        return _match_all
+        return lambda _: 0
     if len(words) == 1:
         return _match_word(words[0])
     return _match_words([_match_word(word) for word in words])
-
-
-def _match_all(_: str) -> int:
-    return 0
 
 
 def _match_words(matchers: Sequence[Matcher]) -> Matcher:

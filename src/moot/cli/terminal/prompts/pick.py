@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from moot.cli.console.output import Output
 from moot.cli.terminal.prompts.first_frame import Frame
-from moot.cli.terminal.prompts.items import Action, Choice, Column, Item, Items, Picked, Scope
+from moot.cli.terminal.prompts.items import Action, Choice, Column, Items, Picked, Scope
 from moot.cli.terminal.prompts.layout import moves_cursor, one_line, speaks_unicode
 from moot.cli.terminal.prompts.numbered_list import Listing, PageLoader
 from moot.cli.terminal.prompts.plain import ask_line
@@ -94,7 +94,7 @@ class _NumberedPicker:
         self._output.line(f"{title}{about} ({len(listing)}{'' if ended else '+'})")
         rows = listing.rows(self._first, ROWS)
         for number, item in enumerate(rows, self._first + 1):
-            self._output.line(f"{number:4}  {_text(item)}")
+            self._output.line(f"{number:4}  {'  '.join(text for cell in item.cells if (text := one_line(cell)))}")
         if not rows:
             self._output.line(f"  {'No matches' if self._filter else self._choice.empty}")
 
@@ -108,10 +108,6 @@ class _NumberedPicker:
         if len(self._choice.scopes) > 1:
             hints.append(f"tab = {one_line(self._choice.scopes[(self._scope + 1) % len(self._choice.scopes)].title)}")
         return f"{'; '.join(hints)}; q = close: "
-
-
-def _text(item: Item) -> str:
-    return "  ".join(text for cell in item.cells if (text := one_line(cell)))
 
 
 _ONE_COLUMN = (Column(grows=True),)

@@ -121,17 +121,14 @@ class _Picker:
         return visible_rows(self._view(), self._canvas())
 
     def _text(self) -> StyleAndTextTuples:
-        self._scroll()
-        return fragments(draw(self._view(), self._canvas()))
-
-    def _cursor(self) -> Point:
-        return Point(sum(_measure(text) for _, text in filter_line(self._view(), self._canvas())[:2]), 1)
-
-    def _scroll(self) -> None:
         rows = self._rows()
         last = max(0, len(self._listing) - rows)
         self._top = max(0, min(max(min(self._top, self._listing.at), self._listing.at - rows + 1), last))
         self._filled = max(self._filled, min(rows, len(self._listing)))
+        return fragments(draw(self._view(), self._canvas()))
+
+    def _cursor(self) -> Point:
+        return Point(sum(_measure(text) for _, text in filter_line(self._view(), self._canvas())[:2]), 1)
 
     # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -16,17 +16,14 @@ import anyio
 from moot.cli.console.output import Output
 from moot.errors import UsageError
 
-_YES = frozenset({"y", "yes"})
-_NO = frozenset({"n", "no"})
-
 
 async def confirm(question: str, output: Output) -> bool:
     """Ask a yes/no question. The end of input means no."""
     while True:
         line = await ask_line(f"{question} [y/n]: ", output)
-        if line is None or line.strip().lower() in _NO:
+        if line is None or line.strip().lower() in ("n", "no"):
             return False
-        if line.strip().lower() in _YES:
+        if line.strip().lower() in ("y", "yes"):
             return True
 
 
@@ -129,16 +126,13 @@ class _HiddenLine:
             for character in _SEQUENCE.sub("", typed):
                 if character in _ENTER:
                     return self._text.strip()
-                self._put(character)
+                if character in _BACKSPACE:
+                    self._text = self._text[:-1]
+                elif character in _CTRL_U:
+                    self._text = ""
+                elif character.isprintable() and len(self._text) < _MAX_LENGTH:
+                    self._text += character
             self._show()
-
-    def _put(self, character: str) -> None:
-        if character in _BACKSPACE:
-            self._text = self._text[:-1]
-        elif character in _CTRL_U:
-            self._text = ""
-        elif character.isprintable() and len(self._text) < _MAX_LENGTH:
-            self._text += character
 
     async def _typed(self) -> str | None:
         """Return the next input, with an Esc sequence in one piece. Return None if the terminal is gone."""
