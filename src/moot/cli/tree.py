@@ -71,7 +71,9 @@ CHAT = Group(
         ),
         "tree": _command("commands.chat.show:tree", "Show all messages of a conversation as a tree of branches.", ("moot chat tree 1",)),
         "switch": _command("commands.chat.changes:switch", "Switch a conversation to another branch.", ("moot chat switch 1 4",)),
-        "fork": _command("commands.chat.changes:fork", "Copy a conversation up to a message into a new one.", ("moot chat fork 1 4",)),
+        "fork": _command(
+            "commands.chat.changes:fork", "Start a new conversation with a copy of another, up to a message.", ("moot chat fork 1 4",)
+        ),
         "rename": _command("commands.chat.changes:rename", "Set the title of a conversation.", ("moot chat rename 1 release plans",)),
         "archive": _command(
             "commands.chat.changes:archive",

@@ -159,7 +159,7 @@ class ConversationIn(In):
     title: Annotated[str, Field(max_length=200)] = ""
     project: Name | None = None
     directory: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Absolute path; requires the scope `tools`. Defaults to the project's root or the server's working directory."""
+    """Absolute path; requires the `tools` scope. Defaults to the project's root or the server's working directory."""
     agent: Name = "default"
     model: Annotated[str, Field(max_length=200)] = ""
 

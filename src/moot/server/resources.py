@@ -26,7 +26,7 @@ LIVE: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 def check_directory(caller: Caller, directory: str) -> None:
     """Check that the caller may choose this working directory. Raise Refused if not, UsageError if it is not an existing folder."""
     if not caller.may("tools"):
-        raise Refused("Choosing a folder on this machine requires the scope 'tools'.", fix="Omit `directory`.")
+        raise Refused("Choosing a folder on this machine requires the 'tools' scope.", fix="Omit `directory`.")
     if not Path(directory).is_absolute() or not Path(directory).is_dir():
         raise UsageError(f"{directory!r} is not the absolute path of a folder.", fix="Use the path of an existing folder.")
 

@@ -16,7 +16,8 @@ from moot.types.run import OnBusy, Run, Submitted
 
 
 class ChannelRuntime(Protocol):
-    """The port of one channel. It reaches only conversations that the channel itself started, each under a name of the channel's choice.
+    """The interface of one channel to moot. It accesses only conversations that the channel started,
+    each under a name of the channel's choice.
 
     Every method raises NotFound for anything that does not belong to the channel.
     """

@@ -40,5 +40,5 @@ def test_prompts_of_a_pipe_become_messages_and_each_has_its_run() -> None:
 
 
 def test_an_unsuitable_agent_type_is_rejected_with_the_suitable_ones() -> None:
-    with pytest.raises(UsageError, match=r"No converter reads .* 'telepathy'. Known agent types: "):
+    with pytest.raises(UsageError, match=r"No converter supports .* 'telepathy'. Known agent types: "):
         list(RecordingFormat().recordings(RECORDED / "codex" / "exec-json-list.jsonl", "telepathy"))

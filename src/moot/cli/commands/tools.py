@@ -117,7 +117,7 @@ async def remove_rule(
             found = await find_conversation(engine, conversation, str(here()))
             if not await engine.store.grants.revoke(found.id, tool=tool, match=match):
                 raise NotFound(
-                    f"The conversation has no grant for {tool} with {match!r}.", fix=f"moot permissions list --conversation {conversation}"
+                    f"The conversation has no grant of {match!r} for {tool}.", fix=f"moot permissions list --conversation {conversation}"
                 )
         where = found.id
     write_done(output, json, {"ok": True, "tool": tool, "match": match, "from": where}, f"removed from {where}")

@@ -42,7 +42,7 @@ def invalid_field(where: str, words: str, *, fix: str = "") -> UsageError:
 
 
 class Fields:
-    """An object of the request. A field that is null counts as omitted."""
+    """A JSON object in the request. Null fields are treated as omitted."""
 
     def __init__(self, value: Json, where: str = "") -> None:
         if not isinstance(value, dict):

@@ -144,7 +144,7 @@ def function_tool(tool: ToolDefinition) -> JsonObject:
 
 
 def _content(parts: tuple[Part, ...], model: Model) -> str | list[Json]:
-    """Return plain text as a string, because not every endpoint accepts pieces; empty if there is nothing to send."""
+    """Return plain text as a string, because not every endpoint accepts content parts. Empty if there is nothing to send."""
     shown = texts_and_files(parts)
     pieces = [_file(part, model) if part["type"] == "file" else {"type": "text", "text": part["text"]} for part in shown]
     texts = [str(piece["text"]) for piece in pieces if "text" in piece]

@@ -156,7 +156,7 @@ NO_PARENT = -1
 
 
 class Growing(Protocol):
-    """The content of an assistant message while its records are read."""
+    """The content of an assistant message, accumulated while its records are read."""
 
     @property
     def waits(self) -> bool:

@@ -90,7 +90,7 @@ def recognize(lines: Sequence[Line], agent_type: str = "") -> Capture | None:
             known = ", ".join(sorted({one.agent_type for one in of_shape}))
             words = {"stdout": "stdout captures", "wire": "wire captures", "rpc": "JSON-RPC captures"}[shape]
             raise UsageError(
-                f"No converter reads {words} of {agent_type!r}. Known agent types: {known}.", fix="moot import FILE -f recording"
+                f"No converter supports {words} from {agent_type!r}. Known agent types: {known}.", fix="moot import FILE -f recording"
             )
         return replace(named[0], agent_type=agent_type)
     values = [line.value for line in lines[:LOOKED_AT] if line.value is not None]

@@ -44,7 +44,7 @@ def check_room(folder: Path, needed: int) -> None:
 def append(file: BinaryIO, source: Path, size: int, sha256: str) -> None:
     """Verify `source` and append it to the file. Raise ProviderError if its size or hash is wrong."""
     if source.stat().st_size != size or file_hash(source) != sha256:
-        raise ProviderError(f"{source.name!r} has the wrong content (expected sha256 {sha256[:12]}…).", kind="protocol")
+        raise ProviderError(f"{source.name!r} has the wrong hash (expected sha256 {sha256[:12]}…).", kind="protocol")
     with source.open("rb") as piece:
         shutil.copyfileobj(piece, file, _PIECE)
 

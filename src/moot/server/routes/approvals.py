@@ -97,7 +97,7 @@ class AnswerIn(In):
 
     approved: bool
     option: Annotated[str, Field(min_length=1, max_length=200)] = "once"
-    """once · conversation · always (adds a rule to the configuration; requires the scope `admin`) · an outside agent's option."""
+    """once · conversation · always (adds a rule to the configuration; requires the `admin` scope) · an outside agent's option."""
     reason: Annotated[str, Field(max_length=10_000)] = ""
     patterns: Annotated[list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(default_factory=list, max_length=100)]
     """Patterns to allow from now on; empty = the narrowest for each part."""
@@ -184,7 +184,7 @@ async def answer_approval(server: CurrentServer, caller: ToolUser, approval_id: 
     """Answer an approval. The first answer counts; a later one returns 409."""
     approval = await approval_of(caller, approval_id)
     if body.approved and body.option == "always" and not caller.may("admin"):
-        raise Refused("Option 'always' adds a rule to the configuration, which requires the scope 'admin'.", fix="Use the option 'once'.")
+        raise Refused("Option 'always' adds a rule to the configuration, which requires the 'admin' scope.", fix="Use the option 'once'.")
     edited = None if body.arguments is None else dumps(body.arguments)
     answer = Answer(body.approved, body.option, body.reason, value=body.value, patterns=tuple(body.patterns), arguments=edited)
     await server.engine.runs.answer(approval.id, answer)

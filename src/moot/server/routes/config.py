@@ -105,7 +105,7 @@ async def changed(server: Server) -> None:
 
 
 def _names_program(value: Json) -> bool:
-    """Return True if an agent's definition, or several of them, contains such a setting."""
+    """Return True if the definition of an agent, or one in a mapping of definitions, names a program to run."""
     if isinstance(value, dict):
         return any(name in LOCAL_KEYS or _names_program(item) for name, item in value.items())
     return False
@@ -264,7 +264,7 @@ async def revoke_grant(caller: Chatter, conversation: str, tool: str, match: str
     """Revoke a grant of a conversation."""
     found = await caller.store.conversations.get(conversation)
     if not await caller.store.grants.revoke(found.id, tool=tool, match=match):
-        raise NotFound(f"The conversation has no grant for {tool} with {match!r}.", fix="GET /api/permissions?conversation=")
+        raise NotFound(f"The conversation has no grant of {match!r} for the tool {tool}.", fix="GET /api/permissions?conversation=")
 
 
 @permissions_router.post("/test")

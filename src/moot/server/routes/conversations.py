@@ -199,7 +199,7 @@ async def _change(server: Server, caller: Caller, found: Conversation, body: Con
         kind = await _agent_type(server, body.agent or found.agent, body.model or "")
         agent = (body.agent, kind) if body.agent is not None else None
     if body.settings is not None and body.settings.get("mode") != found.settings.get("mode") and not caller.may("tools"):
-        raise Refused("Changing the permission mode requires the scope 'tools'.")
+        raise Refused("Changing the permission mode requires the 'tools' scope.")
     project = None if body.project is None else (await caller.store.projects.get(body.project)).id
     conversations = caller.store.conversations
     if body.head is not None:

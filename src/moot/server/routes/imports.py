@@ -177,7 +177,7 @@ async def ask_import(
             await sent.drop()
             raise
     if not caller.may("admin"):
-        raise Refused("Reading files on this machine requires the scope 'admin'.", fix="Upload a file with its `name`.")
+        raise Refused("Reading files on this machine requires the 'admin' scope.", fix="Upload the file instead, and pass its `name`.")
     try:
         body = ImportIn.model_validate_json(await request.body())
     except ValidationError as error:

@@ -46,7 +46,7 @@ async def submit_prompt(server: CurrentServer, caller: Chatter, conversation_id:
     """Submit a prompt without waiting for the answer; use `POST /api/chat` to stream it."""
     found = await conversation_of(caller, conversation_id)
     if body.mode in FREE and not caller.may("tools"):
-        raise Refused(f"Mode {body.mode!r} requires the scope 'tools'.")
+        raise Refused(f"Mode {body.mode!r} requires the 'tools' scope.")
     if body.text is not None and body.parts:
         raise UsageError("`text` and `parts` can't be combined.")
     parts = (text_part(body.text),) if body.text is not None else ()

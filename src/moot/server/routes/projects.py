@@ -34,7 +34,7 @@ class ProjectIn(In):
     name: Annotated[str, Field(min_length=1, max_length=200)]
     description: Text = ""
     root_path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Absolute path; requires the scope `tools`."""
+    """Absolute path; requires the `tools` scope."""
     context: Text = ""
     rules: Text = ""
 

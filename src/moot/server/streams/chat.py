@@ -92,7 +92,7 @@ class ChatIn(BaseModel):
     model: str | None = None
     mode: Mode | None = None
     directory: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Working directory of a new conversation; requires the scope `tools`. Defaults to the project's root or the current folder."""
+    """Working directory of a new conversation; requires the `tools` scope. Defaults to the project's root or the current folder."""
     project: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Id or name of the project of a new conversation. Defaults to the project whose root contains the folder."""
     on_busy: OnBusy = "reject"

@@ -52,7 +52,7 @@ Words = Annotated[str, Parameter(metavar="PROMPT", help="Prompt text. Words are 
 
 
 async def new(*prompt: Words, file: Files | None = None, flags: RunFlags = NO_FLAGS, shown: ShowFlags = NO_SHOW, output: Out) -> int:
-    """Start a conversation. On a terminal, keep it open."""
+    """Start a conversation. In a terminal, stay in it for further prompts."""
     staying = stays(flags, shown, output)
     parts = gather(" ".join(prompt) or None, file or [], output, needed=not staying)
     return await stay(None, parts, flags, output) if staying else await perform(Request(parts, flags, shown), output)

@@ -77,9 +77,7 @@ async def redact(
     source: Annotated[
         Path | None, Parameter(name=("--from", "-f"), kind="file", help="File with one string per line. Defaults to stdin.")
     ] = None,
-    regex: Annotated[
-        bool, Parameter(help="Treat the strings as regular expressions, in which each repetition needs an upper bound.")
-    ] = False,
+    regex: Annotated[bool, Parameter(help="Treat the strings as regular expressions. Repetitions need an upper bound.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     json: AsJson = False,

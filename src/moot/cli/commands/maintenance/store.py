@@ -153,7 +153,7 @@ async def restore(
     json: AsJson = False,
     output: Out,
 ) -> None:
-    """Restore a home from a backup, completely or not at all. A home with data is only replaced with `--replace`."""
+    """Restore a home from a backup, completely or not at all. A home that contains data is replaced only if `--replace` is given."""
     home = into or home_of(os.environ)
     found, aside = await to_thread.run_sync(partial(restored, file.expanduser(), home, replace=replace))
     if json:

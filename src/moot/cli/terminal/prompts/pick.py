@@ -142,7 +142,7 @@ async def pick(
 async def choose(choice: Choice, output: Output, frame: Frame | None = None) -> Picked | None:
     """Let the user pick from an existing `Choice`, like `pick`. `frame` is the picture already on the screen."""
     if not output.attended:
-        raise UsageError("Cannot show a list to choose from without a terminal.", fix="Name the item on the command line.")
+        raise UsageError("Choosing from a list requires a terminal.", fix="Name the item on the command line.")
     if not moves_cursor():
         return await run(choice, output)
     return await attribute(_APPLICATION)(choice, output, unicode=speaks_unicode(), frame=frame)

@@ -310,7 +310,7 @@ class SessionReader:
         return draft
 
     def _outputs(self, line: Line, value: JsonObject, results: list[JsonObject], at: int) -> Draft[ClaudeMessage] | None:
-        """Return the message of the answered call, wherever it is in the tree: calls run in parallel."""
+        """Return the message with the answered call, which may be anywhere in the tree because calls run in parallel."""
         found: Draft[ClaudeMessage] | None = None
         for block in results:
             id = str(block.get("tool_use_id"))

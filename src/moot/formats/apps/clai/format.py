@@ -111,7 +111,7 @@ _APART = 1024
 
 
 def encrypted_reasoning(chat: Path, id: str, call: str) -> tuple[bytes, list[Json]]:
-    """Return the encrypted reasoning before a tool call with the bytes of its file, or empty values."""
+    """Return the encrypted reasoning before a tool call, and the bytes of the file it is in. Both are empty if there is none."""
     if any(not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name for name in (id, call)):
         return b"", []
     raw = read_inside(chat.parent / "reasoning" / id / f"{call}.json", inside=chat.parent, limit=MAX_SETTINGS)

@@ -127,7 +127,7 @@ class _Member(tarfile.TarInfo):
         """Raise ReadError if the header is too large."""
         found = super().frombuf(buf, encoding, errors)
         if not found.isreg() and found.size > _LARGEST_HEADER:
-            raise tarfile.ReadError(f"a header of {found.size:,} bytes")
+            raise tarfile.ReadError(f"header of {found.size:,} bytes is too large")
         return found
 
 

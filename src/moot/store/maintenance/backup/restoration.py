@@ -76,7 +76,7 @@ def _restored(backup: Path, home: Path, *, replace: bool) -> tuple[Backup, Path 
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder; return None if it does not exist, or if another process that fills it holds the lock."""
+    """Lock a folder. Return None if it does not exist, or if another process has locked it to fill it."""
     try:
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
