@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
-from browser.visits import PHONE
+from browser.visits import OUTAGE, PHONE
 
 SLOW = "scripted@told"
 PIXEL = bytes.fromhex(
@@ -139,7 +139,7 @@ def test_a_reload_during_a_stream_continues_without_duplicates(visit: Visitor, s
 
 def test_a_network_outage_loses_nothing(visit: Visitor, server: Served) -> None:
     id = server.say("slowly please", model=SLOW, wait=False)
-    tab = visit(f"/c/{id}", allowed=("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK", "Failed to fetch", "ERR_INCOMPLETE"))
+    tab = visit(f"/c/{id}", allowed=OUTAGE)
     page = tab.page
     expect(messages(page).get_by_text("word word word")).to_be_visible(timeout=15_000)
     tab.context.set_offline(True)

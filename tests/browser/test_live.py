@@ -8,6 +8,7 @@ from playwright.sync_api import Page, Route, expect
 
 from browser.conftest import Visitor
 from browser.moot_server import Served
+from browser.visits import OUTAGE
 
 SLOW = "scripted@told"
 
@@ -43,7 +44,7 @@ def test_a_run_of_a_terminal_is_seen_live(visit: Visitor, server: Served) -> Non
 
 def test_the_page_reports_a_lost_server_and_catches_up_later(visit: Visitor, server: Served) -> None:
     id = server.say("say Before the tunnel")
-    tab = visit(f"/c/{id}", allowed=("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK", "Failed to fetch"))
+    tab = visit(f"/c/{id}", allowed=OUTAGE)
     expect(tab.page.locator("main").get_by_text("Before the tunnel").last).to_be_visible()
     tab.context.set_offline(True)
     expect(tab.page.get_by_text("Can’t reach the server")).to_be_visible(timeout=15_000)

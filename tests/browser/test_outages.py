@@ -17,17 +17,9 @@ from browser.conftest import Visitor
 from browser.moot_server import CONFIG, Served, served
 from browser.test_conversation import field, messages, ready, say
 from browser.tunnel import Tunnel
+from browser.visits import OUTAGE
 
 SLOW = "scripted@told"
-GONE = (
-    "ERR_INTERNET_DISCONNECTED",
-    "ERR_NETWORK",
-    "ERR_CONNECTION",
-    "ERR_INCOMPLETE",
-    "ERR_CONTENT_LENGTH",
-    "Failed to fetch",
-    "ERR_EMPTY_RESPONSE",
-)
 LONG = 100.0
 """Milliseconds that a chunk may block the page; a few of many may take longer on a busy machine."""
 
@@ -47,7 +39,7 @@ def test_twenty_seconds_without_a_network_lose_nothing(visit: Visitor, server: S
     with Tunnel() as tunnel, served(tmp_path, f'{CONFIG}server: {{{{allowed_hosts: ["127.0.0.1:{tunnel.port}"]}}}}\n') as own:
         tunnel.to = int(own.url.rpartition(":")[2])
         outside = replace(own, url=tunnel.url)
-        tab = visit(at=outside, allowed=GONE)
+        tab = visit(at=outside, allowed=OUTAGE)
         id = own.say("at leisure please", model=SLOW, wait=False)
         tab.go(f"/c/{id}")
         expect(messages(tab.page).get_by_text("word word word")).to_be_visible(timeout=15_000)
@@ -65,7 +57,7 @@ def test_twenty_seconds_without_a_network_lose_nothing(visit: Visitor, server: S
 
 
 def test_a_restarted_server_resumes_the_interrupted_answer(visit: Visitor, own: Served) -> None:
-    tab = visit(at=own, allowed=GONE)
+    tab = visit(at=own, allowed=OUTAGE)
     id = own.say("slowly please", model=SLOW, wait=False)
     tab.go(f"/c/{id}")
     expect(messages(tab.page).get_by_text("word word word")).to_be_visible(timeout=15_000)
@@ -87,7 +79,7 @@ def test_a_restarted_server_resumes_the_interrupted_answer(visit: Visitor, own: 
 
 def test_a_tab_that_was_frozen_catches_up(visit: Visitor, server: Served) -> None:
     id = server.say("slowly please", model=SLOW, wait=False)
-    tab = visit(f"/c/{id}", allowed=GONE)
+    tab = visit(f"/c/{id}", allowed=OUTAGE)
     expect(messages(tab.page).get_by_text("word word word")).to_be_visible(timeout=15_000)
     devtools = tab.context.new_cdp_session(tab.page)
     devtools.send("Page.setWebLifecycleState", {"state": "frozen"})

@@ -18,6 +18,10 @@ SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 _OWN = ("data:", "blob:", "about:")
 
 
+OUTAGE = ("net::ERR_(?!BLOCKED)", "Failed to fetch")
+"""Errors of a cut connection. Chromium has many names for them, which depend on the moment of the cut."""
+
+
 @dataclass
 class Visit:
     """One tab of one signed-in browser."""
