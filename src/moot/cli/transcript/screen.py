@@ -170,11 +170,16 @@ class ShowScreen:
         """On Ctrl+Z, remove the live lines before the shell shows its prompt, and redraw them when the run continues."""
         if signal.getsignal(signal.SIGTSTP) == signal.SIG_IGN:
             return
+        stopped = False
         with anyio.open_signal_receiver(signal.SIGTSTP, signal.SIGCONT) as signals:
             async for number in signals:
                 if number == signal.SIGTSTP:
-                    self._region.lift()
-                    os.kill(os.getpid(), signal.SIGSTOP)
+                    async with self._drawing:  # a frame drawn now would remain above the shell's prompt
+                        self._region.lift()
+                        stopped = True
+                        os.kill(os.getpid(), signal.SIGSTOP)
+                elif stopped:  # the live lines were removed; those drawn since then are below the shell's prompt
+                    stopped = False
                 else:
                     self._region.forget()
                 self._fresh.set()
