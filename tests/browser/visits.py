@@ -18,8 +18,8 @@ SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 _OWN = ("data:", "blob:", "about:")
 
 
-OUTAGE = ("net::ERR_(?!BLOCKED)", "Failed to fetch")
-"""Errors of a cut connection. Chromium has many names for them, which depend on the moment of the cut."""
+OUTAGE = ("net::ERR_(CONNECTION|CONTENT_LENGTH|INCOMPLETE|INTERNET|NETWORK|SOCKET)_|net::ERR_EMPTY_RESPONSE", "Failed to fetch")
+"""Errors of a cut connection. Chromium has several names for them, which depend on the moment of the cut."""
 
 
 @dataclass

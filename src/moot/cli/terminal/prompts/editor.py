@@ -197,7 +197,7 @@ def _read(path: Path, before: str) -> str:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise MootError("After editing, the path is not a regular file.")
+                raise MootError("The editor did not save a regular file.")
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise MootError(f"Cannot read the file that the editor left: {error.strerror}.") from error
