@@ -155,6 +155,7 @@ async def two(open_server: Callable[..., Any]) -> AsyncGenerator[Two, None]:
         with anyio.fail_after(8):
             await server.engine.runs.wait(said["run"]["id"])
         await server.engine.store.search.index()
+        await server.engine.store.stats.count()
         yield Two(server, ann, bob, hers, own)
 
 
