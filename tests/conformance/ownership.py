@@ -79,7 +79,7 @@ async def belongings(store: Store, owner: str) -> Theirs:
     blob = await own.blobs.upload(f"bytes of {owner}".encode(), "text/plain")
     assert asked.user is not None
     await own.imports.remember(SourceMark("kept", 1, "/there", 2, 3, 4))
-    await store.forgetting.register_files([StoredCopy(f"/exported by {owner}", "export", 1, 2, made.id)])
+    await store.erasure.register_files([StoredCopy(f"/exported by {owner}", "export", 1, 2, made.id)])
     share = await own.shares.add(NewShare(Share(new_id(), made.id, title, LATER), PAGE, os.urandom(8)))
     return Theirs(made.id, asked.user.id, run, approval.id, exchange.id, project.id, blob.sha256, title, share.id)
 

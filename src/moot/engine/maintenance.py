@@ -81,8 +81,8 @@ _BUSY_INTERVAL = 60.0
 async def finish_interrupted(store: Store) -> None:
     """Continue interrupted purges and redactions."""
     try:
-        if await store.is_forgetting():
-            for receipt in await store.forgetting.finish():
+        if await store.has_pending_erasure():
+            for receipt in await store.erasure.finish():
                 log.info("interrupted %s %d is %s", receipt.kind, receipt.no, "complete" if receipt.done_at else "still incomplete")
     except MootError as error:  # the next process tries again
         log.warning("purges and redactions are postponed: %s", error)
@@ -100,7 +100,7 @@ async def apply_retention(store: Store, rules: Callable[[], Retention], every: f
 
 async def _apply(store: Store, rules: Retention) -> None:
     try:
-        over, receipt = await store.forgetting.expire(rules)
+        over, receipt = await store.erasure.expire(rules)
     except MootError as error:  # another process is doing it, or the disk is full; the next check tries again
         log.warning("expired conversations are kept for now: %s", error)
         return

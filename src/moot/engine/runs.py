@@ -389,7 +389,7 @@ class LocalRuns:
         """Remember a store error after which nothing more can be recorded. The run is later marked as interrupted."""
         error = first_error(errors)
         if ended is None:
-            self._failures[run] = error if isinstance(error, MootError) else StoreError(f"Internal error: {error!r}")
+            self._failures[run] = error if isinstance(error, MootError) else StoreError(f"Internal error: {error!r}.")
         extra = log_fields(ended) if ended else {"run": run}
         log.error("run %s stopped: %s", run, error, exc_info=None if isinstance(error, MootError) else error, extra=extra)
 

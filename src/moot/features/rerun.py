@@ -276,7 +276,7 @@ class _Context:
         self._index = Journal()
         self._steps = 0
         self._steered: list[tuple[int, JsonObject]] = []
-        """Steering messages with the number of steps completed before each; -1 = taken."""
+        """Recorded steering messages, each with the number of steps completed before it. -1 marks one that was already sent."""
         steps = 0
         for event in events:
             for piece in event.chunks:

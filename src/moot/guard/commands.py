@@ -36,7 +36,7 @@ _REBINDING = _set(
     ". alias at batch bind complete crontab dash declare enable eval export hash local mapfile printf read readarray readonly set"
     " shopt source trap typeset unalias unset"
 )
-"""Commands that run text or change the meaning of later words in the line. Only a rule that spells them out completely covers them."""
+"""Commands that run text or change the meaning of later words in the line. A rule covers them only if it spells them out completely."""
 _RUNNING_WORDS: dict[str, tuple[str, ...]] = {
     "fd": ("-x", "-X", "--exec"),
     "find": ("-exec", "-ok", "-delete", "-fls", "-fprint"),

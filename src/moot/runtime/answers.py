@@ -112,7 +112,7 @@ def _edited(asked: Approval, conversation: Conversation, arguments: bytes) -> by
     try:
         value = loads_exact(arguments)
     except ValueError as error:
-        raise UsageError(f"The arguments are not valid JSON: {error}", fix="Correct the arguments.") from error
+        raise UsageError(f"The arguments are not valid JSON: {error}.", fix="Correct the arguments.") from error
     if asked.outside is not None:
         if not asked.outside.editable:
             raise UsageError(f"The agent does not accept edited arguments for {asked.tool}.", fix="Answer yes or no.")

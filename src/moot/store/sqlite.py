@@ -68,7 +68,7 @@ LAZY_PARTS = Registry(
     "moot.store.seldom",
     {
         "copies": "moot.store.maintenance.purge.copies:erase_in_copies",
-        "forgetting": "moot.store.maintenance.purge:Eraser",
+        "erasure": "moot.store.maintenance.purge:Eraser",
         "imports": "moot.store.imports.importer:StoredImports",
         "meaning": "moot.store.search.semantic:SqliteSemanticSearch",
         "search": "moot.store.search.full_text:FullText",
@@ -179,15 +179,13 @@ class SqliteStore(_Parts):
     def upkeep(self) -> Upkeep:
         return LAZY_PARTS.load("upkeep")(self._writer, self._reader, self._path, self._sealer, self._clock)
 
-    async def is_forgetting(self) -> bool:
+    async def has_pending_erasure(self) -> bool:
         """Return True if a purge or redaction is unfinished."""
         return await self._reader.row("SELECT 1 FROM forgetting WHERE done_at IS NULL LIMIT 1", (), bool) or False
 
     @property
-    def forgetting(self) -> Erasure:
-        return LAZY_PARTS.load("forgetting")(
-            self._writer, self._reader, self._base.files, self._path, self._clock, LAZY_PARTS.load("copies")
-        )
+    def erasure(self) -> Erasure:
+        return LAZY_PARTS.load("erasure")(self._writer, self._reader, self._base.files, self._path, self._clock, LAZY_PARTS.load("copies"))
 
     def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Yield whenever another process has committed; this process's only poller."""

@@ -17,7 +17,7 @@ from moot.types.maintenance import Secret
 async def main() -> None:
     home, what, meant = sys.argv[1:]
     store = await open_store(Settings(Path(home)))
-    await (store.forgetting.purge([meant]) if what == "purge" else store.forgetting.redact(Secret((meant,))))
+    await (store.erasure.purge([meant]) if what == "purge" else store.erasure.redact(Secret((meant,))))
     await store.close()
 
 

@@ -36,7 +36,7 @@ async def test_an_engine_resumes_interrupted_purges(stage: Callable[..., Any], t
     assert found_in(home)
     async with open_engine(Settings(home)) as engine:
         with anyio.fail_after(8):
-            while await engine.store.is_forgetting():
+            while await engine.store.has_pending_erasure():
                 await anyio.sleep(0.02)
     assert found_in(home) == []
 
@@ -50,7 +50,7 @@ async def test_a_server_applies_retention_when_idle(tmp_path: Path) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(apply_retention, store, lambda: Retention(trash_days=1), 0.05)
         with anyio.fail_after(8):
-            while not any(receipt.done_at for receipt in await store.forgetting.receipts()):
+            while not any(receipt.done_at for receipt in await store.erasure.receipts()):
                 await anyio.sleep(0.02)
         group.cancel_scope.cancel()
     assert {one.id for one in (await store.conversations.list()).items} == {"kept"}
@@ -61,10 +61,10 @@ async def test_a_server_applies_retention_when_idle(tmp_path: Path) -> None:
 async def test_only_deleted_conversations_are_purged_automatically(tmp_path: Path) -> None:
     store = await open_store(Settings(tmp_path / "home"))
     await store.conversations.create(Conversation("ancient", created_at=1))
-    assert await store.forgetting.expire(Retention()) == ([], None)
+    assert await store.erasure.expire(Retention()) == ([], None)
     await store.conversations.delete("ancient")
-    assert await store.forgetting.expire(Retention(trash_days=0)) == ([], None)
-    assert await store.forgetting.expire(Retention()) == ([], None)
+    assert await store.erasure.expire(Retention(trash_days=0)) == ([], None)
+    assert await store.erasure.expire(Retention()) == ([], None)
     await store.close()
 
 
@@ -89,7 +89,7 @@ async def test_retention_rules_apply_only_to_their_projects(tmp_path: Path) -> N
     )
 
     async def over(rules: Retention) -> set[tuple[str, str]]:
-        return {(one.conversation.id, one.what) for one in (await store.forgetting.expire(rules, dry_run=True))[0]}
+        return {(one.conversation.id, one.what) for one in (await store.erasure.expire(rules, dry_run=True))[0]}
 
     assert await over(Retention()) == set()
     assert await over(Retention(keep_days=30)) == {("old", "delete"), ("scratched", "delete")}
@@ -111,9 +111,9 @@ async def test_a_restored_conversation_is_not_deleted_again(tmp_path: Path) -> N
     rules = Retention(keep_days=30, archived_days=30)
     old = "UPDATE conversation SET updated_at = 1, archived_at = CASE WHEN archived_at IS NULL THEN NULL ELSE 1 END"
     await store._writer.write(lambda transaction: transaction.execute(old))
-    assert len((await store.forgetting.expire(rules))[0]) == 2
+    assert len((await store.erasure.expire(rules))[0]) == 2
     for name in ("old", "shelved"):
         found = await store.conversations.delete(name, restore=True)
         assert found.deleted_at is None and (found.archived_at is not None) is (name == "shelved")
-    assert (await store.forgetting.expire(rules))[0] == []
+    assert (await store.erasure.expire(rules))[0] == []
     await store.close()

@@ -62,7 +62,7 @@ def with_words(stage: Callable[..., Any], home: Path) -> Callable[..., Any]:
 
 async def test_a_home_is_restored_under_another_path(with_words: Any, home: Path, disk: Path, tmp_path: Path) -> None:
     async with with_words() as (on, conversation):
-        made = await on.engine.store.forgetting.backups.back_up(disk)
+        made = await on.engine.store.erasure.backups.back_up(disk)
         branch = await on.engine.store.conversations.branch(conversation.id)
         log = await on.engine.store.log.read(conversation.id, limit=1000)
         assert stat.S_IMODE(Path(made.path).stat().st_mode) == 0o600
@@ -83,8 +83,8 @@ async def test_a_home_is_restored_under_another_path(with_words: Any, home: Path
 
 async def test_api_keys_are_backed_up_only_on_request(with_words: Any, disk: Path, tmp_path: Path) -> None:
     async with with_words() as (on, _):
-        without = await on.engine.store.forgetting.backups.back_up(disk / "without")
-        full = await on.engine.store.forgetting.backups.back_up(disk / "full", secrets=True)
+        without = await on.engine.store.erasure.backups.back_up(disk / "without")
+        full = await on.engine.store.erasure.backups.back_up(disk / "full", secrets=True)
     restore(Path(without.path), tmp_path / "a")
     restore(Path(full.path), tmp_path / "b")
     masked = (tmp_path / "a" / "config.yaml").read_text()
@@ -95,7 +95,7 @@ async def test_api_keys_are_backed_up_only_on_request(with_words: Any, disk: Pat
 
 async def test_a_nonempty_home_is_replaced_only_on_request(with_words: Any, home: Path, disk: Path, tmp_path: Path) -> None:
     async with with_words() as (on, conversation):
-        made = await on.engine.store.forgetting.backups.back_up(disk)
+        made = await on.engine.store.erasure.backups.back_up(disk)
         with pytest.raises(Busy, match="in use"):
             restore(Path(made.path), home, replace=True)
         await on.engine.store.conversations.rename(conversation.id, "later", "user")
@@ -114,7 +114,7 @@ async def test_a_nonempty_home_is_replaced_only_on_request(with_words: Any, home
 
 async def test_truncated_or_changed_backups_are_refused(with_words: Any, disk: Path, tmp_path: Path) -> None:
     async with with_words() as (on, _):
-        made = await on.engine.store.forgetting.backups.back_up(disk)
+        made = await on.engine.store.erasure.backups.back_up(disk)
     data = Path(made.path).read_bytes()
     broken = tmp_path / "broken"
     sizes = [0, 1, 10, len(data) // 3, len(data) // 2, len(data) - 1000, len(data) - 5]
@@ -141,7 +141,7 @@ async def test_a_backup_of_an_older_moot_is_migrated_and_one_of_a_newer_is_refus
 ) -> None:
     async with with_words() as (on, _):
         store = on.engine.store
-        made = await store.forgetting.backups.back_up(disk)
+        made = await store.erasure.backups.back_up(disk)
     database = connect(home / "data" / "moot.db", writing=True)
     version = database.execute("PRAGMA user_version").fetchone()[0]
     database.execute(f"PRAGMA user_version = {version + 1}")
@@ -172,10 +172,10 @@ async def test_known_backups_are_rewritten(with_words: Any, home: Path, disk: Pa
         old = home / "data" / "backups"
         old.mkdir()
         (old / "moot-schema7-then.db").write_bytes(f"before {WORD}".encode())
-        kept = await store.forgetting.backups.back_up(disk / "kept")
-        gone = await store.forgetting.backups.back_up(disk / "gone")
+        kept = await store.erasure.backups.back_up(disk / "kept")
+        gone = await store.erasure.backups.back_up(disk / "gone")
         Path(gone.path).unlink()
-        receipt = await (store.forgetting.purge([conversation.id]) if what == "purge" else store.forgetting.redact(Secret((WORD,))))
+        receipt = await (store.erasure.purge([conversation.id]) if what == "purge" else store.erasure.redact(Secret((WORD,))))
         assert receipt.done_at is not None
         fates = {Path(file.path).name: file.what for file in receipt.files}
         assert fates["kept"] == "rewritten" and fates["gone"] == "not reached" and fates["moot-schema7-then.db"] == "deleted"
@@ -193,10 +193,10 @@ async def test_known_backups_are_rewritten(with_words: Any, home: Path, disk: Pa
 async def test_a_backup_that_is_older_than_a_conversation_is_left_alone(with_words: Any, home: Path, disk: Path) -> None:
     async with with_words() as (on, _):
         store = on.engine.store
-        made = await store.forgetting.backups.back_up(disk)
+        made = await store.erasure.backups.back_up(disk)
         before = Path(made.path).read_bytes()
         later = await store.conversations.create(Conversation("later", created_at=made.made_at + 1))
-        receipt = await store.forgetting.purge([later.id])
+        receipt = await store.erasure.purge([later.id])
         assert not receipt.files and Path(made.path).read_bytes() == before
 
 
@@ -204,9 +204,9 @@ async def test_backups_are_refused_during_a_purge(with_words: Any, disk: Path, h
     async with with_words() as (on, conversation):
         with FileLock(home / "state" / FORGETTING):
             with pytest.raises(Busy, match="backing up"):
-                await on.engine.store.forgetting.backups.back_up(disk)
+                await on.engine.store.erasure.backups.back_up(disk)
             with pytest.raises(Busy, match="backing up"):
-                await on.engine.store.forgetting.purge([conversation.id])
+                await on.engine.store.erasure.purge([conversation.id])
         assert not list(disk.iterdir())
 
 
@@ -244,7 +244,7 @@ async def test_a_purge_reaches_a_backup_of_a_killed_writer(moot_at: Callable[...
     await store.conversations.create(Conversation("first"))
     moot.more |= {"MOOT_TESTING": "1", "MOOT_CRASH_AT": "backup.written"}
     assert moot.run("backup", str(file)).returncode == -signal.SIGKILL and file.exists()
-    receipt = await store.forgetting.purge(["first"])
+    receipt = await store.erasure.purge(["first"])
     await store.close()
     assert {fate.path: fate.what for fate in receipt.files} == {str(file): "rewritten"}
 
@@ -253,8 +253,8 @@ async def test_imported_conversations_are_purged_from_every_backup(tmp_path: Pat
     store = await open_store(Settings(tmp_path / "home"))
     origin = {"format": "x", "source_id": "y"}
     await store.conversations.create(Conversation("later", created_at=1 << 45, origin=origin))  # by the clock of its origin
-    made = await store.forgetting.backups.back_up(tmp_path / "a.backup")
-    receipt = await store.forgetting.purge(["later"])
+    made = await store.erasure.backups.back_up(tmp_path / "a.backup")
+    receipt = await store.erasure.purge(["later"])
     await store.close()
     assert {fate.path: fate.what for fate in receipt.files} == {made.path: "rewritten"}
 

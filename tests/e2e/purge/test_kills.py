@@ -44,7 +44,7 @@ async def made(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[
         )
         async with open_engine(chosen, seed=1) as engine:
             conversation = await lived(Stage(engine, server, base / "work"), base / "home" / "state")
-            await engine.store.forgetting.backups.back_up(base / "a.backup")
+            await engine.store.erasure.backups.back_up(base / "a.backup")
     yield base / "home", conversation.id
 
 
@@ -79,7 +79,7 @@ async def test_an_interrupted_purge_is_finished_or_not_started(made: tuple[Path,
     home, id = copied(made[0], tmp_path), made[1]
     killed(home, what, id if what == "purge" else WORD, crash_at=crash_at)
     store = await open_store(Settings(home))
-    cut = await store.forgetting.receipts()
+    cut = await store.erasure.receipts()
     there = id in {one.id for one in (await store.conversations.list(deleted=True)).items + (await store.conversations.list()).items}
     await store.close()
     if crash_at == "store.before-commit:1":
@@ -90,8 +90,8 @@ async def test_an_interrupted_purge_is_finished_or_not_started(made: tuple[Path,
     if what == "purge":
         assert (receipt.conversations == [id]) is not there, "the receipt says what is not so"
     store = await open_store(Settings(home))
-    (last,) = await store.forgetting.finish()
-    assert await store.forgetting.finish() == []
+    (last,) = await store.erasure.finish()
+    assert await store.erasure.finish() == []
     await store.close()
     assert last.no == receipt.no and last.done_at is not None and last.conversations == [id] and not last.left
     assert found_in(home) == []
@@ -109,7 +109,7 @@ async def test_content_added_during_a_redaction_is_redacted_too(made: tuple[Path
     fork = await store.tree.fork(made[1])
     upload = await store.blobs.upload(WORD.encode() * 100, "text/plain")
     await store.conversations.create(Conversation("new", title=f"{WORD} {upload.sha256}"))
-    (receipt,) = await store.forgetting.finish()
+    (receipt,) = await store.erasure.finish()
     assert {fork.id, "new", made[1]} == set(receipt.conversations) and not receipt.left
     await store.close()
     assert found_in(home) == []

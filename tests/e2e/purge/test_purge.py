@@ -47,7 +47,7 @@ async def test_a_purged_conversation_leaves_no_byte_in_the_home(with_words: Open
         if through:
             await sealed(store, conversation, through)
         assert len(found_in(home)) >= 4
-        receipt = await store.forgetting.purge([conversation.id])
+        receipt = await store.erasure.purge([conversation.id])
         assert receipt.done_at is not None and not receipt.left
         assert receipt.conversations == [conversation.id]
         assert receipt.rows["event"] + receipt.rows.get("segment", 0) > 10 and receipt.rows["idempotency"] == 1
@@ -57,7 +57,7 @@ async def test_a_purged_conversation_leaves_no_byte_in_the_home(with_words: Open
         with pytest.raises(NotFound):
             await store.conversations.get(conversation.id)
         assert not (await store.search.search(WORD)).hits
-        assert (await store.forgetting.receipts()) == [receipt]
+        assert (await store.erasure.receipts()) == [receipt]
     assert found_in(home) == []
     assert "innocent" in (home / "state" / "history.jsonl").read_text()
 
@@ -73,7 +73,7 @@ async def test_a_redacted_text_leaves_no_byte_and_the_rest_stays_readable(
         if through:
             await sealed(store, conversation, through)
         seqs = [event.seq for event in await store.log.read(conversation.id, limit=1000)]
-        receipt = await store.forgetting.redact(SECRET)
+        receipt = await store.erasure.redact(SECRET)
         assert receipt.done_at is not None and not receipt.left
         assert set(receipt.conversations) == {conversation.id, fork.id}
         assert found_in(home) == []
@@ -89,7 +89,7 @@ async def test_a_redacted_text_leaves_no_byte_and_the_rest_stays_readable(
             assert [call["input"]["command"].split()[-1] for call in calls] == [f"{REDACTION_MARK}-arguments", f"{REDACTION_MARK}-output"]  # type: ignore[index]
         assert (await store.conversations.get(conversation.id)).title == f"{REDACTION_MARK}-title"
         assert [hit.conversation for hit in (await store.search.search("redacted")).hits]
-        again = await store.forgetting.redact(SECRET, dry_run=True)
+        again = await store.erasure.redact(SECRET, dry_run=True)
         assert not again.rows and not again.blobs and not again.conversations
     judged = await verify(home)
     assert judged.redacted >= len(gone) and judged.redacted_exchanges and not judged.damaged
@@ -97,7 +97,7 @@ async def test_a_redacted_text_leaves_no_byte_and_the_rest_stays_readable(
 
 async def test_a_redacted_conversation_can_be_continued(with_words: Opened, home: Path) -> None:
     async with with_words() as (on, conversation):
-        await on.engine.store.forgetting.redact(SECRET)
+        await on.engine.store.erasure.redact(SECRET)
         run, message = await on.ask("and now?", conversation=conversation.id)
         assert run.status == "finished" and WORD in text_of(message.parts)
         assert WORD not in str(on.server.requests[-1].json)
@@ -107,7 +107,7 @@ async def test_only_one_conversation_is_redacted_when_one_is_named(with_words: O
     async with with_words() as (on, conversation):
         store = on.engine.store
         fork = await store.tree.fork(conversation.id)
-        receipt = await store.forgetting.redact(SECRET, conversation=conversation.id)
+        receipt = await store.erasure.redact(SECRET, conversation=conversation.id)
         assert receipt.conversations == [conversation.id]
         assert WORD not in str(await store.conversations.branch(conversation.id))
         assert word("prompt") in str(await store.conversations.branch(fork.id))
@@ -118,7 +118,7 @@ async def test_a_fork_of_a_purged_conversation_stays(with_words: Opened, home: P
         store = on.engine.store
         fork = await store.tree.fork(conversation.id)
         before = await store.conversations.branch(fork.id)
-        await store.forgetting.purge([conversation.id])
+        await store.erasure.purge([conversation.id])
         assert await store.conversations.branch(fork.id) == before
         large = next(part["output"] for message in before for part in message.parts if "effect" in str(part.get("output", "")))
         assert large
@@ -127,7 +127,7 @@ async def test_a_fork_of_a_purged_conversation_stays(with_words: Opened, home: P
 
 async def test_conversation_numbers_are_never_reused(with_words: Opened) -> None:
     async with with_words() as (on, conversation):
-        await on.engine.store.forgetting.purge([conversation.id])
+        await on.engine.store.erasure.purge([conversation.id])
         assert (await on.engine.store.conversations.create(Conversation("next"))).no > conversation.no
 
 
@@ -136,19 +136,19 @@ async def test_an_active_run_is_not_purged_or_redacted(stage: Opened) -> None:
         submitted = await on.submit(f"say {WORD}")
         store = on.engine.store
         with pytest.raises(Busy, match="has an active run"):
-            await store.forgetting.purge([submitted.conversation.id])
-        receipt = await store.forgetting.redact(SECRET)
+            await store.erasure.purge([submitted.conversation.id])
+        receipt = await store.erasure.redact(SECRET)
         assert "has" not in receipt.conversations and any("moot chat stop" in words for words in receipt.left)
         await on.engine.runs.cancel(submitted.run.id)
         await on.engine.runs.wait(submitted.run.id)
-        await store.forgetting.purge([submitted.conversation.id])
+        await store.erasure.purge([submitted.conversation.id])
 
 
 async def test_another_process_that_reads_and_writes_is_not_disturbed(with_words: Opened, home: Path) -> None:
     async with with_words() as (on, conversation):
         other = connect(home / "data" / "moot.db")
         other.execute("SELECT count(*) FROM event").fetchone()
-        await on.engine.store.forgetting.purge([conversation.id])
+        await on.engine.store.erasure.purge([conversation.id])
         assert found_in(home) == []
         assert other.execute("SELECT count(*) FROM conversation").fetchone() == (0,)
         other.close()
@@ -159,20 +159,20 @@ async def test_a_purge_waits_for_readers_of_an_old_state(with_words: Opened, hom
         other = connect(home / "data" / "moot.db")
         other.execute("BEGIN")
         other.execute("SELECT count(*) FROM event").fetchone()
-        forgetting = on.engine.store.forgetting
-        forgetting.patience = 0.2
-        receipt = await forgetting.purge([conversation.id])
+        erasure = on.engine.store.erasure
+        erasure.patience = 0.2
+        receipt = await erasure.purge([conversation.id])
         assert receipt.done_at is None and "write-ahead log" in receipt.left[0]
         other.execute("ROLLBACK")
         other.close()
-        (finished,) = await forgetting.finish()
+        (finished,) = await erasure.finish()
         assert finished.no == receipt.no and finished.done_at is not None and not finished.left
         assert found_in(home) == []
 
 
 async def test_tampering_with_redacted_events_is_found(with_words: Opened, home: Path) -> None:
     async with with_words() as (on, _):
-        await on.engine.store.forgetting.redact(SECRET)
+        await on.engine.store.erasure.redact(SECRET)
     changed = connect(home / "data" / "moot.db", writing=True)
     row = changed.execute(
         "SELECT id, chunks FROM event WHERE kind = 'tombstone' AND CAST(chunks AS TEXT) LIKE '%redacted%' LIMIT 1"

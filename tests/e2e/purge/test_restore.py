@@ -34,7 +34,7 @@ async def good(tmp_path: Path) -> Path:
     await store.conversations.create(Conversation("c", title="kept"))
     await store._writer.write(lambda transaction: transaction.execute("CREATE TABLE large (data BLOB)"))
     await store._writer.write(lambda transaction: transaction.execute("INSERT INTO large VALUES (zeroblob(1000000))"))
-    made = await store.forgetting.backups.back_up(tmp_path / "good.backup")
+    made = await store.erasure.backups.back_up(tmp_path / "good.backup")
     await store.close()
     return Path(made.path)
 
@@ -113,7 +113,7 @@ async def test_a_backup_of_a_newer_moot_is_recognized(tmp_path: Path) -> None:
 async def test_a_restored_home_registers_its_backup(good: Path, tmp_path: Path) -> None:
     restore(good, tmp_path / "again")
     store = await open_store(Settings(tmp_path / "again"))
-    receipt = await store.forgetting.purge(["c"])
+    receipt = await store.erasure.purge(["c"])
     await store.close()
     assert {file.path: file.what for file in receipt.files} == {str(good): "rewritten"}
 
@@ -135,10 +135,10 @@ async def test_a_failed_backup_is_unregistered(good: Path, tmp_path: Path) -> No
     resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, before[1]))
     try:
         with pytest.raises(MootError):
-            await store.forgetting.backups.back_up(tmp_path / "more.backup")
+            await store.erasure.backups.back_up(tmp_path / "more.backup")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    receipt = await store.forgetting.purge(["c"])
+    receipt = await store.erasure.purge(["c"])
     await store.close()
     assert [file.path for file in receipt.files] == [str(good)]
 

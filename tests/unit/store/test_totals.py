@@ -70,7 +70,7 @@ class Life:
                 self.lines[number].append(self.lines[number][-1])
                 await self.bring(number)
             case ("redact", name):
-                await self.store.forgetting.redact(Secret((name,)))
+                await self.store.erasure.redact(Secret((name,)))
             case ("seal",):
                 async for _ in self.store.upkeep.seal():
                     pass
@@ -136,12 +136,12 @@ class Life:
                 there = (await conversations.get(id)).project == self.project.id
                 await conversations.update(id, project="default" if there else self.project.id)
             case "purge":
-                await self.store.forgetting.purge([id])
+                await self.store.erasure.purge([id])
             case _:
                 await conversations.delete(id, restore=what == "undelete")
 
     async def move_out(self) -> None:
-        made = await self.store.forgetting.backups.back_up(self.folder / f"backup{next(COUNT)}")
+        made = await self.store.erasure.backups.back_up(self.folder / f"backup{next(COUNT)}")
         await self.store.close()
         home = self.folder / f"home{next(self.homes)}"
         restore(Path(made.path), home)

@@ -17,7 +17,7 @@ from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
 NO_FACTS: JsonObject = {"response_id": None}
-"""Facts of an answer whose first event has none."""
+"""Metadata of an answer until an event provides some."""
 
 _BODY = 1000
 """Bytes and characters kept of a body sent in place of a stream: enough for an error message."""

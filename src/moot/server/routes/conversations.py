@@ -150,7 +150,7 @@ async def delete_conversation(
         found = await conversation_of(caller, conversation_id)
         check_match(if_match, _tag(found))
         if purge:
-            receipt = await server.engine.store.forgetting.purge([found.id])
+            receipt = await server.engine.store.erasure.purge([found.id])
             server.engine.runtime.hub.touch(found.id)
             return Response(ForgottenOut.model_validate(receipt.to_json()).model_dump_json(), media_type="application/json")
         deleted = await caller.store.conversations.delete(found.id)

@@ -49,7 +49,7 @@ _PROBLEM = _object(
         "type": _text("`urn:moot:problem:` followed by the code."),
         "title": _text(),
         "status": {"type": "integer"},
-        "detail": _text("Explanation of the error for people."),
+        "detail": _text("Human-readable explanation of the error."),
         "code": _text("Stable error code for programs."),
         "fix": _text("Suggested next step; may be empty."),
         "request_id": _text(),

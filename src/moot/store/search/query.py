@@ -226,7 +226,7 @@ _SPECIAL: dict[str, Callable[[_Draft, str, str, bool], None]] = {"before": _mome
 
 
 def _bad(name: str, value: str, expected: str) -> UsageError:
-    return UsageError(f"Invalid value {value!r} for {name}:. {expected}", fix=_quoted_fix(f"{name}:{value}"))
+    return UsageError(f"Invalid value {value!r} for the operator {name!r}. {expected}", fix=_quoted_fix(f"{name}:{value}"))
 
 
 def _quoted_fix(text: str) -> str:

@@ -145,7 +145,7 @@ class ReadFile(LookupTool):
             return found
         blob = await context.blobs.put(found.data, found.media_type)
         part: Part = {"type": "file", "mediaType": found.media_type, "filename": arguments.path, "url": f"blob:{blob.sha256}"}
-        return ToolOutput(f"{arguments.path} is an image ({found.media_type}, {size_word(blob.size)}), which is shown.", files=(part,))
+        return ToolOutput(f"{arguments.path} is an image ({found.media_type}, {size_word(blob.size)}). It is attached.", files=(part,))
 
     def doing(self, arguments: ReadFileArguments) -> View:
         whole = arguments.start_line == 1 and arguments.line_count == LINES

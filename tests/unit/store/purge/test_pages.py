@@ -62,7 +62,7 @@ async def test_stored_pages_are_redacted(tmp_path: Path) -> None:
     conversation = await store.conversations.create(Conversation("c"))
     share = Share("s", conversation.id, f"About {KEY}", 1 << 50)
     await store.shares.add(NewShare(share, SharedPage(block(f"KEY={KEY}", "bash").encode(), "policy"), b"digest"))
-    receipt = await store.forgetting.redact(Secret((KEY,)))
+    receipt = await store.erasure.redact(Secret((KEY,)))
     page = await store.shares.page(b"digest")
     assert page is not None and shown(page.content) == f"KEY={REDACTION_MARK}"
     assert receipt.rows["share"] == 1 and receipt.unseen

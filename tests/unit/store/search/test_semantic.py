@@ -161,7 +161,7 @@ async def test_deleted_and_purged_conversations_are_not_found(store: SqliteStore
     await ask(store, model, "bike")
     await store.conversations.delete("b")
     assert sorted(hit.conversation for hit in (await ask(store, model, "how do i bake bread")).hits) == ["a", "c"]
-    await store.forgetting.purge(["b"])
+    await store.erasure.purge(["b"])
     assert [id for id, _ in vectors(settings)] == ["a1", "c1"]
 
 
@@ -170,7 +170,7 @@ async def test_vectors_of_redacted_text_are_deleted(store: SqliteStore, settings
     await fill(store)
     await ask(store, model, "bike")
     before = dict(vectors(settings))
-    await store.forgetting.redact(Secret((word,)))
+    await store.erasure.redact(Secret((word,)))
     assert "a1" not in dict(vectors(settings))
     await ask(store, model, "bike")
     after = dict(vectors(settings))
@@ -199,7 +199,7 @@ async def test_a_vector_of_changed_text_is_not_stored(store: SqliteStore, settin
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: store.meaning.read(embedder=Waiting(), seconds=20))
         await anyio.to_thread.run_sync(reading.wait, 20)
-        await store.forgetting.redact(Secret(("sits",)))
+        await store.erasure.redact(Secret(("sits",)))
         await store.search.index()
         redacted.set()
     kept = dict(vectors(settings))

@@ -87,7 +87,7 @@ async def _install(which: str, writer: Format, output: Output, *, json: bool) ->
     async with opened_at(which, output) as (engine, found):
         done = await install_session(engine.store, found, writer, home=Path.home(), environ=os.environ, directory=here())
         session = done.session
-        await engine.store.forgetting.register_files([StoredCopy(str(session.path), "export", 0, len(session.data), found.id)])
+        await engine.store.erasure.register_files([StoredCopy(str(session.path), "export", 0, len(session.data), found.id)])
     if json:
         about: JsonObject = {"ok": True, "file": str(session.path), "bytes": len(session.data), "fidelity": _counts(session.fidelity)}
         about |= {"outcome": done.outcome, "beside": None if done.beside is None else str(done.beside)}
@@ -219,7 +219,7 @@ async def _one(which: str, to: Path | None, writer: Format, exporter: Exporter, 
         made = await exporter(engine, found)
         if to is not None:
             await anyio.to_thread.run_sync(write_private_file, to, made.written.data)
-            await engine.store.forgetting.register_files([_copy(to, len(made.written.data), found)])
+            await engine.store.erasure.register_files([_copy(to, len(made.written.data), found)])
     if to is not None:
         about: JsonObject = {"ok": True, "file": str(to), "bytes": len(made.written.data), "fidelity": _counts(made.written.fidelity)}
         words = f"wrote {to} ({len(made.written.data):,} bytes)"
@@ -271,7 +271,7 @@ async def _all(folder: Folder, writer: Format, exporter: Exporter, chosen: Filte
                     "yellow",
                 )
             with anyio.CancelScope(shield=True):
-                await engine.store.forgetting.register_files(
+                await engine.store.erasure.register_files(
                     [_copy(folder.path / one.file, one.size, one.conversation) for one in done if one.outcome == "written"]
                 )
     return _print_summary(done, folder.path, fidelity, left_out, output, json=json)

@@ -50,11 +50,11 @@ async def purge(
     _check_exclusive(bool(conversations), deleted or before is not None, expired, finish, receipts)
     since = None if before is None else parse_time(before, "--before")
     async with opened(output) as engine:
-        forgetting = engine.store.forgetting
+        erasure = engine.store.erasure
         if receipts:
-            return _print_history(await forgetting.receipts(), json, output)
+            return _print_history(await erasure.receipts(), json, output)
         if finish:
-            return _print_receipts(await forgetting.finish(), json, output)
+            return _print_receipts(await erasure.finish(), json, output)
         if expired:
             return await _apply_retention(engine, dry_run=dry_run, yes=yes, json=json, output=output)
         chosen = [await find_conversation(engine, name, str(here())) for name in conversations] if conversations else []
@@ -64,7 +64,7 @@ async def purge(
         if not dry_run and not await _confirmed([_title(one) for one in chosen], "permanently deleted", yes=yes, output=output):
             return 1
         progress = Progress(output)
-        receipt = await forgetting.purge([one.id for one in chosen], dry_run=dry_run, tell=progress.show)
+        receipt = await erasure.purge([one.id for one in chosen], dry_run=dry_run, tell=progress.show)
         progress.close()
     return _print_receipt(receipt, json, output, dry_run=dry_run)
 
@@ -92,16 +92,16 @@ async def redact(
     secret = Secret(patterns=wanted) if regex else Secret(wanted)
     async with opened(output) as engine:
         id = None if conversation is None else (await find_conversation(engine, conversation, str(here()))).id
-        forgetting = engine.store.forgetting
+        erasure = engine.store.erasure
         progress = Progress(output)
-        found = await forgetting.redact(secret, conversation=id, dry_run=True, tell=progress.show)
+        found = await erasure.redact(secret, conversation=id, dry_run=True, tell=progress.show)
         progress.close()
         if dry_run:
             return _print_receipt(found, json, output, dry_run=True)
         places = f"{sum(found.rows.values()):,} rows of {len(found.conversations):,} conversations, {found.blobs:,} blobs"
         if not await _confirmed([places], "permanently redacted", yes=yes, output=output):
             return 1
-        receipt = await forgetting.redact(secret, conversation=id, tell=progress.show)
+        receipt = await erasure.redact(secret, conversation=id, tell=progress.show)
         progress.close()
     return _print_receipt(receipt, json, output)
 
@@ -127,15 +127,15 @@ async def _inactive(engine: Engine, *, deleted: bool, before: int | None) -> lis
 
 
 async def _apply_retention(engine: Engine, *, dry_run: bool, yes: bool, json: bool, output: Output) -> int:
-    forgetting = engine.store.forgetting
-    over, _ = await forgetting.expire(engine.settings.retention, dry_run=True)
+    erasure = engine.store.erasure
+    over, _ = await erasure.expire(engine.settings.retention, dry_run=True)
     if dry_run or not over:
         return _print_expired(over, json, output)
     lines = [f"{one.what}: {_title(one.conversation)} ({one.why})" for one in over]
     if not await _confirmed(lines, "removed as listed", yes=yes, output=output):
         return 1
     progress = Progress(output)
-    over, receipt = await forgetting.expire(engine.settings.retention, tell=progress.show)
+    over, receipt = await erasure.expire(engine.settings.retention, tell=progress.show)
     progress.close()
     if receipt is None:
         return _print_expired(over, json, output)

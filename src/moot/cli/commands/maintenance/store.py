@@ -138,9 +138,9 @@ async def backup(
         folder = engine.settings.home / "backups"
         if to is None:
             await to_thread.run_sync(partial(folder.mkdir, mode=0o700, exist_ok=True))
-        await engine.store.forgetting.finish()  # pending purges must not end up in the backup
+        await engine.store.erasure.finish()  # pending purges must not end up in the backup
         with Progress(output) as progress:
-            made = await engine.store.forgetting.backups.back_up(to or folder, secrets=with_secrets, tell=progress.show)
+            made = await engine.store.erasure.backups.back_up(to or folder, secrets=with_secrets, tell=progress.show)
     _print_result("wrote", made, json, output)
 
 

@@ -76,19 +76,19 @@ async def _rewrite(work: EraseJob, copy: StoredCopy, tell: ReportProgress) -> tu
 
 async def _forget(work: EraseJob, home: Path, tell: ReportProgress) -> None:
     async with await open_store(Settings(home)) as store:
-        forgetting = store.forgetting
-        assert isinstance(forgetting, Eraser)
-        forgetting.reaches = False  # this store knows all backups that the temporary home knows
-        await forgetting.finish()
+        erasure = store.erasure
+        assert isinstance(erasure, Eraser)
+        erasure.reaches = False  # this store knows all backups that the temporary home knows
+        await erasure.finish()
         if work.secret is not None and work.whole:
-            await forgetting.redact(work.secret, tell=tell)
+            await erasure.redact(work.secret, tell=tell)
             return
         ids = work.receipt.conversations if work.secret is None else list(work.conversations.values())
         there = [id for id in ids if await _is_there(store, id)]
         if work.secret is None and there:
-            await forgetting.purge(there, tell=tell)
+            await erasure.purge(there, tell=tell)
         for id in there if work.secret is not None else ():
-            await forgetting.redact(work.secret or Secret(), conversation=id, tell=tell)
+            await erasure.redact(work.secret or Secret(), conversation=id, tell=tell)
 
 
 async def _is_there(store: SqliteStore, id: str) -> bool:
