@@ -84,6 +84,8 @@ class ConfigError(UsageError, code="config"):
         self.line = line
         """Line number starting at 1, or 0 if unknown."""
         self.column = column
+        self.problems: tuple[tuple[str, str], ...] = ()
+        """The dotted key of each invalid value and what is wrong with it, if known."""
 
 
 class NeedsApproval(MootError, code="needs_approval", exit_code=3): ...

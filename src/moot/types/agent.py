@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from moot.types.canonical import JsonObject, empty
+from moot.types.hooks import RunHooks
 from moot.types.model import Effort
 
 
@@ -32,6 +33,8 @@ class McpServer:
 
 Mode: TypeAlias = Literal["ask", "edits", "plan", "auto"]
 """ask: everything except reading asks · edits: file edits in the allowed paths don't ask · plan: read-only · auto: nothing asks."""
+MODES: tuple[Mode, ...] = ("plan", "ask", "edits", "auto")
+"""All modes, from the one that allows least to the one that allows most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,18 @@ class HistorySettings:
     """None = as much as the model's context allows."""
     compact_at: float = 0.8
     keep: int = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSettings:
+    """Selection of the parts of an agent's system prompt."""
+
+    parts: tuple[str, ...] | None = None
+    """Names of the parts, in this order; None = all built-in ones."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Values for `{{name}}` in the agent's own texts."""
+    max_tokens: int | None = None
+    """Tokens above which parts other than the agent's own texts are cut; None = no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,8 @@ class Agent:
     rules: str = ""
     tools: tuple[str, ...] | None = None
     """None = all tools that are not hidden; () = none."""
+    allowed_uris: tuple[str, ...] = ()
+    """Folders that its new conversations may use in addition to their directory."""
     skills: tuple[str, ...] = ()
     mcp: tuple[str, ...] | None = None
     """Names of the MCP servers that the agent may use; None = all, () = none."""
@@ -71,7 +88,26 @@ class Agent:
     options: JsonObject = field(default_factory=empty)
     """Options of the agent service, which defines their schema."""
     fallback: tuple[str, ...] = ()
-    """Models to try, in order, if the main one fails before any output was shown."""
+    """Models to try, in order, if the main one fails before any output was shown; and names of agents that continue a run when its provider
+    refuses further calls."""
+    hooks: RunHooks = field(default_factory=RunHooks)
+    """Calls of tools before and after each of its runs."""
+    prompt: PromptSettings = field(default_factory=PromptSettings)
+    agents: tuple[str, ...] = ()
+    """Names of the agents that it may call."""
+    isolation: Literal["none", "worktree"] = "none"
+    output_format: str = ""
+    """`markdown`, `plain`, or a description of the format of its answers."""
+    hidden: bool = False
+    """True if lists leave it out; it can still be named."""
+    beta: bool = False
+    default: bool = False
+    """True if new conversations that name no agent use it."""
+    version: str = ""
+    origin: str = ""
+    """The file, place in the configuration, or package that defines it; `built-in` or `known` for moot's own; empty = a program."""
+    forked_from: str = ""
+    """The agent from which it was copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +127,4 @@ class KnownAgent:
 
     def agent(self) -> Agent:
         """Return the equivalent agent definition; the agent chooses its own model."""
-        return Agent(name=self.name, description=self.description, agent_type=self.agent_type, model="")
+        return Agent(name=self.name, description=self.description, agent_type=self.agent_type, model="", origin="known")

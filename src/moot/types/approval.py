@@ -9,7 +9,8 @@ from typing import Literal, Protocol, TypeAlias, get_args
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Message
 
-Effect: TypeAlias = Literal["read", "write", "execute", "network"]
+Effect: TypeAlias = Literal["read", "write", "execute", "network", "delegate", "configure"]
+"""configure: changes moot's own configuration, which needs approval in every mode."""
 
 EFFECTS: dict[str, Effect] = {name: name for name in get_args(Effect)}
 
@@ -144,7 +145,10 @@ class Answer:
 
     approved: bool
     option: str = "once"
-    """once | conversation | always | an outside agent's own option id. `conversation` and `always` also allow similar calls later."""
+    """once | conversation | edits | always | an outside agent's own option id.
+
+    `conversation` and `always` also allow similar calls later. `edits` allows all file edits in the conversation, by its setting `mode`.
+    """
     reason: str = ""
     answered_by: str = "user"
     value: Json = None
@@ -172,6 +176,8 @@ class ApprovalPart:
     """True if the patterns may also be offered as a permanent rule."""
     within: bool = False
     """True if the previous part runs this part."""
+    edits: bool = False
+    """True if the mode `edits` would allow the part."""
 
     def to_json(self) -> JsonObject:
         return {
@@ -181,6 +187,7 @@ class ApprovalPart:
             "patterns": list[Json](self.patterns),
             "always": self.always,
             "within": self.within,
+            "edits": self.edits,
         }
 
     @classmethod
@@ -194,6 +201,7 @@ class ApprovalPart:
             tuple(str(pattern) for pattern in patterns) if isinstance(patterns, list) else (),
             value.get("always") is True,
             value.get("within") is True,
+            value.get("edits") is True,
         )
 
 
@@ -209,17 +217,6 @@ class Grant:
 
     def to_json(self) -> JsonObject:
         return {"tool": self.tool, "match": self.match, "at": self.at, "by": self.by}
-
-
-def grants_of(settings: JsonObject) -> tuple[Grant, ...]:
-    """Return the grants in a conversation's settings; unreadable entries are ignored and so allow nothing."""
-    found: list[Grant] = []
-    kept = settings.get("grants")
-    for item in kept if isinstance(kept, list) else []:
-        if isinstance(item, dict) and isinstance(tool := item.get("tool"), str) and isinstance(match := item.get("match"), str):
-            at, by = item.get("at"), item.get("by")
-            found.append(Grant(tool, match, at if isinstance(at, int) else 0, str(by or "user")))
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,16 +259,22 @@ class Approval:
     def lasting(self) -> tuple[str, ...]:
         """The narrowest patterns that together cover the approval; empty = it can be allowed only once."""
         asking = [part for part in self.parts if part.action == "ask"]
-        return tuple(part.patterns[0] for part in asking) if all(part.patterns for part in asking) else ()
+        return tuple(dict.fromkeys(part.patterns[0] for part in asking)) if all(part.patterns for part in asking) else ()
 
     @property
     def always(self) -> bool:
         """True if the `lasting` patterns may also be offered as permanent rules."""
         return bool(self.lasting) and all(part.always for part in self.parts if part.action == "ask")
 
+    @property
+    def edits(self) -> bool:
+        """True if the answer `edits` may be offered: all file edits in this conversation."""
+        asking = [part for part in self.parts if part.action == "ask"]
+        return bool(asking) and all(part.edits for part in asking)
+
 
 class Grants(Protocol):
-    """Permissions that last as long as a conversation. Answers create them; read them with `grants_of(conversation.settings)`."""
+    """Permissions that last as long as a conversation. Answers create them; `Conversation.grants` has them."""
 
     async def revoke(self, conversation: str, *, tool: str, match: str) -> bool:
         """Remove a grant durably and return True, or False if there is no such grant. Raise NotFound if the conversation is unknown."""

@@ -4,15 +4,52 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from moot.types.approval import Answer, Approval
-from moot.types.canonical import JsonObject
+from moot.types.canonical import JsonObject, empty
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message, Part
 from moot.types.run import OnBusy, Run, Submitted
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelAnswer:
+    """The answer of a run in a channel."""
+
+    run: str
+    conversation: str
+    who: str
+    prompt: str = ""
+    """The `id` of the message that started the run."""
+    after: int = 0
+    """Position in the log before the run's events."""
+    shown: JsonObject = field(default_factory=empty)
+    """The channel's record about it."""
+    finished: bool = False
+    """True if it is shown completely."""
+
+
+class ChannelAnswers(Protocol):
+    """Records of which answers channels have shown."""
+
+    async def current(self, prefix: str) -> list[ChannelAnswer]:
+        """Return the answers that are not shown completely and the newest of each conversation, oldest first.
+
+        Only those in conversations whose keys start with the prefix.
+        """
+        ...
+
+    async def record(self, run: str, conversation: str, shown: JsonObject, *, finished: bool) -> None:
+        """Store what is shown of an answer."""
+        ...
+
+    async def release(self, conversation: str) -> None:
+        """Change the key of a conversation, so that the next message starts another one."""
+        ...
 
 
 class ChannelRuntime(Protocol):
@@ -26,8 +63,27 @@ class ChannelRuntime(Protocol):
         """Return the conversation of a person or room, or None if there is none yet."""
         ...
 
-    async def submit(self, who: str, parts: Sequence[Part], *, on_busy: OnBusy = "queue") -> Submitted:
-        """Submit a message, creating the conversation if needed. Agent, model and mode come from `channels.<name>`."""
+    async def submit(self, who: str, parts: Sequence[Part], *, on_busy: OnBusy = "queue", id: str = "") -> Submitted:
+        """Submit a message, creating the conversation if needed. Agent, model and mode come from `channels.<name>`.
+
+        A message with the `id` of an earlier one is that message, received again: return its run.
+        """
+        ...
+
+    async def command(self, who: str, name: str, argument: str = "") -> str:
+        """Run a slash command for a person or room and return its reply. Raise UsageError for an unknown command."""
+        ...
+
+    async def answers(self) -> list[ChannelAnswer]:
+        """Return the answers that the channel has not recorded as finished, and the newest of each conversation, oldest first."""
+        ...
+
+    async def record(self, answer: ChannelAnswer, *, finished: bool = False) -> None:
+        """Store what is shown of an answer."""
+        ...
+
+    async def content(self, part: Part) -> bytes | None:
+        """Return the bytes of a file part, or None if it has a URL of another server."""
         ...
 
     def watch(self, conversation: str, *, after: int = 0) -> AsyncGenerator[tuple[Event, ...], None]:
@@ -43,7 +99,7 @@ class ChannelRuntime(Protocol):
         ...
 
     async def approvals(self, run: str) -> list[Approval]:
-        """Return the run's open approvals, oldest first."""
+        """Return the open approvals of the run and its sub-agents, oldest first."""
         ...
 
     async def answer(self, approval: str, answer: Answer) -> None:
@@ -65,6 +121,15 @@ class Channel(Protocol):
 
         Raise ConfigError for unusable settings. Neither a single user's input nor a broken connection ends it.
         """
+        ...
+
+
+@runtime_checkable
+class HasCheck(Protocol):
+    """Optional capability of a channel: its settings can be tested without serving it."""
+
+    async def check(self, settings: JsonObject) -> str:
+        """Connect and return as whom, in a few words. Raise ConfigError for unusable settings, MootError if that fails."""
         ...
 
 

@@ -24,10 +24,12 @@ class Kind:
     """The first major version of the AI SDK whose clients support it."""
     later: frozenset[str] = frozenset()
     """Optional fields that only version 7 clients support."""
+    ours: frozenset[str] = frozenset()
+    """Fields that only moot reads; they are never sent to clients."""
 
 
-def _kind(required: str = "", optional: str = "", *, since: int = 5, later: str = "") -> Kind:
-    return Kind(frozenset(required.split()), frozenset(optional.split()), since, frozenset(later.split()))
+def _kind(required: str = "", optional: str = "", *, since: int = 5, later: str = "", ours: str = "") -> Kind:
+    return Kind(frozenset(required.split()), frozenset(optional.split()), since, frozenset(later.split()), frozenset(ours.split()))
 
 
 _TOOL = "providerExecuted providerMetadata toolMetadata dynamic title"
@@ -54,7 +56,7 @@ KINDS: dict[str, Kind] = {
     "tool-approval-response": _kind("approvalId approved", "reason providerExecuted providerMetadata", since=7),
     "tool-output-available": _kind("toolCallId output", "providerExecuted providerMetadata toolMetadata dynamic preliminary"),
     "tool-output-error": _kind("toolCallId errorText", "providerExecuted providerMetadata toolMetadata dynamic"),
-    "tool-output-denied": _kind("toolCallId", since=6),
+    "tool-output-denied": _kind("toolCallId", since=6, ours="approvalId reason"),
     "source-url": _kind("sourceId url", "title providerMetadata"),
     "source-document": _kind("sourceId mediaType title", "filename providerMetadata"),
     "file": _kind("url mediaType", "providerMetadata"),
@@ -71,7 +73,16 @@ DATA = _kind("data", "id transient")
 
 OURS = "moot"
 """The key of `providerMetadata` for data that only moot uses, such as where the full output of a tool is stored.
-It is in the log and in stored parts; clients and models never see it."""
+It is in the log and in stored parts; clients and models never see it. In `toolMetadata`, which clients see, it holds `PARENT`."""
+
+PARENT = "parentToolCallId"
+"""The field that names the call whose sub-agent made a call (`toolMetadata.moot`) or wrote words (the data of a `data-subagent`)."""
+
+
+def nested(metadata: JsonObject, parent: str) -> JsonObject:
+    """Return the `toolMetadata` of a call that a sub-agent makes; unchanged if `parent` is empty."""
+    return {**metadata, OURS: {PARENT: parent}} if parent else metadata
+
 
 FINISH_REASONS = frozenset({"stop", "length", "content-filter", "tool-calls", "error", "other"})
 """Reasons that a version 6 client accepts; version 7 adds `interrupted`."""
@@ -89,7 +100,7 @@ def problems(chunk: Chunk, version: int = 6) -> list[str]:
     if kind is None:
         return [f"unknown type {name!r}"]
     later: frozenset[str] = kind.later if version >= 7 else frozenset()
-    allowed = kind.required | kind.optional | later
+    allowed = kind.required | kind.optional | later | kind.ours
     found = [f"{name}: field {field!r} missing" for field in sorted(kind.required - chunk.keys())]
     found += [f"{name}: field {field!r} not known" for field in sorted(chunk.keys() - allowed - {"type"})]
     found += [f"{name}: field {field!r} is null; leave it out" for field in sorted(chunk.keys() & kind.optional) if chunk[field] is None]
@@ -132,8 +143,11 @@ def tool_error(tool_call_id: str, text: str) -> Chunk:
     return {"type": "tool-output-error", "toolCallId": tool_call_id, "errorText": text}
 
 
-def tool_denied(tool_call_id: str) -> Chunk:
-    return {"type": "tool-output-denied", "toolCallId": tool_call_id}
+def tool_denied(tool_call_id: str, *, approval: str = "", reason: str = "") -> Chunk:
+    """Return the output of a denied call. `approval` is the id of the approval if no earlier chunk of the call has one, `reason` its
+    agent's words; moot keeps both in the part and sends clients neither."""
+    chunk: Chunk = {"type": "tool-output-denied", "toolCallId": tool_call_id}
+    return chunk | {name: value for name, value in (("approvalId", approval), ("reason", reason)) if value}
 
 
 def tool_input_error(tool_call_id: str, tool_name: str, value: Json, text: str) -> Chunk:
@@ -147,6 +161,12 @@ def data(name: str, value: Json, *, id: str | None = None, transient: bool = Fal
     if transient:
         chunk["transient"] = True
     return chunk
+
+
+def sub_agent(id: str, kind: str, text: str, *, agent: str = "", parent: str = "", details: JsonObject | None = None) -> Chunk:
+    """Return a sub-agent's text or reasoning (`kind`). `parent` is the call that started the sub-agent, if known."""
+    body: JsonObject = {PARENT: parent} if parent else {}
+    return data("subagent", {**body, "agent": agent, **(details or {}), "kind": kind, "text": text}, id=id)
 
 
 START_STEP: Chunk = {"type": "start-step"}

@@ -5,24 +5,35 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from moot.types.agent import Mode
 from moot.types.approval import Answer, Approval, OutsideAnswer, OutsideCall, Session
+from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
 from moot.types.event import Event
-from moot.types.message import Message
+from moot.types.hooks import HookAnswer
+from moot.types.knowledge import Documents
+from moot.types.limits import Limits
+from moot.types.message import Message, Part
 from moot.types.model import Model, ModelRole, ModelSettings
 from moot.types.provider import Dialect, Provider
 from moot.types.run import RunOutcome, RunRequest
+from moot.types.sandbox import Access, Confinement
 from moot.types.served import Served
-from moot.types.store import Blobs, Change, InboxItem
-from moot.types.tool import Tool, ToolContext
+from moot.types.store import Change, InboxItem
+from moot.types.tool import Tool, ToolContext, ToolOutput
 
 
 class Parked(BaseException):
-    """The end of a leg that waits for a person; raised by `ask`. Not an Exception, so that no tool's `except` catches it."""
+    """The end of a leg that waits for a person, its client, sub-agents or a time. Not an Exception, so that no `except` catches it."""
+
+    def __init__(self, wake_at: int | None = None) -> None:
+        """`wake_at` is the time in ms at which the next leg starts; None = the run waits for something else."""
+        super().__init__()
+        self.wake_at = wake_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +78,11 @@ class StepSetup:
     """The budget for history."""
     max_steps: int
     """Steps after which the run stops; 0 = no limit."""
+    limits: Limits
     served: Served | None = None
     """The external client that the run serves, with its own tools."""
+    compact_at: int = 0
+    """Tokens of a request at which the history is compacted; 0 = never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +105,39 @@ class Verdict:
 Work: TypeAlias = Callable[[], Awaitable[Result]]
 
 
+class ToolHooks(Protocol):
+    """The hooks of tool calls and incoming messages, as the loop uses them."""
+
+    async def before(self, tool: str, key: str, tool_call: str, input: JsonObject) -> HookAnswer | None:
+        """Run the hooks before a call and return their decision; None = there are none."""
+        ...
+
+    async def after(self, tool: str, key: str, tool_call: str, input: JsonObject, output: ToolOutput) -> ToolOutput:
+        """Run the hooks after a call and return its output with what they say about it."""
+        ...
+
+    async def steered(self, id: str, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """Run the hooks for a message sent into a running answer. Return its parts with what they add; nothing if they block it."""
+        ...
+
+    @property
+    def stopping(self) -> str:
+        """Return why a hook wants the run to end after its current calls; empty if none does."""
+        ...
+
+
 class Ports(Protocol):
-    """Side effects other than the log and decisions: content, time, randomness. Tests pass in their own."""
+    """Side effects other than the log and decisions: content, hooks, time, randomness. Tests pass in their own."""
 
     @property
     def blobs(self) -> Blobs: ...
+    @property
+    def documents(self) -> Documents: ...
+
+    @property
+    def hooks(self) -> ToolHooks | None:
+        """The hooks of the user; None = none are configured."""
+        ...
 
     def now(self) -> int:
         """Wall time, µs."""
@@ -131,6 +173,15 @@ class OutsideContext(Protocol):
         """
         ...
 
+    @property
+    def waited(self) -> int:
+        """Return the time in µs for which `decide` has waited for people; waits that overlap count once."""
+        ...
+
+    async def confinement(self, command: str, directory: Path, access: Access = "sandbox") -> Confinement | None:
+        """Return the sandbox for a command of the agent; None = none. Raise Refused if a sandbox is required but not available."""
+        ...
+
     async def session(self) -> Session | None:
         """Return the agent's own session that contains all or the start of this branch; None = start a new one."""
         ...
@@ -157,8 +208,11 @@ class RunContext(OutsideContext, Protocol):
         """Return all events of this run so far, in order."""
         ...
 
-    async def history(self, tokens: int) -> list[Message]:
-        """Return at least the last `tokens` of the branch that this run answers, oldest first, without the run's own message."""
+    async def history(self, tokens: int, *, compact_to: int = 0) -> list[Message]:
+        """Return at least the last `tokens` of the branch that this run answers, oldest first, without the run's own message.
+
+        It starts with the branch's summary if it was compacted. With `compact_to`, compact it first, to that many tokens if possible.
+        """
         ...
 
     def message(self) -> Message:
@@ -181,10 +235,11 @@ class RunContext(OutsideContext, Protocol):
         """Return the journal's state of a piece of work, across all its attempts."""
         ...
 
-    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
+    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str, hook: HookAnswer | None = None) -> Verdict:
         """Apply policy to a call and ask a person if it requires that. Raise Parked while the answer is missing.
 
-        `subject` is what rules match: a command, a path, a URL.
+        `subject` is what rules match: a command, a path, a URL. A hook can require that a person is asked, or allow what only the mode
+        would ask about.
         """
         ...
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
 
-from moot.types.canonical import JsonObject, empty
+from moot.errors import UsageError
+from moot.types.agent import Mode
+from moot.types.approval import Grant
+from moot.types.canonical import Json, JsonObject, empty
 from moot.types.message import Message
+from moot.types.model import Effort
 from moot.types.token import LOCAL_USER
 from moot.types.usage import Usage
 
@@ -41,6 +45,91 @@ class Project:
     owner: str = LOCAL_USER
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationSettings:
+    """The settings of a conversation, for every prompt that doesn't set its own. None = not set."""
+
+    mode: Mode | None = None
+    model: str | None = None
+    effort: Effort | None = None
+    agent: str | None = None
+    tools: tuple[str, ...] | None = None
+    """Names of the tools to offer; () = none."""
+    allowed_uris: tuple[str, ...] | None = None
+    network: bool | None = None
+    """True if commands may use the network."""
+
+    @staticmethod
+    def of(conversation: Conversation) -> ConversationSettings:
+        """Return the settings of a conversation. Unknown keys and invalid values are left out."""
+        found: JsonObject = {key: value for key, value in conversation.settings.items() if key in STORED_SETTINGS and _is_valid(key, value)}
+        columns: JsonObject = {
+            "agent": conversation.agent if conversation.agent != "default" else None,
+            "allowed_uris": list(conversation.allowed_uris) or None,
+        }
+        values = {
+            key: tuple(str(item) for item in cast("list[Json]", value)) if isinstance(value, list) else value
+            for key, value in {**found, **columns}.items()
+        }
+        return ConversationSettings(**cast("dict[str, Any]", values))
+
+    def to_json(self) -> JsonObject:
+        """Return the settings that are set."""
+        values = {name: getattr(self, name) for name in SETTINGS}
+        return {
+            name: list(cast("tuple[str, ...]", value)) if isinstance(value, tuple) else value
+            for name, value in values.items()
+            if value is not None
+        }
+
+    def for_run(self) -> JsonObject:
+        """Return the effort and the tools in the form of `Prompt.settings`."""
+        values: JsonObject = {"effort": self.effort, "tools": None if self.tools is None else list(self.tools) or False}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+_EXPECTED: Mapping[str, str] = {
+    "mode": f"one of {', '.join(get_args(Mode))}",
+    "model": "text",
+    "effort": f"one of {', '.join(get_args(Effort))}",
+    "agent": "text",
+    "tools": "a list of names, such as [read_file]",
+    "allowed_uris": "a list of absolute paths, such as [/srv/data]",
+    "network": "true or false",
+}
+SETTINGS = tuple(_EXPECTED)
+"""The names of all settings."""
+
+STEP_SETTINGS = ("mode", "effort", "tools")
+"""Settings that a run reads at each step unless its prompt sets its own. Agent and model are fixed when a prompt is sent."""
+
+STORED_SETTINGS = ("mode", "model", "effort", "tools", "network")
+"""Settings in `Conversation.settings`. The others are columns. The column `model` is the model set here, else that of the last run."""
+
+
+def check_settings(changes: JsonObject) -> None:
+    """Raise UsageError for an unknown setting or an invalid value. None is valid, because it removes a setting."""
+    for key, value in changes.items():
+        if key not in SETTINGS:
+            raise UsageError(f"Unknown setting {key!r}.", fix=f"Settings of a conversation are: {', '.join(SETTINGS)}.")
+        if value is not None and not _is_valid(key, value):
+            raise UsageError(f"Invalid value {value!r} for the setting {key!r}: expected {_EXPECTED[key]}.")
+
+
+def _is_valid(key: str, value: Json) -> bool:
+    match key:
+        case "mode":
+            return value in get_args(Mode)
+        case "effort":
+            return value in get_args(Effort)
+        case "network":
+            return isinstance(value, bool)
+        case "tools" | "allowed_uris":
+            return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
+        case _:
+            return isinstance(value, str) and value != ""
+
+
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """A row of the `conversation` table; the sums change only when a run ends."""
@@ -58,7 +147,7 @@ class Conversation:
     agent: str = "default"
     agent_type: str = "moot"
     model: str = ""
-    """`model@provider` of the last run; empty = the agent's default."""
+    """The model of the next prompt: the one in `settings`, else `model@provider` of the last run; empty = the agent's default."""
     parent: str | None = None
     parent_tool_call: str | None = None
     forked_from: str | None = None
@@ -69,6 +158,7 @@ class Conversation:
     """Absolute folders that tools may touch; empty = only `directory`."""
     is_task_finished: bool = False
     settings: JsonObject = field(default_factory=empty)
+    """The stored settings, to be read with `own_settings`. Keys that this version doesn't know are kept."""
     head: str | None = None
     """The last message of the shown branch."""
     origin: JsonObject | None = None
@@ -87,11 +177,25 @@ class Conversation:
     deleted_at: int | None = None
     owner: str = LOCAL_USER
     """The owner of the conversation and of everything in it: messages, runs, approvals. Never changes."""
+    last_model: str = ""
+    """`model@provider` that the last run used, or the source of an import; empty = none yet."""
+    grants: tuple[Grant, ...] = ()
+    """Permissions for the rest of the conversation. Answers create grants; `Grants.revoke` removes them."""
 
     @property
     def came_from(self) -> str:
         """The format it was imported from; empty if it was created here."""
         return str((self.origin or {}).get("format") or "")
+
+    @property
+    def own_settings(self) -> ConversationSettings:
+        """Its settings, including those stored as columns."""
+        return ConversationSettings.of(self)
+
+    @property
+    def shown_model(self) -> str:
+        """The model to show in lists: the one of the next prompt, else the one of the last run; empty = neither is known."""
+        return self.model or self.last_model
 
     @property
     def follows(self) -> bool:
@@ -145,10 +249,6 @@ class Conversations(Protocol):
         """Set the title, unless the user has set one and `source` is not `user`."""
         ...
 
-    async def set_settings(self, id: str, settings: JsonObject) -> Conversation:
-        """Replace the settings, except `grants`, which only answers and `Grants` change."""
-        ...
-
     async def update(
         self,
         id: str,
@@ -157,10 +257,13 @@ class Conversations(Protocol):
         model: str | None = None,
         archived: bool | None = None,
         project: str | None = None,
+        allowed_uris: tuple[str, ...] | None = None,
+        settings: JsonObject | None = None,
         touch: bool = False,
     ) -> Conversation:
         """Set the given fields; `agent` is (agent, agent_type). `touch` sets the last activity to now.
 
+        `settings` are merged into `Conversation.settings`; None removes a key. `model` is stored there too.
         Agent and model set here persist: a run in progress does not replace them by its own.
         """
         ...
@@ -191,8 +294,8 @@ class Projects(Protocol):
         """Find by id or exact name. Raise NotFound."""
         ...
 
-    async def at(self, root_path: str | None) -> Project:
-        """Return the project with that root, or the default project if there is none."""
+    async def around(self, directory: str) -> Project:
+        """Return the project of new conversations in a folder: the one with the nearest root, or the default project."""
         ...
 
     async def list(self, *, limit: int = 50, cursor: str | None = None, query: str = "") -> Page[Project]:
@@ -217,4 +320,13 @@ class Projects(Protocol):
         rules: str | None = None,
     ) -> Project:
         """Set the given fields; an empty root removes it. Raise NotFound, or Busy if another project has that root."""
+        ...
+
+    async def remove(self, id: str, *, dry_run: bool = False) -> int:
+        """Remove a project with its tasks, and move its conversations to the default project, deleted ones too.
+
+        Return the number of conversations, without the deleted ones.
+
+        Raise NotFound, or Busy for the default project.
+        """
         ...

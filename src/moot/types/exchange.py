@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Literal, TypeAlias
 
 from moot.errors import MootError, ProviderError, join_fix
-from moot.types.canonical import JsonObject, dumps, empty
+from moot.types.canonical import Json, JsonObject, dumps, empty
 from moot.types.usage import Usage
 
 Purpose: TypeAlias = Literal["answer", "compact", "title", "explain", "search", "replay", "picture", "transcript"]
@@ -145,9 +146,13 @@ def row_digest(exchange: Exchange) -> str:
     return blake2b(initial, digest_size=8).hexdigest()
 
 
-def start_body(exchange: Exchange, model: str) -> JsonObject:
-    """Return the body of an exchange's start event; `model` is `model@provider`, or empty if an agent chooses its own."""
-    return {"model": model, "row": row_digest(exchange)}
+def start_body(exchange: Exchange, model: str, tools: Sequence[str] | None = None) -> JsonObject:
+    """Return the body of an exchange's start event; `model` is `model@provider`, or empty if an agent chooses its own.
+
+    `tools` are the names of the tools that moot offers; None = an agent has its own.
+    """
+    body: JsonObject = {"model": model, "row": row_digest(exchange)}
+    return body if tools is None else {**body, "tools": list[Json](tools)}
 
 
 def end_body(ending: Ending, ended: Ended, charged: int | None, failure: Failure | None) -> JsonObject:

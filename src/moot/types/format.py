@@ -21,7 +21,20 @@ Sample: TypeAlias = bytes | Mapping[str, bytes]
 
 FidelityLevel: TypeAlias = Literal["kept", "approximated"]
 
-_PLAIN = ("title", "head", "directory", "agent", "model", "created_at", "updated_at", "archived", "key")
+_PLAIN = (
+    "title",
+    "head",
+    "directory",
+    "agent",
+    "model",
+    "created_at",
+    "updated_at",
+    "archived",
+    "key",
+    "project",
+    "allowed_uris",
+    "is_finished",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,21 @@ class ImportedRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedProject:
+    """A project of the source, which its conversations belong to."""
+
+    source_id: str
+    """Unique in the format and stable."""
+    name: str
+    description: str = ""
+    directory: str = ""
+    context: str = ""
+    rules: str = ""
+    created_at: int = 0
+    """ms since the epoch; 0 = unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class ImportedFacts:
     """Facts about the whole conversation known so far. There may be several; set fields fill in or replace earlier ones."""
 
@@ -86,6 +114,11 @@ class ImportedFacts:
     archived: bool = False
     key: str = ""
     """A key by which a program finds the conversation again, such as `cron:nightly`."""
+    project: ImportedProject | None = None
+    allowed_uris: tuple[str, ...] = ()
+    """Folders that tools may touch: absolute paths or `file:` URIs."""
+    is_finished: bool = False
+    """True if the program marked the task as finished."""
     metadata: JsonObject = field(default_factory=empty)
     """Facts from the source that have no field here."""
 
@@ -234,11 +267,13 @@ class ForeignConfiguration:
     """A program's configuration, for review by the user. Nothing in it is applied automatically."""
 
     pieces: JsonObject = field(default_factory=empty)
-    """Sections of a moot configuration, such as `agents` and `mcp`. Anything that could run code is disabled; secrets are omitted."""
+    """Sections of a moot configuration, such as `agents` and `mcp`. MCP servers are disabled; secrets are omitted."""
     unsupported: JsonObject = field(default_factory=empty)
     """Settings without an equivalent, unchanged and under the program's own names."""
     notes: tuple[str, ...] = ()
     """One line for each inexact conversion and each point that needs review."""
+    lost: tuple[str, ...] = ()
+    """One line for each setting without an equivalent, with the reason."""
 
 
 @runtime_checkable
@@ -247,6 +282,15 @@ class HasConfiguration(Protocol):
 
     def configuration(self, path: Path) -> ForeignConfiguration:
         """Return the configuration in or next to a source or folder of sources. Never raises: unreadable files become notes."""
+        ...
+
+
+@runtime_checkable
+class NamesRecords(Protocol):
+    """Optional capability of a format with records that contain text but are not messages."""
+
+    def knows_record(self, body: JsonObject) -> bool:
+        """Return whether the format leaves the record out on purpose, such as a repetition or an instruction of the program."""
         ...
 
 

@@ -6,7 +6,11 @@ import os
 import struct
 import threading
 import time
+from hashlib import blake2b
 from typing import Protocol
+
+SHORTEST_PREFIX = 4
+"""Characters of an id that are needed to find what it names."""
 
 
 class Clock(Protocol):
@@ -49,11 +53,22 @@ class Uuid7:
                 self._random = list(struct.unpack("=64Q", os.urandom(512)))
             low = self._random.pop() & (1 << 62) - 1 | 1 << 63
         high = (ticks >> 12 & (1 << 48) - 1) << 16 | 0x7000 | ticks & 0xFFF
-        text = f"{high:016x}{low:016x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        return _text(high, low)
 
 
 new_id = Uuid7()
+
+
+def derived_id(at: int, *names: str) -> str:
+    """Return an id in the form of `new_id` that depends only on a time (in ms) and on names."""
+    hashed = blake2b(b"".join(name.encode() + b"\0" for name in names), digest_size=10).digest()
+    high = (at & (1 << 48) - 1) << 16 | 0x7000 | int.from_bytes(hashed[:2]) & 0xFFF
+    return _text(high, int.from_bytes(hashed[2:]) & (1 << 62) - 1 | 1 << 63)
+
+
+def _text(high: int, low: int) -> str:
+    text = f"{high:016x}{low:016x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def exchange_id(run: str, step: int, attempt: int, purpose: str = "answer") -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from moot.types.canonical import JsonObject, empty
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, Project
 from moot.types.event import Event, Raw
 from moot.types.exchange import Exchange
 from moot.types.format import ExportFile, Fidelity
@@ -111,6 +111,8 @@ class ImportTarget:
     """True if nothing can be added: a person deleted it, it is a complete recording, or one of our runs created it."""
     version: int = 0
     """Version of the format that last read it completely; 0 = none."""
+    rewritten: dict[bytes, str] = field(default_factory=dict[bytes, str])
+    """Key of a message that has changed in the source, or is below one → id of its new sibling. Updated by `Imports.take`."""
 
 
 class IncomingEntry(NamedTuple):
@@ -146,7 +148,7 @@ class ImportCounts:
     grown: int = 0
     """Messages to which the source has appended."""
     rewritten: int = 0
-    """Messages that changed in the source: each has a new sibling."""
+    """Messages that changed in the source, and those below them: each is stored again, as a branch."""
     records: int = 0
     known: int = 0
     loose: int = 0
@@ -174,6 +176,13 @@ class FinalFacts:
     created_at: int = 0
     updated_at: int = 0
     archived: bool = False
+    directory: str = ""
+    """Folder of a conversation that has none, because it was not known at its beginning."""
+    allowed_uris: tuple[str, ...] = ()
+    is_finished: bool = False
+    """False is a fact too."""
+    project: Project | None = None
+    """The source's project. Its id is the same in every import; the id of the stored project is derived from it."""
     origin: JsonObject = field(default_factory=empty)
     """Fields that are merged into the conversation's `origin`."""
 
@@ -201,6 +210,7 @@ class Imports(Protocol):
     ) -> ImportCounts:
         """Add the entries that are not known yet, in one short transaction. A parent must be in this batch before its children, or stored.
 
+        A message that has changed becomes a sibling of its former version, and the messages below it are stored again below the sibling.
         The shown branch follows as long as only imports have moved it. With `compare`, known messages are compared too, because another
         version of the format has read them.
         """

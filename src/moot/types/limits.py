@@ -35,6 +35,8 @@ class Limits:
     """Maximum total size of one user's uploads, in bytes."""
     seconds: float = 0
     """Maximum working time of a run over all its legs, without waiting for people."""
+    wait_for_reset: float = 0
+    """Maximum number of seconds that a step waits until a provider's usage limit resets; 0 = don't wait."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ class Erasure(Protocol):
         ...
 
     async def finish(self) -> list[ErasureReceipt]:
-        """Resume interrupted purges and redactions, unless another process is doing it."""
+        """Resume interrupted purges and redactions, unless another process is doing it. Wait for a task of this process that is."""
         ...
 
     async def register_files(self, files: Sequence[StoredCopy]) -> None:

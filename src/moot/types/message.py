@@ -39,6 +39,13 @@ def note_of(part: Part) -> str:
     return str(data.get("text", "")) if isinstance(data, dict) else ""
 
 
+def wait_end(part: Part) -> int:
+    """Return the time in ms until which the run waits after a `data-note` part or chunk; 0 if it does not wait."""
+    data = part.get("data")
+    until = data.get("until") if isinstance(data, dict) else None
+    return until if isinstance(until, int) else 0
+
+
 class PlanEntry(NamedTuple):
     """One item of an agent's plan."""
 
@@ -88,8 +95,20 @@ def text_of(parts: list[Part] | tuple[Part, ...]) -> str:
     return "".join(text for part in parts if part.get("type") == "text" and isinstance(text := part.get("text"), str))
 
 
+def model_ms(metadata: JsonObject) -> int | None:
+    """Return the milliseconds that models worked on an answer with this metadata, without waits for people; None = unknown."""
+    steps = metadata.get("steps")
+    facts = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    times = [ms for step in facts if type(ms := step.get("ms")) is int]
+    return sum(times) if times else None
+
+
 Role: TypeAlias = Literal["system", "user", "assistant"]
 MessageStatus: TypeAlias = Literal["streaming", "finished", "failed", "cancelled", "interrupted"]
+
+
+BY_CLIENT: JsonObject = {"written_by": "client"}
+"""Metadata of an assistant message that a client sent as its history: no provider gets the signatures in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +132,13 @@ class Message:
     folded_through: int = 0
     created_at: int = 0
     """ms since the epoch."""
+
+
+def unanswered(messages: Sequence[Message]) -> list[str]:
+    """Return the ids of the prompts in a branch that are not directly followed by their answer."""
+    after = (*messages[1:], None)
+    return [
+        message.id
+        for message, answer in zip(messages, after, strict=False)
+        if message.role == "user" and (answer is None or answer.role != "assistant" or answer.parent != message.id)
+    ]

@@ -67,6 +67,8 @@ class Model:
     images: ImageLimits = field(default_factory=ImageLimits)
     price: Price | None = None
     """None = unknown."""
+    small: bool = False
+    """True if the rules for small models apply: a short prompt, few tools and little history."""
     max_steps: int | None = None
     """Steps after which a run with this model stops; None = no limit of its own."""
     note: str = ""

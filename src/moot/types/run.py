@@ -10,10 +10,11 @@ from moot.types.agent import Agent, McpServer, Mode
 from moot.types.approval import Answer
 from moot.types.canonical import JsonObject, empty
 from moot.types.conversation import Conversation
+from moot.types.cron import Due
 from moot.types.event import Event
 from moot.types.exchange import Failure
-from moot.types.limits import Limits
 from moot.types.message import Part
+from moot.types.task import TaskDue
 from moot.types.token import LOCAL_USER
 from moot.types.usage import Usage
 
@@ -23,7 +24,12 @@ STARTED: frozenset[RunStatus] = frozenset({"running", "waiting", "interrupted"})
 """At most one run of a conversation is in one of these states."""
 OPEN: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
-Trigger: TypeAlias = Literal["user", "api", "cron", "webhook", "delegate", "channel", "import", "agent"]
+Awaits: TypeAlias = Literal["person", "client", "run", "time"]
+"""The wait of a run: for a person's answer, the client's output of its own tool, runs that it started, or a time."""
+AWAITS: tuple[Awaits, ...] = ("person", "client", "run", "time")
+"""In order of precedence: a run that waits for several things awaits the first of them."""
+
+Trigger: TypeAlias = Literal["user", "api", "cron", "task", "webhook", "delegate", "channel", "import", "agent"]
 OnCrash: TypeAlias = Literal["resume", "ask"]
 OnBusy: TypeAlias = Literal["reject", "queue", "steer", "interrupt"]
 
@@ -50,7 +56,7 @@ class Run:
     fence: int = 0
     """Increased by every claim; an append with an older fence fails."""
     settings: JsonObject = field(default_factory=empty)
-    """Mode, limits, model settings and other options of the prompt; sufficient to run it again after a crash."""
+    """Mode, limits, model settings and other options of the prompt. `inherited` has its conversation's `STEP_SETTINGS` of that time."""
     error: Failure | None = None
     usage: Usage = field(default_factory=Usage)
     cost: int | None = None
@@ -64,6 +70,10 @@ class Run:
     last_seq: int = 0
     user: str = LOCAL_USER
     """The submitter, whose `runs_per_user` it counts toward."""
+    awaits: Awaits | None = None
+    """Set while the status is `waiting`."""
+    wake_at: int | None = None
+    """ms; when a run that awaits a time continues."""
 
     @property
     def held(self) -> bool:
@@ -104,8 +114,16 @@ class Prompt:
     on_crash: OnCrash = "ask"
     settings: JsonObject = field(default_factory=empty)
     """tools (bool or list), effort, max_steps, max_cost, timeout, schema: see `runtime/setup.py`."""
+    id: str = ""
+    """Id of the prompt's run; empty = a new one. A prompt with an id that was submitted before is not stored again."""
+    parent_run: str | None = None
+    """The run that started this one as a sub-agent. A new conversation becomes a child of its conversation."""
+    parent_tool_call: str | None = None
+    """The call that started it."""
     user: str | None = None
     """The submitting owner, limited to their own conversations; owns new ones. None = the person at this machine, not limited."""
+    due: Due | TaskDue | None = None
+    """The instant of a cron job that the prompt is for. A prompt whose instant is recorded already is refused as Busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +145,8 @@ class RunRequest:
     run: Run
     conversation: Conversation
     agent: Agent
-    limits: Limits
     settings: JsonObject
-    """`Run.settings`."""
+    """`Run.settings`, and the settings of the conversation that they don't override."""
     servers: tuple[McpServer, ...] = ()
     """MCP servers available to the agent."""
 
@@ -158,6 +175,10 @@ class Runs(Protocol):
         """Resume an interrupted, waiting or orphaned run in this process. Raise Busy if its owner is alive, UsageError if it has ended."""
         ...
 
+    async def revive(self, run: str) -> Run:
+        """Resume the run here if its process has died, and return its current state."""
+        ...
+
     async def cancel(self, run: str) -> None:
         """Stop the run, whichever process runs it; do nothing if it has ended."""
         ...
@@ -170,7 +191,10 @@ class Runs(Protocol):
         ...
 
     async def wait(self, run: str) -> Run:
-        """Return the run once it is finished, failed, cancelled, waiting or interrupted."""
+        """Return the run once it has ended or is interrupted, or once it or one of its sub-agents waits for a person or the client.
+
+        A run that waits for its sub-agents or for a time continues by itself.
+        """
         ...
 
 

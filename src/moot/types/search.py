@@ -88,6 +88,18 @@ class Embedder(Protocol):
         ...
 
 
+class Embedders(Protocol):
+    """The embedding model of a process, loaded when it is first used."""
+
+    def here(self) -> bool:
+        """Return whether the model is installed."""
+        ...
+
+    async def embedder(self) -> Embedder:
+        """Return the model. Raise UsageError if something is missing, ProviderError for damaged weights."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SemanticQuery:
     """A semantic search query."""

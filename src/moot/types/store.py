@@ -5,66 +5,34 @@ A run changes the store only through `Log.append`: events and changes together, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from moot.types.approval import Answer, Approval, Grants
+from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject
+from moot.types.channel import ChannelAnswers
 from moot.types.conversation import Conversation, Conversations, Project, Projects
+from moot.types.cron import Due, JobStore
 from moot.types.event import Event
 from moot.types.exchange import Ended, Exchange, Failure, Purpose
 from moot.types.message import Message, MessageStatus, Part
-from moot.types.run import OnBusy, Run, RunStatus
+from moot.types.run import Awaits, OnBusy, Run, RunStatus
 from moot.types.share import Shares
+from moot.types.task import TaskDue, Tasks
 from moot.types.token import Tokens
 from moot.types.tree import Tree
 from moot.types.usage import Usage
+from moot.types.webhook import WebhookStore
 
 if TYPE_CHECKING:
     from moot.types.imports import Imports
+    from moot.types.knowledge import Knowledge
     from moot.types.maintenance import Erasure, Upkeep
     from moot.types.search import Search, SemanticSearch
     from moot.types.stats import Stats
     from moot.types.verify import Translations, Verifier
-
-
-@dataclass(frozen=True, slots=True)
-class Blob:
-    sha256: str
-    size: int
-    media_type: str = "application/octet-stream"
-
-
-class Blobs(Protocol):
-    """A content-addressed store. An owner can read only blobs that this owner has stored; knowing the hash is not enough."""
-
-    async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
-        """Store bytes and return their blob; equal bytes give the same blob. Durable with the next commit that names it."""
-        ...
-
-    async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:
-        """Store a person's upload durably. Raise LimitReached if the owner's uploads would exceed `quota` bytes; 0 = no quota.
-
-        Bytes uploaded before count once and keep their original media type.
-        """
-        ...
-
-    async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
-        """Store several blobs in one transaction and return them in order."""
-        ...
-
-    async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:
-        """Store a blob that arrives in pieces; only one piece is in memory at a time."""
-        ...
-
-    async def about(self, sha256: str) -> Blob:
-        """Return size and media type. Raise NotFound."""
-        ...
-
-    async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
-        """Return the bytes of a blob. Raise NotFound, or StoreCorrupt if the bytes don't match the hash."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +59,12 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """The run becomes `waiting`, and its owner releases it."""
+    """The run becomes `waiting`, and its owner releases it. It awaits a person or its client if it has open approvals."""
+
+    awaits: Awaits = "person"
+    """The wait if there is no open approval."""
+    wake_at: int | None = None
+    """ms; for a run that awaits a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +72,7 @@ class End:
     """The end of the run, which also updates the conversation's sums.
 
     The append fails with Busy if the status is `finished` but the inbox has an unhandled steer: the run must continue for it.
+    With another status, its unread messages are stored as messages of the user at the end of its branch.
     """
 
     status: Literal["finished", "failed", "cancelled"]
@@ -107,7 +81,7 @@ class End:
     cost: int | None = None
     context_usage: float | None = None
     model: str = ""
-    """`model@provider` that answered; stored in the conversation."""
+    """`model@provider` that answered, or the name that an outside agent reported. moot's own models are stored in the conversation too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +142,36 @@ class Expire:
 
 
 @dataclass(frozen=True, slots=True)
+class HandOver:
+    """Another agent continues the run, with its own model and without a session."""
+
+    agent: str
+    agent_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetSession:
     """The run's new `agent_session_id`."""
 
     id: str
 
 
-Change: TypeAlias = Fold | Park | End | Ask | Use | Expire | SetSession | HandleInbox | OpenExchange | CloseExchange | RecordUsage
+@dataclass(frozen=True, slots=True)
+class WarnBudget:
+    """A notice for outgoing webhooks that the run has used most of a limit."""
+
+    limit: Literal["cost", "tokens"]
+    used: int
+    """Nano-dollars or tokens."""
+    most: int
+
+    def to_json(self) -> JsonObject:
+        return {"limit": self.limit, "used": self.used, "most": self.most}
+
+
+Change: TypeAlias = (
+    Fold | Park | End | Ask | Use | Expire | HandOver | SetSession | WarnBudget | HandleInbox | OpenExchange | CloseExchange | RecordUsage
+)
 
 
 class LogReader(Protocol):
@@ -215,7 +212,7 @@ class Submission:
     run: Run
     """With the ids of run and assistant message, status `queued`."""
     conversation: Conversation
-    """Stored as it is if new; an existing one (found by id, else by key) keeps its own fields."""
+    """Stored as it is if new; an existing one (found by id, else by key) keeps its own fields, and takes the directory if it has none."""
     user: Message | None
     """None = answer the branch as it is."""
     on_busy: OnBusy = "reject"
@@ -229,6 +226,16 @@ class Submission:
     """The user message whose sibling `user` becomes."""
     answers: str | None = None
     """Without `user`: the message to answer; None = the last prompt. The id of an answer means the message it answers."""
+    may_exist: bool = False
+    """True if the same submission, with the same ids of run and user message, may have been stored before."""
+    children: tuple[int, int] = (0, 0)
+    """For a sub-agent: how many its run may start, and how many of the user's may be at work at once. 0 = no limit.
+
+    Sub-agents of earlier runs of the conversation count toward the first number while they are at work."""
+    due: Due | TaskDue | None = None
+    """The instant of a cron job, or the changes of a task that a watcher handles, recorded in the same transaction."""
+    continuing: frozenset[str] = frozenset()
+    """Waiting runs of the conversation that continue by themselves: they count as running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +307,17 @@ class RunReader(Protocol):
 
     async def approval(self, id: str) -> Approval | None: ...
 
-    async def approvals(self, *, run: str | None = None, conversation: str | None = None, open_only: bool = True) -> list[Approval]:
-        """List approvals, oldest first."""
+    async def children(self, run: str = "", *, conversation: str = "", tree: bool = False) -> list[Run]:
+        """List the runs that this run, or all runs of this conversation, have started as sub-agents, oldest first.
+
+        With `tree`, include the sub-agents of the run's sub-agents, and theirs.
+        """
+        ...
+
+    async def approvals(
+        self, *, run: str | None = None, conversation: str | None = None, open_only: bool = True, tree: bool = False
+    ) -> list[Approval]:
+        """List approvals, oldest first. With `tree`, include those of the run's sub-agents and of their sub-agents."""
         ...
 
     async def exchange(self, id: str) -> Exchange | None: ...
@@ -313,9 +329,16 @@ class Records(RunReader, Protocol):
     async def submit(self, submission: Submission) -> Accepted:
         """Store conversation, user message, assistant message, run and head in one durable transaction.
 
-        With `steer` on a running run, post to its inbox instead. A run that is waiting, interrupted, or queued without an owner is
-        cancelled, and its approvals are denied ("superseded"). Raise Busy if on_busy = reject and a run is running or queued.
+        A prompt with the client id and parts of an earlier one is that prompt, sent again: return its run.
+        With `steer` on a running run, post to its inbox instead. A run that is waiting and not `continuing`, interrupted, or queued
+        without an owner is cancelled, and its approvals are denied ("superseded"). Raise Busy if on_busy = reject and a run is running,
+        `continuing` or queued, or LimitReached for one sub-agent too many. Raise Busy too if `due` is recorded already, or the job's last
+        run is open.
         """
+        ...
+
+    async def note(self, submission: Submission) -> Conversation:
+        """Store the prompt as the last message of its conversation, without a run. Raise Busy if `due` is recorded already."""
         ...
 
     async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus], at_most: int = 0) -> Fence:
@@ -331,6 +354,15 @@ class Records(RunReader, Protocol):
         """Return the runs that have a cancel in their inbox."""
         ...
 
+    async def parked(self, runs: Collection[str]) -> dict[str, bool]:
+        """Return those of the runs that are parked. True = it has no open approvals, and either an answer that no leg has read, or all
+        sub-agents that it awaits have ended."""
+        ...
+
+    async def child_owners(self, runs: Collection[str]) -> dict[str, str | None]:
+        """Map the sub-agents of these runs, and theirs, to their owners, and interrupted ones to None. Others are left out."""
+        ...
+
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
         """Interrupt a dead owner's run and return True, unless it has been claimed since (owner or fence differ).
 
@@ -341,6 +373,10 @@ class Records(RunReader, Protocol):
 
     async def withdraw(self, run: str) -> bool:
         """Cancel a queued run and close its message, durably. Return False if it is not queued anymore."""
+        ...
+
+    async def withdraw_steers(self, run: str, message: str | None = None) -> list[InboxItem]:
+        """Remove the unread steering messages from the run's inbox, or only the one with this id, and return them, oldest first."""
         ...
 
     async def post(self, run: str, item: InboxItem) -> int:
@@ -355,7 +391,22 @@ class Records(RunReader, Protocol):
         ...
 
 
-class OwnerStore(Protocol):
+class Indexes(Protocol):
+    """The parts of a store about everything in it: search, statistics and imports."""
+
+    @property
+    def search(self) -> Search: ...
+    @property
+    def meaning(self) -> SemanticSearch: ...
+    @property
+    def knowledge(self) -> Knowledge: ...
+    @property
+    def stats(self) -> Stats: ...
+    @property
+    def imports(self) -> Imports: ...
+
+
+class OwnerStore(Indexes, Protocol):
     """The parts of a store, for all owners or for one, see `Store.of`."""
 
     @property
@@ -371,20 +422,25 @@ class OwnerStore(Protocol):
     @property
     def grants(self) -> Grants: ...
     @property
-    def search(self) -> Search: ...
-    @property
-    def meaning(self) -> SemanticSearch: ...
-    @property
-    def stats(self) -> Stats: ...
-    @property
-    def imports(self) -> Imports: ...
-    @property
     def blobs(self) -> Blobs: ...
     @property
     def shares(self) -> Shares: ...
+    @property
+    def jobs(self) -> JobStore: ...
+    @property
+    def tasks(self) -> Tasks: ...
 
 
-class Store(OwnerStore, Protocol):
+class Outlets(Protocol):
+    """The parts of a store that record what other programs have received."""
+
+    @property
+    def webhooks(self) -> WebhookStore: ...
+    @property
+    def answers(self) -> ChannelAnswers: ...
+
+
+class Store(OwnerStore, Outlets, Protocol):
     """One open database, with the parts that don't belong to an owner."""
 
     @property

@@ -12,18 +12,18 @@ class StoredResponse:
     """A stored response."""
 
     status: int
-    """0 = answered, but the response was not stored: too large, a truncated stream, or it contained a secret."""
+    """0 = answered, but the response was not stored because it contained a secret."""
     headers: Sequence[tuple[str, str]] = ()
     body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The state of a key: unused; claimed by a worker, which may have died; answered; used for a different request."""
+    """The state of a key: unused; claimed, but not answered; answered; used for a different request."""
 
     standing: Literal["new", "open", "done", "other"]
-    worker: str = ""
-    """The worker that claimed it."""
+    at: int = 0
+    """Time of the first claim, in ms."""
     kept: StoredResponse | None = None
 
 
@@ -31,7 +31,7 @@ class Idempotency(Protocol):
     """Stored responses by owner and key, kept for a day."""
 
     async def claim(self, owner: str, key: str, *, request: bytes, worker: str) -> Claim:
-        """Claim a key for `worker` if it is `new`; `request` is a digest of the request."""
+        """Claim a key for `worker` if it is `new` or `open`; `request` is a digest of the request."""
         ...
 
     async def keep(self, owner: str, key: str, kept: StoredResponse) -> None:
@@ -43,19 +43,24 @@ class Idempotency(Protocol):
         ...
 
 
-Scope: TypeAlias = Literal["read", "chat", "tools", "admin"]
+Scope: TypeAlias = Literal["read", "chat", "tools", "admin", "machine"]
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
-"""In ascending order; each scope includes those before it."""
+"""In ascending order; each scope includes those before it. `admin` covers the user's own data, `machine` what all share."""
 
 LOCAL_USER = "local"
 """The id of the user that always exists: the person at this machine."""
 
 
-def expand_scopes(scopes: Sequence[Scope]) -> frozenset[Scope]:
-    """Return these scopes and all scopes they include."""
+def scopes_for(owner: str) -> tuple[Scope, ...]:
+    """Return the scopes that a token of this user can have. Only the person at this machine can change the machine."""
+    return SCOPES if owner == LOCAL_USER else SCOPES[:-1]
+
+
+def expand_scopes(scopes: Sequence[Scope], owner: str = LOCAL_USER) -> frozenset[Scope]:
+    """Return these scopes and all scopes they include, as far as the owner of the token can have them."""
     most = max((SCOPES.index(scope) for scope in scopes), default=-1)
-    return frozenset(SCOPES[: most + 1])
+    return frozenset(SCOPES[: most + 1]) & frozenset(scopes_for(owner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,10 @@ class Tokens(Protocol):
     async def users(self) -> list[User]: ...
 
     async def create(self, token: Token, digest: bytes) -> Token:
-        """Store a token with the digest of its secret, durably, and return it with its time. Raise NotFound if the owner does not exist."""
+        """Store a token with the digest of its secret, durably, and return it with its time. An existing id gets the new secret.
+
+        Raise NotFound if the owner does not exist.
+        """
         ...
 
     async def find(self, digest: bytes) -> Token | None:

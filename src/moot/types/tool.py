@@ -8,16 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from moot.types.approval import Effect
+from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject
+from moot.types.memory import MemoryFolder
 from moot.types.message import Part
 from moot.types.model import ModelRole
-from moot.types.store import Blobs
+from moot.types.sandbox import Access, Confinement
 
 if TYPE_CHECKING:  # a run without tool calls doesn't import pydantic
     from pydantic import BaseModel
 
+    from moot.types.administration import Administration
+    from moot.types.children import Children
+    from moot.types.cron import Jobs
+    from moot.types.knowledge import KnowledgeSearch
     from moot.types.media import MediaModels
     from moot.types.search import HistorySearch
+    from moot.types.task import ProjectTasks
 
 T = TypeVar("T")
 
@@ -68,6 +75,8 @@ class ToolOutput:
     """Set by a tool that has shortened its text itself."""
     structured: bool = False
     """`value` itself is the output, for models too, unless `text` has to be truncated."""
+    empty: bool = False
+    """True if the tool found or printed nothing, so that the text only says this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,50 @@ class Question:
     multiple: bool = False
 
 
-class ToolContext(Protocol):
+@dataclass(frozen=True, slots=True)
+class ToolServices:
+    """Parts of moot that some tools use."""
+
+    media: MediaModels
+    """The image and transcription models."""
+    children: Children
+    """The sub-agents of this run. Those that the call starts are tied to it."""
+    jobs: Jobs
+    """The cron jobs of the conversation's owner."""
+    tasks: ProjectTasks
+    """The tasks of the conversation's project."""
+    administration: Administration
+    """moot's configuration, within the rights of the run."""
+
+
+class Confines(Protocol):
+    """The part of a tool's context for commands."""
+
+    async def confinement(self, command: str, access: Access = "sandbox") -> Confinement | None:
+        """Return the sandbox that a command must run in; None = none. Raise Refused if a sandbox is required but not available."""
+        ...
+
+
+class Sources(Protocol):
+    """The part of a tool's context for what is known from before."""
+
+    @property
+    def past(self) -> HistorySearch:
+        """Earlier conversations of the same owner."""
+        ...
+
+    @property
+    def memory(self) -> tuple[MemoryFolder, ...]:
+        """The folders of memory that the call may use, nearest last."""
+        ...
+
+    @property
+    def knowledge(self) -> KnowledgeSearch:
+        """Documents of the same owner, and of the conversation's project."""
+        ...
+
+
+class ToolContext(Confines, Sources, Protocol):
     """The environment of a running tool. The runtime creates one per call."""
 
     @property
@@ -115,13 +167,8 @@ class ToolContext(Protocol):
     def blobs(self) -> Blobs: ...
 
     @property
-    def media(self) -> MediaModels:
-        """The image and transcription models."""
-        ...
-
-    @property
-    def past(self) -> HistorySearch:
-        """Earlier conversations of the same owner."""
+    def services(self) -> ToolServices:
+        """Models and sub-agents."""
         ...
 
     def kept(self, name: str, make: Callable[[], T]) -> T:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from moot.types.compaction import Compaction
 from moot.types.conversation import Conversation
 from moot.types.message import Message, MessageStatus, Part, Role
 
@@ -67,16 +68,17 @@ class Tree(Protocol):
     async def delete(self, conversation: str, messages: Sequence[str], *, restore: bool = False) -> list[str]:
         """Hide messages from branch, history and search, or restore them. Return the ids that changed.
 
-        Their position is kept, so their descendants stay where they are. Raise NotFound, or Busy if a live run writes or answers one.
+        Their position is kept, so their descendants stay where they are. Deleting withdraws the summaries of branches with them.
+        Raise NotFound, or Busy if a live run writes or answers one.
         """
         ...
 
-    async def fork(self, conversation: str, *, message: str | None = None, title: str = "") -> Conversation:
+    async def fork(self, conversation: str, *, message: str | None = None, title: str = "", id: str = "") -> Conversation:
         """Create a conversation with copies, under new ids, of the branch that ends with `message` (None = the shown branch).
 
         Each copy names its source in `metadata.source`: `{conversation, message, first_seq, last_seq}`. A message still being written is
-        copied in its current state. An empty title = the source's title, marked as a fork. Raise NotFound, or UsageError if there is
-        nothing to copy.
+        copied in its current state. An empty title = the source's title, marked as a fork; an empty id = a new one. Raise NotFound, or
+        UsageError if there is nothing to copy.
         """
         ...
 
@@ -91,4 +93,29 @@ class Tree(Protocol):
 
     async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:
         """Show the branch through the message, up to its newest descendant; with `exactly`, end at the message. Raise NotFound."""
+        ...
+
+    async def compact(
+        self, conversation: str, compaction: Compaction, *, replaces: tuple[Sequence[str], bytes] | None = None
+    ) -> Compaction:
+        """Record a summary in place of the messages up to `through`, or a changed one; an empty summary withdraws it.
+
+        Messages don't change. `replaces` has the ids of the summarized messages and their `digest`: raise Busy if it is different now.
+        Raise NotFound, or UsageError if the message is still being written.
+        """
+        ...
+
+    async def digest(self, conversation: str, messages: Sequence[str]) -> bytes:
+        """Return a hash of the messages' parts and of the conversation's summaries, to notice that one of them has changed."""
+        ...
+
+    async def compactions(self, conversation: str, *, among: Sequence[str] | None = None) -> list[Compaction]:
+        """Return the current summaries of all branches, oldest first; with `among`, only those that end with one of these messages."""
+        ...
+
+    async def withheld(self, conversation: str, messages: Sequence[str]) -> set[str]:
+        """Return those of the messages that no model may get: prompts that hooks blocked, skipped or left undecided, with answers.
+
+        A prompt whose answer was deleted is included. A prompt that was blocked and then passed on, after a retry, is not.
+        """
         ...

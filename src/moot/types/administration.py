@@ -1,0 +1,26 @@
+"""Reading and changing moot's own configuration from tools."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from moot.types.canonical import Json, JsonObject
+
+
+class Administration(Protocol):
+    """The configuration, for a run of the person whose home this is. Changes never give more rights than the run has.
+
+    All methods raise Refused for runs of other users.
+    """
+
+    async def read(self, key: str) -> Json:
+        """Return the value at a dotted key with all defaults, secrets masked; everything for an empty key. Raise NotFound."""
+        ...
+
+    async def change(self, key: str, value: Json) -> Json:
+        """Set one of the keys that may be changed in the user's file, and return the previous value. Raise Refused, or UsageError."""
+        ...
+
+    async def create_agent(self, name: str, values: JsonObject) -> str:
+        """Write a new agent to the home and return its file. Raise Refused for a right that the run lacks, or UsageError."""
+        ...

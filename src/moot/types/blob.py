@@ -1,0 +1,45 @@
+"""Blobs: bytes that are addressed by their hash."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    sha256: str
+    size: int
+    media_type: str = "application/octet-stream"
+
+
+class Blobs(Protocol):
+    """A content-addressed store. An owner can read only blobs that this owner has stored; knowing the hash is not enough."""
+
+    async def put(self, data: bytes, media_type: str = "application/octet-stream") -> Blob:
+        """Store bytes and return their blob; equal bytes give the same blob. Durable with the next commit that names it."""
+        ...
+
+    async def upload(self, data: bytes, media_type: str, *, quota: int = 0) -> Blob:
+        """Store a person's upload durably. Raise LimitReached if the owner's uploads would exceed `quota` bytes; 0 = no quota.
+
+        Bytes uploaded before count once and keep their original media type.
+        """
+        ...
+
+    async def put_all(self, pieces: Sequence[bytes], media_type: str = "application/octet-stream") -> list[Blob]:
+        """Store several blobs in one transaction and return them in order."""
+        ...
+
+    async def put_from(self, pieces: AsyncIterable[bytes], media_type: str = "application/octet-stream") -> Blob:
+        """Store a blob that arrives in pieces; only one piece is in memory at a time."""
+        ...
+
+    async def about(self, sha256: str) -> Blob:
+        """Return size and media type. Raise NotFound."""
+        ...
+
+    async def get(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> bytes:
+        """Return the bytes of a blob. Raise NotFound, or StoreCorrupt if the bytes don't match the hash."""
+        ...

@@ -1,0 +1,85 @@
+"""Sub-agents: runs that a run starts, in conversations of their own below its conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from moot.types.run import TERMINAL, Run
+
+DELEGATING = ("delegate", "run_status")
+"""The tools with which an agent starts sub-agents and watches them."""
+FINISH = "finish_task"
+"""The tool that ends a sub-agent's run with a summary."""
+
+BACKGROUND = "background"
+"""In `Run.settings` of a sub-agent for which its parent doesn't wait."""
+
+ChildStatus: TypeAlias = Literal["standby", "running", "pending", "finished"]
+"""standby: queued or interrupted · running · pending: waits for a person, its client or a time · finished: ended in any way."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildTask:
+    """The work of one sub-agent."""
+
+    agent: str
+    prompt: str
+    context: str = ""
+    """Text that precedes the prompt, the same for all agents that are started together."""
+    left: int = 1
+    """Number of tasks of the same call to start, from this one on. They share the budget with the parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A sub-agent's run as its parent sees it."""
+
+    run: Run
+    task: str = ""
+    """The first line of its prompt."""
+    summary: str = ""
+    """Its result: the summary that it gave, else its last text. Empty until it has ended."""
+
+    @property
+    def status(self) -> ChildStatus:
+        return child_status(self.run)
+
+    @property
+    def ended(self) -> bool:
+        return self.run.status in TERMINAL
+
+
+def child_status(run: Run) -> ChildStatus:
+    """Return a run's status in the words that trees of agents use."""
+    if run.status in TERMINAL:
+        return "finished"
+    if run.status == "waiting" and run.awaits != "run":
+        return "pending"
+    return "standby" if run.status in ("queued", "interrupted") else "running"
+
+
+class Children(Protocol):
+    """The sub-agents of one run. Rights, folders, budget and depth of a child never exceed those of its parent."""
+
+    async def start(self, task: ChildTask, number: int = 0, *, background: bool = False) -> Child:
+        """Start a sub-agent, or return the one that this call has started with this number before.
+
+        With `background`, the parent doesn't wait for it. Raise UsageError if the agent is unknown or may not be called, or LimitReached.
+        """
+        ...
+
+    async def status(self) -> list[Child]:
+        """Return the run's sub-agents, and those that earlier runs of its conversation left in the background, oldest first.
+
+        Those whose process has died are resumed.
+        """
+        ...
+
+    async def result(self, child: Child) -> Child:
+        """Return the child once it has ended. Raise Parked while it works: the call starts again when all awaited children have ended."""
+        ...
+
+    async def cancel(self, run: str) -> None:
+        """Stop one of these sub-agents and its own sub-agents. Raise NotFound if there is no such child."""
+        ...

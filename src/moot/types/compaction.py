@@ -1,0 +1,73 @@
+"""Compaction of a conversation's history: the summary that a step sends instead of the older messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moot.types.canonical import JsonObject
+from moot.types.message import Message, Part
+
+OPERATION = "compact"
+"""`op` of the `tree` events that record, change and withdraw summaries."""
+
+PART = "data-compaction"
+"""Type of the part that shows a summary."""
+TITLE = "Summary of the messages above"
+
+
+def summaries_of(message: Message) -> tuple[Part, ...]:
+    """Return the message's parts that show a summary."""
+    return tuple(part for part in message.parts if part.get("type") == PART)
+
+
+def summary_lines(part: Part) -> list[str]:
+    """Return the summary in a part, with its plan, as lines of Markdown."""
+    data = part.get("data")
+    texts = [str(data.get(name) or "") for name in ("summary", "plan")] if isinstance(data, dict) else []
+    return "\n\n".join(filter(None, texts)).split("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A summary of a branch up to a message. It applies to every branch with this message. If there are several, the last one applies."""
+
+    through: str
+    """ID of the last summarized message."""
+    summary: str
+    """Empty in an event = the summary is withdrawn."""
+    plan: str = ""
+    """The latest plan and to-do list of the summarized messages, unchanged."""
+    exchange: str | None = None
+    """The call that wrote the summary; None = a person wrote it."""
+    seq: int = 0
+    """Position of its event; 0 = not stored yet."""
+    at: int = 0
+    """ms"""
+
+    def to_body(self) -> JsonObject:
+        """Return the body of its event."""
+        plan: JsonObject = {"plan": self.plan} if self.plan else {}
+        return {"op": OPERATION, "through": self.through, "summary": self.summary, **plan, "exchange": self.exchange}
+
+    def to_json(self) -> JsonObject:
+        return {
+            "through": self.through,
+            "summary": self.summary,
+            "plan": self.plan,
+            "exchange": self.exchange,
+            "seq": self.seq,
+            "at": self.at,
+        }
+
+    def to_part(self) -> Part:
+        """Return the part that shows it at the end of its message. It is never stored in one."""
+        return {"type": PART, "id": f"compaction-{self.seq}", "data": self.to_json()}
+
+    @staticmethod
+    def of_body(body: JsonObject, seq: int = 0, at: int = 0) -> Compaction | None:
+        """Return the compaction of a `tree` event's body; None for other operations."""
+        if body.get("op") != OPERATION or not isinstance(body.get("through"), str):
+            return None
+        exchange = body.get("exchange")
+        texts = str(body.get("through")), str(body.get("summary") or ""), str(body.get("plan") or "")
+        return Compaction(*texts, exchange if isinstance(exchange, str) else None, seq, at)

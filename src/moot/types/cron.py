@@ -1,0 +1,230 @@
+"""Cron jobs: prompts that run at set times. Also the history of their runs, and the delivery of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from moot.types.agent import Mode
+from moot.types.canonical import JsonObject, empty
+from moot.types.hooks import NEVER_SENT
+from moot.types.token import LOCAL_USER
+from moot.types.webhook import JobAnswer
+
+DeliveryMode: TypeAlias = Literal["always", "tool", "never"]
+"""always: deliver each answer · tool: only what the agent passes to the tool `deliver` · never: nothing."""
+
+RecordStatus: TypeAlias = Literal["started", "skipped", "stored", "failed"]
+"""started: a run exists · skipped: nothing ran · stored: only the prompt was stored · failed: no run could be started."""
+
+WEBHOOK = "webhook"
+"""The kind of `Job.deliver` whose target is the name of an outgoing webhook. All other kinds are a `Delivery`."""
+
+DELIVER = "deliver"
+"""The tool for answers of jobs whose delivery is `tool`, and its key in `Run.settings`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A prompt and its schedule: exactly one of `cron`, `every` and `at` is set."""
+
+    name: str
+    prompt: str
+    cron: str = ""
+    """Five fields as in crontab(5), or a name such as `@daily`."""
+    every: float = 0.0
+    """Seconds between two runs."""
+    at: str = ""
+    """A date and time in ISO 8601. Without an offset, it is local time in `tz`."""
+    tz: str = "UTC"
+    """IANA name of the time zone."""
+    agent: str | None = None
+    model: str | None = None
+    mode: Mode | None = None
+    conversation: str | None = None
+    """Id of the conversation that gets the prompts. None = one of the job's own."""
+    fresh: bool = False
+    """Start a new conversation for each run."""
+    directory: str = ""
+    project: str = ""
+    allowed_uris: tuple[str, ...] = ()
+    deliver: str = "log"
+    """`KIND` or `KIND:TARGET`."""
+    delivery: DeliveryMode = "always"
+    wake: bool = True
+    """False = only store the prompt in the conversation."""
+    catch_up: bool = True
+    """Run once after a time in which the job could not run."""
+    retries: int = 0
+    """Further attempts after a failed run."""
+    unattended: Literal["deny", "ask"] = "deny"
+    """Calls that need approval are denied, or wait for a person."""
+    hooks: JsonObject = field(default_factory=empty)
+    """Calls of tools before and after each run, after those of the agent: `{"before_run": […], "after_run": […]}`."""
+    options: JsonObject = field(default_factory=empty)
+    """Further limits of its runs, see `Prompt.settings`. Set by the tool `cron` only, so that a job can't do more than its creator."""
+    owner: str = LOCAL_USER
+    configured: bool = False
+    """True if it is defined in the configuration, so that it can't be removed."""
+
+    @property
+    def schedule(self) -> str:
+        """The schedule as a text that differs for different schedules."""
+        return f"{self.cron} {self.every:g} {self.at} {self.tz}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A job and its stored state."""
+
+    job: Job
+    created_at: int = 0
+    """ms; intervals count from here."""
+    seen_at: int = 0
+    """ms; the last instant that was handled."""
+    paused_at: int | None = None
+    """ms"""
+    error: str = ""
+    """Why a job of the configuration is ignored; empty if it is not."""
+    schedule: str = ""
+    """`Job.schedule` of a job of the configuration when a server last read it; empty = it was not in the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """One instant of a job. It is recorded in the transaction that stores its prompt, so it never runs twice."""
+
+    owner: str
+    job: str
+    at: int
+    """ms"""
+    missed: int = 0
+    """Number of earlier instants that did not run and that this one replaces."""
+    attempt: int = 1
+    by_clock: bool = False
+    """True if it must not run when the job is paused or removed at the last moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """One entry of a job's history."""
+
+    no: int
+    due: Due
+    status: RecordStatus
+    reason: str = ""
+    run: str | None = None
+    run_status: str | None = None
+    """Current status of the run; None = no run, or a deleted one."""
+    conversation: str | None = None
+    cost: int | None = None
+    """Nano-dollars; None = unknown."""
+    error: str = ""
+    settled: bool = True
+    """False while a run is open, or its answer is not delivered yet."""
+    finish_reason: str = ""
+    """Why the answer ended."""
+
+    @property
+    def outcome(self) -> str:
+        """The status in one word: that of the run if there is one. `skipped` and `blocked` if a hook ended it."""
+        if self.finish_reason in NEVER_SENT:
+            return self.finish_reason
+        return (self.run_status or "deleted") if self.status == "started" else self.status
+
+
+class Jobs(Protocol):
+    """The jobs of one owner, as tools may use them. Jobs that are added never get more rights than their creator."""
+
+    async def list(self) -> list[JobState]:
+        """Return all jobs, sorted by name."""
+        ...
+
+    async def add(self, name: str, values: JsonObject) -> JobState:
+        """Add a job with the keys of `cron.NAME` in the configuration. Raise UsageError for invalid values, Busy if the name is used."""
+        ...
+
+    async def pause(self, name: str, *, paused: bool = True) -> JobState:
+        """Pause or resume a job. Raise NotFound."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Remove a job; its history and conversations stay. Raise NotFound, or UsageError if it is defined in the configuration."""
+        ...
+
+
+class JobStore(Protocol):
+    """Stored jobs and the history of all jobs, for one owner or for all."""
+
+    async def list(self) -> list[JobState]:
+        """Return all stored jobs. Those of the configuration have only their name and state."""
+        ...
+
+    async def version(self) -> tuple[int, int]:
+        """Return a value that differs after any change of jobs, cheaply."""
+        ...
+
+    async def add(self, job: Job) -> JobState:
+        """Store a new job. Raise Busy if the name is used, LimitReached if the owner has too many."""
+        ...
+
+    async def ensure(self, schedules: Mapping[str, str]) -> None:
+        """Store the schedules of the jobs of the configuration by name. Instants before a change are not missed."""
+        ...
+
+    async def pause(self, owner: str, name: str, *, paused: bool) -> None:
+        """Pause or resume; a job of the configuration gets a state if it has none. Instants during a pause are not missed."""
+        ...
+
+    async def remove(self, owner: str, name: str) -> None:
+        """Remove a job but not its history. Raise NotFound."""
+        ...
+
+    async def record(self, due: Due, status: RecordStatus, reason: str) -> bool:
+        """Record an instant without a run. Return False if it is recorded already."""
+        ...
+
+    async def history(self, name: str | None = None, *, at: int | None = None, limit: int = 50) -> list[JobRun]:
+        """Return records, newest first: all, or those of a job or of one instant."""
+        ...
+
+    async def latest(self) -> list[JobRun]:
+        """Return the newest record of each job."""
+        ...
+
+    async def ended(self) -> list[JobRun]:
+        """Return the records whose run has ended and that are not settled, oldest first."""
+        ...
+
+    async def settle(self, no: int, reason: str = "", answer: JobAnswer | None = None) -> bool:
+        """Mark a record as settled. Return False if it was settled before, so that one process delivers the answer.
+
+        A reason is stored too; it is replaced when the delivery has ended. So is an answer for an outgoing webhook.
+        """
+        ...
+
+    async def note(self, no: int, reason: str) -> None:
+        """Set the reason of a record, such as a failed delivery."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """The answer of a job, for delivery."""
+
+    job: str
+    owner: str
+    text: str
+    status: str
+    """Status of the run: finished, failed or cancelled."""
+    conversation: str
+    run: str
+
+
+class Delivery(Protocol):
+    """A way to deliver answers of jobs: one kind of `deliver`. Instances are stateless."""
+
+    async def deliver(self, target: str, report: JobReport) -> None:
+        """Deliver the report; `target` is the part of `deliver` after the colon. Raise MootError if that fails."""
+        ...

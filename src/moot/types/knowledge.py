@@ -1,0 +1,144 @@
+"""Knowledge: documents that agents may search."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from moot.types.search import Embedder
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A piece of a document's text."""
+
+    place: str
+    """`page 3`, `slide 2`, `sheet Sales, row 1`, `chapter 4`, or empty."""
+    text: str
+
+
+class Documents(Protocol):
+    """The reader of documents in formats such as PDF."""
+
+    async def text(self, name: str, data: bytes, kind: str) -> str:
+        """Return the text of a document with its places. Raise Refused, LimitReached or UsageError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A stretch of a document that is found as a whole."""
+
+    place: str
+    """The place of its section, or `line 12`."""
+    heading: str
+    text: str
+
+
+SourceKind: TypeAlias = Literal["added", "upload", "folder"]
+"""`added` by a person, an `upload`, or the `folder` named `knowledge` of a project, which is searched only there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file or folder with documents."""
+
+    id: str
+    path: str
+    """Absolute path."""
+    project: str = ""
+    """Id of the project that it belongs to; empty = all conversations."""
+    kind: SourceKind = "added"
+    added_at: int = 0
+    """Milliseconds."""
+    documents: int = 0
+    """Number of documents, including failed ones."""
+    failed: int = 0
+    chunks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """A document in the index."""
+
+    path: str
+    """Absolute path."""
+    size: int = 0
+    changed_ns: int = 0
+    digest: bytes = b""
+    """SHA-256 of its content."""
+    problem: str = ""
+    """Why it could not be read; empty = it is indexed."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeHit:
+    """A chunk that was found."""
+
+    path: str
+    place: str
+    heading: str
+    text: str
+    score: float
+    """Larger is better; comparable only within one search."""
+    by: tuple[str, ...] = ()
+    """The searches that found it: `words`, `meaning`."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeScope:
+    """The sources to search: those without a project, those of one project, and the folders `knowledge` of the current project."""
+
+    project: str = ""
+    folders: tuple[str, ...] = ()
+
+
+def knowledge_folders(root: str) -> tuple[str, ...]:
+    """Return the folder `knowledge` in the root of a project, which is always searched there; nothing without a root."""
+    return (os.path.join(os.path.realpath(root), "knowledge"),) if root else ()  # noqa: PTH118  as text, like the other paths here
+
+
+class KnowledgeSearch(Protocol):
+    """The documents that a running conversation may search."""
+
+    async def search(self, query: str, *, limit: int) -> Sequence[KnowledgeHit]:
+        """Return the best chunks, after indexing changes for a moment."""
+        ...
+
+
+class Knowledge(Protocol):
+    """The index of documents, for all owners or for one."""
+
+    async def sources(self, scope: KnowledgeScope | None = None) -> list[Source]:
+        """Return the sources by path; with a scope, only those that it contains."""
+        ...
+
+    async def add(self, source: Source) -> Source:
+        """Add a source, or return the one with the same path, project and kind."""
+        ...
+
+    async def remove(self, id: str) -> None:
+        """Remove a source with everything that was indexed from it. Raise NotFound."""
+        ...
+
+    async def documents(self, source: str) -> list[IndexedDocument]:
+        """Return the documents of a source by path. Raise NotFound."""
+        ...
+
+    async def put(self, source: str, document: IndexedDocument, chunks: Sequence[Chunk] | None) -> None:
+        """Replace a document and its chunks. With None, only its facts change. Raise NotFound."""
+        ...
+
+    async def drop(self, source: str, paths: Sequence[str]) -> None:
+        """Remove documents from the index. Raise NotFound."""
+        ...
+
+    async def search(self, query: str, scope: KnowledgeScope, *, limit: int, embedder: Embedder | None = None) -> list[KnowledgeHit]:
+        """Return the best chunks by words and, with an embedder, by meaning, merged by reciprocal rank."""
+        ...
+
+    async def embed(self, embedder: Embedder, *, seconds: float, share: float = 1.0) -> tuple[int, int]:
+        """Embed chunks without a vector of this model for at most `seconds`, using `share` of the time. Return (done, total)."""
+        ...

@@ -1,0 +1,43 @@
+"""The sandbox of a command: what it may touch, and how it is confined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+Mechanism: TypeAlias = Literal["bubblewrap", "namespaces", "landlock"]
+"""The ways to confine a command, best first."""
+
+MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
+
+Access: TypeAlias = Literal["sandbox", "network", "outside"]
+"""The choices of a command: the sandbox as configured, the sandbox with network, or no sandbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """The limits of one command."""
+
+    mechanism: Mechanism
+    directory: Path
+    """Working directory; inside one of the writable folders."""
+    writable: tuple[Path, ...]
+    """The folders of the conversation and of the configuration."""
+    scratch: Path
+    """A private folder that holds the command's /tmp and home. It lasts as long as the conversation is cached."""
+    hidden: tuple[Path, ...] = ()
+    """Folders that stay invisible even inside writable ones, such as moot's home."""
+    quarantine: Path | None = None
+    """The folder to which new protected files are moved after the command; None = they are deleted."""
+    network: bool = False
+    repositories: tuple[Path, ...] = ()
+    """Roots of repositories around writable folders: readable, and writable only where Git itself writes."""
+
+    readable: tuple[Path, ...] = ()
+    """Further folders that the command may read, such as those of moot's own program."""
+
+    @property
+    def is_complete(self) -> bool:
+        """False for a mechanism that leaves gaps, so that mode `auto` asks."""
+        return self.mechanism != "landlock"
