@@ -19,10 +19,14 @@ from typing import Any, cast
 from moot import __version__
 from moot.config.secrets import is_secret
 from moot.config.tree import Node, Place, scalar
+from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject, dumps, loads
 
 CHECKED = 4
 """Number of validated configurations to keep, for use with alternating environments."""
+
+PARTS = 200
+"""Number of parts of further files to keep."""
 
 _SAME = 0  # represents a text that is in the tree at the same path
 
@@ -38,6 +42,16 @@ class Memory:
             if checksum.decode("ascii", "replace") == _checksum(data):
                 self._cache = cast("dict[str, Any]", loads(data))
 
+    @property
+    def knows_file(self) -> bool:
+        """True if the configuration file had content when it was last read."""
+        return bool(self._cache["tree"])
+
+    def forget_file(self) -> None:
+        """Remember that the configuration file has no content."""
+        self._cache["tree"] = None
+        self._save()
+
     def tree(self, text: str, place: Place, parse: Callable[[], Node]) -> Node:
         """Return the parsed file, using `parse` if it is not cached."""
         key = self._hash(f"{place.source}\0{text}".encode())
@@ -47,6 +61,18 @@ class Memory:
         node = parse()
         with contextlib.suppress(_NotCacheable):
             self._cache["tree"] = [key, _packed(node, text.split("\n"), ())]
+            self._save()
+        return node
+
+    def part(self, text: str, place: Place) -> Node:
+        """Return the parsed YAML part of a further file. The most recent parts are cached."""
+        parts = cast("dict[str, Any]", self._cache.setdefault("parts", {}))
+        key = self._hash(f"{place.source}\0{text}".encode())
+        if key in parts:
+            return _unpacked(parts[key], text.split("\n"), place)
+        node = cast("Node", attribute("moot.config.document:parse")(text, place))
+        with contextlib.suppress(_NotCacheable):
+            self._cache["parts"] = {key: _packed(node, text.split("\n"), ()), **dict([*parts.items()][: PARTS - 1])}
             self._save()
         return node
 

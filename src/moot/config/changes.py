@@ -11,10 +11,11 @@ from typing import Any, cast
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
+from moot.config.agents.files import split
 from moot.config.document import parse
 from moot.config.home import lock_file, read_text, write_atomically
-from moot.config.tree import Place, interpolate
-from moot.config.validation import validate
+from moot.config.tree import Node, Place, interpolate
+from moot.config.validation import refuse_agents, validate
 from moot.errors import ConfigError
 from moot.types.canonical import Json
 
@@ -49,9 +50,20 @@ def _put(root: Any, key: str, value: Any) -> None:
         level.insert(len(level) - 1, last, value)
 
 
-def check_text(text: str, path: Path, environ: Mapping[str, str]) -> None:
-    """Raise ConfigError, with line and column, if the text is not a valid configuration."""
-    validate(interpolate(parse(text, Place("user", str(path))), environ))
+def check_text(text: str, path: Path, environ: Mapping[str, str], before: str = "") -> None:
+    """Raise ConfigError, with line and column, if the text is not a valid configuration.
+
+    Agents that name unknown tools, types, providers or models are refused too, unless they are in the text `before`.
+    """
+    place = Place("user", str(path))
+    tree = interpolate(parse(text, place), environ)
+    validate(tree)
+    try:
+        old = interpolate(parse(before, place), environ)
+        validate(old)
+    except ConfigError:
+        old = Node({}, place)
+    refuse_agents(tree, old)
 
 
 def round_trip(text: str) -> Any:
@@ -86,7 +98,7 @@ def with_rules(path: Path, rules: list[dict[str, str]], environ: Mapping[str, st
             raise ConfigError(
                 "A rule can't be added if it contains '${', which starts a variable reference.",
                 file=str(path),
-                fix=f"Add the rule to {path} by hand, with $${{ for ${{.",
+                fix=f"Add the rule to {path} by hand, and write $${{ for ${{.",
             )
         if rule not in existing:
             item: Any = CommentedMap(rule)
@@ -101,6 +113,33 @@ def without_rule(path: Path, at: int, environ: Mapping[str, str]) -> bytes:
     yaml, root, comments = _load(path)
     del root["permissions"]["rules"][at]
     return _checked(yaml, root, comments, path, environ)
+
+
+def with_front_matter(text: str, values: Mapping[str, Json], path: Path) -> str:
+    """Return the text of an agent's file with fields set; null removes one. The instructions are the text below the front matter.
+
+    Comments, other fields, line ends and a byte order mark stay. Raise ConfigError if the existing front matter is invalid.
+    """
+    head, body = split(text)
+    parse(head, Place("user", str(path)))
+    yaml = round_trip(head)
+    tree: Any = yaml.load(head) or CommentedMap()
+    for name, value in values.items():
+        if name == "instructions":
+            tree.pop(name, None)
+            body = str(value or "")
+        elif value is None:
+            tree.pop(name, None)
+        else:
+            tree[name] = value
+    buffer = io.StringIO()
+    if tree:
+        yaml.dump(tree, buffer)
+    fields = buffer.getvalue().lstrip("\n")
+    body = body.replace("\r\n", "\n").strip()
+    changed = f"---\n{fields}---\n" + (f"\n{body}\n" if body else "")
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    return mark + (changed.replace("\n", "\r\n") if "\r\n" in text else changed)
 
 
 def _load(path: Path) -> tuple[Any, Any, str]:
@@ -118,5 +157,5 @@ def _checked(yaml: Any, root: Any, comments: str, path: Path, environ: Mapping[s
     buffer = io.StringIO()
     yaml.dump(root, buffer)
     changed = comments + buffer.getvalue()
-    check_text(changed, path, environ)
+    check_text(changed, path, environ, read_text(path))
     return changed.encode()

@@ -10,7 +10,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent, DocumentStartEvent, ScalarEvent, SequenceStartEvent
 
-from moot.config.tree import Node, Place, scalar
+from moot.config.tree import Node, Place, plain, scalar
+from moot.types.canonical import Json
 
 MAX_DEPTH = 40
 MAX_NODES = 50_000
@@ -19,6 +20,26 @@ MAX_NODES = 50_000
 
 def parse(text: str, place: Place) -> Node:
     """Return the tree of a YAML document, which must be a mapping. Raise ConfigError with line and column."""
+    node = _tree(text, place)
+    if node is None or node.value is None:
+        return Node({}, place)
+    if not isinstance(node.value, dict):
+        raise node.place.error("Expected a mapping of keys to values.")
+    return node
+
+
+def parse_value(text: str, name: str) -> Json:
+    """Return the value of `name` as typed on a command line: lists, mappings and quoted text as in YAML, else one scalar.
+
+    Raise ConfigError.
+    """
+    if not text.lstrip().startswith(("[", "{", '"', "'")):
+        return scalar(text)
+    node = _tree(text, Place("flags", name))
+    return None if node is None else plain(node)
+
+
+def _tree(text: str, place: Place) -> Node | None:
     try:
         node = _Builder(text, place).document()
     except MarkedYAMLError as error:
@@ -34,10 +55,6 @@ def parse(text: str, place: Place) -> Node:
         before = text[:position]
         at = replace(place, line=before.count("\n") + 1, column=position - before.rfind("\n"))
         raise at.error(f"The character {text[position : position + 1]!r} is not allowed.") from error
-    if node is None or node.value is None:
-        return Node({}, place)
-    if not isinstance(node.value, dict):
-        raise node.place.error("Expected a mapping of keys to values.")
     return node
 
 

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from moot.errors import ConfigError
 from moot.plugins.registry import attribute
@@ -44,14 +45,30 @@ def home_of(environ: Mapping[str, str]) -> Path:
     return Path(attribute("platformdirs:user_data_path")("moot", appauthor=False)).absolute()
 
 
+Stamp: TypeAlias = tuple[int, int, int]
+
+
+def stamp_of(path: Path | str) -> Stamp:
+    """Return a value that changes when the file is changed, replaced or removed."""
+    try:
+        status = os.stat(path)  # noqa: PTH116  asked at each step, and pathlib is slow
+    except OSError:
+        return 0, 0, 0
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
 MAX_BYTES = 1024 * 1024
 
 
-def read_text(path: Path) -> str:
-    """Return the file's text, or an empty string if it does not exist. Raise ConfigError if it can't be read."""
+def read_text(path: Path, *, mark: bool = False) -> str:
+    """Return the file's text, or an empty string if it does not exist. Raise ConfigError if it can't be read.
+
+    A byte order mark is left out, except with `mark`.
+    """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        # without waiting, because a project may contain a pipe with the name of a file
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            data = file.read(MAX_BYTES + 1) or b""
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -59,7 +76,7 @@ def read_text(path: Path) -> str:
     if len(data) > MAX_BYTES:
         raise ConfigError(f"The file is larger than {MAX_BYTES // 1024} KiB, too large for a configuration file.", file=str(path))
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8" if mark else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1

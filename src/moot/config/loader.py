@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
+from moot.config.agents.builtin import BUILT_IN, built_in_node
+from moot.config.agents.files import FOLDER, home_layer, markdown_files
 from moot.config.cache import Memory
-from moot.config.home import KEY_VARIABLES, home_of, read_text
+from moot.config.effects import without_effect
+from moot.config.home import KEY_VARIABLES, Stamp, home_of, read_text, stamp_of
+from moot.config.hooks import command_hooks
 from moot.config.secrets import secrets_of
 from moot.config.settings import Settings, build
 from moot.config.tree import Node, Place, environment_layer, find, flag_layer, interpolate, merge, place_of, plain
+from moot.config.trust import check_project, is_trusted, trust_list, trusted_files, with_lists_of
 from moot.errors import ConfigError
 from moot.plugins import PROVIDERS, TOOLS
 from moot.plugins.registry import attribute
 from moot.types.canonical import Json, JsonObject
 
 SECTIONS = (
-    *("models", "providers", "agents", "mcp", "permissions", "hooks", "cron", "webhooks", "channels", "commands", "tools"),
-    *("server", "storage", "retention", "imports", "limits", "ui"),
+    *("models", "providers", "agents", "mcp", "permissions", "sandbox", "hooks", "cron", "task_watchers", "webhooks", "outgoing_webhooks"),
+    *("channels", "commands", "tools", "server", "storage", "retention", "imports", "limits", "ui"),
 )
-NO_EFFECT_YET = ("hooks", "cron", "webhooks", "commands")
-"""Sections that are validated but have no effect in this version."""
 FILE = "config.yaml"
+
+PATIENCE = 0.5
+"""Maximum number of seconds to wait for a file that was there before and is missing or empty now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +46,17 @@ class Loaded:
     """The merged values in the shape of the file, with all defaults. Contains secrets."""
     notes: tuple[str, ...] = ()
     """Information for the user that is not an error."""
+    is_file_empty: bool = True
+    """True if the user's file does not exist or contains nothing."""
+    project: Path | None = None
+    """The project's configuration file, if it is trusted and in use."""
     root: Node = field(default=Node({}, Place("default", "")), repr=False)
     """The merged tree with places. Contains secrets."""
 
     @property
     def doubt(self) -> ConfigError | None:
-        """Problems that matter only when the setting is used. `moot config check` reports them."""
-        return attribute("moot.config.validation:find_warnings")(self.root)
+        """Problems that matter only when the setting is used, and keys without effect. `moot config check` reports them."""
+        return attribute("moot.config.validation:find_warnings")(self.root, without_effect(self.root))
 
 
 def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path) -> Loaded:
@@ -52,30 +64,100 @@ def load(*, home: Path | None = None, environ: Mapping[str, str], flags: Mapping
     home = home or home_of(environ)
     variables, unused = environment_layer(environ, SECTIONS)
     notes = [f"The environment variable {name} is ignored: it does not name a section, as in MOOT_SERVER__PORT." for name in unused]
-    memory, place, text = Memory(home), Place("user", str(home / FILE)), read_text(home / FILE)
+    memory, place = Memory(home), Place("user", str(home / FILE))
+    text = _text_of(home / FILE, memory)
     file = memory.tree(text, place, lambda: attribute("moot.config.document:parse")(text, place)) if text else Node({}, place)
     known = {"providers": PROVIDERS.names(), "tools": TOOLS.names()} if variables.value else {}
-    root = Node({}, Place("default", ""))
-    for layer in (file, variables, flag_layer(flags or {})):
+    root, lost = home_layer(home, memory.part)
+    own = find(root, "agents")
+    files = own if isinstance(own, dict) else dict[str, Node]()
+    notes += lost
+    project = _project_layer(directory, home, notes)
+    for layer in (file, *((with_lists_of(file, project),) if project is not None else ()), variables, flag_layer(flags or {})):
         root = merge(root, layer, known)
-    project = directory / ".moot" / FILE
-    if project.is_file() and project != home / FILE:
-        notes.append(f"{project} is ignored because the project is not trusted.")
-    root = _with_keys(interpolate(root, environ), environ)
+    root = _with_built_in(_with_keys(interpolate(root, environ), environ), files)
     configuration = memory.checked(plain(root), lambda: attribute("moot.config.validation:validated_json")(root))
-    notes += [f"{section}: This section has no effect in this version." for section in NO_EFFECT_YET if configuration[section]]
+    notes += [error.message for error in without_effect(root)]
     settings = build(configuration, home)
     rules = settings.permissions.rules
     placed = tuple(replace(rule, origin=str(place_of(root, ("permissions", "rules", at)))) for at, rule in enumerate(rules))
-    settings = replace(settings, permissions=replace(settings.permissions, rules=placed))
-    return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), root)
+    agents = {name: replace(agent, origin=_origin_of_agent(root, name, files)) for name, agent in settings.agents.items()}
+    settings = replace(settings, permissions=replace(settings.permissions, rules=placed), agents=agents)
+    used = project_file(directory) if project is not None else None
+    if used is not None and settings.hooks:
+        settings = replace(settings, hooks=command_hooks(cast("JsonObject", configuration["hooks"]), _places_of_hooks(root, used)))
+    return Loaded(settings, _origin(root), secrets_of(configuration), configuration, tuple(notes), not text.strip(), used, root)
+
+
+def _with_built_in(root: Node, own: Mapping[str, Node]) -> Node:
+    """Give entries without instructions the fields of the built-in agent of their name: `explorer: {model: small}` changes one field.
+
+    An entry with instructions, or of another agent type, is a complete definition.
+    """
+    agents = find(root, "agents")
+    named = [name for name in BUILT_IN if isinstance(agents, dict) and name in agents and name not in own]
+    named = [name for name in named if (find(root, "agents", name, "agent_type") or "moot") == "moot"]
+    named = [name for name in named if find(root, "agents", name, "instructions") is None]
+    place = Place("default", "")
+    return merge(Node({"agents": Node({name: built_in_node(name) for name in named}, place)}, place), root) if named else root
+
+
+def _origin_of_agent(root: Node, name: str, files: Mapping[str, Node]) -> str:
+    """Return the Markdown file that defines an agent, or the layer and place of its entry in the configuration."""
+    return files[name].place.source if name in files else str(place_of(root, ("agents", name), key=True))
+
+
+def _places_of_hooks(root: Node, project: Path) -> dict[tuple[str, int], str]:
+    """Return the project's folder for each entry of `hooks` that the project's file contains, by event and index."""
+    events = find(root, "hooks")
+    return {
+        (event, at): str(project.parent.parent)
+        for event, groups in (events.items() if isinstance(events, dict) else ())
+        for at, group in enumerate(groups.value if isinstance(groups.value, list) else ())
+        if group.place.layer == "project"
+    }
+
+
+def _text_of(file: Path, memory: Memory) -> str:
+    """Return the file's text. While a program replaces the file, it may be missing or empty; deny rules must not be missed then."""
+    end = time.monotonic() + PATIENCE
+    while not (text := read_text(file)).strip() and memory.knows_file:
+        if time.monotonic() > end:
+            memory.forget_file()  # it was removed on purpose
+            break
+        time.sleep(0.02)
+    return text
+
+
+def project_file(directory: Path) -> Path:
+    """Return the path of a project's configuration file, which is used only if it is trusted."""
+    return directory.absolute() / ".moot" / FILE
+
+
+def _project_layer(directory: Path, home: Path, notes: list[str]) -> Node | None:
+    """Return the project's configuration if it is trusted. Otherwise add a note and return None."""
+    path = project_file(directory)
+    if not path.is_file() or path == home / FILE:
+        return None
+    text = read_text(path)
+    if not is_trusted(home, path, text):
+        changed = str(path.resolve()) in trusted_files(home)
+        why = "it or a program of its hooks has changed since it was trusted" if changed else "the project is not trusted"
+        notes.append(f"{path} is ignored because {why}. Review it, then run 'moot trust {path.parent.parent}'.")
+        return None
+    return attribute("moot.config.document:parse")(text, Place("project", str(path)))
 
 
 class Loader:
-    """The current configuration of a running process. If a reload fails, the last valid one stays in use."""
+    """The current configuration of a running process. If a reload fails, the last valid one stays in use.
+
+    A reload is also refused if an agent names a tool, agent type, provider or model that does not exist and the current one did not.
+    """
 
     def __init__(self, *, home: Path | None = None, environ: Mapping[str, str], flags: Mapping[str, Json] | None = None, directory: Path):
-        self._file = (home or home_of(environ)) / FILE
+        self._home = home or home_of(environ)
+        self._file = self._home / FILE
+        self._decisive = (self._file, project_file(directory), trust_list(self._home))
         self._load = lambda: load(home=home, environ=environ, flags=flags, directory=directory)
         self._seen = self.stamp()
         self.current = self._load()
@@ -87,6 +169,12 @@ class Loader:
         self._seen = self.stamp()  # before the file is read, so that a concurrent change is not missed
         try:
             loaded = self._load()
+            if loaded.is_file_empty and not self.current.is_file_empty:
+                raise self._lost()
+            if loaded.project is None:
+                check_project(self.current.project, self._home)
+            if find(loaded.root, "agents") is not None:
+                attribute("moot.config.validation:refuse_agents")(loaded.root, self.current.root)
         except ConfigError as error:
             self.error = error
             return False
@@ -95,16 +183,21 @@ class Loader:
         self.error = None
         return True
 
-    def stamp(self) -> tuple[int, int, int]:
-        """Return a value that changes whenever the user's file is changed, replaced or removed."""
-        try:
-            status = self._file.stat()
-        except OSError:
-            return 0, 0, 0
-        return status.st_mtime_ns, status.st_size, status.st_ino
+    def _lost(self) -> ConfigError:
+        # an editor or a synchronization tool may be writing it; without it, deny rules would not apply
+        problem = "is empty" if self._file.exists() else "no longer exists"
+        return ConfigError(
+            f"The file {problem}, so the last valid configuration stays in use.",
+            file=str(self._file),
+            fix="Restore the file, or restart moot to run without it.",
+        )
+
+    def stamp(self) -> tuple[Stamp, ...]:
+        """Return a value that changes whenever one of the files that decide is changed, replaced or removed."""
+        return tuple(map(stamp_of, (*self._decisive, *markdown_files(self._home / FOLDER))))
 
     def is_stale(self) -> bool:
-        """Return whether the file has changed since it was last read."""
+        """Return whether a file has changed since it was last read."""
         return self.stamp() != self._seen
 
 

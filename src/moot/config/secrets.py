@@ -11,12 +11,24 @@ MASK = "•••"
 SHORTEST = 8
 """Shorter values (`none`, `ollama`) are ordinary words that an answer may contain, so they are not masked."""
 
-_SECRET = re.compile(r"(?i)(^|.*[_-])(key|apikey|token|secret|password|authorization|headers|env)")
+_SECRET = re.compile(r"(?i)(^|.*[_-])(key|apikey|token|secret|password|authorization|headers)")
+_ENVIRONMENT = re.compile(r"(?i)(.*_)?env")
+_SECRET_VARIABLE = re.compile(
+    r"(?i).*(key|token|secret|passw|passphrase|credential|auth|cookie|session|dsn|(^|_)(pat|pass|pwd|url|uri)($|_)).*"
+)
+"""Names of environment variables whose values may be secret. URLs may contain passwords or tokens."""
 
 
 def is_secret(path: tuple[str | int, ...]) -> bool:
-    """Return whether the value at a path is secret."""
-    return any(isinstance(step, str) and _SECRET.fullmatch(step) is not None for step in path)
+    """Return whether the value at a path is secret. In an `env`, the variable's name decides."""
+    for step, inner in zip(path, (*path[1:], ""), strict=True):
+        if not isinstance(step, str):
+            continue
+        if _SECRET.fullmatch(step):
+            return True
+        if _ENVIRONMENT.fullmatch(step) and not (isinstance(inner, str) and inner and not _SECRET_VARIABLE.fullmatch(inner)):
+            return True
+    return False
 
 
 def password_in(text: str) -> str | None:

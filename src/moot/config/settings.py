@@ -7,9 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from moot.types.agent import Agent, HistorySettings, McpServer, Mode
+from moot.config.hooks import command_hooks, run_hooks
+from moot.plugins.registry import attribute
+from moot.types.agent import Agent, HistorySettings, McpServer, Mode, PromptSettings
 from moot.types.canonical import JsonObject, empty
+from moot.types.command_tool import CommandTool, schema_of
+from moot.types.cron import Job
+from moot.types.hooks import CommandHook, HookEvent
 from moot.types.limits import Limits, Retention, RetentionRule
+from moot.types.task import TaskWatcher
+from moot.types.webhook import WEBHOOK_EVENTS, WebhookEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,8 @@ class Rule:
     match: str = "*"
     always: Literal["offer", "never"] = "offer"
     """`never` = no lasting permission: calls that match this rule can only be approved one at a time."""
+    network: bool = False
+    """For an allow rule: commands that it covers may use the network."""
     origin: str = ""
     """Layer and place where the rule was written, such as `user /home/me/…/config.yaml:3:5`."""
 
@@ -74,6 +83,21 @@ class Permissions:
     timeout: float = 300.0
     """Seconds until an approval request expires; 0 = never."""
     unattended: Literal["deny"] = "deny"
+    home: str = ""
+    """moot's own folder, whose files are protected; empty = not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """Settings of the sandbox for commands that models run."""
+
+    enabled: bool = True
+    network: bool = False
+    """True if all commands may use the network."""
+    writable: tuple[str, ...] = ()
+    """Further folders that commands may write, absolute or starting with `~/`."""
+    required: bool = False
+    """True if commands may not run without a sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +132,56 @@ class ImportSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Webhook:
+    """One entry of `webhooks`: the prompt that deliveries to it become."""
+
+    prompt: str
+    """Template with `{{field.path}}` for fields of the payload."""
+    secret: str = field(default="", repr=False)
+    """Resolved. Never shown, logged or stored."""
+    secret_file: str = ""
+    """File that contains the secret instead."""
+    auth: Literal["hmac", "bearer"] = "hmac"
+    tolerance: float = 300.0
+    """Seconds that the timestamp of a signature may differ from the server's clock."""
+    delivery: str = ""
+    """Template of the delivery's identity; empty = the header `webhook-id`, else the signature."""
+    conversation: str = ""
+    """Template; deliveries with equal values continue one conversation. Empty = a new one for each delivery."""
+    directory: str = ""
+    agent: str = ""
+    model: str = ""
+    unattended: Literal["deny", "ask"] = "deny"
+    """`deny` denies calls that need approval; with `ask`, they wait in the inbox."""
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingWebhook:
+    """One entry of `outgoing_webhooks`: where events are sent."""
+
+    url: str = field(repr=False)
+    """Never shown, logged or stored: it may contain a secret."""
+    secret: str = field(default="", repr=False)
+    """Resolved. Never shown, logged or stored."""
+    secret_file: str = ""
+    """File that contains the secret instead."""
+    events: tuple[WebhookEvent, ...] = WEBHOOK_EVENTS
+    project: str = ""
+    """Only runs in this project (name or id); empty = any."""
+    agent: str = ""
+    conversation: str = ""
+    """Only runs in this conversation (id or key); empty = any."""
+    text: bool = False
+    """True to send the text of the answer too."""
+    private: bool = False
+    """True to allow addresses of private networks."""
+    timeout: float = 10.0
+    """Seconds."""
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """One complete, resolved configuration."""
 
@@ -117,16 +191,25 @@ class Settings:
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
     """Configured providers, and built-in ones whose key is set in the environment."""
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
-    """Always contains `default`."""
+    """The agents of the configuration and of the files in the home's folder `agents`."""
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     permissions: Permissions = field(default_factory=Permissions)
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     storage: Storage = field(default_factory=Storage)
     server: ServerSettings = field(default_factory=ServerSettings)
     retention: Retention = field(default_factory=Retention)
     imports: ImportSettings = field(default_factory=ImportSettings)
     limits: Limits = field(default_factory=Limits)
+    hooks: Mapping[HookEvent, tuple[CommandHook, ...]] = field(default_factory=dict["HookEvent", "tuple[CommandHook, ...]"])
+    """Only events with hooks."""
+    cron: Mapping[str, Job] = field(default_factory=dict[str, Job])
+    task_watchers: Mapping[str, TaskWatcher] = field(default_factory=dict[str, TaskWatcher])
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """Settings of tools, by name."""
+    custom_tools: Mapping[str, CommandTool] = field(default_factory=dict[str, CommandTool])
     channels: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    webhooks: Mapping[str, Webhook] = field(default_factory=dict[str, Webhook])
+    outgoing_webhooks: Mapping[str, OutgoingWebhook] = field(default_factory=dict[str, OutgoingWebhook])
     ui: JsonObject = field(default_factory=empty)
     generation: int = 1
     """Number of successful loads."""
@@ -153,18 +236,47 @@ def build(configuration: JsonObject, home: Path) -> Settings:
         home=home,
         models=Models(**_tupled(whole["models"])),
         providers={name: _provider(name, part) for name, part in whole["providers"].items()},
-        agents={"default": Agent()} | {name: _agent(name, part) for name, part in whole["agents"].items()},
+        agents={name: agent_of(name, part) for name, part in whole["agents"].items()},
         mcp={name: McpServer(name, **_tupled(part)) for name, part in whole["mcp"].items()},
-        permissions=Permissions(**permissions | {"rules": tuple(Rule(**rule) for rule in permissions["rules"])}),
+        permissions=Permissions(**permissions | {"rules": tuple(Rule(**rule) for rule in permissions["rules"]), "home": str(home)}),
+        sandbox=SandboxSettings(**_tupled(whole["sandbox"])),
         storage=Storage(**whole["storage"]),
         retention=Retention(**retention | {"projects": {name: RetentionRule(**rule) for name, rule in retention["projects"].items()}}),
         imports=ImportSettings(**whole["imports"]),
         server=ServerSettings(**_tupled(whole["server"])),
         limits=Limits(**{**whole["limits"], "cost": round(whole["limits"]["cost"] * NANO)}),
-        tools=whole["tools"],
+        hooks=command_hooks(whole["hooks"]),
+        cron={name: job_of(name, part, configured=True) for name, part in whole["cron"].items()},
+        task_watchers={name: _watcher(name, part) for name, part in whole["task_watchers"].items()},
+        tools={name: part for name, part in whole["tools"].items() if "command" not in part},
+        custom_tools={name: _custom_tool(name, part) for name, part in whole["tools"].items() if "command" in part},
         channels=whole["channels"],
+        webhooks={name: Webhook(**part) for name, part in whole["webhooks"].items()},
+        outgoing_webhooks={name: OutgoingWebhook(**_tupled(part)) for name, part in whole["outgoing_webhooks"].items()},
         ui=whole["ui"],
     )
+
+
+def job_of(name: str, part: _Part, **more: Any) -> Job:
+    """Return the job for a validated section `cron.NAME`; `more` are fields that are not part of the configuration."""
+    own = part | {"tz": part["tz"] or attribute("moot.config.schedules:local_zone")()}
+    own["hooks"] = part["hooks"] if any(part["hooks"].values()) else {}
+    if own["directory"]:
+        own["directory"] = str(Path(own["directory"]).expanduser())
+    return Job(name, **own | more)
+
+
+def _watcher(name: str, part: _Part) -> TaskWatcher:
+    directory = part["directory"]
+    more: _Part = {key: frozenset(part[key]) for key in ("events", "statuses", "tags")}
+    more["directory"] = str(Path(directory).expanduser()) if directory else ""
+    return TaskWatcher(name, **part | more)
+
+
+def _custom_tool(name: str, part: _Part) -> CommandTool:
+    command = part["command"] if isinstance(part["command"], str) else tuple(cast("list[str]", part["command"]))
+    part = part | {"command": command, "parameters": schema_of(part["parameters"], command)}
+    return CommandTool(name, **part)
 
 
 def _tupled(part: _Part) -> _Part:
@@ -179,7 +291,11 @@ def _provider(name: str, part: _Part) -> ProviderSettings:
     return ProviderSettings(name=name, **known, options={key: value for key, value in part.items() if key not in _PROVIDER})
 
 
-def _agent(name: str, part: _Part) -> Agent:
-    fields = {key: value for key, value in _tupled(part).items() if key not in ("reasoning", "history", "hooks")}
-    reasoning, history = part["reasoning"], HistorySettings(**part["history"])
-    return Agent(name, **fields, effort=reasoning["effort"], show_reasoning=reasoning["show"], history=history)
+def agent_of(name: str, part: _Part) -> Agent:
+    """Return the agent of a complete, validated entry of `agents`."""
+    fields = {key: value for key, value in _tupled(part).items() if key != "reasoning"}
+    fields |= {"history": HistorySettings(**part["history"]), "prompt": PromptSettings(**_tupled(part["prompt"]))}
+    reasoning = part["reasoning"]
+    fields["allowed_uris"] = tuple(str(Path(folder).expanduser()) for folder in part["allowed_uris"])
+    fields["hooks"] = run_hooks(part["hooks"])
+    return Agent(name, **fields, effort=reasoning["effort"], show_reasoning=reasoning["show"])

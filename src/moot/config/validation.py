@@ -10,17 +10,33 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
 
-from moot.config.schema import Configuration, fields_at
+from moot.config import hooks
+from moot.config.schema import CUSTOM, SETTINGS, Configuration, CustomToolPart, fields_at
 from moot.config.secrets import is_secret
-from moot.config.tree import Node, place_of, plain
+from moot.config.tree import Node, Place, place_of, plain
 from moot.errors import ConfigError, UsageError
-from moot.plugins import AGENTS, DIALECTS, PROVIDERS, TOOLS
+from moot.plugins import AGENTS, DIALECTS, PROMPT_PARTS, PROVIDERS, TOOLS
 from moot.types.canonical import JsonObject
+from moot.types.command_tool import NAME
+from moot.types.prompt import PART_ORDER
 
 _Path: TypeAlias = tuple[str | int, ...]
 
 _QUOTED = re.compile(r"'([^']*)'")
 _SERVER = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_KEY = "[key]"
+"""The last step of the path of a key that is not valid."""
+
+_FOLDER = "an absolute path or one starting with ~/"
+_PATTERNS: dict[str | int, str] = {
+    "allowed_uris": _FOLDER,
+    "writable": _FOLDER,
+    "directory": _FOLDER,
+    "deliver": "log or KIND:TARGET",
+    _KEY: "a name of at most 64 letters, digits and the characters . _ -",
+}
+"""Descriptions of values with a pattern, by their key. The others are URLs."""
+
 _EXPECTED = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -48,7 +64,7 @@ def validate(root: Node) -> Configuration:
         # unquoted numbers from environment variables become text again where text is expected, such as an API key made of digits
         for item in error.errors(include_url=False, include_input=False):
             if item["type"] == "string_type":
-                root, hit = _retext(root, item["loc"])
+                root, hit = _retext(root, _as_written(item["loc"]))
                 changed = changed or hit
         if changed:
             return validate(root)
@@ -57,11 +73,25 @@ def validate(root: Node) -> Configuration:
             problems.add_invalid(cast("dict[str, Any]", item))
         raise _joined(problems) from None  # pydantic quotes values, which may be secrets
     problems = _Problems(root)
-    for find in (_providers, _tools_and_agent_types, _mcp_servers):
+    for find in (_providers, _tools_and_agent_types, _mcp_servers, _sandbox):
         find(problems, configuration)
     if problems:
         raise _joined(problems)
     return configuration
+
+
+def checked_job(name: str, values: JsonObject) -> JsonObject:
+    """Return the whole section `cron.NAME` with all defaults. Raise UsageError listing every problem."""
+    problems = _Problems(Node({}, Place("default", "")))
+    try:
+        checked = Configuration.model_validate({"cron": {name: values}})
+    except ValidationError as error:
+        for item in error.errors(include_url=False):
+            problems.add_invalid(cast("dict[str, Any]", item))
+        raise UsageError(
+            "\n".join(text.removeprefix(f"cron.{name}").removeprefix(".").removeprefix(": ") for text in problems.texts)
+        ) from None
+    return cast("JsonObject", checked.cron[name].model_dump(mode="json"))
 
 
 def _retext(node: Node, path: _Path) -> tuple[Node, bool]:
@@ -81,16 +111,20 @@ def _retext(node: Node, path: _Path) -> tuple[Node, bool]:
 class _Problems(list[ConfigError]):
     def __init__(self, root: Node) -> None:
         self._root = root
+        self.texts: list[str] = []
+        """The messages without places."""
 
     def add(self, path: _Path, message: str, *, key: bool = False, shown: _Path | None = None) -> None:
         """Add a problem of the value at a path, or of its key. The message starts with the path `shown`."""
         place = place_of(self._root, path, key=key)
         prefix = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in (path if shown is None else shown)).lstrip(".")
-        self.append(ConfigError(f"{prefix}: {message}" if prefix else message, file=place.source, line=place.line, column=place.column))
+        self.texts.append(f"{prefix}: {message}" if prefix else message)
+        self.append(ConfigError(self.texts[-1], file=place.source, line=place.line, column=place.column))
+        self[-1].problems = ((".".join(map(str, path)), message),)
 
     def add_invalid(self, item: dict[str, Any]) -> None:
         """Add an error of pydantic."""
-        path, kind = cast("_Path", item["loc"]), str(item["type"])
+        path, kind = _as_written(item["loc"]), str(item["type"])
         if kind == "extra_forbidden":
             self.add_unknown(path)
             return
@@ -103,7 +137,9 @@ class _Problems(list[ConfigError]):
             expected = str(item["ctx"]["expected"])
             self.add(path, f"Expected {expected}{got}.{_close(str(item.get('input')), _QUOTED.findall(expected))}")
         elif kind == "string_pattern_mismatch":
-            self.add(path, f"Expected a URL starting with http:// or https://{got}.")
+            # the last name in the path is that of the key; behind it, lists have indexes
+            wanted = next((_PATTERNS[step] for step in reversed(path) if step in _PATTERNS), "a URL starting with http:// or https://")
+            self.add(path, f"Expected {wanted}{got}.", shown=path[:-1] if path[-1] == _KEY else None)
         elif kind in _EXPECTED:
             self.add(path, f"Expected {_EXPECTED[kind]}{got}.")
         elif kind == "value_error":
@@ -117,6 +153,11 @@ class _Problems(list[ConfigError]):
         self.add(
             path, f"Unknown key {str(path[-1])!r}.{_known(str(path[-1]), fields_at(tuple(map(str, path[:-1]))))}", key=True, shown=path[:-1]
         )
+
+
+def _as_written(path: _Path) -> _Path:
+    """Return the path without the kind of an entry of `tools`."""
+    return (*path[:2], *path[3:]) if path[:1] == ("tools",) and path[2:3] in ((CUSTOM,), (SETTINGS,)) else path
 
 
 def _close(name: str, known: Sequence[str]) -> str:
@@ -145,16 +186,32 @@ def _providers(problems: _Problems, configuration: Configuration) -> None:
 
 
 def _tools_and_agent_types(problems: _Problems, configuration: Configuration) -> None:
+    known = tool_names(configuration)
     for agent, part in configuration.agents.items():
         for at, name in enumerate(part.tools or ()):
-            if _is_misspelled(name, TOOLS.names()):
+            if _is_misspelled(name, known):
                 problems.add(("agents", agent, "tools", at), TOOLS.unknown(name))
         if _is_misspelled(part.agent_type, AGENTS.names()):
             hint = _known(part.agent_type, AGENTS.names())
             problems.add(("agents", agent, "agent_type"), f"Agent type {part.agent_type!r} not found.{hint}")
-    for name in configuration.tools:
-        if _is_misspelled(name, TOOLS.names()):
+    for name, tool in configuration.tools.items():
+        if isinstance(tool, CustomToolPart):
+            _custom_tool(problems, name)
+        elif _is_misspelled(name, TOOLS.names()):
             problems.add(("tools", name), TOOLS.unknown(name), key=True, shown=("tools",))
+
+
+def _custom_tool(problems: _Problems, name: str) -> None:
+    if name in TOOLS and not TOOLS.package(name):
+        problems.add(("tools", name), f"The name {name!r} is taken by a built-in tool. Rename the custom tool.", key=True, shown=("tools",))
+    elif not NAME.fullmatch(name) or "__" in name:
+        message = f"Invalid tool name {name!r}. Use at most 64 letters, digits, _ and -, starting with a letter, without '__'."
+        problems.add(("tools", name), message, key=True, shown=("tools",))
+
+
+def tool_names(configuration: Configuration) -> list[str]:
+    """Return the names of all tools, custom ones included."""
+    return [*TOOLS.names(), *(name for name, part in configuration.tools.items() if isinstance(part, CustomToolPart))]
 
 
 def _mcp_servers(problems: _Problems, configuration: Configuration) -> None:
@@ -174,25 +231,95 @@ def _mcp_servers(problems: _Problems, configuration: Configuration) -> None:
                 problems.add(("agents", agent, "mcp", at), f"MCP server {name!r} not found.{hint}")
 
 
-def find_warnings(root: Node) -> ConfigError | None:
-    """Return problems that matter only when the setting is used, or None.
+def _sandbox(problems: _Problems, configuration: Configuration) -> None:
+    if configuration.sandbox.required and not configuration.sandbox.enabled:
+        problems.add(("sandbox", "required"), "A required sandbox can't be turned off. Remove sandbox.enabled or sandbox.required.")
+    for at, rule in enumerate(configuration.permissions.rules):
+        if rule.network and (rule.action != "allow" or rule.tool not in ("shell", "*")):
+            problems.add(("permissions", "rules", at, "network"), "This applies only to rules that allow commands of the tool 'shell'.")
 
-    These are unknown models of custom providers, models of unknown providers, and invalid settings of tools.
+
+def find_warnings(root: Node, others: Sequence[ConfigError] = ()) -> ConfigError | None:
+    """Return problems that matter only when the setting is used, and the given ones, as one error; None if there are none.
+
+    These are unknown models of custom providers, models of unknown providers, unknown tools and types of agents, unknown keys of
+    providers and their models, invalid settings of tools, and hooks that name unknown tools or variables.
     """
     configuration, problems = validate(root), _Problems(root)
-    _unknown_models(problems, configuration)
+    named: list[tuple[_Path, str]] = []
+    for key, value in configuration.models.model_dump(exclude_none=True).items():
+        named += [(("models", key), value)] if isinstance(value, str) else _listed(("models", key), value)
+    _unknown_models(problems, configuration, named)
+    _agents(problems, configuration)
+    _provider_keys(problems, configuration)
     _tool_settings(problems, configuration)
+    for path, message in hooks.problems(configuration):
+        problems.add(path, message)
+    problems.extend(others)
     return _joined(problems) if problems else None
 
 
-def _unknown_models(problems: _Problems, configuration: Configuration) -> None:
-    known = sorted({*PROVIDERS.names(), *configuration.providers} - {"custom"})
+def refuse_agents(root: Node, before: Node, *, models: bool = True) -> None:
+    """Raise ConfigError if an agent names an unknown tool, agent type, provider or model, and did not in `before`.
+
+    Without `models`, providers and models are not checked, because the tree does not contain all of them.
+    """
+    problems, old = _Problems(root), _Problems(before)
+    _agents(problems, validate(root), models=models)
+    _agents(old, validate(before))
+    added = [problem for text, problem in zip(problems.texts, problems, strict=True) if text not in old.texts]
+    if added:
+        raise _joined(added)
+
+
+def _agents(problems: _Problems, configuration: Configuration, *, models: bool = True) -> None:
     named: list[tuple[_Path, str]] = []
-    for key, value in configuration.models.model_dump(exclude_none=True).items():
-        named += (
-            [(("models", key), value)] if isinstance(value, str) else [(("models", key, at), str(each)) for at, each in enumerate(value)]
-        )
-    named += [(("agents", name, "model"), part.model) for name, part in configuration.agents.items()]
+    known = tool_names(configuration)
+    for agent, part in configuration.agents.items():
+        for at, name in enumerate(part.tools or ()):
+            if name not in known:
+                problems.add(("agents", agent, "tools", at), TOOLS.unknown(name))
+        for at, name in enumerate(part.prompt.parts or ()):
+            if name not in (*PROMPT_PARTS.names(), *PART_ORDER):
+                problems.add(("agents", agent, "prompt", "parts", at), PROMPT_PARTS.unknown(name))
+        if part.agent_type not in AGENTS:
+            problems.add(
+                ("agents", agent, "agent_type"), f"Agent type {part.agent_type!r} not found.{_known(part.agent_type, AGENTS.names())}"
+            )
+        if part.agent_type == "moot":  # outside agents have models of their own
+            named += [(("agents", agent, "model"), part.model), *_listed(("agents", agent, "fallback"), part.fallback)]
+    if models:
+        _unknown_models(problems, configuration, named)
+
+
+def _listed(path: _Path, values: Sequence[str]) -> list[tuple[_Path, str]]:
+    return [((*path, at), str(value)) for at, value in enumerate(values)]
+
+
+_MODEL_KEYS = ("context", "max_output", "modalities", "tools", "reasoning", "small", "wire_name", "note", "price")
+
+
+def _provider_keys(problems: _Problems, configuration: Configuration) -> None:
+    for name, part in configuration.providers.items():
+        for model, facts in part.models.items():
+            for key in facts:
+                if key not in _MODEL_KEYS:
+                    path = ("providers", name, "models", model)
+                    problems.add((*path, key), f"Unknown key {key!r}.{_known(key, _MODEL_KEYS)}", key=True, shown=path)
+        if PROVIDERS.package(name):  # only the package knows what it reads
+            continue
+        try:
+            options = tuple(str(option) for option in getattr(PROVIDERS.load(name if name in PROVIDERS else "custom"), "options", ()))
+        except UsageError:  # a broken package, which `moot doctor` reports
+            continue
+        for key in part.model_extra or {}:
+            if key not in options:
+                known = sorted({*type(part).model_fields, *options})
+                problems.add(("providers", name, key), f"Unknown key {key!r}.{_known(key, known)}", key=True, shown=("providers", name))
+
+
+def _unknown_models(problems: _Problems, configuration: Configuration, named: Sequence[tuple[_Path, str]]) -> None:
+    known = sorted({*PROVIDERS.names(), *configuration.providers} - {"custom"})
     for path, text in named:
         model, at, provider = text.rpartition("@")
         part = configuration.providers.get(provider)
@@ -205,6 +332,8 @@ def _unknown_models(problems: _Problems, configuration: Configuration) -> None:
 
 def _tool_settings(problems: _Problems, configuration: Configuration) -> None:
     for name, settings in configuration.tools.items():
+        if isinstance(settings, CustomToolPart):
+            continue
         try:
             model = getattr(TOOLS.load(name), "settings", None) if name in TOOLS else None
         except UsageError:  # a broken package, which `moot doctor` reports
@@ -226,5 +355,6 @@ def _tool_settings(problems: _Problems, configuration: Configuration) -> None:
 def _joined(problems: list[ConfigError]) -> ConfigError:
     problems = sorted(problems, key=lambda problem: (problem.file, problem.line, problem.column))
     joined = ConfigError("\n".join(problem.message for problem in problems))
+    joined.problems = tuple(one for problem in problems for one in problem.problems)
     joined.file, joined.line, joined.column = problems[0].file, problems[0].line, problems[0].column
     return joined

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from moot.config.loader import FILE, Loaded, Loader, load
+from moot.config.trust import revoke_trust, trust_file
 from moot.errors import ConfigError
 from moot.types.canonical import Json
 
@@ -42,7 +43,7 @@ def test_an_empty_home_gives_the_defaults_and_creates_no_file(home: Path) -> Non
         50,
         "normal",
     )
-    assert list(settings.agents) == ["default"]
+    assert not settings.agents
     assert not settings.providers
     assert list(home.iterdir()) == []
 
@@ -57,7 +58,7 @@ providers:
 agents:
   reviewer: {description: d, model: main, instructions: i, tools: [read_file], skills: [s], rules: r, role: read, temperature: 0.3,
              max_steps: 20, reasoning: {effort: low, show: true}, history: {max_tokens: 8000, compact_at: 0.8, keep: 6},
-             hooks: {before_run: [], after_run: []}}
+             allowed_uris: [~/work], hooks: {before_run: [], after_run: []}}
 mcp: {files: {command: npx, args: [x], env: {}}, docs: {url: "https://example.org", protocol: http, headers: {}}}
 permissions: {mode: ask, rules: [{tool: shell, match: "git status*", action: allow}], timeout: 5m, unattended: deny}
 hooks: {}
@@ -71,9 +72,9 @@ ui: {}
     assert settings.providers["anthropic"].api_key == "sk-ant-1"
     assert settings.providers["mine"].api_key == "none"
     assert settings.providers["mine"].models == {"big": {"context": 100000}}
-    assert settings.agents["reviewer"].effort == "low"
-    assert settings.agents["reviewer"].tools == ("read_file",)
-    assert settings.agents["reviewer"].history.max_tokens == 8000
+    reviewer = settings.agents["reviewer"]
+    assert (reviewer.effort, reviewer.tools, reviewer.allowed_uris) == ("low", ("read_file",), (str(Path.home() / "work"),))
+    assert reviewer.history.max_tokens == 8000
     assert settings.permissions.timeout == 300
     assert settings.permissions.rules[0].match == "git status*"
 
@@ -151,6 +152,7 @@ CASES = [
     ("server: {port: x}", ":1:16:", "Expected a whole number"),
     ("limits: {steps: -1}", ":1:17:", "greater than or equal to 0"),
     ("models: [a]", ":1:1:", "Expected a mapping"),
+    ("agents: {r: {allowed_uris: [work]}}", ":1:29:", "agents.r.allowed_uris[0]: Expected an absolute path"),
     ("agents: {r: {tools: read_file}}", ":1:21:", "Expected a list"),
     ("permissions: {rules: [{tool: shell}]}", ":1:23:", "'action' is missing"),
     ("providers: {openai: {api_key: 12345678}}", ":1:31:", "Expected text"),
@@ -273,7 +275,7 @@ def test_secrets_are_collected_and_never_in_an_error(home: Path) -> None:
 providers:
   mine: {base_url: 'http://u:pass-canary-1@h/v1', api_key: key-canary-1, headers: {x: header-canary}, token: opt-canary-1}
   other: {base_url: 'http://h', api_key: none}
-mcp: {x: {command: y, env: {A: env-canary-1}}}
+mcp: {x: {command: y, env: {MY_TOKEN: env-canary-1, HOME: /home/canary-1, LANG: C.UTF-8-canary}}}
 """
     assert set(loaded(home, text).secrets) == {"pass-canary-1", "key-canary-1", "header-canary", "opt-canary-1", "env-canary-1"}
     for fault in (
@@ -317,6 +319,35 @@ def test_a_failed_reload_keeps_the_last_valid_configuration(home: Path) -> None:
     assert (loader.current.settings.models.main, loader.current.settings.generation, loader.error) == ("two@x", 2, None)
 
 
+@pytest.mark.parametrize("content", [None, "", " \n\n"])
+def test_a_missing_or_empty_file_does_not_replace_a_valid_one(home: Path, content: str | None) -> None:
+    text = "permissions: {rules: [{tool: shell, match: 'rm *', action: deny}]}"
+    (home / FILE).write_text(text)
+    loader = Loader(home=home, environ={}, directory=home.parent)
+    if content is None:
+        (home / FILE).unlink()
+    else:
+        (home / FILE).write_text(content)
+    assert loader.is_stale()
+    assert loader.reload() is False
+    assert loader.error is not None and str(home / FILE) in loader.error.message
+    assert [rule.action for rule in loader.current.settings.permissions.rules] == ["deny"]
+    (home / FILE).write_text(text)
+    assert loader.reload() is True
+    assert (loader.error, loader.current.settings.generation) == (None, 2)
+
+
+def test_a_home_without_a_file_can_get_one_and_comments_alone_are_a_valid_file(home: Path) -> None:
+    loader = Loader(home=home, environ={}, directory=home.parent)
+    assert loader.reload() is True
+    (home / FILE).write_text("limits: {steps: 3}")
+    assert loader.reload() is True
+    assert loader.current.settings.limits.steps == 3
+    (home / FILE).write_text("# limits: {steps: 3}")
+    assert loader.reload() is True
+    assert loader.current.settings.limits.steps == 50
+
+
 @pytest.mark.parametrize(
     ("text", "where", "words"),
     [
@@ -328,16 +359,12 @@ def test_a_failed_reload_keeps_the_last_valid_configuration(home: Path) -> None:
             ":2:37",
             "models.fallback[0]: Model 'bgi' not found in providers.mine.models. Did you mean 'big'?",
         ),
-    ],
-)
-def test_unavailable_models_are_reported_with_their_place(home: Path, text: str, where: str, words: str) -> None:
-    doubt = loaded(home, text).doubt
-    assert doubt is not None and f"{home / FILE}{where}" in doubt.message and words in doubt.message
-
-
-@pytest.mark.parametrize(
-    ("text", "where", "words"),
-    [
+        ("providers: {openai: {colour: red}}", ":1:22", "providers.openai: Unknown key 'colour'."),
+        ("providers: {mine: {base_url: 'http://h/v1', path: /x}}", ":1:45", "providers.mine: Unknown key 'path'."),
+        ("providers: {openai: {models: {a: {contxt: 5}}}}", ":1:35", "Unknown key 'contxt'. Did you mean 'context'?"),
+        ("agents: {a: {tools: [read_file, nothing]}}", ":1:33", "agents.a.tools[1]: Tool 'nothing' not found."),
+        ("agents: {a: {agent_type: strange}}", ":1:26", "agents.a.agent_type: Agent type 'strange' not found."),
+        ("agents: {a: {fallback: [x@nowhere]}}", ":1:25", "agents.a.fallback[0]: Provider 'nowhere' not found."),
         (
             "tools:\n  web_search: {provider: brave, api_kye: k}",
             ":2:33",
@@ -350,9 +377,9 @@ def test_unavailable_models_are_reported_with_their_place(home: Path, text: str,
         ("tools: {read_file: {lines: 3}}", ":1:21", "tools.read_file: Unknown setting 'lines'. The tool has no settings."),
     ],
 )
-def test_unknown_tool_settings_are_reported_with_their_place(home: Path, text: str, where: str, words: str) -> None:
+def test_unknown_names_and_settings_are_reported_with_their_place(home: Path, text: str, where: str, words: str) -> None:
     doubt = loaded(home, text).doubt
-    assert doubt is not None and f"{home / FILE}{where}" in doubt.message and words in doubt.message
+    assert doubt is not None and f"{home / FILE}{where}: " in doubt.message and words in doubt.message
 
 
 def test_the_key_of_a_tool_is_accepted(home: Path) -> None:
@@ -364,7 +391,7 @@ def test_the_key_of_a_tool_is_accepted(home: Path) -> None:
     "text",
     [
         "tools: {web_search: {provider: brave, api_key: 1234567890}}",
-        "tools: {fetch_url: {allow: [10.0.0.1/8, '::1'], ports: [8080]}, shell: {environment: [JAVA_HOME]}, not_installed: {a: 1}}",
+        "tools: {fetch_url: {allow: [10.0.0.1/8, '::1'], ports: [8080]}, shell: {environment: [JAVA_HOME]}}",
     ],
 )
 def test_valid_tool_settings_are_accepted(home: Path, text: str) -> None:
@@ -381,3 +408,85 @@ def test_valid_tool_settings_are_accepted(home: Path, text: str) -> None:
 )
 def test_possible_models_are_accepted(home: Path, text: str) -> None:
     assert loaded(home, text).doubt is None
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("hooks: {Stop: []}\ncron: {}\ncommands: {a: 1}", ["3:1: commands"]),
+        (
+            "agents:\n  a: {skills: [s], tools: [], history: {keep: 2, max_tokens: 9}}",
+            ["2:7: agents.a.skills"],
+        ),
+        ("agents: {a: {options: {command: [x]}}, b: {mcp: []}}", ["1:14: agents.a.options"]),
+        ("agents:\n  a: {agent_type: acp:mine, model: '', temperature: 1, options: {command: [x]}}", ["2:40: agents.a.temperature"]),
+        ("agents:\n  a: {agent_type: claude-code, fallback: [default, m@openai]}", ["2:52: agents.a.fallback"]),
+        ("channels: {nowhere: {mode: ask}}\ntools: {not_installed: {a: 1}}", ["1:12: channels.nowhere", "2:9: tools.not_installed"]),
+    ],
+)
+def test_keys_without_effect_are_reported_once_and_fail_the_check(home: Path, text: str, keys: list[str]) -> None:
+    found = loaded(home, text)
+    for key, note in zip(keys, found.notes, strict=True):
+        assert note.startswith(f"{home / FILE}:{key}: ")
+        assert found.doubt is not None and note in found.doubt.message
+
+
+def test_options_of_providers_are_accepted(home: Path) -> None:
+    text = """providers:
+  openai: {proxy: 'http://localhost:1', vendor_tools: [{type: web_search}]}
+  mine: {base_url: 'http://h/v1', quirks: {max_tokens: max_completion_tokens}, models: {a: {context: 5, price: {input: 1}}}}
+  local: {path: /x/y.gguf}
+"""
+    assert loaded(home, text).doubt is None
+
+
+@pytest.mark.parametrize("agent", ["{tools: [nothing]}", "{model: x@nowhere}", "{fallback: [x@nowhere]}", "{agent_type: strange}"])
+def test_a_reload_refuses_agents_that_name_what_does_not_exist(home: Path, agent: str) -> None:
+    (home / FILE).write_text("agents: {old: {tools: [gone]}}")  # of a package that is not installed now
+    loader = Loader(home=home, environ={}, directory=home.parent)
+    (home / FILE).write_text("agents: {old: {tools: [gone]}}\nlimits: {steps: 7}")
+    assert loader.reload() and loader.current.settings.limits.steps == 7
+    (home / FILE).write_text(f"agents:\n  old: {{tools: [gone]}}\n  new: {agent}\nlimits: {{steps: 9}}")
+    assert not loader.reload()
+    assert loader.error is not None and "agents.new." in loader.error.message and ":3:" in loader.error.message
+    assert "agents.old" not in loader.error.message
+    assert loader.current.settings.limits.steps == 7
+
+
+@pytest.mark.parametrize("text", ["permissions:\n", "permissions: {rules: null}\n", "permissions: {mode: edits, rules: []}\n"])
+def test_a_trusted_project_can_not_unset_the_rules_of_the_user(home: Path, text: str) -> None:
+    (home / FILE).write_text("permissions: {rules: [{tool: shell, match: 'rm *', action: deny}]}\n")
+    file = home.parent / ".moot" / FILE
+    file.parent.mkdir()
+    file.write_text(text)
+    trust_file(home, file, text)
+    found = loaded(home)
+    assert found.project == file
+    assert [(rule.match, rule.action) for rule in found.settings.permissions.rules] == [("rm *", "deny")]
+
+
+def test_a_trusted_project_is_used_until_its_file_changes(home: Path) -> None:
+    deny = "permissions: {rules: [{tool: shell, match: 'rm *', action: deny}]}\n"
+    (home / FILE).write_text(deny)
+    file = home.parent / ".moot" / FILE
+    file.parent.mkdir()
+    text = "limits: {steps: 7}\npermissions: {rules: [{tool: shell, match: 'make *', action: allow}]}\n"
+    file.write_text(text)
+    loader = Loader(home=home, environ={}, directory=home.parent)
+    assert f"moot trust {home.parent}" in loader.current.notes[0] and loader.current.settings.limits.steps == 50
+    trust_file(home, file, text)
+    assert loader.is_stale() and loader.reload()
+    rules = [(rule.match, rule.origin.split()[0]) for rule in loader.current.settings.permissions.rules]
+    assert (loader.current.notes, loader.current.settings.limits.steps) == ((), 7)
+    assert rules == [("rm *", "user"), ("make *", "project")]
+    assert loaded(home, environ={"MOOT_LIMITS__STEPS": "9"}).settings.limits.steps == 9
+    file.write_text("limits: {steps: 8}\n")
+    assert loader.is_stale() and not loader.reload()
+    assert loader.error is not None and "changed since it was trusted" in loader.error.message
+    assert loader.current.settings.limits.steps == 7
+    assert "has changed since it was trusted" in loaded(home).notes[0] and loaded(home).settings.limits.steps == 50
+    file.unlink()
+    assert not loader.reload() and loader.error is not None and "no longer exists" in loader.error.message
+    file.write_text("limits: {steps: 8}\n")
+    assert revoke_trust(home, file) and not revoke_trust(home, file)
+    assert loader.reload() and loader.current.settings.limits.steps == 50

@@ -1,0 +1,95 @@
+"""Fields of Claude Code's agent files as fields of moot's agents (reference: Claude Code documentation, subagents)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from moot.config.tree import Node, plain
+from moot.plugins import TOOLS
+
+FOLDER = ".claude/agents"
+
+_TOOLS: Mapping[str, str] = {
+    "AskUserQuestion": "ask_user",
+    "Bash": "shell",
+    "Edit": "edit_file",
+    "Glob": "find_files",
+    "Grep": "search_files",
+    "LS": "list_files",
+    "MultiEdit": "edit_file",
+    "NotebookEdit": "edit_file",
+    "Read": "read_file",
+    "TodoWrite": "todo",
+    "WebFetch": "fetch_url",
+    "WebSearch": "web_search",
+    "Write": "write_file",
+}
+_MODELS: Mapping[str, str] = {"inherit": "main", "default": "main", "sonnet": "main", "opus": "main", "haiku": "small"}
+_RENAMED: Mapping[str, str] = {"maxTurns": "max_steps"}
+_WITHOUT_EQUIVALENT = ("background", "color", "disallowedTools", "initialPrompt", "mcpServers", "memory", "permissionMode")
+_LISTS = ("tools", "skills", "disallowedTools")
+
+
+def translated(fields: Mapping[str, Node], known: Sequence[str], *, foreign: bool) -> tuple[dict[str, Node], list[str]]:
+    """Return the fields of moot's agent, and notes about what was lost.
+
+    `known` lists moot's own fields. A file that is not `foreign` keeps unknown fields, so that they are reported as errors.
+    """
+    notes: list[str] = []
+    given = {name: _as_list(node) if name in _LISTS else node for name, node in fields.items()}
+    lost = [name for name in given if name in _WITHOUT_EQUIVALENT or (foreign and name not in {*known, *_RENAMED, "name", "effort"})]
+    found = {_RENAMED.get(name, name): node for name, node in given.items() if name not in lost}
+    if (effort := found.pop("effort", None)) is not None:
+        found["reasoning"] = replace(effort, value={"effort": effort})
+    hooks = found.get("hooks")
+    if hooks is not None and isinstance(hooks.value, dict) and not hooks.value.keys() & {"before_run", "after_run"}:
+        lost.append("hooks")
+        del found["hooks"]
+    if (model := found.get("model")) is not None and model.value in _MODELS:
+        found["model"] = replace(model, value=_MODELS[str(model.value)])
+    denied = {_TOOLS.get(bare, bare) for bare in (name.partition("(")[0] for name in _names(given.get("disallowedTools")))}
+    if "tools" in found:
+        found["tools"] = _tools(found["tools"], denied, notes, foreign=foreign)
+    elif denied:  # all but these, because the agent must not get more than its author wanted
+        place = given["disallowedTools"].place
+        found["tools"] = Node([Node(name, place, name) for name in _offered() if name not in denied], place)
+    lost = [name for name in lost if name != "disallowedTools"]
+    if lost:
+        notes.append(f"no equivalent for {', '.join(sorted(lost))}")
+    return found, notes
+
+
+def _as_list(node: Node) -> Node:
+    """Return the node with `a, b` as a list."""
+    if not isinstance(node.value, str):
+        return node
+    words = [word.strip() for word in node.value.split(",")]
+    return replace(node, value=[Node(word, node.place, word) for word in words if word], text="")
+
+
+def _names(node: Node | None) -> list[str]:
+    value = plain(node) if node is not None else None
+    return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def _offered() -> list[str]:
+    """Return the tools of an agent that names none."""
+    return [name for name in TOOLS.names() if TOOLS.package(name) == "" and not getattr(TOOLS.load(name), "hidden", False)]
+
+
+def _tools(node: Node, denied: set[str], notes: list[str], *, foreign: bool) -> Node:
+    if not isinstance(node.value, list):
+        return node
+    kept: dict[str, Node] = {}
+    for item in node.value:
+        name = str(item.value)
+        bare, pattern, _ = name.partition("(")
+        ours = _TOOLS.get(bare, "" if foreign and bare not in _TOOLS.values() else name)
+        if pattern and bare in _TOOLS:
+            notes.append(f"the pattern of {name} was left out; moot's permissions decide")
+        if not ours:
+            notes.append(f"no equivalent for the tool {name}")
+        elif ours not in denied:
+            kept.setdefault(ours, replace(item, value=ours, text=ours))
+    return replace(node, value=list(kept.values()))

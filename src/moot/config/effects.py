@@ -1,0 +1,93 @@
+"""Keys that are validated but have no effect in this version. Loading warns about them, and `moot config check` fails."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from moot.config.tree import Node, Place, find
+from moot.errors import ConfigError
+from moot.plugins import AGENTS, CHANNELS, DELIVERIES, TOOLS
+from moot.types.cron import WEBHOOK
+
+_WITHOUT_EFFECT = (*("commands", "agents.*.skills", "agents.*.isolation"),)
+
+_OWN_LOOP_ONLY = (
+    *("temperature", "history.max_tokens", "history.compact_at", "history.keep", "reasoning.show"),
+    *("prompt", "agents", "output_format"),
+)
+"""Keys of an agent that only moot's own loop reads."""
+
+_OUTSIDE_ONLY = ("mcp", "options")
+"""Keys of an agent that moot's own loop does not read."""
+
+
+def without_effect(root: Node) -> tuple[ConfigError, ...]:
+    """Return an error for each key that is set but has no effect, in file order."""
+    found = [
+        _error(path, place, "This key has no effect in this version.") for pattern in _WITHOUT_EFFECT for path, place in _set(root, pattern)
+    ]
+    found += [*_of_agents(root), *_of_unknown_names(root)]
+    return tuple(sorted(found, key=lambda error: (error.file, error.line, error.column)))
+
+
+def _of_agents(root: Node) -> Iterator[ConfigError]:
+    for name, agent in _entries(root, "agents").items():
+        kind = str(find(agent, "agent_type") or "moot")
+        if kind not in AGENTS or AGENTS.package(kind):  # only the package knows what it reads
+            continue
+        for key in _OUTSIDE_ONLY if kind == "moot" else _OWN_LOOP_ONLY:
+            for path, place in _set(agent, key):
+                yield _error(f"agents.{name}.{path}", place, f"This key has no effect for agents of the type {kind!r}.")
+        models = find(agent, "fallback") if kind != "moot" else None
+        for entry in models if isinstance(models, list) else ():
+            if "@" in str(entry.value):  # they have models of their own
+                yield _error(f"agents.{name}.fallback", entry.place, f"For agents of the type {kind!r}, only agents can be listed here.")
+
+
+def _of_unknown_names(root: Node) -> Iterator[ConfigError]:
+    for section, registry in (("channels", CHANNELS), ("tools", TOOLS)):
+        for name, entry in _entries(root, section).items():
+            kind = str(find(entry, "type") or name) if section == "channels" else name
+            if kind not in registry and not (section == "tools" and find(entry, "command") is not None):
+                yield _error(f"{section}.{name}", entry.named or entry.place, registry.unknown(kind))
+    for name, job in _entries(root, "cron").items():
+        if problem := delivery_problem(str(find(job, "deliver") or "log"), _entries(root, "outgoing_webhooks")):
+            yield _error(f"cron.{name}.deliver", job.named or job.place, problem)
+
+
+def delivery_problem(deliver: str, webhooks: Collection[str]) -> str:
+    """Return why answers can't be delivered to this target, or an empty string. `webhooks` are the configured outgoing ones."""
+    kind, _, target = deliver.partition(":")
+    if kind == WEBHOOK:
+        known = f"Known: {', '.join(sorted(webhooks))}." if webhooks else "The section outgoing_webhooks configures none."
+        return "" if target in webhooks else f"There is no outgoing webhook {target.partition(':')[0]!r}. {known}"
+    if kind in DELIVERIES:
+        return ""
+    return f"Answers can't be delivered by {kind!r}. Available: {', '.join([*DELIVERIES.names(), WEBHOOK])}."
+
+
+def _entries(root: Node, section: str) -> dict[str, Node]:
+    found = find(root, section)
+    return found if isinstance(found, dict) else {}
+
+
+def _set(node: Node, pattern: str, above: str = "") -> Iterator[tuple[str, Place]]:
+    """Yield the path and place of each key that matches and is not empty. `*` matches any name."""
+    step, _, rest = pattern.partition(".")
+    for name, child in node.value.items() if isinstance(node.value, dict) else ():
+        if step not in ("*", name):
+            continue
+        if rest:
+            yield from _set(child, rest, f"{above}{name}.")
+        elif not _is_empty(child):
+            yield f"{above}{name}", child.named or child.place
+
+
+def _is_empty(node: Node) -> bool:
+    if isinstance(node.value, dict):
+        return all(_is_empty(child) for child in node.value.values())
+    return node.value is None or node.value in ([], "")
+
+
+def _error(path: str, place: Place, why: str) -> ConfigError:
+    return place.error(f"{path}: {why}")

@@ -1,0 +1,130 @@
+"""Hooks in the configuration: reading them, and finding mistakes that matter only when they run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from moot.plugins import TOOLS
+from moot.types.canonical import Json, JsonObject
+from moot.types.hooks import SUBJECTS, CommandHook, HookEvent, HookSide, RunHook, RunHooks, SkipIf, SkipTest
+from moot.types.templates import check_line, variables_in
+
+if TYPE_CHECKING:
+    from moot.config.schema import AgentHooksPart, Configuration, RunHookPart
+
+BEFORE = ("last_run", "last_response", "next_task", "prompt", "agent", "conversation", "run", "date")
+"""The variables of templates."""
+
+AFTER = (*BEFORE, "response")
+"""The variables of templates in `after_run`."""
+
+MCP = "mcp__"
+"""The beginning of the names of MCP servers' tools, which are not known before the servers run."""
+
+_TESTS: tuple[SkipTest, ...] = ("empty", "equals", "contains", "matches")
+
+_Problem: TypeAlias = tuple[tuple[str | int, ...], str]
+
+
+def command_hooks(
+    section: Mapping[str, Any], folders: Mapping[tuple[str, int], str] | None = None
+) -> dict[HookEvent, tuple[CommandHook, ...]]:
+    """Return the commands of the validated section `hooks`, by event. `folders` has the project's folder for entries of a project."""
+    found: dict[HookEvent, tuple[CommandHook, ...]] = {}
+    for event, groups in section.items():
+        commands = [
+            CommandHook(one["command"], group["matcher"], one["timeout"], one["required"], (folders or {}).get((event, at), ""))
+            for at, group in enumerate(groups)
+            for one in group["hooks"]
+        ]
+        if commands:
+            found[cast("HookEvent", event)] = tuple(commands)
+    return found
+
+
+def run_hooks(section: Mapping[str, Any]) -> RunHooks:
+    """Return the hooks of an agent or a job from their shape in the file. Keys with defaults may be missing."""
+    return RunHooks(
+        tuple(map(_run_hook, section.get("before_run") or ())),
+        tuple(map(_run_hook, section.get("after_run") or ())),
+    )
+
+
+def _run_hook(part: Mapping[str, Any]) -> RunHook:
+    tests = cast("JsonObject", part.get("skip_if") or {})
+    found = [SkipIf(name, "" if name == "empty" else str(tests[name])) for name in _TESTS if tests.get(name) not in (None, False)]
+    return RunHook(part["tool"], part.get("arguments") or {}, found[0] if found else None)
+
+
+@cache
+def _compiled(matcher: str) -> re.Pattern[str]:
+    return re.compile(matcher)
+
+
+def fits(matcher: str, subject: str) -> bool:
+    """Return whether a matcher covers the whole subject."""
+    return matcher in ("", "*") or _compiled(matcher).fullmatch(subject) is not None
+
+
+def problems(configuration: Configuration) -> Iterator[_Problem]:
+    """Yield the mistakes in all hooks, each with the path of the value."""
+    tools = {*TOOLS.names(), *configuration.tools}
+    for event in ("PreToolUse", "PostToolUse"):
+        for at, group in enumerate(getattr(configuration.hooks, event)):
+            for name in unknown_tools(group.matcher, tools):
+                yield ("hooks", event, at, "matcher"), f"No tool of moot matches {name!r}. Run 'moot tools list' for the names."
+    for event, subjects in SUBJECTS.items():
+        for at, group in enumerate(getattr(configuration.hooks, event)):
+            if group.matcher not in ("", "*") and not any(fits(group.matcher, subject) for subject in subjects):
+                known = f"Known: {', '.join(subjects)}." if subjects else f"{event} has no matcher; the hook runs each time."
+                yield ("hooks", event, at, "matcher"), f"Nothing matches {group.matcher!r}. {known}"
+    for agent, part in configuration.agents.items():
+        yield from run_hook_problems(part.hooks, ("agents", agent, "hooks"), tools)
+    for job, one in configuration.cron.items():
+        yield from run_hook_problems(one.hooks, ("cron", job, "hooks"), tools)
+
+
+def unknown_tools(matcher: str, tools: set[str]) -> list[str]:
+    """Return the alternatives of a matcher that match no tool. Tools of MCP servers are not known in advance."""
+    if matcher in ("", "*"):
+        return []
+    simple = re.fullmatch(r"[\w|]+", matcher) is not None
+    return [one for one in (matcher.split("|") if simple else [matcher]) if MCP not in one and not any(fits(one, tool) for tool in tools)]
+
+
+def run_hook_problems(part: AgentHooksPart, path: tuple[str | int, ...], tools: set[str]) -> Iterator[_Problem]:
+    """Yield the mistakes in the hooks of an agent or a job: unknown tools and variables, and invalid templates."""
+    sides: tuple[tuple[HookSide, list[RunHookPart]], ...] = (("before_run", part.before_run), ("after_run", part.after_run))
+    for side, hooks in sides:
+        for at, hook in enumerate(hooks):
+            place = (*path, side, at)
+            if hook.tool not in tools and not hook.tool.startswith(MCP):
+                yield (*place, "tool"), TOOLS.unknown(hook.tool)
+            yield from _template_problems(hook, side, place)
+            if side == "after_run" and hook.skip_if is not None:
+                yield (*place, "skip_if"), "This applies only to hooks in before_run."
+
+
+def _template_problems(hook: RunHookPart, side: HookSide, place: tuple[str | int, ...]) -> Iterator[_Problem]:
+    known = BEFORE if side == "before_run" else AFTER
+    texts: dict[str, Json] = {"arguments": cast("JsonObject", hook.arguments)}
+    if hook.skip_if is not None:
+        texts["skip_if"] = cast("JsonObject", hook.skip_if.model_dump(mode="json"))
+    for key, value in texts.items():
+        for name in variables_in(value):
+            if name not in known:
+                only = " It is only known in after_run." if name in AFTER else ""
+                yield (*place, key), f"Unknown variable {name!r}.{only} Known: {', '.join(known)}."
+    if isinstance(command := hook.arguments.get("command"), str):
+        try:
+            check_line(command)
+        except ValueError as error:
+            yield (*place, "arguments", "command"), str(error)
+    if hook.skip_if is not None and hook.skip_if.matches is not None and not [*variables_in(hook.skip_if.matches)]:
+        try:
+            re.compile(hook.skip_if.matches)
+        except (re.error, RecursionError, OverflowError) as error:
+            yield (*place, "skip_if", "matches"), f"Expected a regular expression ({error})."
