@@ -38,8 +38,8 @@ class Entry:
 class Paths:
     """File access below `roots`. All methods raise Refused for other paths and NotFound for missing files."""
 
-    def __init__(self, roots: Sequence[Path], directory: Path) -> None:
-        self._roots = Roots(roots, directory)
+    def __init__(self, roots: Sequence[Path], directory: Path, *, links: bool = True) -> None:
+        self._roots = Roots(roots, directory, links=links)
 
     def resolve(self, path: str) -> Path:
         """Return the real path with links resolved. Its last component need not exist."""

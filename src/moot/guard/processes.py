@@ -20,8 +20,11 @@ from typing import Literal, TextIO
 
 import anyio
 import anyio.abc
+from anyio import to_thread
 
 from moot.errors import Refused, UsageError
+from moot.plugins.registry import attribute
+from moot.types.sandbox import Confinement
 
 ALLOWED = frozenset({"COLORTERM", "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"})
 _ALLOWED_PATTERN = re.compile(r"LC_[A-Z]+")
@@ -68,6 +71,8 @@ _PROC = Path("/proc")
 
 # waits for a line on stdin before executing the command; exits if moot dies first, which closes its input
 _GATE = ("/bin/sh", "-c", 'IFS= read -r _ || exit 125; exec "$@" </dev/null', "sh")
+
+_SANDBOX = "moot.guard.sandbox.mechanisms"  # loaded for the first command that a model runs
 
 Pipe = Literal["pipe", "null"]
 _NO_PIPE = {"null": DEVNULL, "stdout": STDOUT}
@@ -147,28 +152,38 @@ async def spawn(
     stdout: Pipe = "pipe",
     stderr: Literal["pipe", "null", "stdout"] = "pipe",
     gated: bool = False,
+    fds: tuple[int, ...] = (),
+    sandbox: Confinement | None = None,
 ) -> Child:
     """Start a child in its own session and process group. Without `env`, it gets the allow-listed environment.
 
-    A gated child does nothing until `release`, and its stdin is then closed. The arguments don't go through a shell. Starting is not
-    cancellable: a cancelled caller gets the child and must kill it. Raise Refused if it can't be started.
+    A gated child does nothing until `release`, and its stdin is then closed. It inherits `fds`, except in a sandbox. The arguments don't go
+    through a shell. Everything that a model causes to run gets a `sandbox`. Starting is not cancellable: a cancelled caller gets the child
+    and must kill it. Raise Refused if it can't be started.
     """
     mark = token_hex(16)
     variables = {**(child_environment() if env is None else env), MARK: mark}
+    if sandbox is not None:
+        try:
+            argv, variables = await to_thread.run_sync(attribute(f"{_SANDBOX}:wrap"), argv, sandbox, variables)
+        except OSError as error:
+            raise Refused(f"The sandbox for {argv[0]!r} could not be prepared: {error}") from error
+    held = sandbox is not None and stdin == "null"  # so that the limits are set before the command starts
     outputs: list[_Pipe | None] = []
     process: asyncio.subprocess.Process | None = None
     with anyio.CancelScope(shield=True):  # asyncio kills only the child, not its descendants, if it is cancelled while starting it
         outputs = [await _pipe() if wanted == "pipe" else None for wanted in (stdout, stderr)]
         try:
             process = await asyncio.create_subprocess_exec(
-                *(_GATE if gated else ()),
+                *(_GATE if gated or held else ()),
                 *argv,
                 cwd=cwd,
                 env=variables,
-                stdin=PIPE if gated or stdin == "pipe" else DEVNULL,
+                stdin=PIPE if gated or held or stdin == "pipe" else DEVNULL,
                 stdout=outputs[0].ours if outputs[0] else DEVNULL,
                 stderr=outputs[1].ours if outputs[1] else _NO_PIPE[stderr],
                 start_new_session=True,
+                pass_fds=fds,
             )
         except (OSError, ValueError) as error:
             for pipe in outputs:
@@ -182,7 +197,12 @@ async def spawn(
     assert process is not None
     readers = [pipe.reader if pipe else None for pipe in outputs]
     transports = tuple(pipe.transport for pipe in outputs if pipe)
-    return Child(process, readers[0], readers[1], process_started(process.pid), mark, transports)
+    child = Child(process, readers[0], readers[1], process_started(process.pid), mark, transports)
+    if sandbox is not None:
+        attribute(f"{_SANDBOX}:limit")(process.pid)
+        if held and not gated:
+            await child.release()
+    return child
 
 
 async def foreground(argv: Sequence[str], *, stdout: TextIO | None = None) -> anyio.abc.Process:
@@ -212,10 +232,16 @@ async def _pipe() -> _Pipe:
 
 
 async def output(
-    argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 60.0, limit: int = 10_000_000
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 60.0,
+    limit: int = 10_000_000,
+    sandbox: Confinement | None = None,
 ) -> Output:
     """Run a command and return its output, at most `limit` bytes of each stream. Raise Refused if it can't be started."""
-    child = await spawn(argv, cwd=cwd, env=env)
+    child = await spawn(argv, cwd=cwd, env=env, sandbox=sandbox)
     stdout, stderr = bytearray(), bytearray()
     code: int | None = None
     assert child.stdout is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import tempfile
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from moot.errors import NotFound, Refused, UsageError
+from moot.types.conversation import Conversation
 
 PATH_BYTES = 4095
 """The usual limit in other programs."""
@@ -27,9 +29,11 @@ _HOME = re.compile(r"~[A-Za-z_][\w.-]*|~")
 class Roots:
     """The allowed folders. Lookups compare path components and open nothing."""
 
-    def __init__(self, roots: Sequence[Path], directory: Path) -> None:
+    def __init__(self, roots: Sequence[Path], directory: Path, *, links: bool = True) -> None:
         self.directory = directory
         """Base of relative paths."""
+        self.links = links
+        """False if no link below the folders is followed, not even to a place inside of them."""
         self.folders = tuple(Path(os.path.realpath(root)) for root in roots)
         spelled = [(PurePosixPath(root.absolute()).parts, real) for root, real in zip(roots, self.folders, strict=True)]
         spelled += [(root.parts, root) for root in self.folders]
@@ -62,7 +66,7 @@ class Roots:
                 if parts[: len(prefix)] == prefix:
                     return root, list(parts[len(prefix) :])
         known = ", ".join(repr(str(root)) for root in self.folders) or "none"
-        raise Refused(f"{path!r} is outside the allowed folders: {known}.", fix="Add its folder to allowed_uris.")
+        raise Refused(f"{path!r} is outside the allowed folders: {known}.", fix="Allow its folder with /allow DIR or moot run --allow DIR.")
 
 
 def is_own(folder: int) -> bool:
@@ -82,6 +86,40 @@ def is_own(folder: int) -> bool:
 def folders(uris: Sequence[str]) -> tuple[Path, ...]:
     """Return the folders in a list of `allowed_uris`: absolute paths and `file:` URIs. Raise UsageError for anything else."""
     return tuple(_folder_of(uri) for uri in uris)
+
+
+def allowed_folders(conversation: Conversation, directory: Path) -> tuple[Path, ...]:
+    """Return the folders that file tools and commands of a conversation may use: those allowed, or else its directory."""
+    return folders(conversation.allowed_uris) or (directory,)
+
+
+def is_below(path: str, root: str) -> bool:
+    """Return whether an absolute path is the root or below it, after links are resolved. Nothing is below an empty root."""
+    if not path.startswith("/") or not root:
+        return False
+    real = os.path.realpath(root)
+    return os.path.commonpath((os.path.realpath(path), real)) == real
+
+
+def with_folders(allowed_uris: tuple[str, ...], directory: str, further: Iterable[str]) -> tuple[str, ...]:
+    """Return `allowed_uris` with further folders. An empty list stands for the directory, which stays allowed."""
+    added = tuple(further)
+    own = allowed_uris or ((directory,) if directory else ())
+    return tuple(dict.fromkeys((*own, *added))) if added else allowed_uris
+
+
+def repositories_around(inside: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the roots of the Git repositories whose subfolders are given, without those that contain the home or temporary files."""
+    found = (_repository_around(Path(os.path.realpath(folder))) for folder in inside)
+    return tuple(dict.fromkeys(root for root in found if root is not None))
+
+
+def _repository_around(folder: Path) -> Path | None:
+    root = next((path for path in (folder, *folder.parents) if os.path.lexists(path / ".git")), folder)
+    shared = (Path(os.path.realpath(path)) for path in (Path.home(), tempfile.gettempdir()))
+    # Git itself refuses the repositories of other users
+    is_usable = root != folder and not any(path.is_relative_to(root) for path in shared) and os.lstat(root / ".git").st_uid == os.getuid()
+    return root if is_usable else None
 
 
 def _folder_of(uri: str) -> Path:
@@ -205,6 +243,8 @@ class _Descent:
             self._begin(os.path.normpath(Path(self._root, "..", *self._ahead)), ())
 
     def _follow(self, name: str) -> None:
+        if not self._roots.links:
+            raise Refused(f"{self._path!r} is a link or goes through one, which is not followed here.")
         self._links += 1
         if self._links > LINKS:
             raise Refused(f"{self._path!r} goes through more than {LINKS} links.")

@@ -5,14 +5,19 @@ A line that contains anything unexpected is not understood as a whole, so that e
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from posixpath import basename
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from moot.guard.commands import Piece, inner
+from moot.guard.commands.coverage import depends_on_folder
+from moot.guard.commands.piece import ELSEWHERE, Piece
+from moot.guard.commands.wrappers import inner
 
 MAX_CHARACTERS = 10_000
 MAX_PIECES = 50
@@ -26,6 +31,7 @@ _RESERVED = frozenset(
     ("if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "select", "function")
 ) | frozenset(("{", "}", "!", "[[", "]]", "in"))
 _GLOB = re.compile(r"[*?\[]")
+_MOVING = frozenset({"cd", "pushd", "popd"})
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED_IN_STRING = re.compile(r'\\([$`"\\\n])')
 _CONTROL = frozenset({"program", "list", "pipeline", "subshell", "compound_statement", "do_group", "else_clause", "negated_command"})
@@ -53,10 +59,20 @@ class _NotUnderstood(Exception):
 def split(line: str) -> tuple[Piece, ...] | None:
     """Return every command of the line, in order. None = not understood, so no rule can allow it."""
     try:
-        pieces = tuple(_Walk(line, 0).pieces())
+        pieces = tuple(_after_moves(_Walk(line, 0).pieces()))
     except (_NotUnderstood, RecursionError):
         return None
     return pieces if 0 < len(pieces) <= MAX_PIECES else None
+
+
+def _after_moves(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Yield the pieces; those that follow `cd` and depend on the files of the folder can't be covered by a rule."""
+    moved = False
+    for piece in pieces:
+        names = {basename(word) for word in piece.words if word}
+        elsewhere = moved and bool(piece.words) and not names & _MOVING and depends_on_folder(piece.known)
+        yield replace(piece, leftover=(*piece.leftover, ELSEWHERE)) if elsewhere else piece
+        moved = moved or bool(names & _MOVING)
 
 
 class _Walk:
@@ -104,6 +120,9 @@ class _Walk:
             yield from self._command(node, leftover)
         elif node.type == "redirected_statement":
             yield from self._redirected(node, leftover)
+        elif node.type == "pipeline":
+            for at, child in enumerate(node.named_children):
+                yield from (replace(piece, fed=piece.fed or at > 0) for piece in self._statement(child))
         elif node.type in _CONTROL_TOO:
             yield from self._statements(node)
         elif node.type in _CONSTRUCTS:
@@ -127,8 +146,10 @@ class _Walk:
         redirects = [child for child in node.named_children if child != body]
         words = tuple(filter(None, (self._redirect(child) for child in redirects)))
         single = body is not None and body.type == "command"
+        fed = any(word.startswith("reads") for word in words)
         if body is not None:
-            yield from self._statement(body, (*leftover, *words) if single else leftover)
+            found = self._statement(body, (*leftover, *words) if single else leftover)
+            yield from (replace(piece, fed=piece.fed or fed) for piece in found)
         if words and not single:  # they belong to its last command, or to all
             yield Piece(" ".join(map(self._text, redirects)), (), words)
         for child in redirects:
@@ -149,6 +170,7 @@ class _Walk:
     def _command(self, node: Node, leftover: tuple[str, ...]) -> Iterator[Piece]:
         words: list[str | None] = []
         reasons = list(leftover)
+        opened = 0
         for child in node.children:
             if child.type == "variable_assignment":
                 reasons.append(f"sets {self._text(child)} for it")
@@ -157,12 +179,15 @@ class _Walk:
             elif child.type == "comment":
                 raise _NotUnderstood
             else:
-                words.append(self._word(child.children[0] if child.type == "command_name" else child, first=not words))
+                word = child.children[0] if child.type == "command_name" else child
+                words.append(self._word(word, first=not words))
+                opened += bool(opened) or self._begins_with_wildcard(word)
         if words and words[0] in _RESERVED:
             words[0] = None
         if None in words:
             reasons.append("a part of it is only known at run time")
-        piece = Piece(self._text(node), tuple(words), tuple(reasons))
+        fed = any(reason.startswith("reads") for reason in reasons)
+        piece = Piece(self._text(node), tuple(words), tuple(reasons), fed=fed, open_words=opened)
         yield piece
         yield from self._wrapped(piece)
         yield from self._below(node)
@@ -185,6 +210,10 @@ class _Walk:
         if len(known) < len(bits) or "{" in bare.replace("{}", "") or (first and (_GLOB.search(bare) or bare.startswith("~"))):
             return None
         return "".join(text for text, _ in known)
+
+    def _begins_with_wildcard(self, node: Node) -> bool:
+        bits = map(self._bit, node.children if node.type == "concatenation" else [node])
+        return any(_GLOB.match(bare) for _, bare in itertools.islice((bit for bit in bits if bit is not None and bit[0]), 1))
 
     def _bit(self, node: Node) -> tuple[str, str] | None:
         """Return a piece of a word without quotes, and the part of it that the shell may still expand."""

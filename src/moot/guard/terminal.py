@@ -152,15 +152,37 @@ def clean(text: str) -> str:
     return cleaner.feed(text) + cleaner.end()
 
 
-def visible(text: str) -> str:
-    """Return the text with control characters made visible (`\\x1b`), except newlines and tabs.
+_INVISIBLE = re.compile(
+    # characters that join emoji and letters are kept between such characters
+    "(?<![^\x00-\x7f\u200b-\u200f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u200b-\u200f])"
+    "|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0"
+    "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
-    Use it for text that a person must approve, in which nothing may be hidden or removed.
+
+def visible(text: str) -> str:
+    """Return the text with control and invisible characters spelled out (`\\x1b`, `<U+200B>`), except newlines and tabs.
+
+    Use it for text that a person must approve, in which nothing may be hidden, removed or look like an ordinary space.
     """
     return "".join(map(_spelled, text))
 
 
+_SPELLED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
+_ORDINARY = frozenset("\n\t \u3000")
+"""Characters of these categories that everybody knows: the last one is the space of Japanese and Chinese texts."""
+
+
 def _spelled(character: str) -> str:
-    if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs"):
+    if (
+        " " <= character <= "~"
+        or character in _ORDINARY
+        or not (unicodedata.category(character) in _SPELLED or _INVISIBLE.fullmatch(character))
+    ):
         return character
     return f"\\x{ord(character):02x}" if ord(character) < 0x100 else f"<U+{ord(character):04X}>"
+
+
+def mark_invisible(text: str) -> tuple[str, int]:
+    """Return the text with invisible characters spelled as `<U+200B>`, and their number. Hidden text could instruct a model."""
+    return _INVISIBLE.subn(lambda match: f"<U+{ord(match[0]):04X}>", text)

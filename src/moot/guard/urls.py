@@ -210,7 +210,7 @@ async def fetch(
         raise Refused(f"{url!r} took longer than {limits.seconds:g} seconds.") from error
     except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
         raise Refused(f"Could not fetch {url!r}: {error}") from error
-    raise Refused(f"{str(hop.url)!r} was reached after more than {limits.hops} redirects.")
+    raise Refused(f"{str(hop.url)!r} was not fetched, because it came after more than {limits.hops} redirects.")
 
 
 async def _request(hop: _Hop, body: bytes | None, policy: Policy, resolver: AbstractResolver) -> Page | str:

@@ -75,6 +75,7 @@ def test_teredo_is_judged_by_both_its_ends():
     server, client = int(IPv4Address("8.8.8.8")), int(IPv4Address("127.0.0.1")) ^ 0xFFFFFFFF
     assert blocked_reason(IPv6Address((0x20010000 << 96) | (server << 64) | client))
     assert blocked_reason(IPv6Address((0x20010000 << 96) | (int(IPv4Address("10.0.0.1")) << 64) | (server ^ 0xFFFFFFFF)))
+    assert blocked_reason(IPv6Address((0x20010000 << 96) | (server << 64) | (server ^ 0xFFFFFFFF))) == ""
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450::1"])

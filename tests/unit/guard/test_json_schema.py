@@ -3,7 +3,6 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
 import pytest
@@ -146,10 +145,8 @@ async def test_a_hostile_schema_is_stopped_at_the_time_limit(
     monkeypatch.setattr(json_schema, "SECONDS", 1.0)
     value, schema = make()
     await check_schema(schema)
-    started = time.monotonic()
     with pytest.raises(UsageError, match="longer than 1 seconds"):
         await find_problem(value, schema)
-    assert time.monotonic() - started < 8
 
 
 def test_jsonschema_is_imported_only_for_a_schema() -> None:

@@ -112,6 +112,13 @@ def test_no_path_spelling_lists_files_outside_the_folder(paths: Paths, path: str
         list(paths.walk(path, lambda _: True))
 
 
+@pytest.mark.parametrize(("path", "kind"), [("pipe", "named pipe"), ("file.txt", "file")])
+def test_only_folders_are_listed(paths: Paths, path: str, kind: str):
+    for listed in (lambda: paths.listdir(path), lambda: list(paths.walk(path, lambda _: True))):
+        with pytest.raises(Refused, match=f"is a {kind}, not a folder"):
+            listed()
+
+
 def test_every_absolute_spelling_of_the_root_is_the_root(root: Path, paths: Paths, tmp_path: Path):
     (tmp_path / "alias").symlink_to(root)
     for spelled in (f"{root}/file.txt", f"{root}/./sub/../file.txt", f"//{root}/file.txt", f"{tmp_path}/x/../root/file.txt"):
@@ -154,7 +161,7 @@ def test_a_refusal_names_path_folders_and_way_out(root: Path, paths: Paths):
         read(paths, "../outside/secret.txt")
     assert "'../outside/secret.txt'" in caught.value.message
     assert str(root) in caught.value.message
-    assert "allowed_uris" in caught.value.fix
+    assert "/allow DIR" in caught.value.fix and "--allow DIR" in caught.value.fix
 
 
 def test_a_missing_file_is_not_found(paths: Paths):
@@ -164,12 +171,10 @@ def test_a_missing_file_is_not_found(paths: Paths):
 
 
 def test_a_fifo_is_never_opened(root: Path, paths: Paths):
-    begun = time.monotonic()
     with pytest.raises(Refused, match="named pipe"):
         read(paths, "pipe")
     with pytest.raises(Refused, match="named pipe"):
         write(paths, "pipe")
-    assert time.monotonic() - begun < 1
     assert stat.S_ISFIFO((root / "pipe").stat().st_mode)
 
 
@@ -291,6 +296,49 @@ def test_no_descriptor_is_left_open(paths: Paths):
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
+@contextmanager
+def replaced_before_open(monkeypatch: pytest.MonkeyPatch, path: Path, replace: Callable[[], object]) -> Generator[None]:
+    """Replace a file after it was checked and just before it is opened by its name."""
+    opened = os.open
+
+    def replacing(name: str, *arguments: object, **options: object) -> int:
+        if name == path.name:
+            path.rename(path.with_name("checked"))
+            replace()
+            monkeypatch.setattr(os, "open", opened)
+        return opened(name, *arguments, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context():
+        monkeypatch.setattr(os, "open", replacing)
+        yield
+    assert (path.parent / "checked").exists()
+
+
+def test_a_file_that_becomes_a_link_or_a_pipe_after_its_check_is_not_read(
+    root: Path, outside: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
+):
+    file = root / "file.txt"
+    with replaced_before_open(monkeypatch, file, lambda: file.symlink_to(outside / "secret.txt")), pytest.raises(Refused):
+        read(paths, "file.txt")
+    file.unlink()
+    file.write_text("inside")
+    with replaced_before_open(monkeypatch, file, lambda: os.mkfifo(file)), pytest.raises(Refused, match="named pipe"):
+        read(paths, "file.txt")
+
+
+def test_a_folder_that_becomes_a_link_after_its_check_is_not_entered(
+    root: Path, outside: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
+):
+    uses: list[Callable[[], object]] = [lambda: read(paths, "sub/secret.txt"), lambda: paths.listdir("sub")]
+    uses += [lambda: write(paths, "sub/new.txt"), lambda: list(paths.walk("sub", lambda _: True))]
+    for use in uses:
+        with replaced_before_open(monkeypatch, root / "sub", lambda: (root / "sub").symlink_to(outside)), pytest.raises(Refused):
+            use()
+        (root / "sub").unlink()
+        (root / "checked").rename(root / "sub")
+    assert [(item.name, item.read_text()) for item in outside.iterdir()] == [("secret.txt", CANARY)]
+
+
 SWAPPER = """
 import ctypes, os, sys
 one, other = (os.fsencode(name) for name in sys.argv[1:])
@@ -327,7 +375,7 @@ def test_a_swap_between_check_and_use_never_reaches_outside(root: Path, outside:
         lambda: list(paths.walk(".", lambda _: True)),
     ]
     with swapping(target, link):
-        while time.monotonic() < end and rounds < 20_000:
+        while rounds < 600 or (time.monotonic() < end and rounds < 20_000):
             rounds += 1
             try:
                 found = uses[rounds % 40 if rounds % 40 < 4 else 0]()
@@ -335,7 +383,6 @@ def test_a_swap_between_check_and_use_never_reaches_outside(root: Path, outside:
                 continue
             reached += CANARY in str(found)
     assert reached == 0
-    assert rounds > 500
     assert [(item.name, item.read_text()) for item in outside.iterdir()] == [("secret.txt", CANARY)]
 
 

@@ -2,7 +2,6 @@ import ast
 import asyncio
 import os
 import signal
-import time
 from pathlib import Path
 
 import anyio
@@ -147,9 +146,7 @@ ZOO = {
 async def test_killing_reaches_everything_that_a_command_started(tmp_path: Path, script: str):
     child = await spawn(["/bin/sh", "-c", script], cwd=tmp_path)
     pid = await pid_in(tmp_path / "pid")
-    begun = time.monotonic()
     await child.kill(grace=0.3)
-    assert time.monotonic() - begun < 5
     assert not alive(pid)
     assert not alive(child.group)
 

@@ -101,3 +101,9 @@ def test_visible_hides_nothing(text: str):
 
 def test_visible_spells_controls_out():
     assert visible("echo hi \x1b]0;x\x07 \u202e") == "echo hi \\x1b]0;x\\x07 <U+202E>"
+
+
+def test_what_looks_like_nothing_or_like_a_space_is_made_visible() -> None:
+    hidden = "rm\u00a0a\u2028b\u3164c\u200bd\u00ade\U000e0041f\ufe01g\u2003h"
+    assert visible(hidden) == "rm\\xa0a<U+2028>b<U+3164>c<U+200B>d\\xade<U+E0041>f<U+FE01>g<U+2003>h"
+    assert visible(plain := "日本語　です ❤️ é\u0301\tx\n") == plain

@@ -1,7 +1,6 @@
 import asyncio
 import gzip
 import socket
-import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -132,33 +131,52 @@ async def test_private_addresses_are_never_connected_to(url: str):
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("url", "why"),
     [
-        "file:///etc/passwd",
-        "gopher://a.example/",
-        "data:text/plain,x",
-        "ftp://a.example/",
-        "javascript:alert(1)",
-        "//a.example/",
-        "a.example",
-        "",
-        "http://",
-        "http:///x",
-        "http://a.example:22/",
-        "http://a.example:6379/",
-        "http://a.example:80:80/",
-        "http://a.example:0/",
-        "http://a.example\\@b.example/",
-        "http://[::1",
-        "http://nul\0.example/",
-        "http://nowhere.example/",
-        "http://empty.example/",
+        ("file:///etc/passwd", "Only http and https"),
+        ("gopher://a.example/", "Only http and https"),
+        ("data:text/plain,x", "Only http and https"),
+        ("ftp://a.example/", "Only http and https"),
+        ("ftp://a.example:80/", "Only http and https"),
+        ("javascript:alert(1)", "Only http and https"),
+        ("//a.example/", "Only http and https"),
+        ("a.example", "Only http and https"),
+        ("", "Only http and https"),
+        ("http://", "has no host"),
+        ("http:///x", "has no host"),
+        ("http://a.example:22/", "Port 22 is not one of"),
+        ("http://a.example:6379/", "Port 6379 is not one of"),
+        ("http://a.example:0/", "Port 0 is not one of"),
+        ("http://a.example:80:80/", "not a valid URL"),
+        ("http://a.example\\@b.example/", "not a valid URL"),
+        ("http://[::1", "not a valid URL"),
     ],
 )
-async def test_private_urls_are_rejected_before_anything_is_sent(url: str):
-    names = Names(a_example=[["127.0.0.1"]], b_example=[["127.0.0.1"]], empty_example=[[]])
-    with pytest.raises(Refused):
+async def test_private_urls_are_rejected_before_anything_is_sent(url: str, why: str):
+    names = Names(a_example=[["127.0.0.1"]], b_example=[["127.0.0.1"]])
+    with pytest.raises(Refused, match=why):
         await fetch(url, policy=OPEN, resolver=names)
+    assert names.asked == []
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://nul\0.example/", "no such name"),
+        ("http://nowhere.example/", "no such name"),
+        ("http://empty.example/", "has no address"),
+    ],
+)
+async def test_a_host_without_an_address_is_refused(url: str, why: str):
+    with pytest.raises(Refused, match=why):
+        await fetch(url, policy=OPEN, resolver=Names(empty_example=[[]]))
+
+
+@pytest.mark.parametrize("spelled", ["127.1", "0x7f.1", "2130706433"])
+async def test_an_address_is_requested_in_its_ordinary_form(spelled: str):
+    async with server(answer()) as (port, requests):
+        assert (await fetch(f"http://{spelled}:{port}/", policy=opened(port), resolver=Names())).body == b"hello"
+    assert f"Host: 127.0.0.1:{port}" in requests[0]
 
 
 @pytest.mark.parametrize("url", ["http://user@a.example/", "http://user:hunter2@a.example/", "http://:hunter2@a.example/"])
@@ -179,23 +197,24 @@ async def test_a_name_is_resolved_once_and_only_the_checked_address_is_used():
 
 
 @pytest.mark.parametrize(
-    "target",
+    ("target", "why"),
     [
-        "http://127.0.0.2:{port}/",
-        "http://private.example:{port}/",
-        "http://169.254.169.254/",
-        "file:///etc/passwd",
-        "//10.0.0.1/",
-        "http://u:p@a.example/",
+        ("http://127.0.0.2:{port}/", "public network"),
+        ("http://private.example:{port}/", "public network"),
+        ("http://169.254.169.254/", "public network"),
+        ("//10.0.0.1/", "public network"),
+        ("file:///etc/passwd", "Only http and https"),
+        ("http://a.example:22/", "Port 22 is not one of"),
+        ("http://u:p@a.example/", "with a user name or password"),
     ],
 )
-async def test_a_redirect_is_checked_like_a_first_address(target: str):
+async def test_a_redirect_is_checked_like_a_first_address(target: str, why: str):
     async def handler(request: str, writer: asyncio.StreamWriter) -> None:
         await answer(b"", "302 Found", Location=target.format(port=port))(request, writer)
 
     async with server(handler) as (port, requests):
         names = Names(a_example=[["127.0.0.1"]], private_example=[["10.0.0.1"]])
-        with pytest.raises(Refused):
+        with pytest.raises(Refused, match=why):
             await fetch(f"http://a.example:{port}/", policy=opened(port), resolver=names)
     assert len(requests) == 1
 
@@ -258,10 +277,8 @@ async def test_a_slow_body_ends_in_time():
             await asyncio.sleep(0.05)
 
     async with server(handler) as (port, _):
-        begun = time.monotonic()
         with pytest.raises(Refused, match=r"longer than 0\.3 seconds"):
             await fetch(f"http://127.0.0.1:{port}/", policy=opened(port, seconds=0.3))
-    assert time.monotonic() - begun < 2
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])

@@ -1,0 +1,1 @@
+"""Shell commands: their words, the options that an allow rule's wildcard may cover, and the commands that wrappers run."""

@@ -1,0 +1,124 @@
+"""Wrapping a command so that it starts in a sandbox."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from moot.guard.sandbox.mounts import Mount, hidden_paths, is_below, is_private_home, plan
+from moot.types.sandbox import Confinement, Mechanism
+
+PROCESSES = 8192
+FILE_BYTES = 64 << 30
+_LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_NPROC, PROCESSES), (resource.RLIMIT_FSIZE, FILE_BYTES))
+"""Resource limits of a sandboxed command and its descendants."""
+
+_PROC = ("cpuinfo", "meminfo", "stat", "loadavg", "version", "uptime", "filesystems", "sys")
+"""Files in /proc that Landlock leaves readable. They tell nothing about processes."""
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+
+_LAUNCH = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); import launcher; launcher.main()"
+"""Imported from the package, where Python finds it compiled. A copy in a temporary folder could be replaced."""
+
+Wrapped = tuple[list[str], dict[str, str]]
+
+
+def wrap(argv: Sequence[str], confinement: Confinement, environment: Mapping[str, str]) -> Wrapped:
+    """Return the command line and the environment that start a command in the sandbox. Creates the private folders."""
+    for name in ("tmp", "home", "root"):
+        (confinement.scratch / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _WRAPPERS[confinement.mechanism](argv, confinement, environment)
+
+
+def limit(pid: int) -> None:
+    """Set the resource limits of a child that has not started its command yet. Lower limits stay."""
+    for kind, wanted in _LIMITS:
+        try:
+            soft, hard = resource.prlimit(pid, kind)
+            resource.prlimit(pid, kind, (_lower(soft, wanted), _lower(hard, wanted)))
+        except ProcessLookupError:  # it has already failed, as `wait` will report
+            return
+
+
+def _lower(current: int, wanted: int) -> int:
+    return wanted if current == resource.RLIM_INFINITY else min(current, wanted)
+
+
+def program(mechanism: Mechanism) -> str:
+    """Return the path of the program that a mechanism needs; empty if it is not installed."""
+    if mechanism == "bubblewrap":
+        return shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin") or ""
+    return sys.executable if sys.platform == "linux" else ""
+
+
+def _bubblewrap(argv: Sequence[str], confinement: Confinement, environment: Mapping[str, str]) -> Wrapped:
+    options = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"]
+    options += ["--cap-drop", "ALL", "--dev", "/dev", "--proc", "/proc"]
+    options += [] if confinement.network else ["--unshare-net"]
+    for mount in plan(confinement, environment):
+        options += _BWRAP[mount.kind](mount)
+    options += ["--remount-ro", "/", "--chdir", os.path.realpath(confinement.directory)]
+    return [program("bubblewrap"), *options, "--", *argv], {**environment, "TMPDIR": "/tmp"}
+
+
+_BWRAP: Mapping[str, Callable[[Mount], list[str]]] = {
+    "read": lambda mount: ["--ro-bind", mount.source, mount.target],
+    "write": lambda mount: ["--bind", mount.source, mount.target],
+    "link": lambda mount: ["--symlink", mount.source, mount.target],
+    "empty": lambda mount: ["--tmpfs", mount.target, "--remount-ro", mount.target],
+    "blank": lambda mount: ["--ro-bind", "/dev/null", mount.target],
+}
+
+
+def _namespaces(argv: Sequence[str], confinement: Confinement, environment: Mapping[str, str]) -> Wrapped:
+    mounts = [word for mount in plan(confinement, environment) for word in (mount.kind, mount.target, mount.source)]
+    network = "1" if confinement.network else "0"
+    options = [str(os.getpid()), network, os.path.realpath(confinement.scratch / "root"), os.path.realpath(confinement.directory)]
+    return [*_launch(), "namespaces", *options, *mounts, "--", *argv], {**environment, "TMPDIR": "/tmp"}
+
+
+def _landlock(argv: Sequence[str], confinement: Confinement, environment: Mapping[str, str]) -> Wrapped:
+    mounts = plan(confinement, environment)
+    hidden = [*hidden_paths(confinement, environment.get("HOME", ""))]
+    paths = [word for mount in mounts for word in _rules(mount, hidden)]
+    paths += [word for name in _PROC for word in ("read", f"/proc/{name}")]
+    paths += [word for name in _DEVICES for word in ("device", f"/dev/{name}")]
+    scratch = Path(os.path.realpath(confinement.scratch))
+    paths += ["write", str(scratch / "tmp"), "write", str(scratch / "home")]
+    private = {"TMPDIR": str(scratch / "tmp")}
+    home = environment.get("HOME", "")
+    if is_private_home(home):
+        private |= {"HOME": str(scratch / "home"), "GIT_CONFIG_GLOBAL": f"{home}/.gitconfig"}
+    options = [str(os.getpid()), "1" if confinement.network else "0", os.path.realpath(confinement.directory)]
+    return [*_launch(), "landlock", *options, *paths, "--", *argv], {**environment, **private}
+
+
+def _rules(mount: Mount, hidden: list[str]) -> list[str]:
+    """Return the rules for a mount. Landlock can't take anything out of a folder, so everything next to hidden paths is listed."""
+    if mount.target != mount.source:  # hidden, a link, or private
+        return []
+    inside = [path for path in hidden if is_below(path, (mount.source,))]
+    if mount.source in inside:
+        return []
+    if not inside:
+        return [mount.kind, mount.source]
+    with os.scandir(mount.source) as listed:
+        paths = sorted(entry.path for entry in listed if not entry.is_symlink())
+    below = [word for path in paths for word in _rules(Mount(mount.kind, path, path), inside)]
+    return ["look", mount.source, *below]
+
+
+def _launch() -> list[str]:
+    """Return the command that starts the launcher with the real Python, without site packages."""
+    return [os.path.realpath(sys.executable), "-I", "-S", "-c", _LAUNCH]
+
+
+_WRAPPERS: Mapping[Mechanism, Callable[[Sequence[str], Confinement, Mapping[str, str]], Wrapped]] = {
+    "bubblewrap": _bubblewrap,
+    "namespaces": _namespaces,
+    "landlock": _landlock,
+}

@@ -1,0 +1,187 @@
+"""Files that run programs of the user when they change: the settings and hooks of repositories, and `.moot` folders.
+
+Mounts keep a command from changing those that exist. Those that it creates are found afterwards and moved to a quarantine. With Landlock,
+which has no mounts, changed files are restored too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+
+from moot.types.sandbox import Confinement
+
+_IN_GIT = ("config", "config.worktree", "commondir", "hooks", "info/attributes")
+_LARGEST = 1 << 20
+"""Bytes of a configuration file that is checked."""
+
+# what `git init` and `git clone` write, which starts no programs
+_HARMLESS = re.compile(
+    r"\s*(|[#;].*|\[core\]|\[remote \"[\w./-]+\"\]|\[branch \"[\w./-]+\"\]|(repositoryformatversion|filemode|bare|logallrefupdates"
+    r"|ignorecase|precomposeunicode|symlinks)\s*=\s*(true|false|\d)|url\s*=\s*(https://|git@|ssh://|/)[^\s\"\\:]*[^\s\"\\]*"
+    r"|fetch\s*=\s*\+?refs/[\w/*.:-]+|remote\s*=\s*[\w.-]+|merge\s*=\s*refs/[\w./-]+)\s*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Protected files of one writable folder, or of a repository around one."""
+
+    held: tuple[str, ...]
+    """Existing folders that stay writable but can't be renamed."""
+    protected: tuple[str, ...]
+    """Paths that can't be written, whether or not they exist."""
+
+
+def real_paths(folders: Iterable[Path]) -> list[str]:
+    """Return the real paths of the folders that exist."""
+    return list(dict.fromkeys(os.path.realpath(folder) for folder in folders if folder.is_dir()))
+
+
+def repositories(roots: Iterable[str]) -> Iterator[Repository]:
+    """Return the protected files of writable folders and of repositories around them."""
+    for root in roots:
+        git, own = f"{root}/.git", f"{root}/.moot"
+        if Path(git).is_file():  # a worktree: its .git names a folder in the main repository
+            common = _common(git)
+            held = (common,) if common else ()
+            yield Repository(held, (own, git, *(f"{common}/{name}" for name in _IN_GIT if common)))
+        elif Path(git).is_dir() and not Path(git).is_symlink():
+            modules = [entry.path for entry in _entries(f"{git}/modules")]
+            inside = (f"{folder}/{name}" for folder in (git, *modules) for name in _IN_GIT)
+            yield Repository((git,), (own, *inside))
+        else:
+            yield Repository((), (own, *(f"{git}/{name}" for name in _IN_GIT), git))
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted((entry for entry in found if entry.is_dir(follow_symlinks=False)), key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def _common(git: str) -> str:
+    """Return the main repository's .git of a worktree, or an empty string unless that repository lists the worktree."""
+    try:
+        folder = os.path.realpath(Path(git).read_text().removeprefix("gitdir:").strip())
+        listed = Path(folder, "gitdir").read_text().strip()
+        common = os.path.realpath(Path(folder, Path(folder, "commondir").read_text().strip()))
+    except (OSError, ValueError):
+        return ""
+    # a model that could write `.git` must not make other folders writable
+    is_listed = os.path.realpath(listed) == os.path.realpath(git) and Path(folder).parent == Path(common, "worktrees")
+    return common if is_listed else ""
+
+
+Kept = dict[str, tuple[int, bytes | None]]
+"""Path → mode and content; None for a folder."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """The protected files before a command, to be compared afterwards."""
+
+    confinement: Confinement
+    _paths: tuple[str, ...] = ()
+    _existing: frozenset[str] = frozenset()
+    _kept: Kept = field(default_factory=dict[str, tuple[int, bytes | None]])
+
+    @staticmethod
+    def start(confinement: Confinement) -> Watch:
+        """Record the protected files, with their content where mounts don't protect them: with Landlock, and behind links."""
+        roots = real_paths((*confinement.writable, *confinement.repositories))
+        paths = tuple(path for repository in repositories(roots) for path in repository.protected)
+        existing = frozenset(path for path in paths if os.path.lexists(path))
+        held = (path for path in existing if confinement.mechanism == "landlock" or Path(path).is_symlink())
+        kept = dict(item for path in held for item in _contents(path))
+        return Watch(confinement, paths, existing, kept)
+
+    def finish(self) -> list[str]:
+        """Move new protected files away and restore changed ones. Return a sentence about each."""
+        found = [line for path in self._paths if path not in self._existing for line in self._new(path)]
+        return found + [line for path in sorted(self._existing & self._kept.keys()) for line in self._changed(path)]
+
+    def _new(self, path: str) -> Iterator[str]:
+        if not os.path.lexists(path) or _is_harmless(path):
+            return
+        place = self._move(path)
+        words = f"moved to {place}" if place else "deleted"
+        yield f"[sandbox: {path} is a protected path. The command created it, and it was {words}.]"
+
+    def _move(self, path: str) -> Path | None:
+        quarantine = self.confinement.quarantine
+        if quarantine is None:
+            _remove(path)
+            return None
+        place = quarantine / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{token_hex(4)}" / Path(path).name
+        place.parent.mkdir(parents=True, mode=0o700)
+        shutil.move(path, place)
+        return place
+
+    def _changed(self, path: str) -> Iterator[str]:
+        before = {name: value for name, value in self._kept.items() if name == path or name.startswith(f"{path}/")}
+        after = dict(_contents(path))
+        if after == before:
+            return
+        place = self._move(path) if after else None
+        for name in sorted(before):
+            _write(name, *before[name])
+        words = f" The changed version was moved to {place}." if place else ""
+        yield f"[sandbox: {path} is a protected path. The command changed it, and it was restored.{words}]"
+
+
+def _contents(path: str) -> Iterator[tuple[str, tuple[int, bytes | None]]]:
+    with suppress(OSError):
+        mode = os.lstat(path).st_mode
+        if Path(path).is_symlink():
+            yield path, (mode, os.fsencode(Path(path).readlink()))
+        elif Path(path).is_dir():
+            yield path, (mode, None)
+            for entry in sorted(Path(path).iterdir()):
+                yield from _contents(str(entry))
+        else:
+            yield path, (mode, Path(path).read_bytes())
+
+
+def _write(path: str, mode: int, content: bytes | None) -> None:
+    if os.path.lexists(path):
+        _remove(path)
+    if content is None:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    elif (mode & 0o170000) == 0o120000:
+        Path(path).symlink_to(os.fsdecode(content))
+        return
+    else:
+        Path(path).write_bytes(content)
+    Path(path).chmod(mode & 0o7777)
+
+
+def _remove(path: str) -> None:
+    if Path(path).is_dir() and not Path(path).is_symlink():
+        shutil.rmtree(path)
+    else:
+        Path(path).unlink()
+
+
+def _is_harmless(path: str) -> bool:
+    """Return whether a new path has only what `git init` and `git clone` write."""
+    name = Path(path).name
+    if Path(path).is_symlink():
+        return False
+    if name == ".git":  # its files are checked one by one
+        return Path(path).is_dir()
+    if name == "hooks" and Path(path).is_dir():
+        return all(entry.suffix == ".sample" for entry in Path(path).iterdir())
+    if name != "config" or not Path(path).is_file() or Path(path).stat().st_size > _LARGEST:
+        return False
+    return all(_HARMLESS.fullmatch(line) for line in Path(path).read_text(errors="replace").splitlines())
