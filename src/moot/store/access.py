@@ -37,21 +37,24 @@ class IdempotencyKeys:
                 (now - LIFETIME_MS, _SWEPT),
             )
             row = transaction.row(
-                "SELECT request, worker, status, headers, body FROM idempotency WHERE owner_id = ? AND key = ? AND at > ?",
+                "SELECT request, at, status, headers, body FROM idempotency WHERE owner_id = ? AND key = ? AND at > ?",
                 (owner, key, now - LIFETIME_MS),
             )
             if row is not None:
-                asked, claimed_by, status, headers, body = row
-                if bytes(asked) != request or status is None:
-                    return Claim("open" if bytes(asked) == request else "other", claimed_by)
+                asked, at, status, headers, body = row
+                if bytes(asked) != request:
+                    return Claim("other", at)
+                if status is None:
+                    transaction.execute("UPDATE idempotency SET worker = ? WHERE owner_id = ? AND key = ?", (worker, owner, key))
+                    return Claim("open", at)
                 pairs = cast("list[list[str]]", loads(bytes(headers)))
-                return Claim("done", claimed_by, StoredResponse(status, tuple((name, value) for name, value in pairs), bytes(body)))
+                return Claim("done", at, StoredResponse(status, tuple((name, value) for name, value in pairs), bytes(body)))
             # an expired row may still exist, because only a limited number is deleted at a time
             transaction.execute(
                 "INSERT OR REPLACE INTO idempotency (owner_id, key, request, at, worker) VALUES (?, ?, ?, ?, ?)",
                 (owner, key, quick(request), now, worker),
             )
-            return Claim("new", worker)
+            return Claim("new", now)
 
         # not fsynced: the request's own commits come after this row in the same file
         return await self._writer.write(work)
@@ -99,7 +102,8 @@ class AccessTokens:
             if transaction.row("SELECT 1 FROM user WHERE id = ?", (token.owner,)) is None:
                 raise NotFound(f"No user has the id {token.owner!r}.")
             transaction.execute(
-                "INSERT INTO token (id, owner_id, name, hash, scopes, kind, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO token (id, owner_id, name, hash, scopes, kind, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET hash = excluded.hash",
                 (token.id, token.owner, token.name, digest, " ".join(token.scopes), token.kind, transaction.now_ms, token.expires_at),
             )
             return _exact(transaction, token.id)
@@ -215,7 +219,8 @@ class StoredShares:
             omitted, content, now = dumps(list(share.left_out)), (page.content, len(page.content), page.policy), transaction.now_ms
             transaction.execute(
                 "INSERT INTO share (id, owner_id, conversation, hash, title, page, size, policy, left_out, created_at, expires_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, page = excluded.page, size = excluded.size",
                 (share.id, conversation.owner, conversation.no, new.digest, share.title, *content, omitted, now, share.expires_at),
             )
             return _find_share(transaction, share.id, None)

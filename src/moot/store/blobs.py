@@ -21,8 +21,8 @@ from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
 from moot.store.lookup import OWNED
 from moot.store.tree.projects import ensure_project
+from moot.types.blob import Blob
 from moot.types.conversation import DEFAULT_PROJECT
-from moot.types.store import Blob
 from moot.types.token import LOCAL_USER
 
 PACKED = 256 << 10

@@ -13,12 +13,12 @@ from moot.errors import NotFound, UsageError
 from moot.store.database.connection import Queries
 from moot.store.rows import APPROVAL, CONVERSATION, MESSAGE, RUN, RUN_TABLES, conversation_of, run_of
 from moot.types.conversation import Conversation
+from moot.types.ids import SHORTEST_PREFIX
 from moot.types.run import Run
 
 if TYPE_CHECKING:
     from moot.store.database.reader import Reader
 
-SHORTEST_PREFIX = 4
 _CANDIDATES = 5
 OWNED = " AND owner_id = coalesce(?, owner_id)"
 """Restricts a WHERE clause to the rows of the bound owner; NULL = all owners."""
@@ -83,7 +83,13 @@ def find_conversation(queries: Queries, reference: str, owner: str | None = None
             if rows:
                 found = ", ".join(f"{each.id} ({each.title!r})" for each in map(conversation_of, rows))
                 raise NotFound(f"{reference!r} matches several conversations: {found}.", fix="Give more of the id.")
-    raise NotFound(f"No conversation matches {reference!r}.", fix="See `moot chat list`.")
+    raise NotFound(f"No conversation matches {reference!r}.{_too_short(reference)}", fix="See `moot chat list`.")
+
+
+def _too_short(reference: str) -> str:
+    """Return a sentence if the reference could be the beginning of an id, but is too short to be matched."""
+    short = len(reference) < SHORTEST_PREFIX and re.fullmatch("[0-9a-f]+", reference)
+    return f" The beginning of an id needs at least {SHORTEST_PREFIX} characters." if short else ""
 
 
 def _no_conversation(id: str) -> NotFound:
@@ -136,4 +142,4 @@ def run(queries: Queries, reference: str, owner: str | None = None) -> Run:
         return run_of(rows[0])
     if rows:
         raise NotFound(f"{reference!r} matches several runs: {', '.join(each[0] for each in rows)}.", fix="Give more of the id.")
-    raise NotFound(f"No run matches {reference!r}.")
+    raise NotFound(f"No run matches {reference!r}.{_too_short(reference)}")

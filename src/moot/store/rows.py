@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from moot.store.database.connection import Queries
-from moot.types.approval import Answer, Approval, ApprovalPart, OutsideCall
+from moot.types.approval import Answer, Approval, ApprovalPart, Grant, OutsideCall
 from moot.types.canonical import Json, JsonObject, dumps, loads
 from moot.types.conversation import Conversation
 from moot.types.event import Event, from_tombstone
@@ -18,11 +18,15 @@ from moot.types.message import Message, Part
 from moot.types.run import Run
 from moot.types.usage import Usage
 
-CONVERSATION = (
+CONVERSATION_COLUMNS = (
     "id, no, project_id, key, client_id, title, title_source, agent, agent_type, model, parent_id, parent_tool_call_id, forked_from_id,"
     " forked_from_message, directory, allowed_uris, is_task_finished, settings, head_id, origin, message_count, usage_input, usage_output,"
     " usage_cache_read, usage_cache_write, usage_reasoning, cost, unpriced_runs, context_usage, created_at, updated_at, archived_at,"
-    " deleted_at, owner_id"
+    " deleted_at, owner_id, last_model"
+)
+CONVERSATION = (
+    f"{CONVERSATION_COLUMNS}, (SELECT json_group_array(json_array(g.tool, g.match, g.granted_at, g.granted_by))"
+    " FROM permission_grant AS g WHERE g.conversation = conversation.no)"
 )
 MESSAGE = (
     "m.id, m.role, m.parts, m.metadata, c.id, m.parent_id, m.run, m.status, m.client_id, m.first_seq, m.last_seq, m.folded_through,"
@@ -36,9 +40,13 @@ AGENT_OR_FORMAT = (
 RUN = (
     "r.id, c.id, r.message, r.no, r.agent, r.agent_type, r.agent_session_id, r.model, r.trigger, r.parent_run, r.status, r.on_crash,"
     " r.owner, r.fence, r.settings, r.error, r.usage, r.cost, r.created_at, r.started_at, r.ended_at, r.result_seq, r.first_seq,"
-    " r.last_seq, r.owner_id"
+    " r.last_seq, r.owner_id, r.awaits, r.wake_at"
 )
 RUN_TABLES = "run AS r JOIN conversation AS c ON c.no = r.conversation"
+IS_OPEN = "r.status IN ('queued', 'running', 'waiting', 'interrupted')"
+"""The condition of the partial index of open runs; SQLite uses the index only for this condition."""
+IS_AT_WORK = f"{IS_OPEN} AND r.status <> 'interrupted'"
+"""The run works, or continues by itself or when it is answered. An interrupted run may never be resumed."""
 APPROVAL = (
     "id, run, tool_call, tool, arguments, digest, asked_at, expires_at, approved, option, reason, answered_by, value, used_at, questions,"
     " parts, patterns, edited, edited_digest, outside"
@@ -88,20 +96,25 @@ def conversation_of(row: Any) -> Conversation:
     values[17] = parse_stored_object(settings)
     if origin is not None:
         values[19] = parse_stored_object(origin)
+    values[-1] = tuple(Grant(*grant) for grant in json.loads(row[-1])) if row[-1] != "[]" else ()
     return Conversation(*values)
 
 
 def conversation_row(value: Conversation) -> tuple[object, ...]:
-    """Return the values of `CONVERSATION` without `no`."""
+    """Return the values of `CONVERSATION_COLUMNS` without `no`."""
     usage = value.usage
     return (
         *(value.id, value.project, value.key, value.client_id, clean(value.title), value.title_source, value.agent, value.agent_type),
         *(value.model, value.parent, value.parent_tool_call, value.forked_from, value.forked_from_message, os.fsencode(value.directory)),
-        *(b"\0".join(os.fsencode(uri) for uri in value.allowed_uris), int(value.is_task_finished), dumps(value.settings), value.head),
+        *(stored_uris(value.allowed_uris), int(value.is_task_finished), dumps(value.settings), value.head),
         *(optional(value.origin), value.message_count, usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning),
         *(value.cost, value.unpriced_runs, value.context_usage, value.created_at, value.updated_at, value.archived_at),
-        *(value.deleted_at, value.owner),
+        *(value.deleted_at, value.owner, value.last_model),
     )
+
+
+def stored_uris(uris: Sequence[str]) -> bytes:
+    return b"\0".join(os.fsencode(uri) for uri in uris)
 
 
 def clean(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from moot.store.lookup import APPROVAL_OWNED, CONVERSATION_OWNED
 from moot.store.rows import (
     APPROVAL,
     EXCHANGE,
+    IS_OPEN,
     RUN,
     RUN_TABLES,
     approval_of,
@@ -29,10 +30,12 @@ from moot.store.rows import (
     parse_stored_object,
     run_of,
 )
-from moot.store.submission import WITHDRAWN, at_run_limit, post, submit, supersede
+from moot.store.submission import WITHDRAWN, at_run_limit, post, store_only, submit, supersede
 from moot.store.tree.projects import project_of
-from moot.types.approval import Answer, Approval, Grant, grants_of
-from moot.types.canonical import Json, dumps
+from moot.types.approval import Answer, Approval, Grant
+from moot.types.canonical import dumps
+from moot.types.children import BACKGROUND
+from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange
 from moot.types.run import OPEN, Run, RunStatus
@@ -49,27 +52,44 @@ class SqliteGrants:
     async def revoke(self, conversation: str, *, tool: str, match: str) -> bool:
         def work(transaction: Transaction) -> bool:
             no = transaction.conversation_no(lookup.find_conversation(transaction, conversation, self._owner).id)
-            return change_grants(transaction, no, lambda kept: [grant for grant in kept if (grant.tool, grant.match) != (tool, match)])
+            where = "conversation = ? AND tool = ? AND match = ?"
+            if not transaction.execute(f"DELETE FROM permission_grant WHERE {where}", (no, tool, match)).rowcount:
+                return False
+            transaction.add(no, (Event("meta", body={"revoked": {"tool": tool, "match": match}}),))
+            return True
 
         return await self._writer.write(work, sync=True)
 
 
-def change_grants(transaction: Transaction, conversation: int, change: Callable[[Sequence[Grant]], Sequence[Grant]]) -> bool:
-    """Update the conversation's grants and return True if they changed."""
-    settings = parse_stored_object(transaction.row("SELECT settings FROM conversation WHERE no = ?", (conversation,))[0])
-    before = grants_of(settings)
-    after = tuple(change(before))
-    if after == before:
-        return False
-    settings["grants"] = list[Json]([grant.to_json() for grant in after])
-    transaction.add(conversation, (Event("meta", body={"settings": settings}),))
-    transaction.execute("UPDATE conversation SET settings = ? WHERE no = ?", (dumps(settings), conversation))
-    return True
+def _grant(transaction: Transaction, conversation: int, grants: Iterable[Grant]) -> None:
+    """Store grants that the conversation does not have yet."""
+    for grant in grants:
+        known = "SELECT 1 FROM permission_grant WHERE conversation = ? AND tool = ? AND match = ?"
+        if transaction.execute(known, (conversation, grant.tool, grant.match)).fetchone() is None:
+            transaction.add(conversation, (Event("meta", body={"granted": grant.to_json()}),))
+            transaction.execute(
+                "INSERT INTO permission_grant (conversation, tool, match, granted_at, granted_by) VALUES (?, ?, ?, ?, ?)",
+                (conversation, grant.tool, grant.match, grant.at, grant.by),
+            )
 
 
 _INBOX = "SELECT kind, body, no, at FROM inbox WHERE run = ? AND taken_at IS NULL ORDER BY no"
 _ANSWERED = "SELECT id FROM approval WHERE run = ? AND approved IS NOT NULL"
 _CALLED_OFF = "SELECT DISTINCT run FROM inbox WHERE run IN (SELECT value FROM json_each(?)) AND kind = 'cancel' AND taken_at IS NULL"
+_IS_AWAITED = f"{IS_OPEN} AND json_extract(CAST(r.settings AS TEXT), '$.{BACKGROUND}') IS NOT 1"
+"""A sub-agent that has not ended and for which its parent waits."""
+_PARKED = (
+    "SELECT p.id, NOT EXISTS (SELECT 1 FROM approval AS a WHERE a.run = p.id AND a.approved IS NULL)"
+    " AND (EXISTS (SELECT 1 FROM inbox AS i WHERE i.run = p.id AND i.kind = 'answer' AND i.taken_at IS NULL)"
+    f" OR p.awaits = 'run' AND NOT EXISTS (SELECT 1 FROM run AS r WHERE r.parent_run = p.id AND {_IS_AWAITED}))"
+    " FROM run AS p WHERE p.id IN (SELECT value FROM json_each(?)) AND p.status = 'waiting' AND p.owner IS NULL"
+)
+_CHILD_OWNERS = (
+    "WITH RECURSIVE below (id) AS (SELECT id FROM run WHERE parent_run IN (SELECT value FROM json_each(?))"
+    " UNION SELECT c.id FROM run AS c JOIN below AS b ON c.parent_run = b.id)"
+    f" SELECT r.id, r.owner FROM below AS b JOIN run AS r ON r.id = b.id WHERE {IS_OPEN}"
+    " AND (r.owner IS NOT NULL OR r.status = 'interrupted')"
+)
 
 
 def run_snapshot(id: str, events: Events, queries: Queries) -> RunSnapshot:
@@ -98,8 +118,9 @@ def cancelled_runs(runs: bytes, queries: Queries) -> frozenset[str]:
     return frozenset(found[0] for found in queries.execute(_CALLED_OFF, (runs.decode(),)))
 
 
-_IS_OPEN = "r.status IN ('queued', 'running', 'waiting', 'interrupted')"
-"""The condition of the partial index of open runs; SQLite uses the index only for this condition."""
+_TREE = "WITH RECURSIVE tree (id) AS (VALUES (?) UNION SELECT r.id FROM run AS r JOIN tree AS t ON r.parent_run = t.id) SELECT id FROM tree"
+"""A run, its sub-agents, and theirs."""
+_RUNS_OF = "SELECT p.id FROM run AS p WHERE p.conversation = (SELECT no FROM conversation WHERE id = ?)"
 
 
 class SqliteRunReader:
@@ -124,7 +145,7 @@ class SqliteRunReader:
             wheres.append(f"r.status IN ({', '.join('?' * len(statuses))})")
             values.extend(sorted(statuses))
             if statuses <= OPEN:
-                wheres.append(_IS_OPEN)
+                wheres.append(IS_OPEN)
         if before is not None:
             wheres.append("r.no < ?")
             values.append(before)
@@ -150,11 +171,18 @@ class SqliteRunReader:
 
         return await self._reader.read(work)
 
-    async def approvals(self, *, run: str | None = None, conversation: str | None = None, open_only: bool = True) -> list[Approval]:
+    async def children(self, run: str = "", *, conversation: str = "", tree: bool = False) -> list[Run]:
+        where = f"r.parent_run IN ({_TREE})" if tree else f"r.parent_run IN ({_RUNS_OF})" if conversation else "r.parent_run = ?"
+        sql = f"SELECT {RUN} FROM {RUN_TABLES} WHERE {where}{CONVERSATION_OWNED} ORDER BY r.no"
+        return await self._reader.rows(sql, (conversation or run, self._owner), run_of)
+
+    async def approvals(
+        self, *, run: str | None = None, conversation: str | None = None, open_only: bool = True, tree: bool = False
+    ) -> list[Approval]:
         wheres = ["approved IS NULL"] if open_only else ["true"]
         values: list[str] = []
         if run is not None:
-            wheres.append("run = ?")
+            wheres.append(f"run IN ({_TREE})" if tree else "run = ?")
             values.append(run)
         if conversation is not None:
             wheres.append(f"run IN (SELECT r.id FROM {RUN_TABLES} WHERE c.id = ?)")
@@ -179,6 +207,9 @@ class RunRecords(SqliteRunReader):
     async def submit(self, submission: Submission) -> Accepted:
         return await self._writer.write(partial(submit, submission, self._written), submission.conversation.id, sync=True)
 
+    async def note(self, submission: Submission) -> Conversation:
+        return await self._writer.write(partial(store_only, submission), submission.conversation.id, sync=True)
+
     async def claim(self, run: str, owner: str, *, statuses: frozenset[RunStatus], at_most: int = 0) -> Fence:
         return await self._writer.write(partial(_claim, run, owner, statuses, at_most))
 
@@ -188,11 +219,20 @@ class RunRecords(SqliteRunReader):
     async def cancelled(self, runs: Collection[str]) -> frozenset[str]:
         return await self._reader.read(partial(cancelled_runs, dumps(sorted(runs))))
 
+    async def parked(self, runs: Collection[str]) -> dict[str, bool]:
+        return dict(await self._reader.rows(_PARKED, (dumps(sorted(runs)).decode(),), lambda row: (str(row[0]), bool(row[1]))))
+
+    async def child_owners(self, runs: Collection[str]) -> dict[str, str | None]:
+        return dict(await self._reader.rows(_CHILD_OWNERS, (dumps(sorted(runs)).decode(),), tuple[str, "str | None"]))
+
     async def interrupt(self, run: str, *, owner: str | None, fence: int) -> bool:
         return await self._writer.write(partial(_interrupt, run, owner, fence))
 
     async def withdraw(self, run: str) -> bool:
         return await self._writer.write(partial(_withdraw, run, self._written), sync=True)
+
+    async def withdraw_steers(self, run: str, message: str | None = None) -> list[InboxItem]:
+        return await self._writer.write(partial(_withdraw_steers, run, message), sync=True)
 
     async def post(self, run: str, item: InboxItem) -> int:
         return await self._writer.write(lambda transaction: post(transaction, run, item), sync=True)
@@ -218,8 +258,8 @@ def _claim(id: str, owner: str, statuses: frozenset[RunStatus], at_most: int, tr
     if run.parent_run is None and at_run_limit(transaction, run.user, at_most):
         raise Busy(f"The run {run.id!r} is queued: {at_most} runs are already running.", fix="See limits.runs_per_user.")
     fence = transaction.row(
-        "UPDATE run SET status = 'running', owner = ?, fence = fence + 1, started_at = coalesce(started_at, ?)"
-        " WHERE no = ? RETURNING fence",
+        "UPDATE run SET status = 'running', awaits = NULL, wake_at = NULL, owner = ?, fence = fence + 1,"
+        " started_at = coalesce(started_at, ?) WHERE no = ? RETURNING fence",
         (owner, transaction.now_ms, run.no),
     )[0]
     if run.started_at is None:  # it has no events yet, and others may have added events since it was queued
@@ -236,7 +276,7 @@ def _interrupt(id: str, owner: str | None, fence: int, transaction: Transaction)
     held = "id = ? AND (status IN ('running', 'queued') OR status = 'waiting' AND owner IS NOT NULL) AND owner IS ? AND fence = ?"
     waited = lookup.run(transaction, id).held
     row = transaction.row(
-        f"UPDATE run SET status = 'interrupted', owner = NULL WHERE {held} AND NOT EXISTS (SELECT 1 FROM run AS earlier"
+        f"UPDATE run SET status = 'interrupted', owner = NULL, awaits = NULL WHERE {held} AND NOT EXISTS (SELECT 1 FROM run AS earlier"
         " WHERE earlier.conversation = run.conversation AND earlier.no <> run.no"
         " AND (earlier.status IN ('running', 'waiting', 'interrupted')"
         " OR earlier.status = 'queued' AND earlier.no < run.no)) RETURNING message",
@@ -257,6 +297,14 @@ def _withdraw(id: str, events: Events, transaction: Transaction) -> bool:
         return False
     supersede(transaction, events, transaction.conversation_no(run.conversation), id, WITHDRAWN)
     return True
+
+
+def _withdraw_steers(run: str, message: str | None, transaction: Transaction) -> list[InboxItem]:
+    items = [item for item in map(_item, transaction.execute(_INBOX, (run,))) if item.kind == "steer"]
+    withdrawn = [item for item in items if message is None or (isinstance(item.body, dict) and item.body.get("id") == message)]
+    for item in withdrawn:
+        transaction.execute("UPDATE inbox SET taken_at = ? WHERE no = ?", (transaction.now_ms, item.no))
+    return withdrawn
 
 
 def _answer(id: str, answer: Answer, transaction: Transaction) -> Approval:
@@ -280,8 +328,20 @@ def _answer(id: str, answer: Answer, transaction: Transaction) -> Approval:
     )
     if answer.approved and answer.option == "conversation":
         conversation = transaction.conversation_no(lookup.run(transaction, approval.run).conversation)
-        grants = [Grant(approval.tool, pattern, now, answer.answered_by) for pattern in answer.patterns]
-        change_grants(transaction, conversation, lambda kept: [*kept, *(grant for grant in grants if grant not in kept)])
+        _grant(transaction, conversation, (Grant(approval.tool, pattern, now, answer.answered_by) for pattern in answer.patterns))
+    if answer.approved and answer.option == "edits":
+        _allow_edits(transaction, lookup.run(transaction, approval.run))
     post(transaction, approval.run, InboxItem("answer", {"approval": id, "approved": answer.approved}))
     continue_run(transaction, approval.run)
     return replace(approval, answer=answer)
+
+
+def _allow_edits(transaction: Transaction, run: Run) -> None:
+    """Set the mode `edits` in the run's conversation, and in the run if its prompt set a mode."""
+    conversation = transaction.conversation_no(run.conversation)
+    settings = parse_stored_object(transaction.row("SELECT settings FROM conversation WHERE no = ?", (conversation,))[0])
+    settings["mode"] = "edits"
+    transaction.add(conversation, (Event("meta", body={"settings": settings}),))
+    transaction.execute("UPDATE conversation SET settings = ? WHERE no = ?", (dumps(settings), conversation))
+    if "mode" in run.settings:
+        transaction.execute("UPDATE run SET settings = ? WHERE id = ?", (dumps({**run.settings, "mode": "edits"}), run.id))

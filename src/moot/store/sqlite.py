@@ -33,12 +33,17 @@ from moot.types.canonical import JsonObject
 from moot.types.ids import Clock, SystemClock
 
 if TYPE_CHECKING:
+    from moot.types.channel import ChannelAnswers
+    from moot.types.cron import JobStore
     from moot.types.imports import Imports
+    from moot.types.knowledge import Knowledge
     from moot.types.maintenance import Erasure, Upkeep
     from moot.types.search import Search, SemanticSearch
     from moot.types.share import Shares
     from moot.types.stats import Stats
+    from moot.types.task import Tasks
     from moot.types.verify import Translations, Verifier
+    from moot.types.webhook import WebhookStore
 
 
 def report(connection: Connection, path: Path, protected: bool) -> JsonObject:
@@ -67,16 +72,21 @@ def _count(connection: Connection, table: LiteralString) -> int | None:
 LAZY_PARTS = Registry(
     "moot.store.seldom",
     {
+        "answers": "moot.store.channels:StoredAnswers",
         "copies": "moot.store.maintenance.purge.copies:erase_in_copies",
         "erasure": "moot.store.maintenance.purge:Eraser",
+        "knowledge": "moot.store.search.knowledge:SqliteKnowledge",
         "imports": "moot.store.imports.importer:StoredImports",
+        "jobs": "moot.store.tasks.jobs:StoredJobs",
         "meaning": "moot.store.search.semantic:SqliteSemanticSearch",
         "search": "moot.store.search.full_text:FullText",
         "shares": "moot.store.access:StoredShares",
         "stats": "moot.store.stats:AnswerStats",
+        "tasks": "moot.store.tasks.items:SqliteTasks",
         "translations": "moot.store.maintenance.translation:StoreTranslations",
         "upkeep": "moot.store.maintenance.upkeep:StoreUpkeep",
         "verifier": "moot.store.maintenance.verify:StoreVerifier",
+        "webhooks": "moot.store.channels:StoredWebhooks",
     },
 )
 """Parts that many commands don't need; loaded on first use, so that other commands don't import them."""
@@ -126,8 +136,23 @@ class _Parts:
         return LAZY_PARTS.load("imports")(self._base.writer, self._base.reader, self._owner)
 
     @property
+    def knowledge(self) -> Knowledge:
+        """Documents that agents may search."""
+        return LAZY_PARTS.load("knowledge")(self._base.writer, self._base.reader, self._owner)
+
+    @property
     def meaning(self) -> SemanticSearch:
         return LAZY_PARTS.load("meaning")(self._base.writer, self._base.reader, self._base.meaning, self.search, self._owner)
+
+    @property
+    def jobs(self) -> JobStore:
+        """Cron jobs and their history."""
+        return LAZY_PARTS.load("jobs")(self._base.writer, self._base.reader, self._owner)
+
+    @property
+    def tasks(self) -> Tasks:
+        """Tasks of projects."""
+        return LAZY_PARTS.load("tasks")(self._base.writer, self._base.reader, self._owner)
 
     @property
     def shares(self) -> Shares:
@@ -152,6 +177,7 @@ class SqliteStore(_Parts):
         self._sealer = FileLock(state / "sealer.lock")
         self._clock = clock
         self._protected = protected
+        self._erasing = anyio.Lock()
         self._reader = Reader(path)
         self._writer = Writer(path, clock, state / "writers.lock", durability=durability, version=newest(), protection=protection)
         self._poller = Poller(path, self._writer)
@@ -165,6 +191,16 @@ class SqliteStore(_Parts):
     def of(self, owner: str) -> SqliteOwnerStore:
         """Return a view restricted to one owner."""
         return SqliteOwnerStore(self._base, owner)
+
+    @property
+    def webhooks(self) -> WebhookStore:
+        """Events for outgoing webhooks."""
+        return LAZY_PARTS.load("webhooks")(self._writer, self._reader)
+
+    @property
+    def answers(self) -> ChannelAnswers:
+        """The answers that channels have shown."""
+        return LAZY_PARTS.load("answers")(self._writer, self._reader)
 
     @property
     def verifier(self) -> Verifier:
@@ -185,7 +221,8 @@ class SqliteStore(_Parts):
 
     @property
     def erasure(self) -> Erasure:
-        return LAZY_PARTS.load("erasure")(self._writer, self._reader, self._base.files, self._path, self._clock, LAZY_PARTS.load("copies"))
+        parts = self._writer, self._reader, self._base.files, self._path, self._clock, self._erasing
+        return LAZY_PARTS.load("erasure")(*parts, LAZY_PARTS.load("copies"))
 
     def foreign_commits(self, *, interval: float = 0.02) -> AsyncGenerator[None, None]:
         """Yield whenever another process has committed; this process's only poller."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, LiteralString, NamedTuple
 
+from moot.errors import StoreError
 from moot.store.database.connection import Connection
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
@@ -19,6 +21,8 @@ from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, is_tool, tool_name
 from moot.types.stats import AuxiliaryCounts, ContextSize, Counts, ToolCounts, UsageReport
 from moot.types.usage import Usage
+
+log = logging.getLogger("moot.store")
 
 
 class RunFacts(NamedTuple):
@@ -267,7 +271,11 @@ class AnswerStats:
         self._owner = owner
 
     async def usage(self, *, since: int = 0, until: int | None = None, conversation: str | None = None, wait: float = 2.0) -> UsageReport:
-        left = await self.count(seconds=wait)
+        try:
+            left = await self.count(seconds=wait)
+        except StoreError as error:  # such as a full disk: what was counted before can still be read
+            log.warning("new answers can't be counted: %s", error)
+            left = await self._reader.read(remaining)
         values = (since, _EVER if until is None else until, conversation, self._owner)
         whole = conversation is None and since % _DAY == 0 and (until is None or until % _DAY == 0)
 

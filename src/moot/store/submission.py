@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from moot.convert.exchanges import InterruptedExchange, close_open, settle_calls, totals
 from moot.convert.fold import Folder
-from moot.errors import Busy, NotFound, UsageError
+from moot.errors import Busy, LimitReached, NotFound, UsageError
+from moot.plugins.registry import attribute
 from moot.store import lookup
 from moot.store.database.transaction import Transaction
+from moot.store.log import messages
 from moot.store.log.changes import Target, apply_change, deny_open
 from moot.store.log.events import Events
-from moot.store.rows import EXCHANGE, exchange_of, message_of
-from moot.store.tree import messages
-from moot.store.tree.messages import check_message, insert_conversation
-from moot.types.canonical import JsonObject, dumps, empty
-from moot.types.chunk import Chunk, abort, finish, tool_denied
+from moot.store.log.messages import check_message
+from moot.store.rows import EXCHANGE, IS_AT_WORK, exchange_of, message_of
+from moot.store.tasks import jobs
+from moot.store.tree.conversations import insert_conversation
+from moot.types.canonical import Json, JsonObject, dumps, empty, loads
+from moot.types.chunk import abort, finish
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Ending, Failure
-from moot.types.message import Message, Part, is_tool
+from moot.types.message import Message
 from moot.types.store import Accepted, CloseExchange, End, Fence, Fold, InboxItem, Submission
+from moot.types.task import TaskDue
 
 SUPERSEDED = ("superseded", "superseded by a new prompt")
+_CHECK, _INSERT = "moot.store.tasks.watchers:check", "moot.store.tasks.watchers:insert"
+"""Loaded by path, because most prompts don't come from a watcher of tasks."""
+
 WITHDRAWN = ("cancelled", "cancelled before it started")
 
 
@@ -55,7 +63,7 @@ def supersede(transaction: Transaction, events: Events, conversation: int, run: 
         transaction.add(conversation, (end,))
         apply_change(transaction, target, CloseExchange(str(end.exchange), "cut"))
         folder.feed_all(end.chunks)
-    closing = (*_closing(folder.parts(), text), abort(reason), finish("other"))
+    closing = (*close_open(parts := folder.parts()), *settle_calls(parts, text), abort(reason), finish("other"))
     body: JsonObject = {"status": "cancelled", "finish_reason": "other"}
     seq = transaction.add(conversation, (Event("chunks", closing, run=run, phase="end", key="run", body=body),))[-1]
     folder.feed_all(closing)
@@ -73,21 +81,14 @@ def _cut(transaction: Transaction, run: str) -> InterruptedExchange | None:
     )
 
 
-def _closing(parts: Sequence[Part], text: str) -> Iterator[Chunk]:
-    asked = [part for part in parts if is_tool(part) and str(part.get("state")).startswith("approval-")]
-    yield from close_open(parts)
-    yield from (tool_denied(str(part.get("toolCallId"))) for part in asked)
-    yield from settle_calls([part for part in parts if part not in asked], text)
-
-
 @dataclass(frozen=True, slots=True)
 class _State:
-    running: tuple[str, str] | None = None
-    """Id and message of the running run."""
+    live: tuple[str, str] | None = None
+    """Id and message of the run that works, or waits and continues by itself."""
     idle: tuple[str, ...] = ()
     """Inactive runs, newest first, which the prompt replaces."""
     last: str | None = None
-    """The assistant message after which a queued prompt is placed."""
+    """The message after which a queued prompt is placed."""
 
     @property
     def busy(self) -> bool:
@@ -96,26 +97,69 @@ class _State:
 
 def submit(submission: Submission, events: Events, transaction: Transaction) -> Accepted:
     """Store the prompt, see `Records.submit`. Raise Busy, NotFound or UsageError."""
+    due = submission.due
+    if isinstance(due, TaskDue):
+        attribute(_CHECK)(transaction, due)
+    elif due is not None:
+        jobs.check(transaction, due)
+    accepted = _submit(submission, events, transaction)
+    made = {"run": accepted.run.id, "conversation": accepted.conversation.id}
+    if isinstance(due, TaskDue):
+        attribute(_INSERT)(transaction, due, **made)
+    elif due is not None:
+        jobs.insert(transaction, due, "started", **made)
+    return accepted
+
+
+def store_only(submission: Submission, transaction: Transaction) -> Conversation:
+    """Store the prompt without a run, see `Records.note`."""
+    assert submission.user is not None and not isinstance(submission.due, TaskDue)
+    if submission.due is not None:
+        jobs.check(transaction, submission.due)
+    conversation = _conversation(transaction, submission.conversation, remember=False)
+    now = transaction.now_ms
+    user = replace(submission.user, conversation=conversation.id, parent=conversation.head, status="finished", created_at=now)
+    messages.add(transaction, conversation.no, user)
+    if submission.due is not None:
+        jobs.insert(transaction, submission.due, "stored", conversation=conversation.id)
+    return lookup.conversation(transaction, conversation.id)
+
+
+def _submit(submission: Submission, events: Events, transaction: Transaction) -> Accepted:
+    if submission.may_exist and (stored := _stored(transaction, submission)) is not None:
+        return stored
     conversation = _conversation(transaction, submission.conversation, remember=submission.remember)
-    rows: list[Any] = transaction.execute(
-        "SELECT id, message, status, status = 'running' OR status = 'queued' AND (owner IS NOT NULL OR on_crash = 'resume')"
+    if (repeated := _repeated(transaction, conversation, submission)) is not None:
+        return repeated
+    found: list[Any] = transaction.execute(
+        "SELECT id, message, status, status = 'queued' AND (owner IS NOT NULL OR on_crash = 'resume')"
         " FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted') ORDER BY no",
         (conversation.no,),
     ).fetchall()
-    running = next(((id, message) for id, message, status, _ in rows if status == "running"), None)
-    idle = tuple(id for id, _, _, busy in reversed(rows) if not busy)
-    last = [message for _, message, _, busy in rows if busy]
-    state = _State(running, idle, last[-1] if last else None)
+    waits = submission.continuing
+    rows = [(id, message, status == "running" or (status == "waiting" and id in waits), queued) for id, message, status, queued in found]
+    live = next(((id, message) for id, message, is_live, _ in rows if is_live), None)
+    idle = tuple(id for id, _, is_live, is_queued in reversed(rows) if not (is_live or is_queued))
+    busy = [message for _, message, is_live, is_queued in rows if is_live or is_queued]
+    state = _State(live, idle, _end_of_queue(transaction, conversation, busy[-1]) if busy else None)
     if state.busy and submission.on_busy == "reject":
         raise Busy(
             f"The conversation {conversation.id!r} has an unfinished run.",
             fix="Wait for it, use --on-busy with queue, steer or interrupt, or stop it with `moot chat stop`.",
         )
-    if state.running is not None and submission.on_busy == "steer":
-        return _steer(transaction, conversation, submission, state.running[0])
+    if state.live is not None and submission.on_busy == "steer":
+        return _steer(transaction, conversation, submission, state.live[0])
     for run in state.idle:
         supersede(transaction, events, conversation.no, run)
+    if state.idle:  # their unread messages are now at the end of the branch
+        conversation = lookup.conversation(transaction, conversation.id)
     return _store(transaction, conversation, submission, state)
+
+
+def _end_of_queue(transaction: Transaction, conversation: Conversation, answer: str) -> str:
+    """Return the message after the last answer of the queue: messages that an earlier run did not read may follow it."""
+    head = conversation.head
+    return head if head is not None and messages.is_behind(transaction, head, answer) else answer
 
 
 def _conversation(transaction: Transaction, wanted: Conversation, *, remember: bool) -> Conversation:
@@ -129,19 +173,68 @@ def _conversation(transaction: Transaction, wanted: Conversation, *, remember: b
     if found.deleted_at is not None:
         raise NotFound(f"The conversation {found.id!r} is deleted.", fix=f"Restore it with `moot chat restore {found.id}`.")
     if remember:
+        settings = {**found.settings, "model": wanted.model}
+        if not wanted.model:
+            del settings["model"]
         transaction.execute(
-            "UPDATE conversation SET agent = ?, agent_type = ?, model = ? WHERE no = ?",
-            (wanted.agent, wanted.agent_type, wanted.model, found.no),
+            "UPDATE conversation SET agent = ?, agent_type = ?, model = ?, settings = ? WHERE no = ?",
+            (wanted.agent, wanted.agent_type, wanted.model, dumps(settings), found.no),
         )
+    if wanted.directory and not found.directory:  # an imported conversation may have none
+        transaction.execute("UPDATE conversation SET directory = ? WHERE no = ?", (os.fsencode(wanted.directory), found.no))
     return found
+
+
+_STEERED_BY = (
+    "SELECT run FROM inbox WHERE no > (SELECT coalesce(max(no), 0) - 10000 FROM inbox) AND kind = 'steer'"
+    " AND json_extract(CAST(body AS TEXT), '$.id') = ? LIMIT 1"
+)
+
+
+def _stored(transaction: Transaction, submission: Submission) -> Accepted | None:
+    """Return what was accepted when this submission was stored before, or None. Its events come after the returned seq."""
+    if transaction.row("SELECT 1 FROM run WHERE id = ?", (submission.run.id,)) is not None:
+        run = lookup.run(transaction, submission.run.id)
+        return Accepted(lookup.conversation(transaction, run.conversation), run, run.first_seq - 1)
+    steered: Any = None if submission.user is None else transaction.row(_STEERED_BY, (submission.user.id,))
+    if steered is None:
+        return None
+    run = lookup.run(transaction, steered[0])
+    return Accepted(lookup.conversation(transaction, run.conversation), run, run.first_seq - 1, steered=True)
+
+
+_STEERED = (  # among the newest items only: handled ones stay in the table
+    "SELECT i.run FROM inbox AS i CROSS JOIN run AS r ON r.id = i.run"
+    " WHERE i.no > (SELECT coalesce(max(no), 0) - 10000 FROM inbox) AND i.kind = 'steer' AND r.conversation = ?"
+    " AND json_extract(CAST(i.body AS TEXT), '$.client_id') = ? LIMIT 1"
+)
+_PROMPTED = (
+    "SELECT r.id, m.parts FROM message AS m JOIN message AS a ON a.parent_id = m.id JOIN run AS r ON r.message = a.id"
+    " WHERE m.conversation = ? AND m.client_id = ? AND m.role = 'user' ORDER BY r.no DESC LIMIT 1"
+)
+
+
+def _repeated(transaction: Transaction, conversation: Conversation, submission: Submission) -> Accepted | None:
+    """Return what was accepted when this prompt arrived for the first time, or None. A client that gets no answer sends it again."""
+    user = submission.user
+    if user is None or user.client_id is None or submission.edits is not None:
+        return None
+    steered: Any = transaction.row(_STEERED, (conversation.no, user.client_id))
+    found: Any = transaction.row(_PROMPTED, (conversation.no, user.client_id)) if steered is None else steered
+    if found is None or (steered is None and loads(found[1]) != list(user.parts)):
+        return None
+    last = transaction.row("SELECT next_seq - 1 FROM log_head WHERE conversation = ?", (conversation.no,))[0]
+    return Accepted(conversation, lookup.run(transaction, found[0]), last, steered=steered is not None)
 
 
 def _steer(transaction: Transaction, conversation: Conversation, submission: Submission, run: str) -> Accepted:
     if submission.user is None or submission.edits is not None:
         raise UsageError("A running answer accepts only new messages.", fix="Queue the prompt, or interrupt the answer.")
     user = submission.user
-    body = {"id": user.id, "parts": list(user.parts)}
-    post(transaction, run, InboxItem("steer", body))  # type: ignore[arg-type]
+    if user.client_id is not None:
+        messages.check_client_id(user.client_id)
+    body: JsonObject = {"id": user.id, "client_id": user.client_id, "parts": list[Json](user.parts)}
+    post(transaction, run, InboxItem("steer", body))
     last = transaction.row("SELECT next_seq - 1 FROM log_head WHERE conversation = ?", (conversation.no,))[0]
     return Accepted(conversation, lookup.run(transaction, run), last, steered=True)
 
@@ -176,15 +269,38 @@ def _store(transaction: Transaction, conversation: Conversation, submission: Sub
     answer = replace(messages.placed(answer, seq), first_seq=seq + 1)
     messages.insert(transaction, conversation.no, answer)
     messages.count(transaction, conversation.no, len(seqs), now, run.message)
+    _check_children(transaction, submission)
     full = run.parent_run is None and at_run_limit(transaction, run.user, submission.at_most)
     claimed = submission.owner if state.last is None and not full else None
     no = _insert_run(transaction, conversation.no, submission, claimed is not None, seq, now)
     transaction.learn((conversation.id, conversation.no), (run.id, no))
     fence = Fence(conversation.id, run.id, run.message, 1) if claimed is not None else None
-    interrupts = state.running[0] if state.running is not None and submission.on_busy == "interrupt" else None
+    interrupts = state.live[0] if state.live is not None and submission.on_busy == "interrupt" else None
     return Accepted(
         lookup.conversation(transaction, conversation.id), lookup.run(transaction, run.id), seq, fence, False, interrupts, state.idle
     )
+
+
+_STARTED = (
+    "SELECT count(*) FROM run AS r WHERE r.parent_run IN"
+    " (SELECT p.id FROM run AS p WHERE p.conversation = (SELECT conversation FROM run WHERE id = ?))"
+    f" AND (r.parent_run = ? OR {IS_AT_WORK})"
+)
+"""Sub-agents of a run, with those of earlier runs of its conversation that are still at work."""
+_CHILDREN_AT_WORK = f"SELECT count(*) FROM run AS r WHERE r.parent_run IS NOT NULL AND r.owner_id = ? AND {IS_AT_WORK}"
+
+
+def _check_children(transaction: Transaction, submission: Submission) -> None:
+    """Raise LimitReached if the run is a sub-agent too many. Counted in the submitting transaction, so the limits hold in races."""
+    run, (per_run, per_user) = submission.run, submission.children
+    if run.parent_run is None:
+        return
+    started = transaction.row(_STARTED, (run.parent_run, run.parent_run))[0]
+    if per_run and started >= per_run:
+        raise LimitReached(f"This run has started {started} sub-agents, as many as it may.", fix="See limits.subagents_per_run.")
+    count = transaction.row(_CHILDREN_AT_WORK, (run.user,))[0]
+    if per_user and count >= per_user:
+        raise LimitReached(f"{count} sub-agents are at work, as many as one user may have.", fix="See limits.subagents_per_user.")
 
 
 def at_run_limit(transaction: Transaction, user: str, at_most: int) -> bool:

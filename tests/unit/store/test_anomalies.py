@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(connection.NAME != "pysqlite3", reason="wraps th
     ],
 )
 def test_the_nth_call_may_fail_for_every_n(spawn: Any, tmp_path: Path, call: str, how: str, begin: str, stride: int) -> None:
-    out, err = spawn("anomalies", tmp_path, call, how, begin, stride).communicate(timeout=50)
+    out, err = spawn("anomalies", tmp_path, call, how, begin, stride).communicate(timeout=60)
     assert err == b""
     calls, errors = map(int, out.split())
     assert calls > 1
@@ -44,7 +44,7 @@ def test_the_nth_call_may_fail_for_every_n(spawn: Any, tmp_path: Path, call: str
 
 @pytest.mark.slow
 def test_a_power_loss_keeps_everything_fsynced(spawn: Any, tmp_path: Path) -> None:
-    out, err = spawn("powerloss", tmp_path, 80).communicate(timeout=50)
+    out, err = spawn("powerloss", tmp_path, 80).communicate(timeout=60)
     assert err == b""
     assert out.split()[0] == b"80"
 

@@ -52,7 +52,7 @@ async def written(store: SqliteStore, size: int) -> None:
 
 async def shrunk(store: SqliteStore, home: Path, limit: int) -> None:
     """Commit until the log is no longer than that."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while length(home) > limit:
             await store.log.append("c", [SMALL])
             await anyio.sleep(0.01)

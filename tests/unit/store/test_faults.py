@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 def output(process: subprocess.Popen[bytes]) -> list[str]:
-    out, err = process.communicate(timeout=9)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err.decode()
     return out.decode().splitlines()
 

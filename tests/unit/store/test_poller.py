@@ -26,7 +26,7 @@ async def settle() -> None:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while not true():
             await asyncio.sleep(0.01)
 
@@ -86,7 +86,7 @@ async def test_nothing_is_polled_without_a_watcher(store: SqliteStore) -> None:
     assert store._poller._thread is None
     async with aclosing(store.foreign_commits()) as others:  # type: ignore[type-var]
         first = asyncio.ensure_future(anext(others))
-        await asyncio.sleep(0.02)
+        await until(lambda: store._poller._thread is not None)
         looking: Any = store._poller._thread
         assert looking.is_alive()
         first.cancel()
@@ -100,7 +100,7 @@ async def test_a_watcher_soon_after_another_reuses_its_thread(store: SqliteStore
     threads: list[Any] = []
     for _ in range(20):
         async with aclosing(store.foreign_commits(interval=60)) as others:  # type: ignore[type-var]
-            with anyio.fail_after(2):
+            with anyio.fail_after(60):
                 await anext(others)
             threads.append(store._poller._thread)
         await other.conversations.create(Conversation(f"{len(threads)}"))
@@ -115,10 +115,11 @@ async def test_two_watchers_share_one_poller(store: SqliteStore, settings: Setti
     other = await open_store(settings)
     both = [store.foreign_commits(), store.foreign_commits(interval=0.01)]
     waiting = [asyncio.ensure_future(anext(each)) for each in both]
+    await until(lambda: store._poller._thread is not None)
     await settle()
     assert len([thread for thread in threading.enumerate() if thread.name == "moot-store-poller"]) == 1
     await other.conversations.create(Conversation("a"))
-    await asyncio.wait_for(asyncio.gather(*waiting), 2)
+    await asyncio.wait_for(asyncio.gather(*waiting), 60)
     for each in both:
         await each.aclose()  # type: ignore[attr-defined]
     await other.close()

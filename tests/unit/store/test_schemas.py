@@ -11,10 +11,11 @@ import pytest
 from moot.config.settings import Settings
 from moot.errors import NotFound, StoreError, StoreTooNew
 from moot.store import open_store
-from moot.store.database.connection import Connection, connect
+from moot.store.database.connection import Connection, connect, sqlite
 from moot.store.database.locks import FileLock
 from moot.store.database.schema import prepare, version_of
 from moot.store.migrations import Migration, released
+from moot.types.approval import Grant
 from moot.types.conversation import Conversation
 from moot.types.ids import new_id
 
@@ -177,3 +178,48 @@ async def test_a_future_schema_is_refused_and_not_changed(tmp_path: Path, old: i
     with pytest.raises(StoreTooNew, match=f"schema {NEWEST + 1}"):
         await open_store(settings)
     assert read(path) == before and not (path.parent / "backups").exists()
+
+
+def test_the_owner_keeps_every_right_and_other_users_lose_the_folders_that_they_chose(tmp_path: Path) -> None:
+    path, lock = put(14, tmp_path / "data" / "moot.db"), FileLock(tmp_path / "lock")
+    connection = sqlite.connect(str(path))
+    mara = connection.execute("SELECT id FROM user WHERE name = 'mara'").fetchone()[0]
+    scopes = [("local", "admin"), ("local", "read admin"), ("local", "tools"), (mara, "admin")]
+    for at, (owner, text) in enumerate(scopes):
+        sql = "INSERT INTO token (id, owner_id, name, hash, scopes, kind, created_at) VALUES (?, ?, ?, ?, ?, 'token', 1)"
+        connection.execute(sql, (f"t{at}", owner, f"t{at}", bytes([at]), text))
+    roots = [("mine", "local", b"/srv"), ("hers", mara, b"/etc")]
+    connection.executemany(
+        "INSERT INTO project (id, owner_id, name, description, root_path, context, rules, created_at) VALUES (?, ?, 'p', '', ?, '', '', 1)",
+        roots,
+    )
+    connection.commit()
+    connection.close()
+    prepare(path, lock)
+    connection = connect(path)
+    found = connection.execute("SELECT scopes FROM token WHERE id LIKE 't_' ORDER BY id").fetchall()
+    assert [row[0] for row in found] == ["admin machine", "read admin machine", "tools", "admin"]
+    assert connection.execute("SELECT id, root_path FROM project WHERE name = 'p' ORDER BY id").fetchall() == [
+        ("hers", None),
+        ("mine", b"/srv"),
+    ]
+    connection.close()
+
+
+@pytest.mark.anyio
+async def test_grants_leave_the_settings_and_stay_in_force(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    connection = sqlite.connect(str(put(14, settings.database)))
+    stored = b"""{"mode": "edits", "grants": [{"tool": "shell", "match": "make 'a b'", "at": 7, "by": "ana"}, {"tool": 1}, "x"]}"""
+    (no, id) = connection.execute("SELECT no, id FROM conversation ORDER BY no LIMIT 1").fetchone()
+    connection.execute("UPDATE conversation SET settings = ? WHERE no = ?", (stored, no))
+    connection.execute("UPDATE conversation SET settings = x'7b' WHERE no = (SELECT max(no) FROM conversation WHERE no != ?)", (no,))
+    connection.commit()
+    connection.close()
+    store = await open_store(settings)
+    try:
+        found = await store.conversations.get(id)
+        assert found.grants == (Grant("shell", "make 'a b'", 7, "ana"),)
+        assert found.settings == {"mode": "edits"}
+    finally:
+        await store.close()

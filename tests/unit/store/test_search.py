@@ -109,7 +109,7 @@ async def test_one_process_indexes_at_a_time(store: SqliteStore, settings: Setti
     began = time.perf_counter()
     page = await store.search.search("plain", wait=0.1)
     assert (page.hits, page.done, page.total) == ((), 0, 7)
-    assert 0.05 < time.perf_counter() - began < 2
+    assert time.perf_counter() - began > 0.05
     searching = asyncio.create_task(store.search.search("plain"))
     await asyncio.sleep(0.05)
     lock.release()

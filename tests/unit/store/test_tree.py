@@ -141,7 +141,7 @@ async def test_two_processes_can_change_one_tree(store: SqliteStore, settings: S
 async def test_a_kill_during_a_commit_leaves_changes_atomic(store: SqliteStore, settings: Settings, spawn: Any, where: str) -> None:
     made = await store.conversations.create(Conversation(new_id(), title="t"))
     gardener = spawn("gardener", settings.home, made.id, where, 200, env={**os.environ, "MOOT_TESTING": "1", "MOOT_CRASH_AT": where})
-    await asyncio.to_thread(gardener.communicate, timeout=50)
+    await asyncio.to_thread(gardener.communicate, timeout=60)
     assert gardener.returncode == -signal.SIGKILL
     # only the answer in progress may be incomplete: its run is found as interrupted
     for run in await store.records.runs(statuses=frozenset({"running"})):

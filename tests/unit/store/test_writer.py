@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -203,11 +204,19 @@ async def test_other_processes_can_write_between_commits(store: SqliteStore, set
 async def test_the_writer_waits_for_transactions_of_other_processes(store: SqliteStore, settings: Settings) -> None:
     second = await open_store(settings)
     await store.conversations.create(Conversation("a"))
-    held = asyncio.create_task(second._writer.write(lambda _: time.sleep(0.2)))
-    await asyncio.sleep(0.05)
-    began = time.perf_counter()
-    assert await store.log.append("a", [meta(1)]) == range(1, 2)
-    assert 0.05 < time.perf_counter() - began < 5
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        entered.set()
+        leave.wait()
+
+    held = asyncio.create_task(second._writer.write(hold))
+    await asyncio.to_thread(entered.wait)
+    append = asyncio.create_task(store.log.append("a", [meta(1)]))
+    done, _ = await asyncio.wait({append}, timeout=0.1)
+    assert not done
+    leave.set()
+    assert await append == range(1, 2)
     await held
     await second.close()
 
@@ -230,7 +239,7 @@ async def test_a_read_only_process_does_not_count_as_a_writer(settings: Settings
 
 async def test_an_unclosed_store_does_not_block_the_exit(settings: Settings, spawn: Any) -> None:
     process = spawn("forgetful", settings.home)
-    out, err = process.communicate(timeout=8)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, b"1\n"), err.decode()
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from moot.errors import MootError, StoreCorrupt, StoreError, StoreFull, UsageError
 from moot.store.database.connection import sqlite
 
-FOREIGN_ERRORS: tuple[type[Exception], ...] = (sqlite.Error, ValueError)
-"""Exceptions that must not leave the store untranslated: errors of SQLite, JSON and text encoding."""
+FOREIGN_ERRORS: tuple[type[Exception], ...] = (sqlite.Error, ValueError, OverflowError)
+"""Exceptions that must not leave the store untranslated: errors of SQLite, JSON, text encoding, and integers over 64 bits."""
 _IOERR, _FULL = 10, 13
 _FILES = 4  # file descriptors that SQLite needs to open a database, plus one; SQLite closes its own before it reports an error
 
@@ -24,8 +24,8 @@ def translate_error(error: Exception, path: Path) -> MootError:
         return error
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
         return corrupt_error(path, f"stored data cannot be read ({error})")
-    if isinstance(error, UnicodeEncodeError):
-        return UsageError(f"{error.object!r} is not valid Unicode text and cannot be stored.", fix="Remove the lone surrogates from it.")
+    if isinstance(error, UnicodeEncodeError | OverflowError):
+        return _unstorable(error)
     if isinstance(error, ValueError):
         return StoreError(f"This value cannot be stored: {error}.")
     code = _code(error)
@@ -45,6 +45,12 @@ def translate_error(error: Exception, path: Path) -> MootError:
             return StoreError(f"Cannot open {str(path)!r} for writing ({error}).", fix=f"Check the permissions of {str(path.parent)!r}.")
         case _:
             return StoreError(f"Database error in {str(path)!r}: {error}.", fix="Run `moot doctor`.")
+
+
+def _unstorable(error: UnicodeEncodeError | OverflowError) -> UsageError:
+    if isinstance(error, OverflowError):
+        return UsageError("A number in the request is too large.", fix="Use a number below 2**63.")
+    return UsageError(f"{error.object!r} is not valid Unicode text and cannot be stored.", fix="Remove the lone surrogates from it.")
 
 
 def corrupt_error(path: Path, why: str) -> StoreCorrupt:
@@ -80,6 +86,14 @@ def _no_room(path: Path) -> bool:
     finally:
         probe.unlink(missing_ok=True)
     return False
+
+
+def check_room(path: Path) -> None:
+    """Raise StoreError if nothing can be written next to this database, StoreFull if there is no space."""
+    if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
+        raise StoreError(f"{str(path.parent)!r} is read-only.", fix="Check the permissions of the folder and how its disk is mounted.")
+    if _no_room(path):
+        raise StoreFull(f"No space left to write {str(path)!r}.", fix="Free space on that disk.")
 
 
 def _no_descriptor() -> bool:

@@ -18,9 +18,10 @@ from typing import Any, Generic, TypeVar
 from anyio import CancelScope, current_effective_deadline
 
 from moot.errors import StoreError
-from moot.store.database.connection import Connection, connect
+from moot.store.database.connection import Connection, connect, sqlite
 from moot.store.database.errors import FOREIGN_ERRORS, translate_error
 from moot.store.database.transaction import Transaction
+from moot.store.database.unchanged import read_unchanged
 
 T = TypeVar("T")
 
@@ -142,9 +143,10 @@ class Reader:
         """Run `work` on one snapshot of the database and return its result."""
 
         def snapshot() -> T:
-            if self._connection is None:
-                self._connection = connect(self._path)
-            connection = self._connection
+            try:
+                connection = self._connection = self._connection or connect(self._path)
+            except sqlite.OperationalError as error:
+                return read_unchanged(self._path, work, error)
             connection.execute("BEGIN")
             try:
                 return work(connection)

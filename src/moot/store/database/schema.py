@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -11,6 +12,7 @@ from moot.errors import StoreError, StoreTooNew
 from moot.store.database.connection import APPLICATION_ID, Connection, connect, sqlite
 from moot.store.database.errors import FOREIGN_ERRORS, corrupt_error, translate_error, translated_errors
 from moot.store.database.locks import FileLock, sync_folder
+from moot.store.database.unchanged import read_unchanged
 from moot.store.migrations import Migration, released
 
 
@@ -20,8 +22,14 @@ def prepare(path: Path, lock: FileLock, migrations: Sequence[Migration] | None =
     Raise StoreTooNew for a file of a newer moot and StoreCorrupt for one that is not our database; neither is changed.
     """
     steps = released() if migrations is None else migrations
-    if path.exists() and _checked(path, len(steps)) == len(steps):
-        return
+    if path.exists():
+        if (version := _checked(path, len(steps))) == len(steps):
+            return
+        if not os.access(path.parent, os.W_OK):
+            raise StoreError(
+                f"{str(path)!r} was written by an older moot (schema {version}) and cannot be upgraded, because its folder is read-only.",
+                fix="Make MOOT_HOME writable and try again, or read it with the older version of moot.",
+            )
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -63,8 +71,11 @@ def _checked(path: Path, newest: int) -> int:
     if path.stat().st_size == 0:  # files appear complete (see _create), so it was emptied
         raise corrupt_error(path, "the file is empty")
     try:
-        with closing(connect(path)) as connection:
-            version, mark = version_of(connection), int(connection.execute("PRAGMA application_id").fetchone()[0])
+        try:
+            with closing(connect(path)) as connection:
+                version, mark = _marks(connection)
+        except sqlite.OperationalError as error:
+            version, mark = read_unchanged(path, _marks, error)
     except FOREIGN_ERRORS as error:
         raise translate_error(error, path) from error
     if mark != APPLICATION_ID:
@@ -75,6 +86,10 @@ def _checked(path: Path, newest: int) -> int:
             fix="Upgrade moot, or set MOOT_HOME to another folder.",
         )
     return version
+
+
+def _marks(connection: Connection) -> tuple[int, int]:
+    return version_of(connection), int(connection.execute("PRAGMA application_id").fetchone()[0])
 
 
 def _create(path: Path, steps: Sequence[Migration]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, LiteralString, NamedTuple
 
@@ -40,7 +40,7 @@ class Variant(NamedTuple):
 
 
 def place_of(queries: Queries, owner: str, format: str, source_id: str) -> Place | None:
-    """Return None if the source's conversation is not imported."""
+    """Return the conversation imported from this source, or None if there is none."""
     row: Any = queries.execute(
         "SELECT c.no, c.id, i.version, c.deleted_at IS NOT NULL FROM import_conversation AS i"
         " JOIN conversation AS c ON c.no = i.conversation WHERE i.owner_id = ? AND i.format = ? AND i.source_id = ?",
@@ -91,14 +91,24 @@ def variants(queries: Queries, conversation: int, keys: Iterable[bytes]) -> dict
     return found
 
 
-def fresh(queries: Queries, conversation: int, arrivals: Sequence[IncomingEntry], *, compare: bool) -> list[IncomingEntry]:
-    """Return the entries that are not stored yet in identical form; with `compare`, also return known messages."""
+def fresh(
+    queries: Queries, conversation: int, arrivals: Sequence[IncomingEntry], rewritten: Iterable[bytes], *, compare: bool
+) -> list[IncomingEntry]:
+    """Return the entries that are not stored yet in identical form, and the messages below changed ones.
+
+    `rewritten` are the keys of messages that have changed in the source. With `compare`, also return known messages.
+    """
     known = variants(queries, conversation, (arrival.key for arrival in arrivals))
-    return [
-        arrival
-        for arrival in arrivals
-        if (compare and arrival.key[:1] != b"\0") or all(one.digest != arrival.digest for one in known.get(arrival.key, ()))
-    ]
+    changed, found = set(rewritten), list[IncomingEntry]()
+    for arrival in arrivals:
+        earlier = known.get(arrival.key, [])
+        is_new = all(one.digest != arrival.digest for one in earlier)
+        is_below = arrival.role is not None and arrival.parent in changed
+        if is_below or (is_new and earlier):
+            changed.add(arrival.key)
+        if is_new or is_below or (compare and arrival.key[:1] != b"\0"):
+            found.append(arrival)
+    return found
 
 
 _MESSAGE: LiteralString = (
@@ -142,6 +152,7 @@ class _NewMessage:
 @dataclass(slots=True)
 class _Piece:
     no: int
+    id: str
     entries: list[Entry] = field(default_factory=list[Entry])
     new: list[_NewMessage] = field(default_factory=list[_NewMessage])
     notes: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
@@ -153,18 +164,26 @@ class _Piece:
     times: list[int] = field(default_factory=list[int])
     last: str | None = None
     """Id of the newest message."""
+    rewritten: dict[bytes, str] = field(default_factory=dict[bytes, str])
+    """Key of a message that has changed in the source, or is below one → id of its new sibling."""
 
 
-def take(conversation: tuple[str, str], arrivals: Sequence[IncomingEntry], compare: bool, transaction: Transaction) -> ImportCounts:
+def take(
+    conversation: tuple[str, str],
+    arrivals: Sequence[IncomingEntry],
+    rewritten: Mapping[bytes, str],
+    compare: bool,
+    transaction: Transaction,
+) -> tuple[ImportCounts, dict[bytes, str]]:
     """Implement `Imports.take`; with `compare`, known messages are compared too, because another version of the format read them.
 
-    `conversation` is an id and its owner. Raise NotFound for a conversation of another owner.
+    `conversation` is an id and its owner. Return the counts and the new `rewritten`. Raise NotFound for a conversation of another owner.
     """
     no = lookup.number(transaction, *conversation)
     keys = (key for one in arrivals for key in (one.key, one.parent) if key is not None)
     known = variants(transaction, no, keys)
     latest = {key: versions[-1].message for key, versions in known.items()}
-    piece = _Piece(no)
+    piece = _Piece(no, conversation[0], rewritten=dict(rewritten))
     for one in arrivals:
         earlier = known.setdefault(one.key, [])
         if one.role is not None:
@@ -180,13 +199,15 @@ def take(conversation: tuple[str, str], arrivals: Sequence[IncomingEntry], compa
     _store(transaction, piece)
     taken = ImportCounts(**piece.counts)
     _sum_up(transaction, piece, taken)
-    return taken
+    return taken, piece.rewritten
 
 
 def _message(
     transaction: Transaction, piece: _Piece, one: IncomingEntry, role: Role, earlier: list[Variant], parent: str | None, *, compare: bool
 ) -> str | None:
     same = next((variant for variant in earlier if variant.digest == one.digest), None)
+    if same is not None and one.parent in piece.rewritten:
+        return _below(transaction, piece, one, same, piece.rewritten[one.parent])
     if same is not None and not compare:
         piece.counts["known"] += 1
         return same.message
@@ -194,6 +215,27 @@ def _message(
         found = _extended(transaction, piece, one, earlier, same)
         if found is not None:
             return found
+    id = _added(piece, one, role, parent, earlier)
+    if one.usage != NO_USAGE:
+        piece.usage += one.usage
+    piece.unpriced += one.unpriced
+    if one.cost is not None:
+        piece.costs.append(one.cost)
+    return id
+
+
+def _below(transaction: Transaction, piece: _Piece, one: IncomingEntry, same: Variant, parent: str) -> str | None:
+    """Return a copy of a message below its new parent, so that the source's branch is complete. Its usage was counted already."""
+    if same.message is None or one.role is None or transaction.row("SELECT 1 FROM message WHERE id = ?", (same.message,)) is None:
+        piece.counts["known"] += 1  # purged messages are not imported again
+        return same.message
+    source: JsonObject = {"conversation": piece.id, "message": same.message}
+    copy = one._replace(metadata=dumps({**parse_stored_object(one.metadata), "source": source}))
+    return _added(piece, copy, one.role, parent, [same])
+
+
+def _added(piece: _Piece, one: IncomingEntry, role: Role, parent: str | None, earlier: list[Variant]) -> str:
+    """Add a new message and return its id."""
     id = new_id()
     piece.new.append(_NewMessage(id, parent, one, role, len(piece.entries)))
     # the same JSON as `message_body`, without encoding anything twice
@@ -201,12 +243,9 @@ def _message(
     head = b'{"id":"%s","role":"%s","parent":%s,' % (id.encode(), role.encode(), parent_json)
     piece.entries.append(Entry("message", one.raw, head + b'"parts":%s,"metadata":%s}' % (one.parts, one.metadata), one.created_at * 1000))
     piece.counts["rewritten" if earlier else "added"] += 1
+    if earlier:
+        piece.rewritten[one.key] = id
     _note(piece, one, earlier, id)
-    if one.usage != NO_USAGE:
-        piece.usage += one.usage
-    piece.unpriced += one.unpriced
-    if one.cost is not None:
-        piece.costs.append(one.cost)
     if one.created_at:
         piece.times.append(one.created_at)
     piece.last = id

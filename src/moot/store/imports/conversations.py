@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +10,11 @@ from moot.errors import NotFound
 from moot.store import lookup
 from moot.store.database.transaction import Transaction
 from moot.store.imports.batches import made_by, note, place_of, variants
-from moot.store.rows import INSERT_EXCHANGE, clean, exchange_row, optional
-from moot.store.tree import messages
-from moot.store.tree.messages import new_conversation
+from moot.store.log import messages
+from moot.store.rows import INSERT_EXCHANGE, clean, exchange_row, optional, stored_uris
+from moot.store.tree import compactions
+from moot.store.tree.conversations import new_conversation
+from moot.store.tree.projects import default_project_id, ensure_imported, project_for_directory
 from moot.types.canonical import JsonObject, dumps
 from moot.types.conversation import Conversation
 from moot.types.event import Event
@@ -33,6 +36,7 @@ def add(recording: Recording, owner: str, transaction: Transaction) -> Conversat
         messages.insert(transaction, made.no, message)
         if message.id in recording.deleted:
             transaction.execute("UPDATE message SET deleted_at = ? WHERE id = ?", (made.updated_at, message.id))
+    compactions.replay(transaction, made.no, recording.events)
     _sum_up(transaction, made, recording)
     note(transaction, made.no, made.origin, owner)
     return lookup.conversation(transaction, made.id)
@@ -128,20 +132,36 @@ def settle(id: str, owner: str, settled: FinalFacts, transaction: Transaction) -
         raise NotFound(f"The conversation {id!r} was not imported.")
     if settled.head is not None and found.head == row[0]:
         _move_head(transaction, found, settled.head)
+    if row[1] < settled.version:
+        _place(transaction, found, settled)
     origin: JsonObject = {**(found.origin or {}), **settled.origin}
     retitle = bool(settled.title) and found.title_source != "user" and not (settled.title_source == "first-line" and found.title)
     transaction.execute(
         "UPDATE conversation SET title = iif(?1, ?2, title), title_source = iif(?1, ?3, title_source),"
         " model = iif(?4 = '' OR head_id IS NOT (SELECT head FROM import_conversation WHERE conversation = ?8), model, ?4),"
-        " updated_at = max(updated_at, ?5), created_at = iif(?6 = 0, created_at, min(created_at, ?6)), origin = ?7,"
-        " archived_at = iif(?9, coalesce(archived_at, updated_at), archived_at) WHERE no = ?8",
+        " last_model = iif(?4 = '', last_model, ?4), updated_at = max(updated_at, ?5),"
+        " created_at = iif(?6 = 0, created_at, min(created_at, ?6)), origin = ?7,"
+        " archived_at = iif(?9, coalesce(archived_at, updated_at), archived_at), is_task_finished = ?10 WHERE no = ?8",
         (
             *(retitle, clean(settled.title), settled.title_source, settled.model),
-            *(settled.updated_at, settled.created_at, dumps(origin), found.no, settled.archived and not row[1]),
+            *(settled.updated_at, settled.created_at, dumps(origin), found.no, settled.archived and not row[1], settled.is_finished),
         ),
     )
     transaction.execute("UPDATE import_conversation SET version = ? WHERE conversation = ?", (settled.version, found.no))
     return lookup.conversation(transaction, id)
+
+
+def _place(transaction: Transaction, found: Conversation, settled: FinalFacts) -> None:
+    """Set the folders and the project, which may be known only at the end of a source. A project that the user chose stays."""
+    directory, project = found.directory or settled.directory, found.project
+    if project == default_project_id(found.owner):
+        known = settled.project and ensure_imported(transaction, replace(settled.project, owner=found.owner))
+        project = known or project_for_directory(transaction, directory, found.owner)
+    allowed = stored_uris(found.allowed_uris or settled.allowed_uris)
+    transaction.execute(
+        "UPDATE conversation SET directory = ?, allowed_uris = ?, project_id = ? WHERE no = ?",
+        (os.fsencode(directory), allowed, project, found.no),
+    )
 
 
 def _move_head(transaction: Transaction, found: Conversation, key: bytes) -> None:

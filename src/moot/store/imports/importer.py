@@ -50,11 +50,11 @@ class StoredImports:
         if dry_run and received.is_new:
             return _would_take(arrivals, arrivals, ())
         if received.is_new:  # a new conversation has no known entries; the transaction checks the owner
-            return await self._writer.write(partial(take, (received.id, self._owner), arrivals, compare), received.id)
+            return await self._take(received, arrivals, compare)
 
         def look(connection: Connection) -> tuple[list[IncomingEntry], list[bytes]]:
             no = lookup.number(connection, received.id, self._owner)
-            unknown = fresh(connection, no, arrivals, compare=compare)
+            unknown = fresh(connection, no, arrivals, received.rewritten, compare=compare)
             return unknown, list(variants(connection, no, (one.key for one in unknown))) if dry_run else []
 
         unknown, keys = await self._reader.read(look)
@@ -63,7 +63,13 @@ class StoredImports:
             return _would_take(arrivals, unknown, keys)
         if not unknown:
             return known
-        return known + await self._writer.write(partial(take, (received.id, self._owner), unknown, compare), received.id)
+        return known + await self._take(received, unknown, compare)
+
+    async def _take(self, received: ImportTarget, arrivals: Sequence[IncomingEntry], compare: bool) -> ImportCounts:
+        work = partial(take, (received.id, self._owner), arrivals, received.rewritten, compare)
+        counts, rewritten = await self._writer.write(work, received.id)
+        received.rewritten.update(rewritten)
+        return counts
 
     async def settle(self, received: ImportTarget, settled: FinalFacts) -> Conversation:
         return await self._writer.write(partial(settle, received.id, self._owner, settled), received.id)

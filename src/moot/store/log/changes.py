@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from moot.errors import Busy, NotFound, StoreError
+from moot.store import channels
 from moot.store.database.transaction import Transaction
-from moot.store.rows import INSERT_EXCHANGE, exchange_row, optional, parts_json
+from moot.store.log import messages
+from moot.store.rows import INSERT_EXCHANGE, exchange_row, optional, parse_stored, parse_stored_object, parts_json
+from moot.types.approval import BY_CLIENT
 from moot.types.canonical import dumps
+from moot.types.message import Message
 from moot.types.store import (
     Ask,
     Change,
@@ -19,11 +23,13 @@ from moot.types.store import (
     Fence,
     Fold,
     HandleInbox,
+    HandOver,
     OpenExchange,
     Park,
     RecordUsage,
     SetSession,
     Use,
+    WarnBudget,
 )
 from moot.types.usage import Usage
 
@@ -52,31 +58,71 @@ def _fold(transaction: Transaction, target: Target, change: Fold) -> None:
         raise NotFound(f"No message has the id {target.fence.message!r}.")
 
 
+_QUESTIONS = "SELECT questions FROM approval WHERE run = ? AND approved IS NULL"
+
+
 def _park(transaction: Transaction, target: Target, change: Park) -> None:
-    transaction.execute("UPDATE run SET status = 'waiting', owner = NULL, last_seq = ? WHERE id = ?", (target.through, target.fence.run))
+    asked: list[tuple[bytes | None]] = transaction.execute(_QUESTIONS, (target.fence.run,)).fetchall()
+    people = any(questions is None or parse_stored(questions) != BY_CLIENT for (questions,) in asked)
+    awaits = "person" if people else "client" if asked else change.awaits
+    transaction.execute(
+        "UPDATE run SET status = 'waiting', owner = NULL, last_seq = ?, awaits = ?, wake_at = ? WHERE id = ?",
+        (target.through, awaits, change.wake_at, target.fence.run),
+    )
 
 
 def _end(transaction: Transaction, target: Target, change: End) -> None:
     run, through = target.fence.run, target.through
     if change.status == "finished" and transaction.row("SELECT 1 FROM inbox WHERE run = ? AND kind = 'steer' AND taken_at IS NULL", (run,)):
-        raise Busy(f"The run {run!r} has a new message and must continue for it.")
-    initial = transaction.row("SELECT agent, model FROM run WHERE id = ?", (run,))
+        raise Busy(f"The run {run!r} has received another message and must answer it before it ends.")
+    initial = transaction.row("SELECT agent, model, agent_type FROM run WHERE id = ?", (run,))
     transaction.execute(
-        "UPDATE run SET status = ?, ended_at = ?, owner = NULL, error = ?, usage = ?, cost = ?, model = coalesce(nullif(?, ''), model),"
-        " result_seq = ?, last_seq = ? WHERE id = ?",
+        "UPDATE run SET status = ?, ended_at = ?, owner = NULL, awaits = NULL, wake_at = NULL, error = ?, usage = ?, cost = ?,"
+        " model = coalesce(nullif(?, ''), model), result_seq = ?, last_seq = ? WHERE id = ?",
         (
             *(change.status, transaction.now_ms, dumps(change.error.to_json()) if change.error else None),
             *(dumps(change.usage.to_json()), change.cost, change.model, through, through, run),
         ),
     )
     transaction.execute("UPDATE message SET status = ?, last_seq = ? WHERE id = ?", (change.status, through, target.fence.message))
+    _keep_unread(transaction, target)
     deny_open(transaction, run, "The run has ended.")
+    channels.add_end(transaction, run, change.status)
     _add_sums(transaction, target.conversation, change)
-    # keep an agent or model that a person has chosen meanwhile
+    # keep an agent or model that a person has chosen meanwhile; an outside agent's own choice is not a setting
     transaction.execute(
-        "UPDATE conversation SET model = ? WHERE no = ? AND ? <> '' AND agent = ? AND model IN ('', ?)",
+        "UPDATE conversation SET model = ? WHERE no = ? AND ? <> '' AND agent = ? AND model IN ('', ?) AND ? = 'moot'",
         (change.model, target.conversation, change.model, *initial),
     )
+
+
+def _keep_unread(transaction: Transaction, target: Target) -> None:
+    """Store the messages that the run did not read as messages of the user at the end of its branch, so that none is lost."""
+    run, answer = target.fence.run, target.fence.message
+    unread: list[Any] = transaction.execute(
+        "SELECT no, body, at FROM inbox WHERE run = ? AND kind = 'steer' AND taken_at IS NULL ORDER BY no", (run,)
+    ).fetchall()
+    if not unread:
+        return
+    head: str | None = transaction.row("SELECT head_id FROM conversation WHERE no = ?", (target.conversation,))[0]
+    shown = head is not None and messages.is_behind(transaction, head, answer)
+    parent = head if shown else answer
+    for no, stored, at in unread:
+        body = parse_stored_object(stored) if stored is not None else {}
+        parts, client_id = body.get("parts"), body.get("client_id")
+        transaction.execute("UPDATE inbox SET taken_at = ? WHERE no = ?", (transaction.now_ms, no))
+        if not isinstance(parts, list) or not parts:
+            continue
+        message = Message(
+            str(body.get("id", f"steer-{no}")),
+            "user",
+            tuple(part for part in parts if isinstance(part, dict)),
+            parent=parent,
+            client_id=client_id if isinstance(client_id, str) else None,
+            created_at=at,
+        )
+        messages.add(transaction, target.conversation, message, move_head=shown)
+        parent = message.id
 
 
 def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
@@ -87,7 +133,8 @@ def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
         " usage_cache_read = coalesce(usage_cache_read + ?, ?, usage_cache_read),"
         " usage_cache_write = coalesce(usage_cache_write + ?, ?, usage_cache_write),"
         " usage_reasoning = coalesce(usage_reasoning + ?, ?, usage_reasoning), cost = coalesce(cost + ?, ?, cost),"
-        " unpriced_runs = unpriced_runs + ?, context_usage = coalesce(?, context_usage) WHERE no = ?",
+        " unpriced_runs = unpriced_runs + ?, context_usage = coalesce(?, context_usage),"
+        " last_model = coalesce(nullif(?, ''), last_model) WHERE no = ?",
         (
             transaction.now_ms,
             *(
@@ -99,6 +146,7 @@ def _add_sums(transaction: Transaction, conversation: int, change: End) -> None:
             change.cost,
             int(change.cost is None and (change.model != "" or usage != Usage())),  # a run that called no model has no cost
             change.context_usage,
+            change.model,
             conversation,
         ),
     )
@@ -115,7 +163,7 @@ def deny_open(transaction: Transaction, run: str, reason: str) -> None:
 
 def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
     value = change.approval
-    transaction.execute(
+    inserted = transaction.execute(
         "INSERT INTO approval (id, run, tool_call, tool, arguments, digest, questions, asked_at, expires_at, parts, outside)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO NOTHING",
@@ -125,14 +173,16 @@ def _ask(transaction: Transaction, target: Target, change: Ask) -> None:
             optional(value.outside.to_json()) if value.outside is not None else None,
         ),
     )
+    if inserted.rowcount == 1:
+        channels.add_request(transaction, value)
     if change.hold:
-        transaction.execute("UPDATE run SET status = 'waiting' WHERE id = ? AND status = 'running'", (target.fence.run,))
+        transaction.execute("UPDATE run SET status = 'waiting', awaits = 'person' WHERE id = ? AND status = 'running'", (target.fence.run,))
 
 
 def continue_run(transaction: Transaction, run: str) -> None:
     """Set a waiting run to running if it has kept its owner and has no open approvals."""
     transaction.execute(
-        "UPDATE run SET status = 'running' WHERE id = ? AND status = 'waiting' AND owner IS NOT NULL"
+        "UPDATE run SET status = 'running', awaits = NULL WHERE id = ? AND status = 'waiting' AND owner IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM approval WHERE run = ? AND approved IS NULL)",
         (run, run),
     )
@@ -174,8 +224,19 @@ def _unusable(row: Any, run: str, digest: bytes, now: int) -> str:
     return "" if bound == digest else "it was given for a different call"
 
 
+def _hand_over(transaction: Transaction, target: Target, change: HandOver) -> None:
+    transaction.execute(
+        "UPDATE run SET agent = ?, agent_type = ?, model = '', agent_session_id = NULL WHERE id = ?",
+        (change.agent, change.agent_type, target.fence.run),
+    )
+
+
 def _set_session(transaction: Transaction, target: Target, change: SetSession) -> None:
     transaction.execute("UPDATE run SET agent_session_id = ? WHERE id = ?", (change.id, target.fence.run))
+
+
+def _warn_budget(transaction: Transaction, target: Target, change: WarnBudget) -> None:
+    channels.add_budget(transaction, target.fence.run, change.to_json())
 
 
 def _took(transaction: Transaction, target: Target, change: HandleInbox) -> None:
@@ -219,6 +280,8 @@ _CHANGES: dict[type, Callable[[Transaction, Target, Any], None]] = {
     Use: _use,
     Expire: _expire,
     SetSession: _set_session,
+    HandOver: _hand_over,
+    WarnBudget: _warn_budget,
     HandleInbox: _took,
     OpenExchange: _open_exchange,
     CloseExchange: _close_exchange,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 
+from moot.convert.files.attachments import file_text
 from moot.types.canonical import Json, dumps
 from moot.types.message import Message, Part, is_tool, tool_name
 
@@ -102,6 +103,7 @@ def _take(part: Part, text: _Pieces, tools: _Pieces, reasoning: _Pieces, has: se
     elif kind == "file":
         has.add("image" if str(part.get("mediaType", "")).startswith("image/") else "file")
         text.add(str(part.get("filename") or ""))
+        text.add(file_text(part) or "")
     elif kind in ("steering-message", "data-steering"):
         for inner in _list(part.get("parts")):
             if isinstance(inner, dict):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import anyio
 
+from moot.errors import StoreError
 from moot.store.database.connection import Connection
 from moot.store.database.locks import FileLock
 from moot.store.database.reader import Reader
@@ -17,6 +19,8 @@ from moot.store.search.indexer import Entry, Filler, merge_some, pending
 from moot.store.search.matches import SearchOptions, find, tally
 from moot.store.search.query import parse
 from moot.types.search import SearchPage
+
+log = logging.getLogger("moot.store")
 
 _LOOK_AGAIN = 0.02
 _BULK = 1.0  # duration of a transaction in seconds if nothing else waits: the index then has fewer segments to merge
@@ -55,7 +59,10 @@ class FullText:
 
         page = await self._reader.read(work)
         if page.done < page.total and wait > 0:
-            await self._caught_up(wait)
+            try:
+                await self._caught_up(wait)
+            except StoreError as error:  # such as a full disk: what was indexed before can still be found
+                log.warning("new messages can't be indexed: %s", error)
             page = await self._reader.read(work)
         return page
 

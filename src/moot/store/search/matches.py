@@ -28,7 +28,7 @@ class Marker:
         self._each = [re.compile(_pattern(term, whole=whole)) for term in terms]
 
     def best(self, texts: Sequence[str]) -> int:
-        """Return the index of the text with the most terms; of several, the first nonempty one, if any."""
+        """Return the index of the text that contains the most terms. Of equals, prefer the first nonempty one."""
         filled = [place for place, text in enumerate(texts) if text]
         if len(filled) < 2:
             return filled[0] if filled else 0
@@ -219,7 +219,7 @@ def hits_of(scope: Scope, places: Sequence[int]) -> tuple[Hit, ...]:
 
 
 def tally(connection: Connection, owner: str | None = None) -> tuple[int, int]:
-    """Return the number of indexed messages and of indexable ones; messages of unfinished runs are not indexable."""
+    """Return the number of indexed messages, and of all messages that can be indexed. Those of unfinished runs can't."""
     if owner is None:
         done, could = connection.execute(_TALLY).fetchone()
         return done, could
@@ -257,7 +257,7 @@ def scope_of(connection: Connection, query: Query, asked: SearchOptions, before:
 
 
 def _first(ms: int) -> int:
-    """Return the first place of the second that starts at or after `ms`."""
+    """Return the first index position of the first full second at or after `ms`."""
     return min(-(-ms // 1000) << _TIE_BITS, _END)
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from moot.store.database.connection import Queries
 from moot.store.log.events import Events
-from moot.store.rows import MESSAGE, message_of
+from moot.store.rows import MESSAGE, message_of, parse_stored_object
+from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
+from moot.types.hooks import is_withheld, was_sent
 from moot.types.message import Part, is_tool, tool_name
 from moot.types.tree import Node
 
@@ -50,6 +52,27 @@ def _chained(rows: list[Any], end: str) -> list[Any]:
             found.append(row)
             expected = row[5]
     return found
+
+
+def withheld(queries: Queries, conversation: int, ids: Sequence[str]) -> set[str]:
+    """Implement `Tree.withheld`."""
+    rows: list[Any] = queries.execute(
+        "SELECT m.id, m.role, m.metadata, a.metadata FROM json_each(?) AS wanted JOIN message AS m ON m.id = wanted.value"
+        " LEFT JOIN message AS a ON a.parent_id = m.id AND a.role = 'assistant' WHERE m.conversation = ?",
+        (dumps(list(ids)).decode(), conversation),
+    ).fetchall()
+    found: set[str] = set()
+    sent: set[str] = set()
+    for id, role, own, answer in rows:
+        if is_withheld(parse_stored_object(own)):
+            found.add(id)
+        elif role == "user" and answer is not None:
+            facts = parse_stored_object(answer)
+            if is_withheld(facts):
+                found.add(id)
+            elif was_sent(facts):
+                sent.add(id)
+    return found - sent
 
 
 _LINE = 200  # maximum length of a line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 
 from moot.errors import Busy
 from moot.store import lookup
@@ -12,20 +12,53 @@ from moot.store.database.connection import Connection
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
+from moot.store.log import messages
 from moot.store.log.events import Events
-from moot.store.rows import clean, message_of
-from moot.store.tree import messages
+from moot.store.log.messages import check_message
+from moot.store.rows import CONVERSATION_COLUMNS, IS_AT_WORK, clean, conversation_row, message_of, placeholders, stored_uris
 from moot.store.tree.branches import branch_rows
 from moot.store.tree.lists import ListFilter, page
-from moot.store.tree.messages import check_message, new_conversation
-from moot.store.tree.projects import default_project_id, ensure_project
+from moot.store.tree.projects import default_project_id, ensure_project, project_for_directory
 from moot.types.canonical import JsonObject, dumps
 from moot.types.conversation import DEFAULT_PROJECT, Conversation, Page
 from moot.types.event import Event
 from moot.types.message import Message
 from moot.types.token import LOCAL_USER
 
+_AT_WORK = (
+    "WITH RECURSIVE below (no, id) AS (SELECT no, id FROM conversation WHERE no = ?"
+    " UNION SELECT c.no, c.id FROM conversation AS c JOIN below AS b ON c.parent_id = b.id)"
+    f" SELECT 1 FROM run AS r WHERE r.conversation IN (SELECT no FROM below) AND {IS_AT_WORK} LIMIT 1"
+)
 _RANK = {"none": 0, "first-line": 1, "model": 2, "user": 3}
+
+
+def new_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
+    """Insert a conversation and its log, and return it with its `no` and times. Raise Busy if id, key or client id exists."""
+    unique: tuple[tuple[LiteralString, str | None, str | None], ...] = (
+        ("id", wanted.id, None),
+        ("key", wanted.key, wanted.owner),
+        ("client_id", wanted.client_id, wanted.owner),
+    )
+    for name, value, owner in unique:
+        if value is not None and lookup.conversation_by(transaction, name, value, owner):
+            raise Busy(f"A conversation with the {name.replace('_', ' ')} {value!r} already exists.")
+    insert_conversation(transaction, wanted)
+    return lookup.conversation(transaction, wanted.id)
+
+
+def insert_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
+    """Insert a conversation whose id, key and client id are unused."""
+    now = transaction.now_ms
+    created = wanted.created_at or now
+    place = wanted.directory, wanted.owner
+    project = ensure_project(transaction, wanted.project, wanted.owner) if wanted.project else project_for_directory(transaction, *place)
+    value = replace(wanted, project=project, created_at=created, updated_at=wanted.updated_at or created)
+    columns = CONVERSATION_COLUMNS.replace("no, ", "", 1)
+    no = transaction.execute(f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", conversation_row(value)).lastrowid
+    transaction.execute("INSERT INTO log_head (conversation) VALUES (?)", (no,))
+    assert no is not None
+    return replace(value, no=no)
 
 
 class ConversationTree:
@@ -74,15 +107,6 @@ class ConversationTree:
 
         return await self._change(id, work)
 
-    async def set_settings(self, id: str, settings: JsonObject) -> Conversation:
-        def work(transaction: Transaction, found: Conversation) -> None:
-            grants = found.settings.get("grants")  # changed only by answers and `Grants`: a stale copy must not undo those
-            kept: JsonObject = {**settings, "grants": grants} if grants else settings
-            transaction.add(found.no, (Event("meta", body={"settings": kept}),))
-            transaction.execute("UPDATE conversation SET settings = ? WHERE no = ?", (dumps(kept), found.no))
-
-        return await self._change(id, work)
-
     async def update(
         self,
         id: str,
@@ -91,6 +115,8 @@ class ConversationTree:
         model: str | None = None,
         archived: bool | None = None,
         project: str | None = None,
+        allowed_uris: tuple[str, ...] | None = None,
+        settings: JsonObject | None = None,
         touch: bool = False,
     ) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:
@@ -102,6 +128,12 @@ class ConversationTree:
                 facts |= {"agent": clean(name), "agent_type": clean(kind)}
             if model is not None:
                 facts["model"] = clean(model)
+            changes = {**(settings or {}), **({} if model is None else {"model": clean(model) or None})}
+            if changes:
+                merged = {**found.settings, **changes}
+                facts["settings"] = {key: value for key, value in merged.items() if value is not None}
+            if allowed_uris is not None:
+                facts["allowed_uris"] = list(allowed_uris)
             archived_at, now = found.archived_at, transaction.now_ms
             if archived is not None and archived != (archived_at is not None):
                 archived_at = now if archived else None
@@ -110,16 +142,25 @@ class ConversationTree:
                 transaction.add(found.no, (Event("meta", body=facts),))
             transaction.execute(
                 "UPDATE conversation SET agent = ?, agent_type = ?, model = coalesce(?, model), archived_at = ?,"
-                " project_id = coalesce(?, project_id), updated_at = max(updated_at, ?) WHERE no = ?",
-                (clean(name), clean(kind), facts.get("model"), archived_at, facts.get("project"), now if touch else 0, found.no),
+                " project_id = coalesce(?, project_id), settings = coalesce(?, settings), allowed_uris = coalesce(?, allowed_uris),"
+                " updated_at = max(updated_at, ?) WHERE no = ?",
+                (
+                    *(clean(name), clean(kind), facts.get("model"), archived_at, facts.get("project")),
+                    dumps(facts["settings"]) if changes else None,
+                    stored_uris(allowed_uris) if allowed_uris is not None else None,
+                    *(now if touch else 0, found.no),
+                ),
             )
 
         return await self._change(id, work)
 
     async def delete(self, id: str, *, restore: bool = False) -> Conversation:
         def work(transaction: Transaction, found: Conversation) -> None:
-            if not restore and transaction.row("SELECT 1 FROM run WHERE conversation = ? AND status = 'running'", (found.no,)):
-                raise Busy(f"The conversation {id!r} has a running run.", fix="Cancel it with `moot chat stop`, then delete.")
+            if not restore and transaction.row(_AT_WORK, (found.no,)):
+                raise Busy(
+                    f"The conversation {id!r} or one of its sub-agents has an unfinished run.",
+                    fix=f"Stop it with `moot chat stop {id[:13]}`, then delete.",
+                )
             if (found.deleted_at is None) == restore:
                 return
             transaction.add(found.no, (Event("tree", body={"op": "restore" if restore else "delete"}),))
@@ -161,14 +202,8 @@ class ConversationTree:
             no = lookup.number(transaction, message.conversation, self._owner)
             if message.parent is not None:
                 check_message(transaction, no, message.parent)
-            now = transaction.now_ms
-            new = replace(message, created_at=message.created_at or now)
-            stays = {} if move_head else {"head": False}
-            seq = transaction.add(no, (messages.message_event(new, raw=raw, body={**(body or {}), **stays}),))[-1]
-            stored = messages.placed(new, seq)
-            messages.insert(transaction, no, stored)
-            messages.count(transaction, no, 1, new.created_at, message.id if move_head else None)
-            return stored
+            new = replace(message, created_at=message.created_at or transaction.now_ms)
+            return messages.add(transaction, no, new, raw=raw, body=body, move_head=move_head)
 
         return await self._writer.write(work, message.conversation)
 

@@ -16,16 +16,20 @@ from moot.store.database.connection import Connection
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
+from moot.store.log import messages
 from moot.store.log.events import Events
+from moot.store.log.messages import check_message
 from moot.store.rows import clean, message_of
-from moot.store.tree import messages
-from moot.store.tree.branches import branch_rows, nodes
-from moot.store.tree.messages import check_message, new_conversation
+from moot.store.tree import compactions
+from moot.store.tree.branches import branch_rows, nodes, withheld
+from moot.store.tree.conversations import new_conversation
 from moot.types.canonical import Json, JsonObject
+from moot.types.compaction import Compaction
 from moot.types.conversation import Conversation
 from moot.types.event import Event
+from moot.types.hooks import WITHHELD
 from moot.types.ids import new_id
-from moot.types.message import Message, Part
+from moot.types.message import Message, Part, unanswered
 from moot.types.tree import Continuation, Node, copy_key
 
 _MARK = re.compile(r" \(fork(?: \d+)?\)$")
@@ -33,7 +37,7 @@ _ENDED = frozenset({"finished", "failed", "cancelled"})
 _COPY = "SELECT id FROM message WHERE conversation = ? AND json_extract(CAST(metadata AS TEXT), '$.source.message') = ? ORDER BY no LIMIT 1"
 
 
-def fork(id: str, message: str | None, title: str, events: Events, owner: str | None, transaction: Transaction) -> Conversation:
+def fork(id: str, message: str | None, title: str, new: str, events: Events, owner: str | None, transaction: Transaction) -> Conversation:
     """Implement `Tree.fork`."""
     source = lookup.conversation(transaction, id, owner)
     if source.deleted_at is not None:
@@ -45,16 +49,19 @@ def fork(id: str, message: str | None, title: str, events: Events, owner: str | 
     if not rows:
         raise UsageError(f"The conversation {id!r} has no messages to copy.", fix="See `moot chat show ID`.")
     whole = [_whole(transaction, events, row) for row in rows]
+    if held := withheld(transaction, source.no, unanswered(whole)):
+        whole = [replace(each, metadata={**each.metadata, WITHHELD: True}) if each.id in held else each for each in whole]
     made = new_conversation(
         transaction,
         Conversation(
-            id=new_id(),
+            id=new or new_id(),
             project=source.project,
             title=title or _title(transaction, source),
             title_source="user" if title or source.title_source == "user" else "model",
             agent=source.agent,
             agent_type=source.agent_type,
             model=source.model,
+            last_model=source.last_model,
             forked_from=source.id,
             forked_from_message=rows[-1][0],
             directory=source.directory,
@@ -64,7 +71,7 @@ def fork(id: str, message: str | None, title: str, events: Events, owner: str | 
         ),
     )
     transaction.add(made.no, (Event("tree", body={"op": "fork", "conversation": id, "message": rows[-1][0]}),))
-    _copy(transaction, made, whole)
+    compactions.copy_branch(transaction, source.no, made.no, _copy(transaction, made, whole))
     return lookup.conversation(transaction, made.id)
 
 
@@ -83,7 +90,7 @@ def continuation(id: str, message: str | None, events: Events, owner: str | None
         transaction.execute("UPDATE conversation SET key = NULL WHERE no = ?", (made.no,))
         made = None
     if made is None:
-        made = fork(id, message, "", events, owner, transaction)
+        made = fork(id, message, "", "", events, owner, transaction)
         transaction.execute("UPDATE conversation SET key = ?, model = ? WHERE no = ?", (key, source.next_model, made.no))
         made = lookup.conversation(transaction, made.id)
     return Continuation(made, _copied(transaction, made.no, message))
@@ -121,7 +128,8 @@ def _whole(transaction: Transaction, events: Events, row: Any) -> Message:
     return replace(message, parts=folder.parts(), metadata=folder.metadata(), status="cancelled")
 
 
-def _copy(transaction: Transaction, made: Conversation, whole: Sequence[Message]) -> None:
+def _copy(transaction: Transaction, made: Conversation, whole: Sequence[Message]) -> dict[str, str]:
+    """Store copies of the messages, and return the ids of the copies by the ids of the messages."""
     parent: str | None = None
     copies: list[Message] = []
     for message in whole:
@@ -140,6 +148,7 @@ def _copy(transaction: Transaction, made: Conversation, whole: Sequence[Message]
     for copy, seq in zip(copies, seqs, strict=True):
         messages.insert(transaction, made.no, messages.placed(copy, seq))
     messages.count(transaction, made.no, len(copies), transaction.now_ms, parent)
+    return {message.id: copy.id for message, copy in zip(whole, copies, strict=True)}
 
 
 T = TypeVar("T")
@@ -177,14 +186,43 @@ class MessageTree:
     async def delete(self, conversation: str, messages: Sequence[str], *, restore: bool = False) -> list[str]:
         return await self._write(partial(_delete, conversation, tuple(messages), restore), conversation)
 
-    async def fork(self, conversation: str, *, message: str | None = None, title: str = "") -> Conversation:
-        return await self._write(partial(fork, conversation, message, clean(title), self._written, self._owner), conversation)
+    async def fork(self, conversation: str, *, message: str | None = None, title: str = "", id: str = "") -> Conversation:
+        return await self._write(partial(fork, conversation, message, clean(title), id, self._written, self._owner), conversation)
 
     async def continuation(self, conversation: str, *, message: str | None = None) -> Continuation:
         return await self._write(partial(continuation, conversation, message, self._written, self._owner), conversation)
 
     async def switch(self, conversation: str, message: str, *, exactly: bool = False) -> Conversation:
         return await self._write(partial(_switch, conversation, message, exactly), conversation)
+
+    async def compact(
+        self, conversation: str, compaction: Compaction, *, replaces: tuple[Sequence[str], bytes] | None = None
+    ) -> Compaction:
+        def work(transaction: Transaction) -> Compaction:
+            no = transaction.conversation_no(conversation)
+            if replaces is not None and compactions.digest(transaction, no, replaces[0]) != replaces[1]:
+                raise Busy("The messages were changed while they were summarized, so the summary was discarded.", fix="Try again.")
+            return compactions.record(transaction, no, compaction)
+
+        return await self._write(work, conversation)
+
+    async def digest(self, conversation: str, messages: Sequence[str]) -> bytes:
+        def work(connection: Connection) -> bytes:
+            return compactions.digest(connection, lookup.number(connection, conversation, self._owner), messages)
+
+        return await self._reader.read(work)
+
+    async def compactions(self, conversation: str, *, among: Sequence[str] | None = None) -> list[Compaction]:
+        def work(connection: Connection) -> list[Compaction]:
+            return compactions.compactions(connection, lookup.number(connection, conversation, self._owner), among)
+
+        return await self._reader.read(work)
+
+    async def withheld(self, conversation: str, messages: Sequence[str]) -> set[str]:
+        def work(connection: Connection) -> set[str]:
+            return withheld(connection, lookup.number(connection, conversation, self._owner), messages)
+
+        return await self._reader.read(work)
 
     async def _write(self, work: Callable[[Transaction], T], conversation: str) -> T:
         def theirs(transaction: Transaction) -> T:
@@ -254,6 +292,8 @@ def _delete(conversation: str, ids: tuple[str, ...], restore: bool, transaction:
         at = None if restore else transaction.now_ms
         for id in changed:
             transaction.execute("UPDATE message SET deleted_at = ? WHERE id = ?", (at, id))
+        if not restore:
+            compactions.withdraw_covering(transaction, no, changed)
         count = len(changed) if restore else -len(changed)
         transaction.execute("UPDATE conversation SET message_count = message_count + ? WHERE no = ?", (count, no))
     return changed

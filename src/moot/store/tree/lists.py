@@ -14,8 +14,8 @@ from moot.types.conversation import Conversation, Page
 from moot.types.run import STARTED, RunStatus
 
 _LIKE = (
-    "title || char(10) || model || char(10) || agent || char(10) || coalesce(json_extract(CAST(origin AS TEXT), '$.format'), '')"
-    " || char(10) || CAST(directory AS TEXT) LIKE ? ESCAPE '\\'"
+    "title || char(10) || iif(model = '', last_model, model) || char(10) || agent || char(10)"
+    " || coalesce(json_extract(CAST(origin AS TEXT), '$.format'), '') || char(10) || CAST(directory AS TEXT) LIKE ? ESCAPE '\\'"
 )
 _CURSOR = re.compile(r"c([0-9a-f]{1,12})-([0-9a-f]{1,8})")
 
@@ -54,6 +54,9 @@ def page(connection: Queries, wanted: ListFilter) -> Page[Conversation]:
     if wanted.parent is not None:
         wheres.append("parent_id = ?")
         values.append(wanted.parent)
+    else:  # sub-agents are listed below their parent; the trash also has those that were deleted without it
+        above = "SELECT 1 FROM conversation AS p WHERE p.id = conversation.parent_id"
+        wheres.append(f"(parent_id IS NULL OR NOT EXISTS ({above}{' AND p.deleted_at IS NOT NULL' if wanted.deleted else ''}))")
     for word in wanted.query.split():
         patterns = text.like_patterns(word)
         wheres.append(f"({' OR '.join([_LIKE] * len(patterns))})")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from moot.errors import Busy, NotFound
+from moot.plugins.registry import attribute
 from moot.store.database.connection import Queries
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
@@ -15,11 +16,16 @@ from moot.store.database.writer import Writer
 from moot.store.lookup import OWNED, match_cursor
 from moot.store.rows import clean
 from moot.store.search import text as words
+from moot.store.search.knowledge import move_sources
 from moot.types.conversation import DEFAULT_PROJECT, Page, Project
+from moot.types.event import Event
+from moot.types.ids import derived_id
 from moot.types.token import LOCAL_USER
 
 _COLUMNS = "id, name, description, root_path, context, rules, created_at, owner_id"
 _LIKE = "name || char(10) || description || char(10) || coalesce(CAST(root_path AS TEXT), '') LIKE ? ESCAPE '\\'"
+_REMOVE_TASKS = "moot.store.tasks.items:remove_tasks"
+"""Loaded by path: that module imports this one."""
 _CURSOR = re.compile(r"p([0-9a-f]{1,6})")
 
 
@@ -34,14 +40,10 @@ class SqliteProjects:
     async def get(self, reference: str) -> Project:
         return await self._reader.read(lambda connection: self._found(connection, reference))
 
-    async def at(self, root_path: str | None) -> Project:
-        sql = f"SELECT {_COLUMNS} FROM project WHERE root_path = ?{OWNED}"
-
-        def work(connection: Queries) -> Project:
-            row = None if root_path is None else connection.execute(sql, (os.fsencode(root_path), self._owner)).fetchone()
-            return self._found(connection, DEFAULT_PROJECT) if row is None else _project_of(row)
-
-        return await self._reader.read(work)
+    async def around(self, directory: str) -> Project:
+        return await self._reader.read(
+            lambda connection: self._found(connection, _around(connection, directory, self._owner or LOCAL_USER) or DEFAULT_PROJECT)
+        )
 
     async def list(self, *, limit: int = 50, cursor: str | None = None, query: str = "") -> Page[Project]:
         skipped = 0 if cursor is None else int(match_cursor(_CURSOR, cursor)[1], 16)
@@ -105,6 +107,25 @@ class SqliteProjects:
 
         return await self._writer.write(work, sync=True)
 
+    async def remove(self, id: str, *, dry_run: bool = False) -> int:
+        def work(transaction: Transaction) -> int:
+            found = self._found(transaction, id)
+            default = default_project_id(found.owner)
+            if found.id == default:
+                raise Busy("The default project can't be removed.", fix="Change it with `moot projects edit default`.")
+            rows: list[Any] = transaction.execute("SELECT no, deleted_at FROM conversation WHERE project_id = ?", (found.id,)).fetchall()
+            if not dry_run:
+                ensure_project(transaction, default, found.owner)
+                for no, _ in rows:
+                    transaction.add(no, (Event("meta", body={"project": default}),))
+                transaction.execute("UPDATE conversation SET project_id = ? WHERE project_id = ?", (default, found.id))
+                move_sources(transaction, found.id, default)
+                attribute(_REMOVE_TASKS)(transaction, "project_id = ?", found.id)
+                transaction.execute("DELETE FROM project WHERE id = ?", (found.id,))
+            return sum(deleted_at is None for _, deleted_at in rows)
+
+        return await self._writer.write(work, sync=True)
+
     def _found(self, queries: Queries, reference: str) -> Project:
         default = default_project_id(self._owner or LOCAL_USER)
         wanted = default if reference == DEFAULT_PROJECT else reference
@@ -140,14 +161,29 @@ def ensure_project(transaction: Transaction, id: str, owner: str) -> str:
     return wanted
 
 
+def ensure_imported(transaction: Transaction, project: Project) -> str:
+    """Return the id of an imported project. Create it if it is new, without its root if another project has it."""
+    id = derived_id(project.created_at, "project", project.owner, project.id)
+    if transaction.row("SELECT 1 FROM project WHERE id = ?", (id,)) is None:
+        ensure_project(transaction, DEFAULT_PROJECT, project.owner)
+        root = project.root_path
+        taken = root and transaction.row("SELECT 1 FROM project WHERE root_path = ? AND owner_id = ?", (os.fsencode(root), project.owner))
+        texts = {key: clean(getattr(project, key)) for key in ("name", "description", "context", "rules")}
+        made = replace(project, **texts, id=id, root_path=None if taken else root, created_at=project.created_at or transaction.now_ms)
+        _insert(transaction, made)
+    return id
+
+
 def project_for_directory(transaction: Transaction, directory: str, owner: str) -> str:
     """Return the id of the owner's project whose root is the closest ancestor of the directory, or else of the default project."""
+    return _around(transaction, directory, owner) or ensure_project(transaction, DEFAULT_PROJECT, owner)
+
+
+def _around(queries: Queries | Transaction, directory: str, owner: str) -> str:
     folder = os.fsencode(directory)
-    rows: list[Any] = transaction.execute(
-        "SELECT id, root_path FROM project WHERE owner_id = ? AND root_path IS NOT NULL", (owner,)
-    ).fetchall()
+    rows: list[Any] = queries.execute("SELECT id, root_path FROM project WHERE owner_id = ? AND root_path IS NOT NULL", (owner,)).fetchall()
     around = [(len(root), id) for id, root in rows if folder == root or folder.startswith(root.rstrip(b"/") + b"/")]
-    return max(around)[1] if around else ensure_project(transaction, DEFAULT_PROJECT, owner)
+    return max(around)[1] if around else ""
 
 
 def project_of(queries: Queries, id: str) -> Project:

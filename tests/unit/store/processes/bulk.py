@@ -1,8 +1,7 @@
-"""Import messages as fast as possible for some seconds. Print their number."""
+"""Import messages as fast as possible until standard input ends. Print their number."""
 
 import asyncio
 import sys
-import time
 from pathlib import Path
 
 from moot.config.settings import Settings
@@ -12,20 +11,20 @@ from moot.types.message import Message, text_part
 
 
 async def main(*arguments: str) -> None:
-    home, conversation, seconds = arguments
+    home, conversation = arguments
     store = await open_store(Settings(home=Path(home)))
     count = 0
 
     async def work() -> None:
         nonlocal count
-        while time.monotonic() < until:
+        while not stopped.done():
             text = text_part("many words of an imported message " * 50)
             await store.conversations.add_message(Message(new_id(), "user", (text,), conversation=conversation), raw=b"x" * 2000)
             count += 1
 
     sys.stdout.write("begun\n")
     sys.stdout.flush()
-    until = time.monotonic() + float(seconds)
+    stopped = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     await asyncio.gather(*(work() for _ in range(64)))
     await store.close()
     sys.stdout.write(f"{count}\n")

@@ -23,7 +23,7 @@ async def main() -> None:
     await store.conversations.add_message(Message("m", "user", (text_part("needle " + "x" * size),), conversation="a"))
     (message,) = await store.conversations.branch("a")
     assert len(str(message.parts[0]["text"])) == size + 7
-    assert [hit.message for hit in (await store.search.search("needle")).hits] == ["m"]
+    assert [hit.message for hit in (await store.search.search("needle", wait=60)).hits] == ["m"]
     sys.stdout.write(f"{(peak() - before) / size:.2f}\n")
     await store.close()
 

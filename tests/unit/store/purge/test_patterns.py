@@ -188,14 +188,19 @@ def test_unbounded_patterns_are_refused(pattern: str, why: str) -> None:
         bounded(pattern)
 
 
+def cpu(needles: Redactor, text: str) -> float:
+    """Return the CPU time of redacting a text, in seconds."""
+    began = time.process_time()
+    needles.text(text)
+    return time.process_time() - began
+
+
 @pytest.mark.parametrize("piece", ["A" * 40 + "\n", "A", "\\", "\\u002b", "%2B", "A" * 31 + "\n", "&amp;", "Zmlu\n"])
 def test_text_like_base64_takes_linear_time(piece: str) -> None:
     needles = Redactor(Secret(("a secret of some length",), ("b[a-z]{1,9}z",)))
 
     def took(size: int) -> float:
-        began = time.process_time()
-        needles.text(piece * (size // len(piece)) + "!")
-        return time.process_time() - began
+        return min(cpu(needles, piece * (size // len(piece)) + "!") for _ in range(3))
 
     took(2_000)
     assert took(80_000) < 40 * max(took(8_000), 0.001)
@@ -205,9 +210,7 @@ def test_the_worst_accepted_pattern_takes_linear_time() -> None:
     needles = Redactor(Secret(patterns=("a{0,99}a{0,99}b",)))
 
     def took(size: int) -> float:
-        began = time.process_time()
-        needles.text("a" * size)
-        return time.process_time() - began
+        return min(cpu(needles, "a" * size) for _ in range(3))
 
     took(2_000)
     assert took(40_000) < 40 * max(took(4_000), 0.001)

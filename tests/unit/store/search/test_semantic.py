@@ -190,7 +190,7 @@ async def test_a_vector_of_changed_text_is_not_stored(store: SqliteStore, settin
 
         def embed(self, text: str, *, question: bool) -> bytes:
             reading.set()
-            redacted.wait(20)
+            redacted.wait(60)
             return model.embed(text, question=question)
 
         def near(self, vector: bytes, others: Sequence[bytes]) -> Sequence[float]:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
+import anyio
 import zstandard
 from anyio import to_thread
 
@@ -167,29 +168,31 @@ def silent(_words: str) -> None:
 
 
 @asynccontextmanager
-async def alone(state: Path) -> AsyncGenerator[None, None]:
-    """Raise Busy while another process purges, redacts or backs up."""
+async def alone(state: Path, turn: anyio.Lock) -> AsyncGenerator[None, None]:
+    """Wait until this process purges, redacts and backs up nothing else. Raise Busy while another process does."""
     lock = FileLock(state / FORGETTING)
-    if not await to_thread.run_sync(partial(lock.take, wait=False)):
-        raise Busy("Another process is purging, redacting or backing up.", fix="Try again when it is done.")
-    try:
-        yield
-    finally:
-        lock.release()
+    async with turn:
+        if not await to_thread.run_sync(partial(lock.take, wait=False)):
+            raise Busy("Another process is purging, redacting or backing up.", fix="Try again when it is done.")
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 class BackupCreator:
     """`BackingUp` for one store."""
 
-    def __init__(self, writer: Writer, path: Path, clock: Clock) -> None:
+    def __init__(self, writer: Writer, path: Path, clock: Clock, turn: anyio.Lock) -> None:
         self._writer = writer
         self._path = path
         self._clock = clock
+        self._turn = turn
 
     async def back_up(self, to: Path, *, secrets: bool = False, tell: ReportProgress | None = None) -> Backup:
         made_at = self._clock.now() // 1000
         target = await to_thread.run_sync(_target, to, made_at)
-        async with alone(self._path.parent.parent / "state"):
+        async with alone(self._path.parent.parent / "state", self._turn):
             # registered before the file exists: purges can't reach an unregistered backup
             await self._writer.write(partial(remember, path=str(target), kind="backup", made_at=made_at, size=0), sync=True)
             try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -10,9 +12,8 @@ from typing import TypeAlias
 import anyio
 from anyio import to_thread
 
-from moot.errors import StoreFull, UsageError
+from moot.errors import Busy, StoreFull, UsageError
 from moot.store.blobs import BlobFiles
-from moot.store.database.locks import FORGETTING, FileLock
 from moot.store.database.reader import Reader
 from moot.store.database.transaction import Transaction
 from moot.store.database.writer import Writer
@@ -24,6 +25,7 @@ from moot.store.maintenance.purge import conversations as purging
 from moot.store.maintenance.purge.conversations import expired, prompts
 from moot.store.maintenance.purge.files import forget_typed, redact_files
 from moot.store.maintenance.purge.jobs import EraseJob
+from moot.store.maintenance.purge.originals import original_files, originals
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.vacuum import empty_log, rewrite_database
 from moot.store.search.indexer import merge_some
@@ -43,15 +45,17 @@ _MAX_WAIT = 100.0  # seconds to wait for a blob that a run may be about to refer
 class Eraser:
     """The runner of purges and redactions; everything that must survive a crash is stored with each step."""
 
-    def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, path: Path, clock: Clock, reach: Reach) -> None:
+    def __init__(self, writer: Writer, reader: Reader, files: BlobFiles, path: Path, clock: Clock, turn: anyio.Lock, reach: Reach) -> None:
         self._writer = writer
         self._reader = reader
         self._files = files
         self._path = path
+        self._turn = turn
+        """Held while this process purges, redacts or backs up."""
         self._reach = reach
         self.reaches = True
         """True if copies of the store in other places are updated too."""
-        self.backups = BackupCreator(writer, path, clock)
+        self.backups = BackupCreator(writer, path, clock, turn)
         self.patience = 20.0
         """Seconds to wait at the end for readers of an old state."""
         self._clock = clock
@@ -67,10 +71,11 @@ class Eraser:
             for no, id in work.conversations.items():
                 work.count(await self._reader.read(partial(purging.counted, conversation=no)))
                 work.receipt.conversations.append(id)
+            work.receipt.files += await self._originals(work)
             return work.receipt
         if not work.conversations:
             raise UsageError("Nothing to purge.", fix="Use `moot purge ID` or `moot purge --deleted`.")
-        async with alone(self._state):
+        async with alone(self._state, self._turn):
             work = await self._writer.write(partial(_hidden, work), sync=True)
             return await self._work(work, tell or silent)
 
@@ -83,7 +88,7 @@ class Eraser:
         work.conversations = await self._reader.read(lambda connection: redaction.scope(connection, conversation, None))
         if dry_run:
             return await redaction.Redaction(self._writer, self._reader, self._files, say).look(work)
-        async with alone(self._state):
+        async with alone(self._state, self._turn):
             work = await self._writer.write(lambda transaction: jobs.start(transaction, work), sync=True)
             return await self._work(work, say)
 
@@ -102,18 +107,19 @@ class Eraser:
         return found, await self.purge(purged, tell=tell) if purged else None
 
     async def finish(self) -> list[ErasureReceipt]:
-        if not await self._reader.read(jobs.open_jobs):
+        unfinished = {no for no, *_ in await self._reader.read(jobs.open_jobs)}
+        if not unfinished:
             return []
-        lock = FileLock(self._state / FORGETTING)
-        if not await to_thread.run_sync(partial(lock.take, wait=False)):
-            return []
-        try:
-            done: list[ErasureReceipt] = []
-            for _, work, receipt in await self._reader.read(jobs.open_jobs):
-                done.append(await (self._work(work, silent) if work is not None else self._cleaned(receipt, True)))
-            return done
-        finally:
-            lock.release()
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(alone(self._state, self._turn))
+            except Busy:  # another process is finishing them
+                return []
+            # another task of this process may have finished some while this one waited
+            found = {receipt.no: receipt for receipt in await self.receipts() if receipt.no in unfinished}
+            for no, work, receipt in await self._reader.read(jobs.open_jobs):
+                found[no] = await (self._work(work, silent) if work is not None else self._cleaned(receipt, True))
+            return [found[no] for no in sorted(found)]
 
     async def register_files(self, files: Sequence[StoredCopy]) -> None:
         def work(transaction: Transaction) -> None:
@@ -145,11 +151,17 @@ class Eraser:
     async def _purged(self, work: EraseJob, tell: ReportProgress) -> EraseJob:
         texts = await self._reader.read(lambda connection: prompts(connection, work.conversations))
         work = await self._files_step(work, partial(forget_typed, self._state, list(work.conversations.values()), texts))
+        if self.reaches and (found := await self._originals(work)):
+            work = await self._writer.write(partial(jobs.note, work, files=found))
         for count, no in enumerate(list(work.conversations), 1):
             tell(f"Purged {count:,} conversations")
             work = await self._writer.write(partial(purging.purge, work, no), sync=True)
             point("forget.one")
         return work
+
+    async def _originals(self, work: EraseJob) -> Sequence[FileOutcome]:
+        found = await self._reader.read(lambda connection: originals(connection, work.conversations))
+        return await to_thread.run_sync(original_files, found, Path.home(), os.environ)
 
     async def _files_step(self, work: EraseJob, step: Callable[[], Sequence[FileOutcome]]) -> EraseJob:
         fates = await to_thread.run_sync(step)

@@ -18,6 +18,7 @@ from moot.store.rows import EXCHANGE, exchange_of, parse_stored, parse_stored_ob
 from moot.store.search.indexer import unindex
 from moot.types.canonical import JsonObject, dumps, loads
 from moot.types.chunk import Chunk
+from moot.types.compaction import Compaction
 from moot.types.exchange import row_digest
 from moot.types.maintenance import REDACTION_MARK
 
@@ -48,6 +49,8 @@ class Scan:
         self._streams: dict[Hashable, dict[Hashable, _Stream]] = {}
         """Joined texts by exchange (or run), then by text id."""
         self._raws: dict[Hashable, list[tuple[int, bytes]]] = {}
+        self._summaries: set[int] = set()
+        """Seqs of events with a summary of messages."""
 
     def row(self, row: Row) -> None:
         """Search the next event."""
@@ -65,17 +68,23 @@ class Scan:
                 self._add(of, (kind, id), text, row.seq, index)
         if was.kind == "exchange" and was.phase == "end":
             self._close(of)
+        elif was.kind == "tree" and (compaction := Compaction.of_body(_object(was.body))) is not None and compaction.summary:
+            self._summaries.add(row.seq)
 
     def end(self) -> None:
         """Search the texts that are still incomplete after the last event."""
         for of in {*self._streams, *self._raws}:
             self._close(of)
+        if self.hits:  # a later summary may repeat a match in other words
+            self.hits.update(seq for seq in self._summaries if seq > min(self.hits))
 
     def changed(self, row: Row, at: int) -> Row:
         """Return the tombstone for an event with a match."""
         was = before_redaction(row)
         body = was.body
-        if body is not None and self._needles.within(body):
+        if row.seq in self._summaries:
+            body = dumps(Compaction(str(_object(body).get("through")), "").to_body())
+        elif body is not None and self._needles.within(body):
             body = self._body(was.kind, body)
         left: list[JsonObject] = []
         for index, chunk in enumerate(_list(was.chunks)):
@@ -150,6 +159,13 @@ def _list(chunks: bytes) -> list[Chunk]:
     return [chunk for chunk in value if isinstance(chunk, dict)] if isinstance(value, list) else []
 
 
+def _object(body: bytes | None) -> JsonObject:
+    try:
+        return {} if body is None else parse_stored_object(body)
+    except ValueError:
+        return {}
+
+
 def _deltas(chunks: bytes) -> Iterator[tuple[int, tuple[str, str, str]]]:
     for index, chunk in enumerate(_list(chunks)):
         kind = str(chunk.get("type"))
@@ -205,6 +221,9 @@ class Rewriting:
         touched = {row.exchange_id(runs.get(row.run or 0)) for row in rows.values()} - {None}
         rows |= self._exchanges({str(id) for id in touched}, rows, runs, now)
         segments.rewrite(self._transaction, self._no, rows)
+        if found:
+            dropped = self._transaction.execute("DELETE FROM compaction WHERE conversation = ? AND seq >= ?", (self._no, min(found)))
+            self._counts["compaction"] += dropped.rowcount
         self._counts["event"] += len(rows)
         self._messages({runs[row.run] for row in rows.values() if row.run in runs})
         self._counts["search"] += self._indexed()

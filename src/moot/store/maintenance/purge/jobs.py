@@ -86,7 +86,7 @@ def note(
 
 
 def open_jobs(queries: Queries) -> list[tuple[int, EraseJob | None, ErasureReceipt]]:
-    """Return unfinished works, oldest first; the work is None if only the file remains to be cleaned."""
+    """Return unfinished jobs, oldest first. The job is None if only the file must still be cleaned."""
     rows: Any = queries.execute("SELECT no, rest, receipt FROM forgetting WHERE done_at IS NULL ORDER BY no").fetchall()
     return [
         (no, None if work is None else _work_of(no, parse_stored_object(work), receipt), receipt_of(no, receipt))

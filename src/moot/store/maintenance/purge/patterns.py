@@ -69,7 +69,7 @@ _PIECE = re.compile(
 
 
 def bounded(pattern: str) -> str:
-    """Return the pattern if it can be searched quickly. Raise UsageError."""
+    """Return the pattern. Raise UsageError if searching it could take too long."""
     if len(pattern) > _LONGEST:
         raise _refused(pattern, f"it is longer than {_LONGEST} characters")
     try:

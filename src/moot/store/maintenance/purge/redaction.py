@@ -25,6 +25,7 @@ from moot.store.maintenance.purge.events import Rewriting, Scan
 from moot.store.maintenance.purge.jobs import EraseJob, note, save
 from moot.store.maintenance.purge.redactor import Redactor
 from moot.store.maintenance.purge.tables import BY_ITSELF, COUNTS, PLACES, Form, select, update
+from moot.store.search.knowledge import rebuild_words
 from moot.types.maintenance import ErasureReceipt, ReportProgress, Secret
 
 _OPEN = "SELECT id, status FROM run WHERE conversation = ? AND status IN ('queued', 'running', 'waiting', 'interrupted')"
@@ -215,7 +216,10 @@ def _rest(work: EraseJob, needles: Redactor, transaction: Transaction) -> EraseJ
     work.count({"idempotency": answers_forgotten(transaction)})
     work.unindexed = True
     if work.whole:
-        work.count(_replaced(transaction, needles, None))
+        counts = _replaced(transaction, needles, None)
+        if counts["knowledge_chunk"] or counts["knowledge_document"]:
+            rebuild_words(transaction)
+        work.count(counts)
     save(transaction, work)
     return work
 

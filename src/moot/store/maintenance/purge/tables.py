@@ -31,6 +31,22 @@ _RUN: LiteralString = "run IN (SELECT id FROM run WHERE conversation = ?1)"
 
 PLACES: Mapping[LiteralString, Place] = {
     # in deletion order: rows that refer to others come first
+    "cron_run": Place(
+        {"job": "text", "reason": "text"},
+        ("owner_id", "status", "run", "conversation"),
+        "conversation = (SELECT id FROM conversation WHERE no = ?1)",
+    ),
+    "task_run": Place(
+        {"watcher": "text", "reason": "text"},
+        ("run", "conversation"),
+        "conversation = (SELECT id FROM conversation WHERE no = ?1)",
+    ),
+    "webhook_delivery": Place(
+        {"webhook": "text", "facts": "json", "reason": "text"},
+        ("id", "event", "run", "conversation", "status"),
+        "conversation = (SELECT id FROM conversation WHERE no = ?1)",
+    ),
+    "channel_answer": Place({"shown": "json"}, ("run", "conversation"), "conversation = (SELECT id FROM conversation WHERE no = ?1)"),
     "approval": Place(
         {
             **dict.fromkeys(("tool", "reason"), "text"),
@@ -69,16 +85,18 @@ PLACES: Mapping[LiteralString, Place] = {
     ),
     "run": Place(
         {"agent": "text", "agent_session_id": "text", "model": "text", "settings": "json", "error": "json"},
-        ("id", "message", "owner_id", "agent_type", "trigger", "parent_run", "status", "on_crash", "owner", "usage"),
+        ("id", "message", "owner_id", "agent_type", "trigger", "parent_run", "status", "awaits", "on_crash", "owner", "usage"),
         _CONVERSATION,
     ),
+    "compaction": Place(dict.fromkeys(("summary", "plan"), "text"), ("through", "exchange"), _CONVERSATION),
     "share": Place({"title": "text", "page": "page", "left_out": "json"}, ("id", "owner_id", "hash", "policy"), _CONVERSATION),
+    "permission_grant": Place(dict.fromkeys(("tool", "match"), "text"), ("granted_by",), _CONVERSATION),
     "log_head": Place({}, (), _CONVERSATION),
     "import_message": Place({}, ("key", "digest", "message"), _CONVERSATION),
     "import_conversation": Place({}, ("owner_id", "format", "source_id", "parent", "parent_call", "head"), _CONVERSATION),
     "conversation": Place(
         {
-            **dict.fromkeys(("key", "client_id", "title", "agent", "model", "parent_tool_call_id"), "text"),
+            **dict.fromkeys(("key", "client_id", "title", "agent", "model", "last_model", "parent_tool_call_id"), "text"),
             **dict.fromkeys(("directory", "allowed_uris"), "bytes"),
             **dict.fromkeys(("settings", "origin"), "json"),
         },
@@ -86,6 +104,10 @@ PLACES: Mapping[LiteralString, Place] = {
         "no = ?1",
     ),
     # tables that don't belong to conversations
+    "knowledge_vector": Place({"vector": "bytes"}, ("model",)),
+    "knowledge_chunk": Place(dict.fromkeys(("place", "heading", "text"), "text")),
+    "knowledge_document": Place({"path": "text", "problem": "text"}, ("digest",)),
+    "knowledge_source": Place({"path": "text"}, ("id", "owner_id", "project_id", "kind")),
     "answer_day": Place({"agent": "text", "model": "text"}, ("owner_id", "project_id")),
     "tool_day": Place({"tool": "text"}, ("owner_id",)),
     "blob": Place({"data": "bytes"}, ("sha256", "media_type")),
@@ -100,18 +122,28 @@ PLACES: Mapping[LiteralString, Place] = {
     "import_source": Place({}, ("owner_id", "format", "path")),
     "tally": Place({}, ("name",)),
     "forgetting": Place({"rest": "json", "receipt": "json"}, ("kind",)),
+    "cron_job": Place({"name": "text", "settings": "json"}, ("owner_id", "schedule")),
+    "task_cursor": Place({"watcher": "text"}, ("last_run",)),
+    "task_watcher": Place({"name": "text"}, ("owner_id",)),
+    "task_change": Place({"author": "text", "watcher": "text"}, ("event", "fields", "before", "status", "by_run")),
+    "task_comment": Place(dict.fromkeys(("author", "text"), "text"), ("id", "by_run")),
+    "task": Place(
+        {**dict.fromkeys(("title", "description", "author", "assignee"), "text"), "tags": "json"},
+        ("id", "owner_id", "project_id", "status", "due"),
+    ),
+    "webhook_subscription": Place(dict.fromkeys(("name", "events", "in_project", "of_agent", "in_conversation"), "text")),
     "written_file": Place({"path": "bytes"}, ("kind", "sha256", "conversation")),
 }
 
 COUNTS = frozenset({"answer", "answer_tool", "answer_day", "tool_day"})
 """Tables with counts of messages, which are rebuilt from messages."""
 BY_ITSELF = COUNTS.union(
-    ("event", "segment", "exchange", "message", "search_text", "search_term", "search_vector", "translation"),
+    ("event", "segment", "exchange", "message", "search_text", "search_term", "search_vector", "translation", "knowledge_vector"),
     ("blob", "idempotency", "forgetting"),
 )
 """Tables that plain replacement can't redact; each has its own code."""
 
-INDEXES: tuple[LiteralString, ...] = ("search_words", "search_infix")
+INDEXES: tuple[LiteralString, ...] = ("search_words", "search_infix", "knowledge_words")
 """Full-text indexes, whose internal tables contain every indexed word."""
 
 

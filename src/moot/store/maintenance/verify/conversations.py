@@ -10,7 +10,7 @@ from moot.convert.imports import is_growth
 from moot.store.database.connection import Queries, sqlite
 from moot.store.log.rows import Row, before_redaction
 from moot.store.log.segments import log_rows, read_chunks, read_object
-from moot.store.maintenance.verify.records import ExchangeJudge, Findings, GrowthJudge, RunJudge, exchange_row
+from moot.store.maintenance.verify.records import CompactionJudge, ExchangeJudge, Findings, GrowthJudge, RunJudge, exchange_row
 from moot.store.rows import auxiliary_exchanges
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import Chunk
@@ -44,6 +44,7 @@ class ConversationJudge:
         self._exchanges: dict[str, ExchangeJudge] = {}
         """Exchanges that have started and not ended."""
         self._growing = GrowthJudge(no, self._findings)
+        self._compactions = CompactionJudge(no, self._findings)
         self._counted = dict.fromkeys(_COUNTED, 0)
         """Number of rows according to the log, by table."""
         self._lost = 0
@@ -137,6 +138,8 @@ class ConversationJudge:
             self._message(queries, row, body)
         elif row.kind == "tree" and body.get("op") == "answer":
             self._answer(queries, row, body)
+        elif row.kind == "tree":
+            self._compactions.note(row, body)
         elif row.key == "run" and row.phase == "end" and run is not None:
             run.end(queries, row, body)
             del self._runs[run.no]
@@ -249,6 +252,7 @@ class ConversationJudge:
         elif head[0] - 1 < self._last:
             self._findings.add("record", "the head of the log", f"next seq {self._last + 1}", f"{head[0]}")
         self._growing.finish()
+        self._compactions.finish(queries, complete=not self._blind)
         for judge in list(self._runs.values()):
             self._live(queries, judge)
         for no, id, status in queries.execute("SELECT no, id, status FROM run WHERE conversation = ?", (self._no,)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from moot.convert.comparison import Difference, first_difference
@@ -15,8 +15,10 @@ from moot.store.log.events import newest_of
 from moot.store.log.rows import Row
 from moot.store.log.segments import log_rows, read_chunks, read_object
 from moot.store.rows import EXCHANGE, MESSAGE, exchange_of, parse_stored, parse_stored_object, parts_of
+from moot.store.tree.compactions import compactions
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
+from moot.types.compaction import Compaction
 from moot.types.event import Event
 from moot.types.exchange import FAILED_BY_MOOT, Ending, Exchange, converter_of
 from moot.types.message import Part
@@ -181,7 +183,7 @@ class GrowthJudge:
         compare_json(self._findings, f"message {id}, its metadata", content[1], stored[3], row.seq)
 
     def _again(self, queries: Queries, id: str, first: int, before: int) -> _Content | None:
-        """Fold a message's earlier events again, if it was compared already before its source continued."""
+        """Fold the earlier events of a message again. Needed if the message was already compared and its source has since added to it."""
         found: list[_Content] = []
         for row in log_rows(queries, self._no, first - 1, before - 1):
             if row.kind != "message" or id.encode() not in (row.body or b""):
@@ -203,6 +205,33 @@ def _content(body: JsonObject) -> _Content:
     except ValueError:
         parts = ()
     return parts, metadata if isinstance(metadata, dict) else {}
+
+
+class CompactionJudge:
+    """The summaries of one conversation."""
+
+    def __init__(self, no: int, findings: Findings) -> None:
+        self._no = no
+        self._findings = findings
+        self._expected: dict[str, Compaction] = {}
+
+    def note(self, row: Row, body: JsonObject) -> None:
+        """Apply an operation on the tree, if it is about a summary."""
+        if (found := Compaction.of_body(body, row.seq)) is not None:
+            self._expected.pop(found.through, None)
+            if found.summary:
+                self._expected[found.through] = found
+
+    def finish(self, queries: Queries, *, complete: bool) -> None:
+        """Compare the rows with the log, if it is complete."""
+        if not complete:
+            return
+        stored = {one.through: replace(one, at=0) for one in compactions(queries, self._no)}
+        for through in sorted({*stored, *self._expected}):
+            expected, found = self._expected.get(through), stored.get(through)
+            if expected != found:
+                words, others = (f"that of event {one.seq}" if one is not None else "none" for one in (expected, found))
+                self._findings.add("record", f"the summary through message {through}", words, others, expected and expected.seq)
 
 
 _ENDED = ("eof", "cut", "cancelled")

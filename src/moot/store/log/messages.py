@@ -1,50 +1,19 @@
-"""Inserting conversations and messages in a write transaction."""
+"""Inserting messages in a write transaction, with their events."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, LiteralString
+from typing import Any
 
 from moot.errors import Busy, NotFound, UsageError
-from moot.store import lookup
 from moot.store.database.connection import Queries
 from moot.store.database.transaction import Transaction, quick
-from moot.store.rows import CONVERSATION, conversation_row, message_body, placeholders
-from moot.store.tree.projects import ensure_project, project_for_directory
+from moot.store.rows import message_body
 from moot.types.canonical import JsonObject, dumps
-from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
 
 CLIENT_ID_BYTES = 128
-
-
-def new_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
-    """Insert a conversation and its log, and return it with its `no` and times. Raise Busy if id, key or client id exists."""
-    unique: tuple[tuple[LiteralString, str | None, str | None], ...] = (
-        ("id", wanted.id, None),
-        ("key", wanted.key, wanted.owner),
-        ("client_id", wanted.client_id, wanted.owner),
-    )
-    for name, value, owner in unique:
-        if value is not None and lookup.conversation_by(transaction, name, value, owner):
-            raise Busy(f"A conversation with the {name.replace('_', ' ')} {value!r} already exists.")
-    insert_conversation(transaction, wanted)
-    return lookup.conversation(transaction, wanted.id)
-
-
-def insert_conversation(transaction: Transaction, wanted: Conversation) -> Conversation:
-    """Insert a conversation whose id, key and client id are unused."""
-    now = transaction.now_ms
-    created = wanted.created_at or now
-    place = wanted.directory, wanted.owner
-    project = ensure_project(transaction, wanted.project, wanted.owner) if wanted.project else project_for_directory(transaction, *place)
-    value = replace(wanted, project=project, created_at=created, updated_at=wanted.updated_at or created)
-    columns = CONVERSATION.replace("no, ", "", 1)
-    no = transaction.execute(f"INSERT INTO conversation ({columns}) VALUES ({placeholders(columns)})", conversation_row(value)).lastrowid
-    transaction.execute("INSERT INTO log_head (conversation) VALUES (?)", (no,))
-    assert no is not None
-    return replace(value, no=no)
 
 
 def check_message(queries: Queries, conversation: int, id: str) -> tuple[str, str | None]:
@@ -60,6 +29,41 @@ def message_event(message: Message, *, raw: bytes | None = None, body: JsonObjec
     return Event("message", raw=raw, body={**message_body(message), **(body or {})})
 
 
+def is_behind(queries: Queries, message: str, ancestor: str) -> bool:
+    """Return whether the ancestor is the message itself or on the path from it to the first message."""
+    if message == ancestor:
+        return True
+    sql = (
+        "WITH RECURSIVE up (id, parent) AS (SELECT id, parent_id FROM message WHERE id = ? UNION ALL"
+        " SELECT m.id, m.parent_id FROM message AS m JOIN up ON m.id = up.parent) SELECT 1 FROM up WHERE id = ? LIMIT 1"
+    )
+    return queries.execute(sql, (message, ancestor)).fetchone() is not None
+
+
+def add(
+    transaction: Transaction,
+    conversation: int,
+    message: Message,
+    *,
+    raw: bytes | None = None,
+    body: JsonObject | None = None,
+    move_head: bool = True,
+) -> Message:
+    """Store a complete message and its event, and return it with its place in the log. It becomes the head, unless `move_head` is false."""
+    stays: JsonObject = {} if move_head else {"head": False}
+    seq = transaction.add(conversation, (message_event(message, raw=raw, body={**(body or {}), **stays}),))[-1]
+    stored = placed(message, seq)
+    insert(transaction, conversation, stored)
+    count(transaction, conversation, 1, message.created_at, message.id if move_head else None)
+    return stored
+
+
+def check_client_id(client_id: str) -> None:
+    """Raise UsageError if a client's id is too long to store."""
+    if len(client_id.encode()) > CLIENT_ID_BYTES:
+        raise UsageError(f"The client id {client_id[:40]!r}… is longer than {CLIENT_ID_BYTES} bytes.")
+
+
 def placed(message: Message, seq: int) -> Message:
     """Return the message with the seq of the event that contains all of it."""
     return replace(message, first_seq=seq, last_seq=seq, folded_through=seq)
@@ -68,8 +72,7 @@ def placed(message: Message, seq: int) -> Message:
 def insert(transaction: Transaction, conversation: int, message: Message) -> None:
     """Insert the message's row. Raise Busy if the id exists, UsageError if the client id is too long."""
     if message.client_id is not None:
-        if len(message.client_id.encode()) > CLIENT_ID_BYTES:
-            raise UsageError(f"The client id {message.client_id[:40]!r}… is longer than {CLIENT_ID_BYTES} bytes.")
+        check_client_id(message.client_id)
         # an edit has the client id of the message it edits; the id then refers to the newest message with it
         transaction.execute(
             "UPDATE message SET client_id = NULL WHERE conversation = ? AND client_id = ?", (conversation, message.client_id)

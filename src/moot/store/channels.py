@@ -1,0 +1,174 @@
+"""Events for outgoing webhooks, inserted in the transaction in which they happen, and the answers that channels have shown."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, LiteralString, cast
+
+from moot.store import lookup
+from moot.store.database.reader import Reader
+from moot.store.database.transaction import Transaction
+from moot.store.database.writer import Writer
+from moot.store.lookup import prefix_range
+from moot.store.rows import parse_stored_object
+from moot.types.approval import BY_CLIENT, Approval
+from moot.types.canonical import JsonObject, dumps
+from moot.types.channel import ChannelAnswer
+from moot.types.event import Event
+from moot.types.ids import new_id
+from moot.types.token import LOCAL_USER
+from moot.types.webhook import DeliveryStatus, JobAnswer, Outgoing, Subscription
+
+_KEPT = 2_000
+"""Number of deliveries to keep for each webhook. Older ones are deleted, even if they are pending: then nothing sends them."""
+
+_COLUMNS: LiteralString = "no, id, webhook, event, at, run, conversation, facts, status, tries, due_at, reason"
+_INSERT: LiteralString = (
+    "INSERT INTO webhook_delivery (id, webhook, event, at, run, conversation, facts, status, due_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?) ON CONFLICT (webhook, id) DO NOTHING"
+)
+_SUBSCRIBED: LiteralString = (
+    "SELECT s.name, c.id FROM webhook_subscription AS s"
+    " CROSS JOIN run AS r ON r.id = ?1 CROSS JOIN conversation AS c ON c.no = r.conversation AND c.owner_id = ?2"
+    " WHERE EXISTS (SELECT 1 FROM json_each(s.events) WHERE value = ?3) AND s.of_agent IN ('', r.agent)"
+    " AND s.in_conversation IN ('', c.id, c.key)"
+    " AND (s.in_project IN ('', c.project_id) OR EXISTS (SELECT 1 FROM project AS p WHERE p.id = c.project_id AND p.name = s.in_project))"
+)
+_SUBSCRIPTION: LiteralString = "name, events, in_project, of_agent, in_conversation"
+_OLDEST: LiteralString = "SELECT no FROM webhook_delivery WHERE webhook = ? ORDER BY no DESC LIMIT 1 OFFSET ?"
+
+
+def add_end(transaction: Transaction, run: str, status: str) -> None:
+    """Store the end of a run, unless it is the run of a sub-agent or was cancelled."""
+    if status != "cancelled" and transaction.row("SELECT 1 FROM run WHERE id = ? AND parent_run IS NULL", (run,)) is not None:
+        _add(transaction, f"run.{status}", run, run)
+
+
+def add_request(transaction: Transaction, approval: Approval) -> None:
+    """Store a request for approval, unless it is for the client."""
+    if approval.questions != BY_CLIENT:
+        facts: JsonObject = {"approval": {"id": approval.id, "tool": approval.tool, "expires_at": approval.expires_at}}
+        _add(transaction, "approval.asked", approval.run, approval.id, facts)
+
+
+def add_budget(transaction: Transaction, run: str, budget: JsonObject) -> None:
+    """Store the warning of a run. Further ones have no effect."""
+    _add(transaction, "budget.warning", run, run, {"budget": budget})
+
+
+def add_answer(transaction: Transaction, run: str, conversation: str | None, answer: JobAnswer) -> None:
+    """Store the answer of a cron job for the webhook that the job names."""
+    facts: JsonObject = {"job": answer.job, "text": answer.text}
+    _insert(transaction, "job.answer", (run, conversation), answer.webhook, run, facts)
+
+
+def _add(transaction: Transaction, event: str, run: str, subject: str, facts: JsonObject | None = None) -> None:
+    """Store an event of a run for each webhook that has subscribed to it. `subject` tells apart the events of a kind."""
+    found: list[Any] = transaction.execute(_SUBSCRIBED, (run, LOCAL_USER, event)).fetchall()
+    for webhook, conversation in found:
+        _insert(transaction, event, (run, conversation), webhook, subject, facts or {})
+
+
+def _insert(transaction: Transaction, event: str, run: tuple[str, str | None] | None, webhook: str, subject: str, facts: JsonObject) -> str:
+    """Insert an event about a run and its conversation, due now. One without a run is not due."""
+    # ids of approvals may contain ids chosen by a vendor, which don't belong into a header
+    id, now = sha256(f"{event}:{subject}".encode()).hexdigest()[:32], transaction.now_ms
+    transaction.execute(_INSERT, (id, webhook, event, now, *(run or (None, None)), dumps(facts), None if run is None else now))
+    transaction.execute(f"DELETE FROM webhook_delivery WHERE webhook = ? AND no <= ({_OLDEST})", (webhook, webhook, _KEPT))
+    return id
+
+
+class StoredWebhooks:
+    """`WebhookStore` on SQLite."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def subscribe(self, subscriptions: tuple[Subscription, ...]) -> None:
+        rows = sorted((one.name, dumps(list(one.events)).decode(), one.project, one.agent, one.conversation) for one in subscriptions)
+        if rows == await self._reader.rows(f"SELECT {_SUBSCRIPTION} FROM webhook_subscription ORDER BY name", (), tuple):
+            return
+
+        def work(transaction: Transaction) -> None:
+            transaction.execute("DELETE FROM webhook_subscription")
+            transaction.many(f"INSERT INTO webhook_subscription ({_SUBSCRIPTION}) VALUES (?, ?, ?, ?, ?)", rows)
+
+        await self._writer.write(work)
+
+    async def add(self, webhook: str, event: str) -> Outgoing:
+        def work(transaction: Transaction) -> Outgoing:
+            id = _insert(transaction, event, None, webhook, new_id(), {})
+            return _outgoing(transaction.row(f"SELECT {_COLUMNS} FROM webhook_delivery WHERE webhook = ? AND id = ?", (webhook, id)))
+
+        return await self._writer.write(work)
+
+    async def due(self, now: int, limit: int) -> list[Outgoing]:
+        place = "row_number() OVER (PARTITION BY webhook ORDER BY due_at, no) AS place"
+        inner = f"SELECT {_COLUMNS}, {place} FROM webhook_delivery WHERE due_at IS NOT NULL AND due_at <= ?"
+        return await self._reader.rows(f"SELECT {_COLUMNS} FROM ({inner}) WHERE place <= ? ORDER BY no", (now, limit), _outgoing)
+
+    async def record(self, no: int, status: DeliveryStatus, *, due_at: int | None = None, reason: str = "") -> None:
+        sql = "UPDATE webhook_delivery SET status = ?, tries = tries + 1, due_at = ?, reason = ? WHERE no = ?"
+        await self._writer.write(lambda transaction: transaction.execute(sql, (status, due_at, reason, no)), sync=True)
+
+    async def history(self, webhook: str | None = None, *, limit: int = 50) -> list[Outgoing]:
+        sql = f"SELECT {_COLUMNS} FROM webhook_delivery WHERE webhook = coalesce(?, webhook) ORDER BY no DESC LIMIT ?"
+        return await self._reader.rows(sql, (webhook, limit), _outgoing)
+
+
+def _outgoing(row: Any) -> Outgoing:
+    no, id, webhook, event, at, run, conversation, facts, status, tries, due_at, reason = row
+    kind = cast("DeliveryStatus", status)
+    return Outgoing(no, id, webhook, event, at, run, conversation, parse_stored_object(facts), kind, tries, due_at, reason)
+
+
+RELEASED = "#"
+"""Separates the former key of a conversation from its id, after its room has started another one."""
+
+_CURRENT: LiteralString = (
+    "SELECT r.id, c.id, c.key, coalesce(u.client_id, ''), r.first_seq, coalesce(a.shown, x'7b7d'), a.finished_at IS NOT NULL"
+    " FROM conversation AS c JOIN run AS r ON r.conversation = c.no JOIN message AS m ON m.id = r.message"
+    " LEFT JOIN message AS u ON u.id = m.parent_id LEFT JOIN channel_answer AS a ON a.run = r.id"
+    " WHERE c.key >= ? AND c.key < ? AND c.owner_id = ? AND r.trigger = 'channel'"
+    " AND (a.finished_at IS NULL OR r.no = (SELECT max(n.no) FROM run AS n WHERE n.conversation = c.no AND n.trigger = 'channel'))"
+    " ORDER BY r.no"
+)
+
+
+class StoredAnswers:
+    """`ChannelAnswers` on SQLite. Channels belong to the local user."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def current(self, prefix: str) -> list[ChannelAnswer]:
+        def answer(row: Any) -> ChannelAnswer:
+            run, conversation, key, client_id, first, shown, finished = row
+            who = key.removeprefix(prefix).partition(RELEASED)[0]
+            return ChannelAnswer(
+                run, conversation, who, client_id.removeprefix(prefix), first - 1, parse_stored_object(shown), bool(finished)
+            )
+
+        return await self._reader.rows(_CURRENT, (*prefix_range(prefix), LOCAL_USER), answer)
+
+    async def record(self, run: str, conversation: str, shown: JsonObject, *, finished: bool) -> None:
+        sql = (
+            "INSERT INTO channel_answer (run, conversation, shown, finished_at) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (run) DO UPDATE SET shown = excluded.shown, finished_at = excluded.finished_at"
+        )
+        await self._writer.write(
+            lambda transaction: transaction.execute(sql, (run, conversation, dumps(shown), transaction.now_ms if finished else None)),
+            sync=True,
+        )
+
+    async def release(self, conversation: str) -> None:
+        def work(transaction: Transaction) -> None:
+            found = lookup.conversation(transaction, conversation)
+            if found.key is not None and RELEASED not in found.key:
+                key = f"{found.key}{RELEASED}{found.id}"
+                transaction.add(found.no, (Event("meta", body={"key": key}),))
+                transaction.execute("UPDATE conversation SET key = ? WHERE no = ?", (key, found.no))
+
+        await self._writer.write(work, sync=True)

@@ -1,0 +1,92 @@
+"""Summaries of branches: one row for each message that a summary ends with, derived from `tree` events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+from moot.errors import NotFound, UsageError
+from moot.store.database.connection import Queries
+from moot.store.database.transaction import Transaction
+from moot.store.log.messages import check_message, is_behind
+from moot.types.canonical import dumps
+from moot.types.compaction import Compaction
+from moot.types.event import Event
+
+_COLUMNS = "through, summary, plan, exchange, seq, at"
+
+
+def compactions(queries: Queries, conversation: int, among: Sequence[str] | None = None) -> list[Compaction]:
+    """Return the conversation's summaries, oldest first; with `among`, only those that end with one of these messages."""
+    where, values = "conversation = ?", [conversation, *([] if among is None else [dumps(list(among)).decode()])]
+    if among is not None:
+        where += " AND through IN (SELECT value FROM json_each(?))"
+    rows: list[Any] = queries.execute(f"SELECT {_COLUMNS} FROM compaction WHERE {where} ORDER BY seq", values).fetchall()
+    return [Compaction(*row) for row in rows]
+
+
+def digest(queries: Queries, conversation: int, messages: Sequence[str]) -> bytes:
+    """Implement `Tree.digest`."""
+    found = blake2b(digest_size=32)
+    for one in compactions(queries, conversation):
+        found.update(f"{one.through} {one.seq}\n".encode())
+    rows = queries.execute(
+        "SELECT m.id, m.deleted_at, m.parts FROM json_each(?) AS wanted JOIN message AS m ON m.id = wanted.value"
+        " WHERE m.conversation = ? ORDER BY m.no",
+        (dumps(list(messages)).decode(), conversation),
+    )
+    for id, deleted_at, parts in rows:
+        found.update(f"{id} {deleted_at} {len(parts)}\n".encode() + parts)
+    return found.digest()
+
+
+def record(transaction: Transaction, conversation: int, compaction: Compaction) -> Compaction:
+    """Store a summary with its event; an empty one withdraws the summary of that message. Raise NotFound or UsageError."""
+    check_message(transaction, conversation, compaction.through)
+    if transaction.row("SELECT 1 FROM message WHERE id = ? AND status = 'streaming'", (compaction.through,)):
+        raise UsageError(f"The message {compaction.through!r} is still being written.", fix="Wait until it ends.")
+    if not compaction.summary and not compactions(transaction, conversation, [compaction.through]):
+        raise NotFound(f"No summary ends with the message {compaction.through!r}.")
+    (seq,) = transaction.add(conversation, (Event("tree", body=compaction.to_body()),))
+    stored = replace(compaction, seq=seq, at=transaction.now_ms)
+    apply(transaction, conversation, stored)
+    return stored
+
+
+def apply(transaction: Transaction, conversation: int, compaction: Compaction) -> None:
+    """Change the row as the event says."""
+    transaction.execute("DELETE FROM compaction WHERE conversation = ? AND through = ?", (conversation, compaction.through))
+    if compaction.summary:
+        transaction.execute(
+            f"INSERT INTO compaction (conversation, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(conversation, compaction.through, compaction.summary, compaction.plan, compaction.exchange),
+                *(compaction.seq, compaction.at),
+            ),
+        )
+
+
+def withdraw_covering(transaction: Transaction, conversation: int, messages: Iterable[str]) -> None:
+    """Withdraw the summaries of branches with one of these messages, because they contain what will not be sent anymore."""
+    ids = list(messages)
+    for compaction in compactions(transaction, conversation):
+        if any(is_behind(transaction, compaction.through, id) for id in ids):
+            record(transaction, conversation, Compaction(compaction.through, ""))
+
+
+def copy_branch(transaction: Transaction, source: int, target: int, ids: Mapping[str, str]) -> None:
+    """Copy the summaries of a branch to its copy; `ids` maps the messages to their copies. The copy of a summary names no exchange."""
+    for compaction in compactions(transaction, source, list(ids)):
+        record(transaction, target, replace(compaction, through=ids[compaction.through], exchange=None))
+
+
+def replay(transaction: Transaction, conversation: int, events: Iterable[Event]) -> None:
+    """Build the rows of a recording's events."""
+    for event in events:
+        body = event.body if isinstance(event.body, dict) else {}
+        left = body.get("body") if event.kind == "tombstone" and body.get("was") == "tree" else body if event.kind == "tree" else None
+        found = Compaction.of_body(left, event.seq, event.at // 1000) if isinstance(left, dict) else None
+        if found is not None and transaction.row("SELECT 1 FROM message WHERE id = ? AND conversation = ?", (found.through, conversation)):
+            apply(transaction, conversation, found)
