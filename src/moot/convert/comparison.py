@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.conversation import Conversation
-from moot.types.message import Message, is_tool, text_of, tool_name
+from moot.types.message import Message, is_tool, model_ms, text_of, tool_name
 from moot.types.run import Run
 from moot.types.usage import Usage
 
@@ -148,7 +148,7 @@ def _answer(side: Side, asked: _Exchange | None) -> JsonObject | None:
         "model": _model(last, runs),
         "text": "\n\n".join(text for message in asked.answers if (text := text_of(message.parts))),
         "tools": list[Json](tools),
-        **_took(runs),
+        **_took(asked.answers, runs),
     }
 
 
@@ -164,11 +164,11 @@ def _call(part: JsonObject) -> JsonObject:
     return {"name": tool_name(part), "input": arguments, "state": str(part.get("state"))}
 
 
-def _took(runs: Sequence[Run]) -> JsonObject:
+def _took(messages: Iterable[Message], runs: Sequence[Run]) -> JsonObject:
     usage = sum((run.usage for run in runs), Usage())
     costs = [run.cost for run in runs]
     known = [cost for cost in costs if cost is not None]
-    times = [run.ended_at - run.started_at for run in runs if run.ended_at is not None and run.started_at is not None]
+    times = [ms for message in messages if (ms := model_ms(message.metadata)) is not None]
     return {
         "usage": usage.to_json(),
         "cost": sum(known) if known and len(known) == len(costs) else None,
@@ -180,8 +180,9 @@ def _side(side: Side) -> JsonObject:
     shown = [side.runs[message.run] for message in side.messages if message.run is not None and message.run in side.runs]
     conversation = side.conversation
     tools = sum(is_tool(part) for message in side.messages for part in message.parts)
-    facts: JsonObject = {"id": conversation.id, "title": conversation.title, "agent": conversation.agent, "model": conversation.model}
-    return {**facts, "forked_from": conversation.forked_from, "answers": len(shown), "tools": tools, **_took(shown)}
+    facts: JsonObject = {"id": conversation.id, "title": conversation.title, "agent": conversation.agent}
+    facts |= {"model": conversation.model, "last_model": conversation.last_model}
+    return {**facts, "forked_from": conversation.forked_from, "answers": len(shown), "tools": tools, **_took(side.messages, shown)}
 
 
 def word_diff(left: str, right: str) -> list[list[Json]]:

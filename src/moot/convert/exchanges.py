@@ -11,7 +11,7 @@ from typing import Any
 from moot.errors import MootError
 from moot.plugins import DIALECTS, TRANSLATORS
 from moot.types.canonical import Json
-from moot.types.chunk import Chunk, tool_error, tool_input_error
+from moot.types.chunk import Chunk, tool_denied, tool_error, tool_input_error
 from moot.types.event import REFUSED, SENT, Event, Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure, converter_of, end_body
 from moot.types.message import Part, is_settled, is_tool, tool_name
@@ -22,9 +22,11 @@ from moot.types.usage import Usage
 def totals(journal: Iterable[Event]) -> tuple[Usage, int | None, str]:
     """Return usage and nano-dollars over all attempts, and the last model. The cost is None if any part of it is unknown.
 
+    The model of an outside agent is the one that it reports when it ends.
+
     The usage of an attempt that a crash interrupted is unknown: its tokens are not counted, and the cost is None.
     """
-    usage, model = Usage(), ""
+    usage, model, reported = Usage(), "", ""
     costs: dict[str, int | None] = {}
     for event in journal:
         if event.key is None or not event.key.startswith("llm:") or not isinstance(event.body, dict):
@@ -33,11 +35,13 @@ def totals(journal: Iterable[Event]) -> tuple[Usage, int | None, str]:
             model = str(event.body.get("model", ""))
             costs.setdefault(event.key, None)
         elif event.phase == "end":
-            usage += Ending.from_json(event.body).usage
+            ending = Ending.from_json(event.body)
+            usage += ending.usage
+            reported = str(ending.metadata.get("model") or reported)
             charged = event.body.get("charged")
             costs[event.key] = charged if isinstance(charged, int) else None
     known = [cost for cost in costs.values() if cost is not None]
-    return usage, sum(known) if known and len(known) == len(costs) else None, model
+    return usage, sum(known) if known and len(known) == len(costs) else None, model or reported
 
 
 CUT = "the stream ended before the call was whole"
@@ -58,12 +62,19 @@ def close_open(parts: Sequence[Part]) -> tuple[Chunk, ...]:
 
 
 def settle_calls(parts: Sequence[Part], why: str) -> tuple[Chunk, ...]:
-    """Return an error output for every complete call without one, so that no call stays without an output."""
-    return tuple(
-        tool_error(str(part.get("toolCallId")), _so_far(part, why))
-        for part in parts
-        if is_tool(part) and not is_settled(part) and part.get("state") != "input-streaming"
-    )
+    """Return an output for every complete call without one: an error, or a denial if its approval was not given."""
+    chunks: list[Chunk] = []
+    for part in parts:
+        if not is_tool(part) or is_settled(part) or part.get("state") == "input-streaming":
+            continue
+        id, approval = str(part.get("toolCallId")), part.get("approval")
+        if not isinstance(approval, dict) or approval.get("approved") is True:
+            chunks.append(tool_error(id, _so_far(part, why)))
+            continue
+        if "approved" not in approval:
+            chunks.append({"type": "tool-approval-response", "approvalId": approval.get("id", ""), "approved": False, "reason": why})
+        chunks.append(tool_denied(id))
+    return tuple(chunks)
 
 
 def _so_far(part: Part, why: str) -> str:

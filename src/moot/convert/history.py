@@ -1,4 +1,4 @@
-"""The history that a step sends: whole groups from the end, within a token budget; and a message split into steps."""
+"""The history that a step sends: whole groups within a token budget, without parts of hooks; and a message split into steps."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from moot.convert.files.attachments import prompt_text
 from moot.convert.fold import in_history
 from moot.types import canonical
-from moot.types.message import Message, Part, is_tool
+from moot.types.canonical import Json, dumps
+from moot.types.hooks import CONTEXT, hook_of, is_withheld
+from moot.types.message import Message, Part, is_tool, text_part, tool_name
 
 CHARACTERS = 4
 """Characters per token, for prose and code in most languages. CJK has fewer, so its estimate counts bytes."""
@@ -36,6 +39,11 @@ class Step(NamedTuple):
 def estimate(parts: Sequence[Part]) -> int:
     """Estimate the tokens of these parts in a request. Files count per piece, regardless of size."""
     return sum(_tokens(part) for part in parts)
+
+
+def history_tokens(messages: Sequence[Message], count: Callable[[Sequence[Part]], int] = estimate) -> int:
+    """Estimate the tokens of these messages in a request."""
+    return sum(count(message.parts) + _OVERHEAD for message in messages)
 
 
 def split_steps(message: Message) -> tuple[Step, ...]:
@@ -74,7 +82,7 @@ def trim(
     Keeps whole groups: a user message with all answers to it, and inside an answer each step with all its calls and outputs. The last user
     message is always kept, however large, and so is the last step of the answer in progress.
     """
-    if budget_tokens is None or _size(messages, count) <= budget_tokens:
+    if budget_tokens is None or history_tokens(messages, count) <= budget_tokens:
         return messages
     groups: list[list[Message]] = []  # what comes before the first user message is also a group
     for message in messages:
@@ -84,7 +92,7 @@ def trim(
     kept: list[Sequence[Message]] = []
     left = budget_tokens
     for position, group in enumerate(reversed(groups)):
-        size = _size(group, count)
+        size = history_tokens(group, count)
         if size > left:
             if position == 0:
                 kept.append(_shortened(group, left, count))
@@ -96,7 +104,7 @@ def trim(
 
 def _shortened(group: Sequence[Message], budget: int, count: Callable[[Sequence[Part]], int]) -> tuple[Message, ...]:
     """Shorten the newest group: keep its user messages, and as many last steps of the answers as fit, at least one."""
-    left = budget - _size([message for message in group if message.role != "assistant"], count)
+    left = budget - history_tokens([message for message in group if message.role != "assistant"], count)
     kept: list[Message] = []
     for message in reversed(group):
         if message.role != "assistant":
@@ -126,16 +134,13 @@ def _blocks(message: Message) -> list[list[Part]]:
     return [block for block in blocks if block]
 
 
-def _size(messages: Sequence[Message], count: Callable[[Sequence[Part]], int]) -> int:
-    return sum(count(message.parts) + _OVERHEAD for message in messages)
-
-
 def _tokens(part: Part) -> int:
     kind = str(part.get("type", ""))
     if kind in ("text", "reasoning"):
         return _text_tokens(part.get("text"))
     if kind in ("file", "reasoning-file"):
-        return FILE_TOKENS
+        text = prompt_text(part)
+        return FILE_TOKENS if text is None else _text_tokens(text)
     if kind == "steering-message":
         inner = part.get("parts")
         return estimate([piece for piece in inner if isinstance(piece, dict)]) if isinstance(inner, list) else 0
@@ -166,3 +171,57 @@ def _text_tokens(text: object) -> int:
         return 0
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return (size + CHARACTERS - 1) // CHARACTERS
+
+
+def for_model(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages that a model gets: added text comes before the prompt that the message with it answers."""
+    found: list[Message] = []
+    for message in without_withheld(messages):
+        if message.role == "assistant" and any(_is_of_hook(part) for part in message.parts):
+            if found and found[-1].role == "user":
+                found[-1] = replace(found[-1], parts=(*added_parts(message.parts), *found[-1].parts))
+            message = replace(message, parts=tuple(part for part in message.parts if not _is_of_hook(part)))
+        found.append(message)
+    return found
+
+
+def without_withheld(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages without prompts that a hook blocked, skipped or did not decide about, and without their answers."""
+    found: list[Message] = []
+    for message in messages:
+        if not is_withheld(message.metadata):
+            found.append(message)
+        elif message.role == "assistant" and found and found[-1].id == message.parent and found[-1].role == "user":
+            found.pop()
+    return found
+
+
+def added_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Return the text that hooks add to the prompt, from the parts of the message that answers it."""
+    texts = (_added(part) for part in parts if _is_of_hook(part))
+    return tuple(text_part(text) for text in texts if text)
+
+
+def output_text(part: Part) -> str:
+    """Return the text of a call's output or error."""
+    output: Json = part.get("output")
+    if output is None:
+        return str(part.get("errorText") or "")
+    if isinstance(output, dict) and output.get("type") == "content" and isinstance(pieces := output.get("value"), list):
+        return "\n".join(str(piece.get("text", "")) for piece in pieces if isinstance(piece, dict) and piece.get("type") == "text")
+    return output if isinstance(output, str) else dumps(output).decode()
+
+
+def _is_of_hook(part: Part) -> bool:
+    return part.get("type") == CONTEXT or ("toolMetadata" in part and is_tool(part) and hook_of(part) != "")
+
+
+def _added(part: Part) -> str:
+    if part.get("type") == CONTEXT:
+        data = part.get("data")
+        return str(data.get("text", "")) if isinstance(data, dict) else ""
+    if hook_of(part) != "before_run":
+        return ""
+    failed = " failed" if part.get("state") in ("output-error", "output-denied") else ""
+    text = output_text(part) or str(part.get("state", ""))
+    return f"Output of {tool_name(part)}{failed}, run before this prompt:\n{text}"

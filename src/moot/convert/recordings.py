@@ -105,6 +105,8 @@ def _spans(events: Sequence[Event]) -> dict[str, tuple[int, int]]:
 def _run(run: Run, spans: dict[str, tuple[int, int]], events: Sequence[Event]) -> Run:
     first, last = spans.get(run.id, (1, 0))
     over = run if run.status in TERMINAL else replace(run, status="cancelled")
+    if last and isinstance(body := events[last - 1].body, dict) and isinstance(status := body.get("status"), str) and status in TERMINAL:
+        over = replace(over, status=status)  # the log decides, whatever the run's own line says
     ended = over.ended_at or (events[last - 1].at // 1000 if last else run.created_at)
     return replace(
         over,
@@ -132,13 +134,12 @@ def _message(
         return replace(message, run=None, first_seq=place, last_seq=last, folded_through=last)
     own = [event for event in events[run.first_seq - 1 : run.last_seq] if event.run == run.id]
     folder = _folded(own, exchanges)
-    status = message.status if message.status in TERMINAL and run.status != "cancelled" else run.status
-    assert status in ("finished", "failed", "cancelled")
+    assert run.status in ("finished", "failed", "cancelled")
     return replace(
         message,
         parts=folder.parts(),
         metadata=folder.metadata(),
-        status=status,
+        status=run.status,
         first_seq=run.first_seq,
         last_seq=run.last_seq,
         folded_through=run.last_seq,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Literal
 
 from moot.types.agent import Agent
-from moot.types.approval import grants_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.conversation import Conversation
 from moot.types.event import Event, Raw, as_tombstone
@@ -63,8 +62,12 @@ def _pick(value: object, names: str) -> JsonObject:
 def agent_json(agent: Agent) -> JsonObject:
     """Return an agent as a JSON object."""
     names = "name description agent_type model instructions rules tools role temperature max_steps effort fallback"
+    names += " output_format hidden beta default version origin forked_from"
     tools = None if agent.tools is None else list[Json](agent.tools)
-    return {"id": agent.name, **_pick(agent, names), "tools": tools, "fallback": list[Json](agent.fallback)}
+    own, parts = agent.prompt, agent.prompt.parts
+    prompt: JsonObject = {"parts": None if parts is None else [*parts], "variables": {**own.variables}, "max_tokens": own.max_tokens}
+    lists: JsonObject = {"tools": tools, "fallback": [*agent.fallback], "agents": [*agent.agents]}
+    return {"id": agent.name, **_pick(agent, names), **lists, "prompt": prompt}
 
 
 def model_json(model: Model) -> JsonObject:
@@ -82,13 +85,13 @@ def model_json(model: Model) -> JsonObject:
 
 def conversation_json(conversation: Conversation, live: Mapping[str, RunStatus]) -> JsonObject:
     """Return a conversation as in lists. `live` maps conversations to the status of their live run."""
-    grants = list[Json]([grant.to_json() for grant in grants_of(conversation.settings)])
+    grants = list[Json]([grant.to_json() for grant in conversation.grants])
     return {
-        **_pick(conversation, "id no client_id title title_source agent model project directory"),
+        **_pick(conversation, "id no client_id title title_source agent model last_model project directory"),
         "status": status_of(conversation, live),
         **_pick(conversation, "head message_count usage cost unpriced_runs context_usage"),
         "usage": conversation.usage.to_json(),
-        "settings": {key: value for key, value in conversation.settings.items() if key != "grants"},
+        "settings": conversation.own_settings.to_json(),
         "grants": grants,
         **_pick(conversation, "parent forked_from origin created_at updated_at archived_at deleted_at"),
     }

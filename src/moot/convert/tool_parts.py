@@ -117,8 +117,18 @@ def output_error(part: Part, chunk: Chunk) -> Part:
     return _renewed(part, chunk, "output-error", fields)
 
 
-def output_denied(part: Part, _chunk: Chunk) -> Part:
-    return {**part, "state": "output-denied"}
+def output_denied(part: Part, chunk: Chunk) -> Part:
+    denied: Part = {**part, "state": "output-denied"}
+    if not isinstance(id := chunk.get("approvalId"), str):
+        return denied
+    known, reason = part.get("approval"), chunk.get("reason")
+    approval: JsonObject = {"id": id, **(known if isinstance(known, dict) else {})}
+    if approval.get("approved") is True:  # a person allowed the call, and then the agent itself refused it
+        return output_error(part, {"errorText": reason or "The agent refused the call."})
+    approval["approved"] = False
+    if isinstance(reason, str) and not approval.get("reason"):
+        approval["reason"] = reason
+    return {**denied, "approval": approval}
 
 
 def approval_request(part: Part, chunk: Chunk) -> Part:

@@ -87,7 +87,7 @@ _OWN = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "i
 
 class Anthropic:
     name = "anthropic"
-    version = 1
+    version = 2
     suffix = ".json"
     words = "messages for Anthropic's API and compatible services"
     holds: ClassVar[Mapping[str, FidelityLevel]] = {
@@ -124,7 +124,10 @@ def _records(document: Document) -> Records:
     yield facts_of(document.about)
     if document.about:
         yield ImportedRecord(document.around, document.about)
-    if parts := _content(document.about.get("system")):
+    system = document.about.get("system")
+    if system and not isinstance(system, str | list):
+        yield ImportedRecord(b"", system, "'system' has an unknown shape")
+    if parts := _content(system):
         yield SessionRecord("system", "system", document.around, tuple(parts))
     for number, record in enumerate(document.records, 1):
         role = _ROLES.get(text(record.value, "role"))

@@ -60,10 +60,13 @@ from moot.formats.kit.json import json_value, parse_json, read_document
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, reasoning, step, tool_call
 from moot.formats.kit.steps import approximate, output_text
 from moot.types.canonical import JsonObject, dumps
+from moot.types.compaction import PART, TITLE, summary_lines
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts, ImportedRecord
-from moot.types.message import Message, Part, Role, is_settled, is_tool, text_of, text_part, tool_name
+from moot.types.message import Message, Part, Role, is_settled, is_tool, sub_agent_words, text_of, text_part, tool_name
+from moot.types.part_tree import Nested, nest
 
 _WHO = {"user": "User", "assistant": "Assistant", "system": "System"}
+_SUMMARY = f"<summary>{TITLE}</summary>"
 _LINE = 100
 """Maximum number of characters of a tool input written on one line."""
 
@@ -87,7 +90,7 @@ def does_not_fit(part: Part) -> bool:
         return not str(part.get("url", "")).startswith("data:") or re.search(r"[)\s]", str(part["url"])) is not None
     if kind == "reasoning":
         return not part.get("text")
-    return kind not in ("text", "reasoning", "step-start", "steering-message") and not is_tool(part)
+    return kind not in ("text", "reasoning", "step-start", "steering-message", "data-subagent", PART) and not is_tool(part)
 
 
 def _section(message: Message, sign: re.Pattern[str]) -> str:
@@ -96,19 +99,20 @@ def _section(message: Message, sign: re.Pattern[str]) -> str:
     if facts[1] and (provider := message.metadata.get("provider")):
         facts[1] += f"@{_plain(str(provider))}"
     heading = " · ".join(["## " + _WHO[message.role], *filter(None, facts)])
-    body = "\n\n".join(_message_blocks(message.parts, sign))
+    body = "\n\n".join(_message_blocks(nest(message.parts), sign))
     return f"{heading}\n\n{body}\n" + ("\n" if body.endswith("\n") else "")
 
 
-def _message_blocks(parts: tuple[Part, ...], sign: re.Pattern[str]) -> Iterator[str]:
+def _message_blocks(nodes: list[Nested], sign: re.Pattern[str]) -> Iterator[str]:
     """Yield the blocks of a message. Adjacent texts are joined."""
     pending = ""
-    for part in parts:
+    for node in nodes:
+        part = node.part
         kind = part.get("type")
         if kind == "text":
             pending += str(part.get("text", ""))
             continue
-        block = "" if does_not_fit(part) else _block(part, sign)
+        block = "" if does_not_fit(part) else _block(node, sign)
         if block:
             if pending:
                 yield _escaped(pending, sign)
@@ -118,9 +122,10 @@ def _message_blocks(parts: tuple[Part, ...], sign: re.Pattern[str]) -> Iterator[
         yield _escaped(pending, sign)
 
 
-def _block(part: Part, sign: re.Pattern[str]) -> str:
+def _block(node: Nested, sign: re.Pattern[str]) -> str:
+    part = node.part
     if is_tool(part):
-        return _call(part, sign)
+        return _call(node, sign)
     match part.get("type"):
         case "reasoning" if part.get("text"):
             return f"<details>\n<summary>Reasoning</summary>\n\n{_escaped(str(part['text']), sign)}\n\n</details>"
@@ -128,13 +133,19 @@ def _block(part: Part, sign: re.Pattern[str]) -> str:
             picture = "!" if str(part.get("mediaType", "")).startswith("image/") else ""
             name = re.sub(r"[][\n]", " ", str(part.get("filename", "")))
             return f"{picture}[{name}]({part['url']})"
+        case "data-subagent":
+            return _quoted(node, sign)
+        case "data-compaction":
+            summary = _escaped("\n".join(summary_lines(part)), sign)
+            return f"<details>\n{_SUMMARY}\n\n{summary}\n\n</details>"
         case "steering-message":
             return "\n".join(f"> {line}" for line in f"**Meanwhile:** {text_of(objects(part, 'parts'))}".split("\n"))
         case _:
             return ""
 
 
-def _call(part: Part, sign: re.Pattern[str]) -> str:
+def _call(node: Nested, sign: re.Pattern[str]) -> str:
+    part = node.part
     name = re.sub(r"[<>\s]", "_", tool_name(part)) or "tool"
     short = dumps(part.get("input")).decode()
     pieces = [f"<details>\n<summary>Tool: {name}</summary>"]
@@ -143,7 +154,18 @@ def _call(part: Part, sign: re.Pattern[str]) -> str:
         is_done, output = part.get("state") == "output-available", part.get("output")
         shown = pretty(output) if is_done and not isinstance(output, str) else output_text(part)
         pieces.append(_fenced(shown, "output" if is_done else "error", sign))
+    pieces += [_quoted(inner, sign) for inner in node.inner]
     return "\n\n".join([*pieces, "</details>"])
+
+
+def _quoted(node: Nested, sign: re.Pattern[str]) -> str:
+    """Return what a sub-agent did or wrote as a quote inside the call that started it."""
+    if node.part.get("type") == "data-subagent":
+        words = sub_agent_words(node.part)
+        block = f"**{words.agent}{' (reasoning)' * words.thought}:** {words.text}"
+    else:
+        block = _block(node, sign)
+    return "\n".join(f"> {line}".rstrip() for line in block.split("\n"))
 
 
 def _fenced(text: str, kind: str, sign: re.Pattern[str]) -> str:
@@ -291,6 +313,9 @@ def _parts(body: str, section: int) -> tuple[tuple[Part, ...], tuple[Output, ...
             next(lines, "")
             continue
         inside = list(takewhile(lambda line: line != "</details>", lines))
+        if inside[:1] == [_SUMMARY]:  # the messages themselves are in the file
+            next(lines, "")
+            continue
         parsed_block = _details(inside, f"call-{section}-{len(outputs) + 1}")
         if isinstance(parsed_block, str):
             pending += ["<details>", *inside, "</details>"]

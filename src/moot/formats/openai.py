@@ -57,7 +57,8 @@ def _write_content(parts: tuple[Part, ...]) -> Json:
 def _write_file(part: Part) -> JsonObject:
     url = part.get("url", "")
     if str(part.get("mediaType", "")).startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": url}}
+        detail: JsonObject = {"detail": part["detail"]} if part.get("detail") else {}
+        return {"type": "image_url", "image_url": {"url": url, **detail}}
     named: JsonObject = {"filename": part["filename"]} if part.get("filename") else {}
     return {"type": "file", "file": {"file_data": url, **named}}
 
@@ -74,7 +75,7 @@ _SOUND = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 class OpenAI:
     name = "openai"
-    version = 1
+    version = 2
     suffix = ".json"
     words = "messages for OpenAI's API and compatible services"
     holds: ClassVar[Mapping[str, FidelityLevel]] = {

@@ -128,7 +128,7 @@ _DEEPEST = 64
 
 class JsonDocument:
     name = "json"
-    version = 1
+    version = 2
     suffix = ".json"
     words = "everything in the messages as one JSON document"
     holds = HOLDS
@@ -180,6 +180,8 @@ def _document_entries(found: PartialDocument, value: JsonObject) -> Iterator[Ent
             yield from unreadable(one.raw, None, f"message {one.number}: {one.problem}")
         else:
             yield from reader.read(one.value, one.raw, f"message {one.number}")
+    if found.whole and "messages" not in found:
+        yield from unreadable(b"", None, "'messages' is missing")
     if not found.whole or not value:
         yield from unreadable(b"", None, "the document is damaged or truncated")
     yield reader.end()
@@ -191,7 +193,7 @@ HEADER_MARK = "lines"
 
 class JsonLines:
     name = "jsonl"
-    version = 1
+    version = 2
     suffix = ".jsonl"
     words = "one line per message, for programs that stream"
     holds = HOLDS

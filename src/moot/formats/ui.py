@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from moot.convert.ui_message import valid_part
 from moot.formats.kit.documents import Document, documents, facts_of, peek, unreadable
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of
 from moot.formats.kit.fields import milliseconds, obj, objects, text
@@ -16,13 +17,14 @@ from moot.formats.kit.records import with_counts
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import Entry, ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedMessage, ImportedRecord
 from moot.types.message import Role
+from moot.types.part_tree import linked
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 
 
 class Ui:
     name = "ui"
-    version = 1
+    version = 2
     suffix = ".json"
     words = "messages for user interfaces built with the AI SDK"
     holds: ClassVar[Mapping[str, FidelityLevel]] = ALL_KEPT
@@ -40,7 +42,7 @@ class Ui:
         about: JsonObject = {"id": conversation.id, "title": conversation.title, "model": conversation.model}
         messages: list[Json] = []
         for one in exported.messages:
-            value: JsonObject = {"id": one.id, "role": one.role, "metadata": one.metadata, "parts": list[Json](one.parts)}
+            value: JsonObject = {"id": one.id, "role": one.role, "metadata": one.metadata, "parts": list[Json](linked(one.parts))}
             messages.append({**value, "createdAt": one.created_at} if one.created_at else value)
         document = {**{name: value for name, value in about.items() if value}, "messages": messages}
         return ExportFile(dumps(document) + b"\n", fidelity_of(exported, self.holds))
@@ -70,6 +72,6 @@ def _entries(document: Document) -> Iterator[Entry]:
         parent = text(value, "parent")
         seen.add(id)
         at = milliseconds(value, "createdAt") or milliseconds(value, "created_at") or milliseconds(value, "metadata", "createdAt")
-        parts = tuple(part for part in objects(value, "parts") if text(part, "type"))
+        parts = tuple(part if text(part, "type") else valid_part(part) for part in objects(value, "parts"))
         yield ImportedMessage(role, parts, id, record.raw, parent if parent in seen and parent != id else last, at, obj(value, "metadata"))
         last = id

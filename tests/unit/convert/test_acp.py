@@ -13,9 +13,10 @@ from moot.convert.agents.acp import Acp
 from moot.convert.agents.captures import Acpx
 from moot.convert.agents.headless import GeminiStream, OpencodeRun
 from moot.convert.fold import fold_parts
+from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk
 from moot.types.exchange import Ended, Ending
-from moot.types.message import Part, is_tool
+from moot.types.message import Part, is_tool, text_of
 
 RECORDINGS = paths()
 recorded = pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
@@ -194,16 +195,35 @@ def test_every_digit_of_an_input_is_kept() -> None:
     assert call(begun, DONE)["input"] == {"number": 2**80}
 
 
-def test_sub_agent_text_and_calls_name_their_parent_call() -> None:
-    mark = {"_meta": {"claudeCode": {"toolName": "Bash", "parentToolUseId": "task"}}}
+@pytest.mark.parametrize(
+    ("meta", "agent"),
+    [
+        ({"claudeCode": {"toolName": "Bash", "parentToolUseId": "task"}}, ""),
+        ({"toolName": "shell", "parentToolCallId": "task", "subagentType": "explorer"}, "explorer"),
+    ],
+)
+def test_sub_agent_text_and_calls_name_their_parent_call(meta: JsonObject, agent: str) -> None:
     said = parts(
+        text("mine", messageId="1"),
         update("tool_call", toolCallId="task", status="in_progress"),
-        text("from below", **mark),
-        update("tool_call", toolCallId="inner", status="completed", **mark),
+        text("from ", messageId="2", _meta=meta),
+        text("below", messageId="2", _meta=meta),
+        text("and more", messageId="3", _meta=meta),
+        update("tool_call", toolCallId="inner", status="completed", _meta=meta),
+        text("also mine", messageId="1"),
         DONE,
     )
-    assert said[1]["providerMetadata"] == {"acp": {"parent": "task"}}
-    assert said[2]["toolMetadata"] == {"vendorId": "inner", "acp": {"parent": "task"}}
+    answer, task, *words, inner, end = said
+    assert text_of([answer, end]) == text_of(said) == "minealso mine"
+    one = {"parentToolCallId": "task", "agent": agent, "kind": "text"}
+    assert [part["data"] for part in words] == [{**one, "text": "from below"}, {**one, "text": "and more"}]
+    assert inner["toolMetadata"] == {"vendorId": "inner", "acp": {}, "moot": {"parentToolCallId": "task"}}
+    assert task["toolMetadata"] == {"vendorId": "task", "acp": {}}
+
+
+def test_words_of_a_sub_agent_are_kept_if_the_agent_is_cut_off() -> None:
+    below = text("not whole", _meta={"parentToolCallId": "task"})
+    assert [part["data"]["text"] for part in parts(update("tool_call", toolCallId="task"), below) if "data" in part] == ["not whole"]  # type: ignore[index]
 
 
 # ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from moot.convert.fold import fold_parts
 from moot.types.chunk import Chunk, problems
 from moot.types.exchange import Ended, ExchangeOptions
 from moot.types.message import TOOL_DONE, Part, is_tool, text_of
+from moot.types.part_tree import parent_call
 from moot.types.usage import Usage
 
 OUTPUTS = {"tool-output-available", "tool-output-error", "tool-output-denied", "tool-input-error"}
@@ -95,7 +96,9 @@ def test_sub_agent_text_and_calls_are_marked_and_not_part_of_the_answer() -> Non
     ]
     inner = next(part for part in parts if part.get("toolName") == "Bash")
     metadata: Any = inner["toolMetadata"]
-    assert metadata["claude-code"] == {"parent": task["toolCallId"], "agent": "general-purpose"}
+    assert metadata["claude-code"] == {"agent": "general-purpose"}
+    assert {parent_call(part) for part in (*(part for part in parts if part.get("type") == "data-subagent"), inner)} == {task["toolCallId"]}
+    assert metadata["moot"] == {"parentToolCallId": task["toolCallId"]}
     assert inner["output"] == "notes.txt"
 
 
@@ -169,7 +172,7 @@ def test_ids_that_the_message_has_are_not_used_again() -> None:
     assert called[0]["input"] == {"n": 12345678901234567890123}
     assert called[0]["toolMetadata"] == {"vendorId": "toolu_1"}
     metadata: Any = called[1]["toolMetadata"]
-    assert metadata["claude-code"]["parent"] == call_id(state, "toolu_1") == "toolu_1#2.0"
+    assert metadata["moot"]["parentToolCallId"] == call_id(state, "toolu_1") == "toolu_1#2.0"
 
 
 def test_images_become_files_and_errors_are_unwrapped() -> None:

@@ -241,12 +241,16 @@ def test_a_plan_a_search_a_tool_of_a_server_and_a_picture() -> None:
 
 
 def test_sub_agent_text_and_calls_are_marked_and_not_part_of_the_answer() -> None:
+    begun = [item("collabAgentToolCall", "s", done=done, tool="spawnAgent", receiverThreadIds=["child"] * done) for done in (False, True)]
     lines = [
         *BEGUN,
+        *begun,
         item("agentMessage", "a", done=False, thread="child"),
         notify("item/agentMessage/delta", itemId="a", delta="secretly", threadId="child"),
         item("agentMessage", "a", thread="child", text="Found it."),
         item("commandExecution", "c", thread="child", command="ls", status="completed", aggregatedOutput="x", exitCode=0),
+        item("collabAgentToolCall", "w", tool="wait", receiverThreadIds=["child"]),
+        item("commandExecution", "d", thread="stranger", command="ls", status="completed", aggregatedOutput="x", exitCode=0),
         notify("turn/completed", turn={"id": "child-turn", "status": "failed"}, threadId="child"),
         item("agentMessage", "b", text="All done."),
         notify("turn/completed", turn={"id": "u", "status": "completed"}),
@@ -254,8 +258,15 @@ def test_sub_agent_text_and_calls_are_marked_and_not_part_of_the_answer() -> Non
     chunks, ending, _ = translate(lines)
     parts = check(chunks)
     assert text_of([part for part in parts if part.get("type") == "text"]) == "All done." and ending.error is None
-    (call,) = [part for part in parts if is_tool(part)]
-    assert call["toolMetadata"] == {"vendorId": "c", "codex": {"agent": "child", "exitCode": 0}}
+    calls = {part["toolCallId"]: part["toolMetadata"] for part in parts if is_tool(part)}
+    assert calls == {
+        "s": {"vendorId": "s"},
+        "c": {"vendorId": "c", "codex": {"agent": "child", "exitCode": 0}, "moot": {"parentToolCallId": "s"}},
+        "w": {"vendorId": "w"},
+        "d": {"vendorId": "d", "codex": {"agent": "stranger", "exitCode": 0}},
+    }
+    (words,) = [part["data"] for part in parts if part["type"] == "data-subagent"]
+    assert words == {"parentToolCallId": "s", "agent": "sub-agent 1", "thread": "child", "kind": "text", "text": "Found it."}
 
 
 def test_missing_text_is_added_at_the_end_of_its_part() -> None:

@@ -19,13 +19,14 @@ def side(id: str, *said: tuple[str, str], cost: int | None = 5) -> Side:
     runs: dict[str, Run] = {}
     for at, (prompt, answer) in enumerate(said):
         run = Run(
-            f"{id}r{at}", id, f"{id}a{at}", model="m@p", usage=Usage(10, 2), cost=cost, started_at=1000, ended_at=3000, status="finished"
+            f"{id}r{at}", id, f"{id}a{at}", model="m@p", usage=Usage(10, 2), cost=cost, started_at=1000, ended_at=9000, status="finished"
         )
         call: Any = {"type": "tool-shell", "toolCallId": "c", "state": "output-available", "input": {"command": "ls"}, "output": "x"}
+        metadata: Any = {"agent": "default", "steps": [{"step": 1, "ms": 500}, {"step": 2, "ms": 1500}]}
         messages.append(Message(f"{id}u{at}", "user", (text_part(prompt),)))
-        messages.append(Message(f"{id}a{at}", "assistant", (call, text_part(answer)), {"agent": "default"}, run=run.id))
+        messages.append(Message(f"{id}a{at}", "assistant", (call, text_part(answer)), metadata, run=run.id))
         runs[run.id] = run
-    return Side(Conversation(id, model="m@p"), messages, runs)
+    return Side(Conversation(id, model="m@p", last_model="l@p"), messages, runs)
 
 
 def test_equal_prompts_are_paired_with_their_usage() -> None:
@@ -37,6 +38,7 @@ def test_equal_prompts_are_paired_with_their_usage() -> None:
     assert first["diff"] == [[" ", "Hello "], ["-", "there"], ["+", "you"], [" ", "."]]
     assert first["a"]["tools"] == [{"name": "shell", "input": '{"command":"ls"}', "state": "output-available"}]
     assert (found["a"]["cost"], found["a"]["ms"], found["a"]["tools"], found["a"]["usage"]) == (10, 4000, 2, {"input": 20, "output": 4})
+    assert (found["a"]["model"], found["a"]["last_model"]) == ("m@p", "l@p")
 
 
 def test_a_prompt_in_one_branch_only_leaves_a_gap() -> None:

@@ -5,8 +5,9 @@ import dataclasses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moot.convert.dialects.parts import made_here
 from moot.convert.history import FILE_TOKENS, estimate, split_steps, trim
-from moot.types.message import Message, Part, is_tool, text_part
+from moot.types.message import BY_CLIENT, Message, Part, is_tool, text_part
 
 STEP: Part = {"type": "step-start"}
 
@@ -91,3 +92,9 @@ def test_trimming_keeps_order_groups_and_the_last_message(made: list[Message], b
     groups = sum(message.role == "user" and (index == 0 or kept[index - 1].role != "user") for index, message in enumerate(kept))
     if groups > 1:
         assert sum(estimate(message.parts) + 4 for message in kept) <= budget
+
+
+def test_signatures_in_a_clients_own_history_are_never_sent() -> None:
+    part: Part = {"type": "reasoning", "text": "hm", "providerMetadata": {"anthropic": {"signature": "s", "provider": "p"}}}
+    assert made_here(part, "anthropic", Message("m", "assistant", (part,)), "p") is not None
+    assert made_here(part, "anthropic", Message("m", "assistant", (part,), dict(BY_CLIENT)), "p") is None

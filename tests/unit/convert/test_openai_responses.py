@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from moot.types.model import Model, ModelId
@@ -29,14 +28,20 @@ from unit.convert.responses_wire import (
 )
 
 RECORDED = sorted((Path(__file__).parents[2] / "recorded" / "openai-responses").glob("*.sse"))
-EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+
+
+@pytest.fixture(scope="module")
+def vendor_event() -> TypeAdapter[Any]:
+    from openai.types.responses import ResponseStreamEvent  # takes a second, and only one worker needs it
+
+    return TypeAdapter(ResponseStreamEvent)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_recordings_match_the_vendors_own_client(path: Path) -> None:
+def test_recordings_match_the_vendors_own_client(path: Path, vendor_event: TypeAdapter[Any]) -> None:
     for block in path.read_bytes().split(b"\n\n")[:-1]:
         event = json.loads(block.partition(b"data: ")[2])
-        assert EVENT.validate_python(event).type == event["type"]
+        assert vendor_event.validate_python(event).type == event["type"]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from moot.convert.image_copies import fit_image
-from moot.convert.image_head import Head, head_of
+from moot.convert.files.copies import fit_image
+from moot.convert.files.head import Head, head_of
 from moot.errors import Refused
 from moot.types.model import ImageLimits
 

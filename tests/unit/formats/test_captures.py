@@ -8,7 +8,7 @@ import pytest
 
 from moot.errors import UsageError
 from moot.formats.recording.format import RecordingFormat
-from moot.types.message import text_of
+from moot.types.message import is_tool, text_of
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "agents"
 FILES = sorted(str(path.relative_to(RECORDED)) for path in RECORDED.glob("*/*.jsonl"))
@@ -37,6 +37,24 @@ def test_prompts_of_a_pipe_become_messages_and_each_has_its_run() -> None:
     (read,) = RecordingFormat().recordings(RECORDED / "acp" / "opencode-acp-1.18.33-A.wire.jsonl")
     assert [message.role for message in read.messages] == ["user", "assistant", "user", "assistant"]
     assert text_of(read.messages[0].parts) == "List the files here and count them."
+
+
+LOADS = [name for name in FILES if name.endswith("-load.wire.jsonl")]
+PAST = ["List the files here and count them.", "Make hello.py and run it", "What does notes.txt say?"]
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_the_past_that_an_agent_repeats_when_it_loads_a_session_becomes_messages(name: str) -> None:
+    (read,) = RecordingFormat().recordings(RECORDED / name)
+    asked = [text_of(message.parts) for message in read.messages if message.role == "user"]
+    expected = ["one", "two", "three"] if name.startswith("acp/minimal") else PAST
+    found = [text for text in asked if not text.startswith("[Function Response")]  # gemini repeats outputs as prompts
+    assert [text[-len(wanted) :] for text, wanted in zip(found, expected, strict=True)] == expected
+    answers = [message for message in read.messages if message.role == "assistant"]
+    assert len(answers) == len(asked) and all(message.parts for message in answers)
+    assert {message.status for message in answers} == {"finished"}
+    calls = [part for message in answers for part in message.parts if is_tool(part)]
+    assert "minimal" in name or len(calls) >= 3
 
 
 def test_an_unsuitable_agent_type_is_rejected_with_the_suitable_ones() -> None:

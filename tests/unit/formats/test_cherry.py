@@ -9,9 +9,11 @@ import pytest
 
 from format_samples.cherry import samples
 from moot.errors import UsageError
-from moot.formats.apps.cherry import Cherry
+from moot.formats.apps.cherry.format import Cherry, message_of
+from moot.types.canonical import dumps
 from moot.types.conversation import Conversation
-from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
+from moot.types.format import ExportedConversation, ImportedMessage, ImportedRecord, WholeConversation
+from moot.types.message import text_of
 
 CHERRY = Cherry()
 
@@ -118,3 +120,21 @@ def test_content_with_invalid_json_is_reported_and_does_not_affect_others(tmp_pa
 def test_the_format_is_read_only() -> None:
     with pytest.raises(UsageError, match="read-only"):
         CHERRY.write(ExportedConversation(Conversation("c"), ()))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Good morning",
+        dumps(
+            {"aiSDKChunks": [{"type": "text-delta", "id": "1", "text": "Good "}, {"type": "text-delta", "id": "1", "text": "morning"}]}
+        ).decode(),
+        dumps(
+            {"rawAgentMessages": [{"type": "assistant", "message": {"id": "m", "content": [{"type": "text", "text": "Good morning"}]}}]}
+        ).decode(),
+    ],
+)
+def test_stored_streams_and_plain_text_are_read(content: str) -> None:
+    read = message_of({"id": 1, "role": "assistant", "content": content}, b"{}", None)
+    assert isinstance(read, ImportedMessage)
+    assert text_of(read.parts) == "Good morning"

@@ -333,3 +333,16 @@ def test_any_lines_are_read_and_grow(tmp_path: Path, lines: list[bytes], cuts: l
     path.write_bytes(data)
     check_read(FORMAT, path)
     check_growth(path, data, [min(cut, len(data)) for cut in cuts])
+
+
+def test_a_turn_that_failed_shows_its_error_also_without_an_answer(tmp_path: Path) -> None:
+    failed = event("error", message="You have hit your usage limit.")
+    early = read(
+        tmp_path, event("task_started"), said("user", "go"), failed, event("task_complete"), said("user", "again"), said("assistant", "ok")
+    )
+    assert [one.role for one in early.messages] == ["user", "assistant", "user", "assistant"]
+    notes = [part["data"] for part in early.messages[1].parts if part["type"] == "data-note"]
+    assert notes == [{"text": "You have hit your usage limit."}] and early.messages[1].metadata["finish_reason"] == "error"
+    late = read(tmp_path, event("task_started"), said("user", "go"), said("assistant", "I begin."), failed)
+    assert [one.role for one in late.messages] == ["user", "assistant"]
+    assert [part["type"] for part in late.messages[1].parts][-1] == "data-note"

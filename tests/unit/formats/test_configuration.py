@@ -29,7 +29,13 @@ providers:
   openai: {apiKey: sk-abcdefghijklmnopqrstuvwx123456, defaultModel: gpt-4o}
 agent: {defaultProvider: openai, maxToolRounds: 12}
 profiles:
-  reader: {instructions: "At ${HOME}", tools: [read, gmail], hooks: {beforeRun: {tool: exec, args: {command: "rm -rf /"}}}}
+  reader:
+    instructions: "At ${HOME}"
+    tools: [read, gmail]
+    hooks:
+      beforeRun:
+        - {tool: exec, args: {command: "tidy {{last_run}}"}, skipIf: "^0"}
+        - {tool: exec, args: {command: "rm -rf / {{last_run_epoch}}"}}
 cron: {enabled: true, jobs: [{name: nightly, schedule: "0 3 * * *", prompt: tidy}]}
 channels: {discord: {token: hunter2hunter2}}
 permissions:
@@ -56,11 +62,17 @@ def tai(tmp_path: Path) -> Iterator[Path]:
     yield home
 
 
-def test_the_file_is_a_configuration_without_active_settings(tai: Path, tmp_path: Path) -> None:
+def test_the_file_is_a_configuration_of_moot(tai: Path, tmp_path: Path) -> None:
     text = to_yaml(found(tai, tmp_path / "data"))
-    value = loaded(text, {"OPENAI_API_KEY": "x"})
-    assert set(value) == {"providers", "models", "agents", "permissions"}
-    assert value["agents"]["reader"] == {"instructions": "At $${HOME}", "tools": ["read_file"]}
+    value = loaded(text, {"OPENAI_API_KEY": "x", "DISCORD_TOKEN": "x"})
+    assert set(value) == {"providers", "models", "agents", "permissions", "cron", "channels"}
+    assert value["cron"] == {"nightly": {"prompt": "tidy", "cron": "0 3 * * *"}}
+    assert value["agents"]["reader"] == {
+        "instructions": "At $${HOME}",
+        "tools": ["read_file"],
+        "hooks": {"before_run": [{"tool": "shell", "arguments": {"command": "tidy {{last_run}}"}, "skip_if": {"matches": "^0"}}]},
+    }
+    assert "last_run_epoch" in text  # as a comment
     assert value["permissions"]["rules"] == [
         {"tool": "shell", "action": "ask"},
         {"tool": "read_file", "action": "allow"},
@@ -75,10 +87,13 @@ def test_secrets_are_left_out_everywhere(tai: Path, tmp_path: Path) -> None:
     assert "api_key: ${OPENAI_API_KEY}" in text
 
 
-def test_unsupported_settings_are_kept_as_comments(tai: Path, tmp_path: Path) -> None:
-    text = to_yaml(found(tai, tmp_path / "data"))
+def test_lost_settings_are_named_with_a_reason_and_kept_as_comments(tai: Path, tmp_path: Path) -> None:
+    configuration = found(tai, tmp_path / "data")
+    text = to_yaml(configuration)
+    assert "tai: agent 'reader': no equivalent for the tools gmail" in configuration.lost
+    assert all(f"# * lost: {line}" in text for line in configuration.lost)
     comments = [line for line in text.splitlines() if line.startswith("#")]
-    for word in ("rm -rf /", "0 3 * * *", "nightly", "conditional"):
+    for word in ("rm -rf /", "conditional"):
         assert any(word in line for line in comments) and all(word not in line for line in text.splitlines() if not line.startswith("#"))
 
 
@@ -125,12 +140,32 @@ def test_agents_and_servers_of_talkcody(tmp_path: Path) -> None:
     assert value["mcp"] == {"Docs": {"url": "https://example.org/mcp", "protocol": "http", "headers": headers, "enabled": False}}
 
 
-def test_hooks_of_talkcody_are_kept_with_their_folder(tmp_path: Path) -> None:
+def test_dynamic_prompts_of_talkcody_select_parts_and_set_variables(tmp_path: Path) -> None:
+    file = tmp_path / "talkcody.db"
+    file.write_bytes(talkcody_sample())
+    columns = "id, name, system_prompt, is_hidden, output_format, dynamic_enabled, dynamic_providers, dynamic_variables"
+    row = ("a", "lead", "In {{env}}: {{ team }}.", 1, "mermaid", 1, '["env", "agents_md", "weather"]', '{"team": "core"}')
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"CREATE TABLE agents ({columns})")
+        connection.execute("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        connection.commit()
+    configuration = found(file, tmp_path / "data")
+    assert loaded(to_yaml(configuration))["agents"]["lead"] == {
+        "model": "main",
+        "instructions": "In {{environment}}: {{team}}.",
+        "output_format": "mermaid",
+        "hidden": True,
+        "prompt": {"parts": ["instructions", "environment", "agents_md"], "variables": {"team": "core"}},
+    }
+    assert "weather" in str(configuration.lost) and "lead" not in str(configuration.unsupported.get("talkcody", {}).get("agents", {}))  # type: ignore[union-attr]
+
+
+def test_hooks_of_talkcody_are_translated_and_those_of_projects_kept(tmp_path: Path) -> None:
     folder, project = tmp_path / ".local" / "share" / "com.talkcody", tmp_path / "code"
     for place in (folder, tmp_path / ".talkcody", project / ".talkcody"):
         place.mkdir(parents=True)
     hook = {"matcher": "bash", "hooks": [{"type": "command", "command": "look-at-it", "timeout": 5}]}
-    (tmp_path / ".talkcody" / "settings.json").write_text(json.dumps({"hooks": {"Stop": [hook]}}))
+    (tmp_path / ".talkcody" / "settings.json").write_text(json.dumps({"hooks": {"PostToolUse": [hook], "Stop": [hook]}}))
     (project / ".talkcody" / "settings.json").write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}))
     file = folder / "talkcody.db"
     file.write_bytes(talkcody_sample())
@@ -138,8 +173,40 @@ def test_hooks_of_talkcody_are_kept_with_their_folder(tmp_path: Path) -> None:
         connection.execute("UPDATE projects SET root_path = ?", (str(project),))
         connection.commit()
     configuration = found(folder, tmp_path / "data")
-    assert configuration.unsupported["talkcody"]["hooks"] == {str(tmp_path): {"Stop": [hook]}, str(project): {"PreToolUse": [hook]}}  # type: ignore[index, call-overload]
-    assert "look-at-it" not in str(configuration.pieces) and loaded(to_yaml(configuration)) is not None
+    assert f"talkcody: hooks of the project {project}: add them to its .moot/config.yaml" in configuration.lost
+    command = {"command": "look-at-it", "timeout": 5}
+    value = loaded(to_yaml(configuration))
+    assert value["hooks"]["PostToolUse"] == [{"matcher": "shell", "hooks": [command]}]
+    assert value["hooks"]["Stop"] == [{"hooks": [command]}]
+
+
+def test_hooks_of_claude_name_tools_of_moot(tmp_path: Path) -> None:
+    folder = tmp_path / ".claude"
+    for project in ("-a", "-b"):  # two sources with the same settings
+        (folder / "projects" / project).mkdir(parents=True)
+        line = {
+            "type": "user",
+            "sessionId": "s",
+            "uuid": "u",
+            "parentUuid": None,
+            "isSidechain": False,
+            "message": {"role": "user", "content": "hi"},
+        }
+        (folder / "projects" / project / "0b0b1ab4-8a05-4a0b-a3a9-0123456789ab.jsonl").write_text(json.dumps(line) + "\n")
+
+    def groups(*matchers: str) -> list[Any]:
+        return [{"matcher": matcher, "hooks": [{"type": "command", "command": "$CLAUDE_PROJECT_DIR/x"}]} for matcher in matchers]
+
+    events = {"PreToolUse": groups("Bash", "Edit|Write", "*", "mcp__.*", "Multi.*", "Nonsense"), "PermissionRequest": groups("")}
+    (folder / "settings.json").write_text(json.dumps({"hooks": events, "env": {"OTHER": "hunter2hunter2"}}))
+    configuration = found(folder / "projects", tmp_path / "data")
+    text = to_yaml(configuration)
+    value = loaded(text)
+    matchers = [group.get("matcher", "") for group in value["hooks"]["PreToolUse"]]
+    assert matchers == ["shell", "edit_file|write_file", "", "mcp__.*", "edit_file"]
+    assert value["hooks"]["PreToolUse"][0]["hooks"] == [{"command": "$MOOT_PROJECT_DIR/x"}]
+    assert "PermissionRequest" in text and "Nonsense" in text and "hunter2" not in text
+    assert any("PreToolUse Nonsense: no equivalent" in line for line in configuration.lost)
 
 
 MUTSUMI = """{
@@ -175,7 +242,8 @@ def test_settings_of_mutsumi_are_found_in_the_project_and_in_the_home(tmp_path: 
         "mine": {"base_url": "http://127.0.0.1:9/v1", "api_key": "${MINE_API_KEY}", "models": {"big": {}, "small": {}}}
     }
     assert value["models"] == {"main": "own@mine", "small": "small@mine"}
-    assert value["agents"]["helper"] == {"model": "small@mine", "mcp": ["docs"], "tools": ["read_file", "shell"]}
+    assert value["agents"]["helper"] == {"model": "small@mine", "tools": ["read_file", "shell"]}
+    assert "mtm: agents.helper.defaultMcpServers: moot's own agents can't use MCP servers yet" in configuration.lost
     assert value["agents"]["reviewer"] == {"tools": ["read_file", "find_files", "search_files"]}
     headers = {"x-api-key": "${DOCS_X_API_KEY}"}
     assert value["mcp"] == {"docs": {"url": "https://example.org/mcp//x", "headers": headers, "enabled": False}}
@@ -188,7 +256,7 @@ def test_the_file_is_valid_and_comments_stay_comments_for_any_input(name: str, w
     draft = ConfigurationBuilder("hostile")
     draft.agent(name, {"instructions": words}, tools=list(tools), known={"read": "read_file"})
     draft.server(name, {"command": words or "x", "env": {name or "A": words}})
-    draft.keep("cron", {name: words, "list": [words]})
+    draft.lose(words, words, {name: words, "list": [words]})
     draft.note(words)
     value = loaded(to_yaml(draft.found()))
     assert set(value) == {"agents", "mcp"} and all(server["enabled"] is False for server in value["mcp"].values())

@@ -45,6 +45,15 @@ def test_each_kind_of_part_is_shown(part: Part, shown: list[str], hidden: str) -
     assert hidden not in body
 
 
+def test_what_a_sub_agent_did_is_inside_the_call_that_started_it() -> None:
+    link = {"moot": {"parentToolCallId": "1"}}
+    words: Part = {"type": "data-subagent", "data": {"parentToolCallId": "1", "agent": "scout", "kind": "text", "text": "I look."}}
+    inner = call(input={"command": "ls -la"}, output="x") | {"toolCallId": "2", "toolMetadata": link}
+    body = page(call(output="found"), {"type": "text", "text": "The end."}, inner, words).partition("<main>")[2]
+    card = body.partition("<details")[2].partition("The end.")[0]
+    assert card.count("<details") == 1 and card.index("Sub-agent") < card.index("ls -la") < card.index("I look.")
+
+
 def test_the_header_names_the_format_that_a_conversation_was_imported_from() -> None:
     assert "<span>from codex</span>" in page({"type": "text", "text": "x"}, origin={"format": "codex", "path": "/home/me/secret"})
     assert "secret" not in page({"type": "text", "text": "x"}, origin={"format": "codex", "path": "/home/me/secret"})

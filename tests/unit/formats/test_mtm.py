@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 from conformance.format_content import conversations
 from format_samples.apps import MTM as SAMPLE
 from format_samples.apps import MTM_1 as SAMPLE_ONE
+from import_stage import only, source, stored
+from moot.convert.serialization import status_of
 from moot.errors import UsageError
+from moot.features.exports import export_conversation
 from moot.formats.apps.mtm.format import Mtm, MtmOne
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
-from moot.types.message import Message, text_of, text_part
+from moot.types.message import Message, Part, text_of, text_part
 
 MTM, ONE = Mtm(), MtmOne()
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
@@ -101,6 +107,58 @@ def test_usage_costs_times_and_signatures_of_version_1_are_kept(tmp_path: Path) 
     assert answer.metadata["steps"][0] == step  # type: ignore[index]
     assert answer.created_at == 1_786_043_176_000
     assert answer.parts[1]["providerMetadata"] == {"anthropic": {"signature": "c2lnbmVk", "provider": "anthropic"}}
+
+
+OWN = {"is_task_finished": True, "reasoning_effort": "high", "activeSkills": ["shop"], "sub_agents_list": ["7b1f"]}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("format", "sample"), [(MTM, SAMPLE), (ONE, SAMPLE_ONE)], ids=["mtm", "mtm-1"])
+async def test_the_metadata_of_a_notebook_survives_an_import_and_an_export(tmp_path: Path, format: Any, sample: bytes) -> None:
+    (tmp_path / "notes").mkdir()
+    allowed = [(tmp_path / "notes").as_uri(), "file:///etc", "/"]
+    before = {**json.loads(sample)["metadata"], **OWN, "allowed_uris": allowed}
+    path = book(tmp_path, sample, metadata=before)
+    async with stored(tmp_path / "moot") as store:
+        await import_sources(store, [replace(source(path, format), placed=True)], ImportOptions(), Report())
+        found = await only(store)
+        assert (found.directory, found.allowed_uris) == (str(tmp_path), (str(tmp_path / "notes"),))
+        assert status_of(found, {}) == "finished"
+        made = await export_conversation(store, found, format)
+        after = json.loads(made.data)["metadata"]
+        assert {name: after.get(name) for name in before} == before
+        path.write_text(path.read_text().replace('"is_task_finished": true', '"is_task_finished": false'))
+        await import_sources(store, [replace(source(path, format), placed=True)], ImportOptions(), Report())
+        assert status_of(await only(store), {}) == "standby"
+
+
+@pytest.mark.anyio
+async def test_a_notebook_from_elsewhere_allows_no_folder(tmp_path: Path) -> None:
+    path = book(tmp_path, SAMPLE, metadata={**json.loads(SAMPLE)["metadata"], "allowed_uris": [tmp_path.as_uri()]})
+    async with stored(tmp_path / "moot") as store:
+        await import_sources(store, [source(path, MTM)], ImportOptions(), Report())
+        found = await only(store)
+        assert (found.directory, found.allowed_uris) == ("", ())
+
+
+@pytest.mark.anyio
+async def test_a_message_of_an_unknown_shape_in_a_new_notebook_is_reported_with_its_place(tmp_path: Path) -> None:
+    path = book(tmp_path, SAMPLE, context=[*json.loads(SAMPLE)["context"], {"role": "oddrole", "content": "who am I"}])
+    async with stored(tmp_path / "moot") as store:
+        report = Report()
+        await import_sources(store, [source(path, MTM)], ImportOptions(), report)
+        (one,) = report.brought
+        assert one.problems == 1 and "has the role 'oddrole'" in one.notes[0]
+
+
+@pytest.mark.parametrize("format", [MTM, ONE], ids=["mtm", "mtm-1"])
+def test_the_detail_of_a_picture_survives_a_round_trip(tmp_path: Path, format: Any) -> None:
+    picture: Part = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "detail": "low"}
+    exported = ExportedConversation(Conversation("c"), (Message("u", "user", (text_part("Look:"), picture)),))
+    path = tmp_path / "a.mtm"
+    path.write_bytes(format.write(exported).data)
+    [one] = format.read(path)
+    assert one.whole().messages[0].parts == (text_part("Look:"), picture)
 
 
 def test_a_newer_version_is_rejected_with_its_number(tmp_path: Path) -> None:

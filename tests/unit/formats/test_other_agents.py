@@ -21,7 +21,7 @@ from moot.formats.agents.opencode import OpenCode
 from moot.formats.agents.pi import Pi
 from moot.formats.agents.qwen import Qwen
 from moot.formats.agents.vibe import Vibe
-from moot.types.format import Resumable, WholeConversation
+from moot.types.format import ImportedRecord, Resumable, WholeConversation
 from moot.types.message import is_tool, text_of, tool_name
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "formats"
@@ -66,6 +66,38 @@ def test_a_recorded_session_has_one_answer_for_each_prompt(format: Any, folder: 
     assert conversation.fidelity.kept["usage"] >= len(called)
     assert not conversation.fidelity.lost
     assert all(one.created_at for one in conversation.messages)
+
+
+def test_the_output_of_pi_in_the_mode_json_is_read_like_its_session(tmp_path: Path) -> None:
+    file = RECORDED / "streams" / "pi-mode-json.jsonl"
+    (found,) = read(Pi(), file)
+    (session,) = read(Pi(), only("pi"))
+    assert [(one.role, one.parts) for one in found.messages] == [(one.role, one.parts) for one in session.messages]
+    lines = file.read_bytes().splitlines(keepends=True)
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(b"".join(lines[: next(at for at, line in enumerate(lines) if b"thinking_end" in line)]))
+    (unfinished,) = read(Pi(), cut)
+    assert [one.role for one in unfinished.messages] == ["user", "assistant"]
+    assert [part["type"] for part in unfinished.messages[1].parts] == ["step-start", "reasoning", "text", "dynamic-tool"]
+
+
+def test_the_messages_and_events_of_a_serving_opencode_become_messages(tmp_path: Path) -> None:
+    answer, events = RECORDED / "streams" / "opencode-message.json", RECORDED / "streams" / "opencode-event.sse"
+    assert all(OpenCode().sniff(path, path.read_bytes()[:65536]) for path in (answer, events))
+    (one,) = read(OpenCode(), answer)
+    assert [text_of(message.parts) for message in one.messages] == ["hello.py prints `hello from moot`."]
+    several = tmp_path / "messages.json"
+    several.write_bytes(b"[" + answer.read_bytes() + b', {"odd": true}]')
+    (listed,) = read(OpenCode(), several)
+    assert [message.parts for message in listed.messages] == [message.parts for message in one.messages]
+    entries = next(iter(OpenCode().read(several))).entries
+    assert [entry.problem for entry in entries if isinstance(entry, ImportedRecord) and entry.problem] == ["element 2 is not a message"]
+    (streamed,) = read(OpenCode(), events)
+    assert {next(iter(OpenCode().read(path))).source_id for path in (answer, events)} == {"ses_e002322f9ffeRnnYY55RZja9Gi"}
+    assert prompts(streamed) == ["Make hello.py and run it"]
+    assert tools(streamed) == ["write", "bash"] and states(streamed) == {"output-available"}
+    raws = b"".join(getattr(entry, "raw", b"") for entry in next(iter(OpenCode().read(events))).entries)
+    assert sorted(raws.splitlines()) == sorted(line for line in events.read_bytes().splitlines() if line), "no event is dropped"
 
 
 def test_gptme_keeps_reasoning_calls_and_costs() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from moot.formats.anthropic import Anthropic
+from moot.formats.apps.clai.format import Clai
 from moot.formats.md import Markdown
 from moot.formats.openai import OpenAI
 from moot.formats.portable import JsonDocument
@@ -80,6 +81,15 @@ def test_calls_of_openai_get_their_outputs_and_pictures_stay(tmp_path: Path) -> 
     assert answer[2]["text"] == "a dot"
 
 
+@pytest.mark.parametrize("format", [OpenAI(), Clai()])
+def test_the_detail_of_a_picture_survives_a_round_trip(tmp_path: Path, format: Any) -> None:
+    picture: Part = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "detail": "low"}
+    path = tmp_path / "a.json"
+    path.write_bytes(format.write(ExportedConversation(Conversation("c1"), (Message("m1", "user", (text_part("See"), picture)),))).data)
+    [read] = [one.whole() for one in format.read(path)]
+    assert [part.get("detail") for part in read.messages[0].parts] == [None, "low"]
+
+
 def test_anthropics_reasoning_keeps_signatures_and_failed_calls_keep_errors(tmp_path: Path) -> None:
     body = {
         "system": "be brief",
@@ -128,6 +138,25 @@ def test_markdown_from_other_sources_is_read_by_its_headings(tmp_path: Path) -> 
     [conversation] = read(Markdown(), tmp_path / "a.md", data)
     assert conversation.facts.title == "Lists"
     assert said(conversation) == [("user", "what?\n\n```md\n# Title\n```"), ("assistant", "this")]
+
+
+def test_markdown_quotes_what_a_sub_agent_did_inside_the_call_that_started_it(tmp_path: Path) -> None:
+    call: Part = {
+        "type": "dynamic-tool",
+        "toolName": "Task",
+        "toolCallId": "a",
+        "state": "output-available",
+        "input": {},
+        "output": "found",
+    }
+    inner: Part = {**call, "toolName": "Bash", "toolCallId": "b", "output": "a.txt", "toolMetadata": {"moot": {"parentToolCallId": "a"}}}
+    words: Part = {"type": "data-subagent", "data": {"parentToolCallId": "a", "agent": "scout", "kind": "text", "text": "I look."}}
+    message = Message("m", "assistant", (call, text_part("The end."), inner, words))
+    written = Markdown().write(ExportedConversation(Conversation("c"), (Message("u", "user", (text_part("look"),)), message))).data
+    card, _, rest = written.decode().partition("<summary>Tool: Task</summary>")[2].partition("\n</details>\n")
+    assert "> <summary>Tool: Bash</summary>" in card and "> a.txt" in card and "> **scout:** I look." in card and "The end." in rest
+    [again] = read(Markdown(), tmp_path / "a.md", written)
+    assert [part["type"] for part in speech(again)[1][1]] == ["dynamic-tool", "text"]
 
 
 def test_markdown_without_speakers_is_not_recognized(tmp_path: Path) -> None:

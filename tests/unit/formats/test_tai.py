@@ -8,7 +8,7 @@ import pytest
 
 from format_samples.apps import tai_database as sample
 from moot.errors import UsageError
-from moot.formats.apps.tai import Tai
+from moot.formats.apps.tai.format import Tai
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, WholeConversation
 from moot.types.message import Message, text_part

@@ -3,14 +3,20 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from format_samples.talkcody import sample
+from import_stage import only, source, stored
 from moot.errors import UsageError
 from moot.formats.apps.talkcody.format import TalkCody
+from moot.imports.conversations import ImportOptions
+from moot.imports.importer import import_sources
+from moot.imports.report import Report
+from moot.imports.sources import Source
 from moot.types.conversation import Conversation
 from moot.types.format import ExportedConversation, ImportedRecord, WholeConversation
 from moot.types.message import Message
@@ -42,6 +48,50 @@ def test_rows_of_an_answer_are_one_message_with_a_step_for_each_model_call(home:
     assert [(message.role, message.source_id) for message in one.messages] == [("user", "m1"), ("assistant", "m2"), ("user", "m6")]
     kinds = [part["type"] for part in one.messages[1].parts]
     assert kinds == ["step-start", "reasoning", "dynamic-tool", "step-start", "reasoning", "text"]
+
+
+def placed(home: Path) -> Source:
+    return replace(source(home, TALKCODY), placed=True)
+
+
+@pytest.mark.anyio
+async def test_projects_keep_their_name_context_and_rules(home: Path, tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    root.mkdir()
+    put(home, "UPDATE projects SET context = 'A list.', rules = 'Be brief.', description = 'Shopping', root_path = ?", str(root))
+    async with stored(tmp_path / "moot") as store:
+        await import_sources(store, [placed(home)], ImportOptions(), Report())
+        conversation = await only(store)
+        project = await store.projects.get(conversation.project)
+        assert (project.name, project.description, project.context, project.rules) == ("Notes", "Shopping", "A list.", "Be brief.")
+        assert (project.root_path, conversation.directory) == (str(root), str(root))
+        await store.projects.update(project.id, rules="Be long.")
+        put(home, "INSERT INTO messages VALUES ('m8', 't1', 'user', 'More?', NULL, ?, NULL, 0)", AT + 20)
+        put(
+            home,
+            "INSERT INTO conversations (id, title, project_id, created_at, updated_at) VALUES ('t2', 'Two', 'p', ?, ?)",
+            AT + 30,
+            AT + 30,
+        )
+        put(home, "INSERT INTO messages VALUES ('m9', 't2', 'user', 'Hello', NULL, ?, NULL, 0)", AT + 30)
+        await import_sources(store, [placed(home)], ImportOptions(), Report())
+        both = (await store.conversations.list()).items
+        assert [one.project for one in both] == [project.id, project.id]
+        assert (await store.projects.get(project.id)).rules == "Be long."
+
+
+@pytest.mark.anyio
+async def test_a_project_from_a_file_elsewhere_has_no_root_and_the_default_project_stays_ours(home: Path, tmp_path: Path) -> None:
+    put(home, "UPDATE projects SET root_path = ?", str(tmp_path))
+    async with stored(tmp_path / "moot") as store:
+        await import_sources(store, [source(home / "talkcody.db", TALKCODY)], ImportOptions(), Report())
+        conversation = await only(store)
+        assert ((await store.projects.get(conversation.project)).root_path, conversation.directory) == (None, "")
+    put(home, "UPDATE projects SET id = 'default'")
+    put(home, "UPDATE conversations SET project_id = 'default'")
+    async with stored(tmp_path / "other") as store:
+        await import_sources(store, [placed(home)], ImportOptions(), Report())
+        assert [(await only(store)).project, len((await store.projects.list()).items)] == ["default", 1]
 
 
 def test_an_empty_answer_is_reported_as_the_result_of_a_crash(home: Path) -> None:

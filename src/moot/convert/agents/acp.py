@@ -20,19 +20,32 @@ from moot.convert.agents.acp_calls import (
     model_of,
     parent_of,
     session_tokens,
+    sub_agent_of,
     tool_name,
     usage_of,
 )
 from moot.convert.vendor import as_list, as_object, as_text, count, failure, plan_of
-from moot.convert.writer import Parts, Writer, begin, free_id
+from moot.convert.writer import Parts, Rope, Spoken, Writer, begin, free_id, join
 from moot.types.canonical import JsonObject
-from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, message_metadata
+from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, message_metadata, sub_agent
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
 
 AUTH_REQUIRED = -32000
 """The protocol's error code for an agent that requires a login."""
+
+
+class Words(NamedTuple):
+    """Text or reasoning of a sub-agent."""
+
+    kind: Spoken
+    message: str
+    """The agent's id of the message."""
+    parent: str
+    """The id of the call that started the sub-agent."""
+    agent: str
+    text: Rope
 
 
 class State(NamedTuple):
@@ -49,7 +62,9 @@ class State(NamedTuple):
     facts: JsonObject | None = None
     """Metadata of the message: agent, version, model, mode."""
     message: str = ""
-    """The origin of the open text: the agent's id of the message, and the call of the sub-agent that wrote it."""
+    """The agent's id of the message that the open text belongs to."""
+    words: Words | None = None
+    """Text of a sub-agent that is not complete yet."""
     calls: tuple[Call, ...] = ()
     asked: tuple[tuple[str, str, str], ...] = ()
     """Unanswered requests of the agent: id, method, and subject (our id of a call, a terminal)."""
@@ -72,16 +87,19 @@ class State(NamedTuple):
     error: JsonObject | None = None
     noise: int = 0
     """Number of lines that are not messages."""
+    past: bool = False
+    """True if the lines are a past answer, which the agent repeats while it loads a session."""
 
 
 class Acp:
     """The translator; it also reads the lines that moot sends."""
 
     name = "acp"
-    version = 1
+    version = 2
+    """Version 2 keeps the decision on a denied call, and links the calls of sub-agents to the call that started them."""
 
     def open(self, options: ExchangeOptions) -> State:
-        return State(begin(options))
+        return State(begin(options), loaded=options.extra.get("loaded") is True, past=options.extra.get("past") is True)
 
     def feed(self, state: State, raw: Raw) -> tuple[State, tuple[Chunk, ...]]:
         message = message_of(raw)
@@ -103,14 +121,14 @@ class Acp:
         turn = _Turn(state)
         turn.finish(ended)
         error = Failure.from_json(state.error) if state.error is not None else None
-        if error is None and not state.stop and ended != "cancelled":
+        if error is None and not state.stop and ended != "cancelled" and not state.past:
             error = Failure("the agent ended before its answer was whole", "cut")
         metadata: JsonObject = {
             **(state.facts or {}),
             **({"session": state.session} if state.session else {}),
             **({"noise_lines": state.noise} if state.noise else {}),
         }
-        reason = "error" if error is not None else REASONS.get(state.stop, "other")
+        reason = "error" if error is not None else REASONS.get(state.stop, "stop" if state.past else "other")
         return tuple(turn.writer.chunks), Ending(reason, state.stop or None, _spent(state), _paid(state), error, metadata)
 
 
@@ -234,7 +252,7 @@ class _Turn:
 
     def _is_ours(self, session: str) -> bool:
         """Return True if updates of that session belong to the answer."""
-        if not self._state.spoken:
+        if not self._state.spoken or self._state.past:
             return True
         return self._state.live and (not self._state.session or session == self._state.session)
 
@@ -286,11 +304,11 @@ class _Turn:
         state = self._state
         if state.step and (not state.answered or any(not call.settled for call in state.calls)):
             return
-        self.writer.end()
+        self._end_text()
         self.writer.chunks += [FINISH_STEP, START_STEP] if state.step else [START_STEP]
         self._state = state._replace(step=True, answered=False, message="")
 
-    def _append_text(self, kind: str, update: JsonObject) -> None:
+    def _append_text(self, kind: Spoken, update: JsonObject) -> None:
         usage = chunk_usage(update)
         if usage is not None:
             self._state = self._state._replace(calls_usage=(Usage.from_json(self._state.calls_usage or {}) + usage).to_json())
@@ -300,16 +318,39 @@ class _Turn:
         if not text and piece is None:
             return
         self._in_step()
-        of = f"{as_text(update.get('messageId'))}/{parent}" if parent else as_text(update.get("messageId"))
-        if of != self._state.message:
-            self.writer.end()
-            self._state = self._state._replace(message=of)
+        if parent and piece is None:
+            words = Words(kind, as_text(update.get("messageId")), self._id_of(parent), sub_agent_of(update), ())
+            self._add_words(words, text)
+            return
+        if as_text(update.get("messageId")) != self._state.message:
+            self._end_text()
+            self._state = self._state._replace(message=as_text(update.get("messageId")))
         if piece is not None:
-            self.writer.end()
+            self._end_text()
             self.writer.chunks.append({**piece, "sourceId": self.writer.part_id()} if "sourceId" in piece else piece)
             return
-        metadata: JsonObject | None = {"acp": {"parent": self._id_of(parent)}} if parent else None
-        self.writer.say("text" if kind == "text" else "reasoning", text, metadata)
+        self._end_words()
+        self.writer.say(kind, text)
+
+    def _add_words(self, words: Words, text: str) -> None:
+        """Add to a sub-agent's words. They become one part when they are complete, because clients replace the part as a whole."""
+        if self._state.words is None or self._state.words._replace(text=()) != words:
+            self._end_text()
+            self._state = self._state._replace(words=words)
+        known = self._state.words or words
+        self._state = self._state._replace(words=known._replace(text=join(known.text, text)))
+
+    def _end_words(self) -> None:
+        if (words := self._state.words) is not None:
+            self._state = self._state._replace(words=None)
+            self.writer.chunks.append(
+                sub_agent(self.writer.part_id(), words.kind, "".join(words.text), agent=words.agent, parent=words.parent)
+            )
+
+    def _end_text(self) -> None:
+        """End the open text, the agent's or a sub-agent's."""
+        self.writer.end()
+        self._end_words()
 
     def _call(self, update: JsonObject, *, new: bool) -> Call:
         """Return the call that a message is about, updated; create it if unknown: agents differ in what mentions a call first."""
@@ -318,7 +359,7 @@ class _Turn:
         if known is not None and not (new and known.settled):
             return known if known.settled else self._put(known, acp_calls.merge_update(known, update))
         self._in_step()
-        self.writer.end()
+        self._end_text()
         name = tool_name(update, as_text((self._state.facts or {}).get("agent")))
         parent = parent_of(update)
         parts, number = self._state.parts, len(self._state.calls)
@@ -344,7 +385,7 @@ class _Turn:
 
     def finish(self, ended: Ended) -> None:
         """Close everything that is open. claude and codex leave cancelled calls without an end."""
-        self.writer.end()
+        self._end_text()
         stopped = ended == "cancelled" or self._state.stop == "cancelled"
         why = "cancelled before it ended" if stopped else "the agent ended before the call did"
         if self._state.stop and not stopped:
@@ -354,6 +395,6 @@ class _Turn:
                 call = self._put(call, *acp_calls.show(call))
                 self._put(call, *acp_calls.settle(call, dict(self._state.streams), why))
         if self._state.step:
-            self.writer.end()
+            self._end_text()
             self.writer.chunks.append(FINISH_STEP)
             self._state = self._state._replace(step=False, message="")

@@ -17,7 +17,7 @@ from moot.convert.vendor import as_list, as_object, as_text, count, nano_dollars
 from moot.convert.writer import Rope, join
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
+from moot.types.chunk import Chunk, nested, tool_denied, tool_error, tool_output
 from moot.types.usage import Usage
 
 
@@ -90,7 +90,13 @@ def tool_name(update: JsonObject, agent: str) -> str:
 
 def parent_of(update: JsonObject) -> str:
     """Return the id of the call whose sub-agent sent this; empty for the agent itself."""
-    return as_text(as_object(as_object(update.get("_meta")).get("claudeCode")).get("parentToolUseId"))
+    meta = as_object(update.get("_meta"))
+    return as_text(as_object(meta.get("claudeCode")).get("parentToolUseId")) or as_text(meta.get("parentToolCallId"))  # claude; qwen
+
+
+def sub_agent_of(update: JsonObject) -> str:
+    """Return the kind of the sub-agent that sent this; empty if unknown."""
+    return as_text(as_object(update.get("_meta")).get("subagentType"))  # qwen
 
 
 def usage_of(answer: JsonObject) -> Usage:
@@ -334,7 +340,7 @@ def settle(call: Call, streams: dict[str, str], failure: str = "") -> tuple[Call
 def deny(call: Call) -> tuple[Call, tuple[Chunk, ...]]:
     """Emit the output of a call that was refused."""
     call, chunks = show(call)
-    return _forget(call), (*chunks, tool_denied(call.id))
+    return _forget(call), (*chunks, tool_denied(call.id, approval=call.id))
 
 
 def _forget(call: Call) -> Call:
@@ -369,6 +375,4 @@ def _metadata(call: Call) -> JsonObject:
     acp: JsonObject = {"kind": call.kind} if call.kind else {}
     if call.locations:
         acp["locations"] = call.locations
-    if call.parent:
-        acp["parent"] = call.parent
-    return {"vendorId": call.vendor_id, "acp": acp}
+    return nested({"vendorId": call.vendor_id, "acp": acp}, call.parent)

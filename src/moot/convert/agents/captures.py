@@ -37,7 +37,7 @@ class Acpx:
     """The ACP translator for such captures."""
 
     name = "acpx"
-    version = 1
+    version = 2
 
     def __init__(self) -> None:
         self._acp = Acp()

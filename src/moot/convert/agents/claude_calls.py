@@ -10,7 +10,7 @@ from moot.convert.vendor import as_list, as_object, as_text, count, failure, nan
 from moot.convert.writer import read_arguments
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
-from moot.types.chunk import Chunk, tool_denied, tool_error, tool_input_error, tool_output
+from moot.types.chunk import Chunk, nested, tool_denied, tool_error, tool_input_error, tool_output
 from moot.types.exchange import Failure
 from moot.types.usage import Usage
 
@@ -146,22 +146,21 @@ def input_chunks(call: Call, block: JsonObject) -> tuple[Chunk, ...]:
 def output_of(call: Call, block: JsonObject, line: JsonObject) -> Chunk:
     """Return the call's one output, from its `tool_result` and the other fields of the line."""
     if _denied(call, line):
-        return tool_denied(call.id)
+        return tool_denied(call.id, approval=call.id, reason=_error_text(block))
     content = block.get("content")
     facts = structured_facts(line.get("tool_use_result"))
     if block.get("is_error") is True:
-        text = _text(content).strip().removeprefix(_WRAP[0]).removesuffix(_WRAP[1]).strip()
-        chunk = tool_error(call.id, text or "the tool failed and did not say why")
+        chunk = tool_error(call.id, _error_text(block) or "the tool failed and did not say why")
     else:
         chunk = tool_output(call.id, _output(content))
     return {**mark_own(chunk, call), "toolMetadata": _metadata(call, facts)}
 
 
 def _metadata(call: Call, facts: JsonObject | None = None) -> JsonObject:
-    details: JsonObject = {"parent": call.parent, "agent": call.agent} if call.parent else {}
+    details: JsonObject = {"agent": call.agent} if call.parent and call.agent else {}
     if facts:
         details["result"] = facts
-    return {"vendorId": call.vendor_id, NAME: details} if details else {"vendorId": call.vendor_id}
+    return nested({"vendorId": call.vendor_id, NAME: details} if details else {"vendorId": call.vendor_id}, call.parent)
 
 
 def _denied(call: Call, line: JsonObject) -> bool:
@@ -171,6 +170,10 @@ def _denied(call: Call, line: JsonObject) -> bool:
             decision = as_object(meta.get("permission_decision"))
             return decision.get("source") == "user_reject" or (not decision and meta.get("non_execution_kind") == "user-rejected")
     return False
+
+
+def _error_text(block: JsonObject) -> str:
+    return _text(block.get("content")).strip().removeprefix(_WRAP[0]).removesuffix(_WRAP[1]).strip()
 
 
 def _output(content: Json) -> Json:

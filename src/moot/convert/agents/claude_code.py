@@ -29,7 +29,7 @@ from moot.convert.dialects.stream import event_of
 from moot.convert.vendor import as_list, as_object, as_text
 from moot.convert.writer import UNSETTLED, Writer, begin, free_id
 from moot.types.canonical import Json, JsonObject
-from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, tool_error
+from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, sub_agent, tool_error
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
@@ -67,7 +67,8 @@ class State(NamedTuple):
 
 class ClaudeCode:
     name = NAME
-    version = 1
+    version = 2
+    """Version 2 keeps the words of a denied call, and links the calls of sub-agents to the call that started them."""
 
     def open(self, options: ExchangeOptions) -> State:
         return State(anthropic_stream.State(begin(options), NAME), options.extra.get("resumed") is True)
@@ -253,8 +254,7 @@ class _Line:
             writer = Writer(self.state.inner.parts)
             id = writer.part_id()
             self.state = self.state._replace(inner=self.state.inner._replace(parts=writer.parts))
-            body: JsonObject = {"parent": call_id(self.state, parent), "agent": kind, "kind": kind_of_text, "text": text}
-            self.chunks.append(data("subagent", body, id=id))
+            self.chunks.append(sub_agent(id, kind_of_text, text, agent=kind, parent=call_id(self.state, parent)))
 
     def _outputs(self, event: JsonObject) -> None:
         for block in map(as_object, as_list(as_object(event.get("message")).get("content"))):

@@ -15,7 +15,7 @@ from moot.convert.vendor import count as number_of
 from moot.convert.writer import UNSETTLED, free_id
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
-from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, tool_error, tool_input_error, tool_output
+from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, data, sub_agent, tool_error, tool_input_error, tool_output
 from moot.types.event import Raw
 from moot.types.exchange import Ended, Ending, ExchangeOptions, Failure
 from moot.types.usage import Usage
@@ -56,6 +56,8 @@ class State(NamedTuple):
     turn: str = ""
     inner: tuple[str, ...] = ()
     """Threads of sub-agents, in order of appearance."""
+    started_by: tuple[tuple[str, str], ...] = ()
+    """Threads of sub-agents with the id of the first call that named each."""
     inner_turns: tuple[str, ...] = ()
     """Turns of sub-agents that started in this exchange. Earlier usage of a resumed sub-agent is not counted."""
     step: bool = False
@@ -99,10 +101,14 @@ class Line:
         elif method == "item/commandExecution/outputDelta":
             self._output(as_text(params.get("itemId")), as_text(params.get("delta")))
         elif method.endswith("/requestApproval"):
-            # a call may be first mentioned in an approval request
-            id = as_text(params.get("itemId"))
-            if id and "command" in params and not any(call.item == id for call in self.state.calls):
-                self._call({"type": "commandExecution", "id": id, "command": params["command"]}, self._inner(params))
+            self._asked(as_text(params.get("itemId")), params)
+
+    def _asked(self, id: str, params: JsonObject) -> None:
+        """Mark the call that a person is asked about. An approval request may be the first mention of its call."""
+        if id and "command" in params and not any(call.item == id for call in self.state.calls):
+            self._call({"type": "commandExecution", "id": id, "command": params["command"]}, self._inner(params))
+        calls = tuple(call._replace(asked=True) if call.item == id else call for call in self.state.calls)
+        self.state = self.state._replace(calls=calls)
 
     def _of_turn(self, method: str, params: JsonObject) -> None:
         match method:
@@ -235,7 +241,7 @@ class Line:
     def started(self, item: JsonObject, inner: str = "") -> None:
         kind, id = as_text(item.get("type")), as_text(item.get("id"))
         if is_call(item):
-            self._call(item, inner)
+            self._link(item, self._call(item, inner))
         elif kind in _TALK and not inner:
             self._part(id, kind)
 
@@ -247,6 +253,7 @@ class Line:
                 self._input(call, input_of(item)[1])
             self.chunks.append(output_of(item, call))
             self._forget(call)
+            self._link(item, call)
         elif kind in _TALK and inner:
             self._inner_words(item, inner)
         elif kind in _TALK:
@@ -254,6 +261,13 @@ class Line:
         else:
             self.note(f"item/{kind}", item)
         self._end_step_if_due()
+
+    def _link(self, item: JsonObject, call: Call) -> None:
+        """Remember which sub-agents the call started, or talked to if an earlier exchange started them."""
+        known = dict(self.state.started_by)
+        fresh = [(thread, call.id) for thread in map(as_text, as_list(item.get("receiverThreadIds"))) if thread and thread not in known]
+        if fresh:
+            self.state = self.state._replace(started_by=(*self.state.started_by, *fresh))
 
     def _part(self, item: str, kind: str) -> Part:
         known = next((part for part in self.state.parts if part.item == item), None)
@@ -299,9 +313,13 @@ class Line:
             if inner not in self.state.inner:
                 self.state = self.state._replace(inner=(*self.state.inner, inner))
             name = f"sub-agent {self.state.inner.index(inner) + 1}"  # Codex tells the sub-agent's name only to its model
-            body: JsonObject = {"agent": name, "thread": inner, "kind": _TALK[as_text(item.get("type"))], "text": text}
-            self.chunks.append(data("subagent", body, id=f"{self.state.prefix}.{self.state.made}"))
+            id, kind = f"{self.state.prefix}.{self.state.made}", _TALK[as_text(item.get("type"))]
+            self.chunks.append(sub_agent(id, kind, text, agent=name, parent=self._parent(inner), details={"thread": inner}))
             self.state = self.state._replace(made=self.state.made + 1)
+
+    def _parent(self, inner: str) -> str:
+        """Return the call that started a sub-agent; empty if unknown."""
+        return dict(self.state.started_by).get(inner, "")
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -315,7 +333,7 @@ class Line:
             self._begin_step()
         name, value, waiting = input_of(item)
         fresh = free_id(id or "call", self.state.used, f"{id or 'call'}#{self.state.prefix}", 0)
-        call = Call(id, fresh, name, inner, waiting)
+        call = Call(id, fresh, name, inner, waiting, parent=self._parent(inner))
         self.state = self.state._replace(used=(*self.state.used, call.id), calls=(*self.state.calls, call))
         self.chunks.append(mark_own({"type": "tool-input-start", "toolCallId": call.id, "toolName": name}, call))
         if not waiting:
@@ -358,8 +376,9 @@ def _text_of(item: JsonObject, source: str) -> str:
 
 class CodexAppServer:
     name = "codex-app-server"
-    version = 2
-    """Version 2 counts the usage of sub-agents and gives them names."""
+    version = 3
+    """Version 2 counts the usage of sub-agents and gives them names. Version 3 keeps the decision on a denied call, and links the calls of
+    sub-agents to the call that started them."""
 
     def open(self, options: ExchangeOptions) -> State:
         return State(options.prefix, options.tool_call_ids)

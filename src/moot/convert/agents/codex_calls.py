@@ -11,7 +11,7 @@ from typing import NamedTuple
 from moot.convert import vendor
 from moot.convert.vendor import as_list, as_object, as_text, count, failure
 from moot.types.canonical import Json, JsonObject
-from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
+from moot.types.chunk import Chunk, nested, tool_denied, tool_error, tool_output
 from moot.types.exchange import Failure
 from moot.types.usage import Usage
 
@@ -108,6 +108,10 @@ class Call(NamedTuple):
     said: int = 0
     """Characters of output so far."""
     shown: int = 0
+    asked: bool = False
+    """True if Codex asked for permission."""
+    parent: str = ""
+    """The id of the call that started the sub-agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,7 @@ def mark_own(chunk: Chunk, call: Call, facts: JsonObject | None = None) -> Chunk
     """Mark the chunk as the agent's own tool, not moot's."""
     details: JsonObject = {**({"agent": call.inner} if call.inner else {}), **(facts or {})}
     metadata: JsonObject = {"vendorId": call.item, NAME: details} if details else {"vendorId": call.item}
-    return {**chunk, "providerExecuted": True, "dynamic": True, "toolMetadata": metadata}
+    return {**chunk, "providerExecuted": True, "dynamic": True, "toolMetadata": nested(metadata, call.parent)}
 
 
 def output_of(item: JsonObject, call: Call) -> Chunk:
@@ -152,7 +156,10 @@ def output_of(item: JsonObject, call: Call) -> Chunk:
     kind = _KINDS[as_text(item.get("type"))]
     status = item.get("status")
     if status == "declined":
-        return tool_denied(call.id)
+        words = as_text(as_object(item.get("error")).get("message")) or as_text(item.get("error")) or as_text(item.get("aggregatedOutput"))
+        if call.asked:
+            return tool_denied(call.id, approval=call.id, reason=words)
+        return mark_own(tool_error(call.id, words or "Codex's own rules refused this call."), call)
     facts = {name: item[name] for name in ("exitCode", "durationMs", "cwd") if item.get(name) is not None}
     output = kind.output(item)
     if status in ("failed", "interrupted") or item.get("success") is False:

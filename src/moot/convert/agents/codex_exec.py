@@ -24,7 +24,8 @@ class CodexExec:
     """The translator of the headless stream."""
 
     name = "codex-exec"
-    version = 1
+    version = 2
+    """Version 2 reports a call that was declined without a question as failed."""
 
     def open(self, options: ExchangeOptions) -> State:
         facts: JsonObject = {"resumed": True} if options.extra.get("resumed") is True else {}

@@ -138,7 +138,7 @@ def outcome_of(item: JsonObject) -> Chunk:
         )
     text, code = _split_output(as_text(output))
     if text.startswith(_REFUSED):
-        return tool_denied(call.id)
+        return tool_denied(call.id, approval=call.id, reason=text)
     facts: JsonObject = {"exitCode": code} if code is not None else {}
     if code:
         return mark_own(tool_error(call.id, f"exit code {code}\n{text}".rstrip()), call, facts)
@@ -297,7 +297,7 @@ class CodexMessage(SessionMessage):
         place = self._calls[id] if id in self._calls else self._settled[id]
         part = {key: value for key, value in self._parts[place].items() if key not in ("output", "errorText", "toolMetadata")}
         self._parts[place] = {**part, "toolName": name, "state": "input-available", "input": arguments, "toolMetadata": {"vendorId": id}}
-        self._settle(id, output_of(protocol_item, Call(id, id, name)))
+        self._settle(id, output_of(protocol_item, Call(id, id, name, asked=True)))
         return True
 
     # ── the rest ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────

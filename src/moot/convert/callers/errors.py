@@ -17,13 +17,14 @@ STATUSES = {
     "config": 400,
     "unauthorized": 401,
     "forbidden": 403,
+    "auth": 403,  # the key that moot has for the provider; 401 would blame the caller's token
     "not_found": 404,
     "too_large": 413,
     "busy": 409,
     "limit": 400,
     "cancelled": 409,
 }
-"""Failure kind → status. Failures of a provider that the caller did not cause are 502."""
+"""Failure kind → status. Other failures of a provider are 502."""
 
 _COMPLETION = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error", 409: "conflict_error"}
 _MESSAGE = {
@@ -39,6 +40,7 @@ _MESSAGE = {
 }
 _CODES = {
     "unauthorized": "invalid_api_key",
+    "auth": "invalid_provider_key",
     "rate_limit": "rate_limit_exceeded",
     "context_too_long": "context_length_exceeded",
     "not_found": "model_not_found",
@@ -55,14 +57,15 @@ def code_of(failure: Failure) -> str:
     return _CODES.get(failure.kind, failure.kind)
 
 
-def completion_error(failure: Failure) -> JsonObject:
-    """Return the error body, which is also the frame of a stream that fails."""
-    status = status_of(failure)
+def completion_error(failure: Failure, status: int = 0) -> JsonObject:
+    """Return the error body, which is also the frame of a stream that fails. The status is by default that of the failure's kind."""
+    status = status or status_of(failure)
     kind = _COMPLETION.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": failure.advice(), "type": kind, "param": None, "code": code_of(failure)}}
 
 
-def message_error(failure: Failure) -> JsonObject:
+def message_error(failure: Failure, status: int = 0) -> JsonObject:
     """Return the error for Anthropic's clients: the body, which is also the event `error`."""
-    kind = _MESSAGE.get(status_of(failure), "api_error")
+    status = status or status_of(failure)
+    kind = _MESSAGE.get(status, "invalid_request_error" if status < 500 else "api_error")
     return {"type": "error", "error": {"type": kind, "message": failure.advice()}}

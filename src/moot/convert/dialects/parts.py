@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 from moot.convert.history import Step
 from moot.types import canonical
 from moot.types.canonical import Json, JsonObject
-from moot.types.message import Message, Part
+from moot.types.message import BY_CLIENT, Message, Part
 from moot.types.model import Model
 
 Kind = Literal["image", "pdf", "audio", "text", "other"]
@@ -149,7 +149,7 @@ def made_here(part: Part, dialect: str, message: Message, provider: str, *, fiel
     """
     metadata = part.get(field)
     details = metadata.get(dialect) if isinstance(metadata, dict) else None
-    if metadata and details is None:
+    if (metadata and details is None) or BY_CLIENT.items() <= message.metadata.items():
         return None
     made = details if isinstance(details, dict) else {}
     return made if made.get("provider", message.metadata.get("provider")) == provider else None

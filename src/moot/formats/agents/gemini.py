@@ -108,7 +108,7 @@ class _Message:
 
 class Gemini(ManyFiles):
     name = "gemini"
-    version = 1
+    version = 2
     files = ("chats/session-*.jsonl", "chats/*/*.jsonl", "chats/session-*.json")
     depth = sniffed_depth = 4
     resumable: Literal[True] = True
@@ -119,6 +119,9 @@ class Gemini(ManyFiles):
     def is_own(self, path: Path, head: bytes) -> bool:
         first = first_object(head) or parse_prefix(head)
         return all(text(first, name) for name in _HEADER)
+
+    def knows_record(self, body: JsonObject) -> bool:
+        return "$set" in body  # repeats messages
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         log = _Log()
@@ -158,6 +161,8 @@ class _Log:
         except ValueError:
             self.facts = obj(parse_prefix(data))
             yield ImportedRecord(b"", problem="the document is damaged")
+        if span is None or data[span.begin : span.begin + 1] != b"[":
+            yield ImportedRecord(b"", problem="'messages' contains no messages")
         for piece in array_items([data[span.begin : span.end]]) if span is not None else ():
             if not isinstance(piece.value, dict) or not self._take(piece.raw, piece.value):
                 yield ImportedRecord(piece.raw, piece.value, piece.problem)
@@ -196,7 +201,7 @@ class _Log:
 
     def _message(self, raw: bytes, value: JsonObject) -> bool:
         id = text(value, "id")
-        if value.get("type") not in _SPEECH:
+        if text(value, "type") not in _SPEECH:
             return False
         known = self.messages.get(id)
         if known is None:

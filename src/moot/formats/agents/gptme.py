@@ -32,7 +32,7 @@ _THOUGHT = re.compile(r"\s*<think(?:ing)?>\n?(.*?)\n?</think(?:ing)?>\s*", re.DO
 
 class Gptme(ManyFiles):
     name = "gptme"
-    version = 1
+    version = 2
     files = ("conversation.jsonl", "branches/*.jsonl")
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -43,6 +43,9 @@ class Gptme(ManyFiles):
     def is_own(self, path: Path, head: bytes) -> bool:
         first = first_object(head)
         return text(first, "role") in _ROLES and all(isinstance(first.get(name), str) for name in ("content", "timestamp"))
+
+    def knows_record(self, body: JsonObject) -> bool:
+        return isinstance(body.get("content"), str)  # system messages, and outputs of which a part is kept
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         if not any(text(line.value, "role") in _ROLES for line in json_lines(path)):

@@ -1,4 +1,5 @@
-"""The format `opencode`: OpenCode's database, `~/.local/share/opencode/opencode.db`, and the output of `opencode export`.
+"""The format `opencode`: OpenCode's database, `~/.local/share/opencode/opencode.db`, the output of `opencode export`, and the messages
+and the event stream of `opencode serve`.
 
 Rows of `session`, `message` and `part` are the current state, and rows of `event` its history. Events are append-only, so they are used as
 a message's raw if there are any. A sub-agent's session names its parent, and the parent's `task` call names the session. Reference: schema,
@@ -8,7 +9,9 @@ https://github.com/anomalyco/opencode.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -40,7 +43,7 @@ from moot.formats.kit.records import (
     tool_call,
     usage_without_cache,
 )
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import Json, JsonObject, empty
 from moot.types.format import ImportedConversation, ImportedFacts, ImportedRecord
 from moot.types.message import Part, text_part
 from moot.types.usage import Usage
@@ -65,7 +68,7 @@ _BOOKKEEPING = frozenset({"step-start", "step-finish"})
 
 class OpenCode(ReadOnly):
     name = "opencode"
-    version = 1
+    version = 2
     resumable: Literal[True] = True
     suffix = ".db"
 
@@ -78,12 +81,22 @@ class OpenCode(ReadOnly):
     def sniff(self, path: Path, head: bytes) -> bool:
         if is_database(path, head, _OWN):
             return True
+        if _is_event_stream(head):
+            return True
         value = parse_prefix(head)
-        return text(value, "info", "id").startswith("ses_") and bool(text(value, "info", "directory"))
+        if text(value, "info", "id").startswith("ses_"):
+            return bool(text(value, "info", "directory"))
+        first = value[0] if isinstance(value, list) and value else value
+        return text(first, "info", "id").startswith("msg_") and text(first, "info", "sessionID").startswith("ses_")
 
     def read(self, path: Path) -> Iterator[ImportedConversation]:
-        if not read_head(path).startswith(SQLITE):
-            yield _exported(path)
+        head = read_head(path)
+        if _is_event_stream(head):
+            yield from _streamed(path)
+            return
+        if not head.startswith(SQLITE):
+            first = head.lstrip()[:1]
+            yield from _served(path) if first == b"[" or text(parse_prefix(head), "info", "sessionID") else (_exported(path),)
             return
         with open_own(path, "OpenCode", _OWN) as connection:
             events = "event" in tables(connection)
@@ -137,7 +150,7 @@ def _facts(session: JsonObject, time: JsonObject, model: JsonObject) -> Imported
 
 def _record(id: str, info: JsonObject, parts: list[JsonObject], raw: bytes) -> SessionRecord:
     at = milliseconds(info, "time", "created")
-    parts_ = [_part(part) for part in parts if part.get("type") not in _BOOKKEEPING]
+    parts_ = [_part(part) for part in parts if text(part, "type") not in _BOOKKEEPING]
     if info.get("role") != "assistant":
         return SessionRecord(id, "user", raw, tuple(parts_), at=at)
     outputs = [output for part in parts if part.get("type") == "tool" and (output := _output(part)) is not None]
@@ -209,9 +222,118 @@ def _exported(path: Path) -> ImportedConversation:
 def _export_records(data: bytes, info: JsonObject, begin: int | None) -> Records:
     yield ImportedRecord(data if begin is None else data[:begin], info)
     yield _facts(info, obj(info, "time"), obj(info, "model"))
+    if begin is None or data[begin : begin + 1] != b"[":
+        yield ImportedRecord(b"", problem="'messages' contains no messages")
     for piece in array_items([data[begin:]]) if begin is not None else ():
         about = obj(piece.value, "info")
         if text(about, "id"):
             yield _record(text(about, "id"), about, objects(piece.value, "parts"), piece.raw)
         else:
             yield ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is not a message")
+
+
+def _served(path: Path) -> Iterator[ImportedConversation]:
+    """Yield the conversations of an answer of `opencode serve`: one message, or a list of them."""
+    data = read_document(path)
+    found: dict[str, list[SessionRecord | ImportedRecord | ImportedFacts]] = {}
+    whole = data if data.lstrip()[:1] == b"[" else b"[" + data + b"]"
+    last = ""
+    for piece in array_items([whole]):
+        info = obj(piece.value, "info")
+        last = text(info, "sessionID") or last
+        records = found.setdefault(last, [_place_of(info)])
+        if text(info, "id"):
+            records.append(_record(text(info, "id"), info, objects(piece.value, "parts"), piece.raw))
+        else:
+            records.append(ImportedRecord(piece.raw, piece.value, piece.problem or f"element {piece.number} is not a message"))
+    yield from (ImportedConversation(session, entries_of(iter(records))) for session, records in found.items())
+
+
+def _place_of(info: JsonObject) -> ImportedFacts:
+    return ImportedFacts(directory=text(info, "path", "cwd"), agent="opencode")
+
+
+_EVENT_LINE = re.compile(rb"(?:data: *|event: *[^\n]*\n(?:id: *[^\n]*\n)?data: *)(\{[^\n]*\"properties\" *:[^\n]*)")
+
+
+def _is_event_stream(head: bytes) -> bool:
+    match = _EVENT_LINE.search(head[:20_000])
+    return match is not None and (b"ses_" in match[1] or b"server.connected" in match[1])
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session of an event stream: the current state of its messages, in the order of their first events."""
+
+    info: JsonObject = field(default_factory=empty)
+    messages: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    parts: dict[str, dict[str, JsonObject]] = field(default_factory=dict[str, dict[str, JsonObject]])
+    raws: dict[str, list[bytes]] = field(default_factory=dict[str, list[bytes]])
+    others: list[ImportedRecord] = field(default_factory=list[ImportedRecord])
+
+    def take(self, raw: bytes, event: JsonObject) -> None:
+        properties = obj(event, "properties")
+        info, part = obj(properties, "info"), obj(properties, "part")
+        message = text(part, "messageID") or text(properties, "messageID")
+        match event.get("type"):
+            case "message.updated" if message := text(info, "id"):
+                self.messages[message] = info
+            case "message.part.updated" if message and text(part, "id"):
+                self.parts.setdefault(message, {})[text(part, "id")] = part
+            case "message.part.delta" if message and (known := self._part(message, properties)) is not None:
+                name = text(properties, "field") or "text"
+                known[name] = text(known, name) + text(properties, "delta")
+            case "message.part.removed" if message:
+                self.parts.get(message, {}).pop(text(properties, "partID"), None)
+            case "session.created" | "session.updated" if info:
+                self.info, message = info, ""
+            case _:
+                message = ""
+        if message:
+            self.raws.setdefault(message, []).append(raw)
+        else:
+            self.others.append(ImportedRecord(raw, event))
+
+    def _part(self, message: str, properties: JsonObject) -> JsonObject | None:
+        parts, id = self.parts.setdefault(message, {}), text(properties, "partID")
+        known = parts.get(id)
+        if known is not None:
+            parts[id] = known = dict(known)
+        return known
+
+    def records(self) -> Records:
+        yield _facts(self.info, obj(self.info, "time"), obj(self.info, "model")) if self.info else ImportedFacts(agent="opencode")
+        for id, raws in self.raws.items():
+            info, parts = self.messages.get(id), list(self.parts.get(id, {}).values())
+            if info is None:
+                yield ImportedRecord(b"".join(raws), problem=f"the stream has parts of message {id!r}, but not the message")
+            else:
+                yield _record(id, info, parts, b"".join(raws))
+        yield from self.others
+
+
+def _streamed(path: Path) -> Iterator[ImportedConversation]:
+    """Yield the conversations of an event stream (`GET /event`)."""
+    sessions: dict[str, _Session] = {}
+    before: list[ImportedRecord] = []
+    session: _Session | None = None
+    for raw in read_document(path).splitlines(keepends=True):
+        value = raw.strip()
+        if not value:
+            continue
+        event = json_object(value.removeprefix(b"data:").decode("utf-8", "replace")) if value.startswith(b"data:") else {}
+        properties = obj(event, "properties")
+        id = text(properties, "sessionID") or text(properties, "info", "sessionID") or text(properties, "part", "sessionID")
+        session = sessions.setdefault(id, _Session()) if id else session
+        if not event and value.startswith(b"data:"):
+            (session.others if session else before).append(ImportedRecord(raw, problem="an event is not valid JSON"))
+        elif session is None:
+            before.append(ImportedRecord(raw, event))
+        elif id:
+            session.take(raw, event)
+        else:
+            session.others.append(ImportedRecord(raw, event))
+    if not sessions:
+        raise UsageError(f"{str(path)!r} has no session: the event stream of OpenCode ended before one was named.")
+    next(iter(sessions.values())).others[:0] = before
+    yield from (ImportedConversation(id, entries_of(session.records())) for id, session in sessions.items())

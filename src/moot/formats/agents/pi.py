@@ -1,4 +1,4 @@
-"""The format `pi`: sessions of the coding agent pi, `~/.pi/agent/sessions/--CWD--/TIME_ID.jsonl`.
+"""The format `pi`: sessions of the coding agent pi, `~/.pi/agent/sessions/--CWD--/TIME_ID.jsonl`, and the output of `pi --mode json`.
 
 A header, then records that name their predecessor: an append-only tree. In version 1 records have no ids, and each follows the one before
 it. Reference: `packages/coding-agent/src/core/session-manager.ts` and `packages/ai/src/types.ts` of https://github.com/badlogic/pi-mono,
@@ -38,7 +38,7 @@ _SPEECH = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 
 class Pi(ManyFiles):
     name = "pi"
-    version = 1
+    version = 2
     files = ("*_*.jsonl",)
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -59,19 +59,35 @@ class Pi(ManyFiles):
         yield ImportedConversation(text(header, "id") or path.stem, entries_of(_records(path, tree), tree))
 
 
+_STREAMED = frozenset({"message_start", "message_update"})
+_ENDED = "message_end"
+"""Events of `pi --mode json`: the message as far as it is written, and all of it."""
+
+
 def _speaks(value: JsonObject) -> bool:
-    return value.get("type") == "message" and text(value, "message", "role") in _SPEECH
+    return value.get("type") in ("message", _ENDED) and text(value, "message", "role") in _SPEECH
 
 
 def _records(path: Path, tree: Branches | None) -> Records:
+    unfinished: Line | None = None
+    ended = 0
     for line in json_lines(path):
+        if unfinished is not None:
+            yield ImportedRecord(unfinished.raw, unfinished.value)
+        if line.value is not None and text(line.value, "type") in _STREAMED and text(line.value, "message", "role") in _SPEECH:
+            unfinished = line
+            continue
+        unfinished = None
         if line.value is None:
             yield ImportedRecord(line.raw, problem=line.problem)
         elif _speaks(line.value):
-            yield _message(line, line.value)
+            yield _message(line, line.value, f"message-{ended}" if line.value["type"] == _ENDED else str(line.number))
+            ended += 1
         else:
             yield ImportedRecord(line.raw, line.value)
             yield _facts(line.value)
+    if unfinished is not None and unfinished.value is not None:  # the stream was cut in this message
+        yield _message(unfinished, unfinished.value, f"message-{ended}")
 
 
 def _facts(value: JsonObject) -> ImportedFacts:
@@ -88,9 +104,10 @@ def _facts(value: JsonObject) -> ImportedFacts:
             return ImportedFacts()
 
 
-def _message(line: Line, value: JsonObject) -> SessionRecord:
+def _message(line: Line, value: JsonObject, name: str) -> SessionRecord:
+    """Convert a message. `name` is its id if it has none of its own."""
     message = obj(value, "message")
-    id, parent = text(value, "id") or str(line.number), text(value, "parentId") or None
+    id, parent = text(value, "id") or name, text(value, "parentId") or None
     at = milliseconds(value, "timestamp") or milliseconds(message, "timestamp")
     match message["role"]:
         case "toolResult":

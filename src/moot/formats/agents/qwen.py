@@ -27,7 +27,7 @@ _USAGE = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount",
 
 class Qwen(ManyFiles):
     name = "qwen"
-    version = 1
+    version = 2
     files = ("chats/*.jsonl",)
     resumable: Literal[True] = True
 
@@ -42,6 +42,9 @@ class Qwen(ManyFiles):
         # other programs use similar records, but without content parts
         return _speaks(first) or (first.get("type") == "system" and "subtype" in first and "userType" not in first)
 
+    def knows_record(self, body: JsonObject) -> bool:
+        return body.get("type") == "system" and "systemPayload" in body
+
     def read(self, path: Path) -> Iterator[ImportedConversation]:
         first = next((line.value for line in json_lines(path) if line.value and text(line.value, "uuid")), None)
         if first is None:
@@ -53,7 +56,7 @@ class Qwen(ManyFiles):
 
 
 def _speaks(value: JsonObject) -> bool:
-    return value.get("type") in _SPEECH and isinstance(at(value, "message", "parts"), list)
+    return text(value, "type") in _SPEECH and isinstance(at(value, "message", "parts"), list)
 
 
 def _records(path: Path, tree: Branches) -> Records:

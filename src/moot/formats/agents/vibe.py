@@ -47,7 +47,7 @@ class _Log:
 
 class Vibe(ReadOnly):
     name = "vibe"
-    version = 1
+    version = 2
     resumable: Literal[True] = True
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -113,6 +113,8 @@ def _log(folder: Path, current: JsonObject) -> _Log:
     manifest = _json(generation / "manifest.json")
     if not manifest:
         log.problems.append(ImportedRecord(b"", problem=f"can't read the manifest of generation {generation.name!r}"))
+    elif not isinstance(at(manifest, "projection_state", "chunks"), list) and not (generation / "projection-state.json").is_file():
+        log.problems.append(ImportedRecord(b"", problem=f"the manifest of generation {generation.name!r} lists no chunks"))
     for name in items(manifest, "projection_state", "chunks"):
         _chunk(log, folder / "chunks" / f"{Path(str(name)).name}.json")
     state = generation / "projection-state.json"
@@ -149,16 +151,22 @@ def _journal(log: _Log, path: Path, after: int) -> None:
         elif line.value.get("type") == "projection_delta" and (whole_number(line.value, "sequence") or 0) > after:
             outer = member(line.raw, "payload")
             inner = member(line.raw, "delta", outer.begin) if outer is not None else None
-            for piece in array_items([line.raw[inner.begin : inner.end]]) if inner is not None else ():
-                _apply(log, obj(piece.value), piece.raw)
+            pieces = list(array_items([line.raw[inner.begin : inner.end]])) if inner is not None else []
+            applied = [_apply(log, obj(piece.value), piece.raw) for piece in pieces]
+            if not applied or not all(applied):
+                log.problems.append(ImportedRecord(line.raw, line.value, f"change {line.number} of the journal has an unknown shape"))
+        elif whole_number(line.value, "sequence") is None or ("delta" in payload and text(line.value, "type") != "projection_delta"):
+            log.problems.append(ImportedRecord(line.raw, line.value, f"line {line.number} of the journal has an unknown type"))
 
 
-def _apply(log: _Log, change: JsonObject, raw: bytes) -> None:
+def _apply(log: _Log, change: JsonObject, raw: bytes) -> bool:
+    """Apply a change. Return False if its shape is unknown."""
     match change.get("op"):
         case "append_entry" | "replace_entry":
             span = member(raw, "entry")
-            if span is not None:
-                _store(log, obj(change, "entry"), raw[span.begin : span.end])
+            if span is None or not obj(change, "entry"):
+                return False
+            _store(log, obj(change, "entry"), raw[span.begin : span.end])
         case "remove_entry":
             log.entries.pop(text(change, "id"), None)
         case "set_history_entries":
@@ -166,7 +174,8 @@ def _apply(log: _Log, change: JsonObject, raw: bytes) -> None:
             for entry in objects(change, "entries"):
                 _store(log, entry, dumps(entry) + b"\n")
         case _:
-            pass
+            return False
+    return True
 
 
 def _store(log: _Log, entry: JsonObject, raw: bytes) -> None:
@@ -189,6 +198,8 @@ def _steps(log: _Log, model: str) -> Iterator[SessionRecord | ImportedRecord]:
         if kind not in ("message", "reasoning", "effect"):
             yield ImportedRecord(b"".join(entry.raws), entry.value)
             continue
+        if kind == "effect" and not _is_read(entry.value):
+            yield ImportedRecord(b"", problem=f"the output of call {id!r} has an unknown shape")
         kinds = {text(one.value, "type") for one in open_}  # reasoning or text after text or a tool call starts another model call
         if open_ and (role == "user" or (kind != "effect" and not kinds.isdisjoint(("effect", "message")))):
             yield _step(open_, log, model)
@@ -230,9 +241,21 @@ def _facts(entries: list[_Entry], log: _Log, model: str) -> JsonObject:
     return step(model, finish_reason=finish_reason(text(found, "finish_reason")), usage=count.to_json())
 
 
+def _is_read(effect: JsonObject) -> bool:
+    """Return whether the output of a call has a known shape, or the call has none."""
+    state = obj(effect, "state")
+    if not (outputs := list(_output("", state))):
+        return text(state, "status") in _OPEN
+    known = isinstance(at(state, "output", "content"), list) or isinstance(state.get("outputText"), str)
+    return known or outputs[0].value not in ("", None)
+
+
+_OPEN = ("running", "pending", "in_progress")
+
+
 def _output(id: str, state: JsonObject) -> Iterator[Output]:
     status = text(state, "status")
-    if status in ("running", "pending", "in_progress", ""):
+    if status in _OPEN or not status:
         return
     output = obj(state, "output")
     value = output.get("structured_content")

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from moot.formats.kit.archives import Export, conversations_of, file_parts, first_conversation
 from moot.formats.kit.bases import ReadOnly
-from moot.formats.kit.fields import flag, items, milliseconds, obj, objects, text
+from moot.formats.kit.documents import missing_messages
+from moot.formats.kit.fields import at, flag, items, milliseconds, obj, objects, text
 from moot.formats.kit.json import ArrayItem, json_value, members_at
 from moot.formats.kit.records import (
     Output,
@@ -38,7 +39,7 @@ _WORDS = ("text", "thoughts", "content", "result", "user_profile", "user_instruc
 
 class ChatGPT(ReadOnly):
     name = "chatgpt"
-    version = 1
+    version = 2
     suffix = ".json"
 
     def sniff(self, path: Path, head: bytes) -> bool:
@@ -62,6 +63,10 @@ def _entries(piece: ArrayItem, value: JsonObject, export: Export) -> Iterator[En
     def records() -> Records:
         yield ImportedRecord(around, {name: one for name, one in value.items() if name != "mapping"}, piece.problem)
         yield _facts(value, cut)
+        yield from () if piece.problem else missing_messages(value, "mapping", kind=dict)
+        for id, node in obj(value, "mapping").items():
+            if not isinstance(at(node, "message"), dict) and (not isinstance(node, dict) or node.get("message") or node.get("parent")):
+                yield ImportedRecord(b"", node, f"node {id!r} has no message")
         for id, parent, node in placed:
             message = obj(node, "message")
             raw = spans.get(id, b"")

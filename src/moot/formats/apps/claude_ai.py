@@ -13,6 +13,7 @@ from pathlib import Path
 
 from moot.formats.kit.archives import Export, conversations_of, file_parts, first_conversation
 from moot.formats.kit.bases import ReadOnly
+from moot.formats.kit.documents import missing_messages
 from moot.formats.kit.fields import flag, milliseconds, obj, objects, text
 from moot.formats.kit.json import ArrayItem, array_items, member
 from moot.formats.kit.records import (
@@ -36,7 +37,7 @@ _ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assist
 
 class ClaudeAi(ReadOnly):
     name = "claude-ai"
-    version = 1
+    version = 2
     suffix = ".json"
 
     def sniff(self, path: Path, head: bytes) -> bool:
@@ -61,6 +62,7 @@ def _entries(piece: ArrayItem, value: JsonObject, export: Export) -> Iterator[En
     def records() -> Records:
         yield ImportedRecord(around, {name: one for name, one in value.items() if name != "chat_messages"}, piece.problem)
         yield _facts(value)
+        yield from () if piece.problem else missing_messages(value, "chat_messages")
         for id, parent, one in placed:
             role = _role(one)
             if role is None:

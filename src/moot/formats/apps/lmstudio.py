@@ -29,7 +29,7 @@ _TIME = re.compile(r"\d{13}")
 
 class LmStudio(ManyFiles):
     name = "lmstudio"
-    version = 2
+    version = 3
     suffix = ".json"
     files = ("*.conversation.json",)
     depth, sniffed_depth = 8, 2
@@ -47,7 +47,7 @@ class LmStudio(ManyFiles):
         data = read_document(path)
         value = parse_prefix(data)
         span = member(data, "messages")
-        if span is None:
+        if span is None or data[span.begin : span.begin + 1] != b"[":
             raise UsageError(f"{str(path)!r} is not a conversation of LM Studio: it has no messages.")
         versions = list(_versions(data[span.begin : span.end]))
         tree = find_branches(link for version in versions for link in _links(*version[:3]))

@@ -16,6 +16,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats.kit.bases import ReadOnly
 from moot.formats.kit.database import Connection, conversations_in, is_database, open_own, readable_rows, row_bytes, row_object, tables
+from moot.formats.kit.documents import missing_messages
 from moot.formats.kit.fields import flag, milliseconds, obj, objects, text, whole_number
 from moot.formats.kit.json import array_items, json_container, json_value, member, members_at, parse_json, parse_prefix, read_chunks
 from moot.formats.kit.records import Output, Records, SessionRecord, entries_of, file, find_branches, reasoning, sort_tree, step, tool_call
@@ -143,7 +144,7 @@ class OpenWebUi(ReadOnly):
     """The format, with the standard locations of the program's database."""
 
     name = "open-webui"
-    version = 2
+    version = 3
     suffix = ".json"
 
     def places(self, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -245,6 +246,7 @@ def _entries(record: ImportedRecord, about: JsonObject, chat: JsonObject, messag
 
     def records() -> Records:
         yield record
+        yield from () if placed else missing_messages(chat, "history", "messages", kind=dict)
         yield ImportedFacts(
             Fidelity(approximated={"branches": cut} if cut else {}),
             title=text(about, "title") or text(chat, "title"),
@@ -266,6 +268,8 @@ def _entries(record: ImportedRecord, about: JsonObject, chat: JsonObject, messag
             lost = {"files": sum(part.get("type") == "data-file" for part in answer.parts), "pictures": answer.missing}
             if any(lost.values()):
                 yield ImportedFacts(Fidelity(lost={name: count for name, count in lost.items() if count}))
+            if not (words or answer.parts or answer.outputs) and value.get("content") not in ("", []):
+                yield ImportedRecord(b"", problem=f"the content of message {id!r} has an unknown shape")
             error = text(value, "error", "content") or text(value, "error") or None
             facts = step(text(value, "model"), usage=_usage(value).to_json(), error=error) if role == "assistant" else None
             yield SessionRecord(id, role, raw, tuple(answer.parts), tuple(answer.outputs), parent, milliseconds(value, "timestamp"), facts)

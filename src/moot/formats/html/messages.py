@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from moot.convert.files.attachments import decode_data_url, file_text
 from moot.formats.html.markup import Safe, address, block, element, joined, rendered, text
 from moot.formats.kit.fidelity import pretty, steps_of
 from moot.formats.kit.fields import LATEST, at, obj, objects
-from moot.formats.kit.steps import decode_data_url, file_text, output_text
+from moot.formats.kit.steps import output_text
 from moot.types.canonical import Json
-from moot.types.message import Message, Part, is_tool, note_of, plan_of, sub_agent_words, tool_name
+from moot.types.compaction import PART, TITLE, summary_lines
+from moot.types.message import Message, Part, is_tool, model_ms, note_of, plan_of, sub_agent_words, tool_name
+from moot.types.part_tree import Nested, nest
 from moot.types.usage import Usage
 
 _STATES = {
@@ -25,7 +28,7 @@ _LANGUAGES = {"command": "bash"}
 
 
 def call(part: Part, *below: Safe) -> Safe:
-    """Return the call, collapsed. `below` holds the conversations of sub-agents that it started."""
+    """Return the call, collapsed. `below` holds what the sub-agents did that it started."""
     state, klass = _STATES.get(str(part.get("state")), ("no output", ""))
     title = joined(
         element("span", text(tool_name(part) or "tool"), klass="tool"),
@@ -76,12 +79,19 @@ def _brief(words: str, limit: int = _SUMMARY_LENGTH) -> str:
 _SIGNS = {"completed": "✓", "in_progress": "▸"}
 
 
-def part_of(part: Part, children: Mapping[str, Safe]) -> Safe:
+def node_of(node: Nested, children: Mapping[str, Safe]) -> Safe:
     """Return a part as HTML. `children` maps tool calls to the conversations of their sub-agents."""
+    if not is_tool(node.part):
+        return part_of(node.part)
+    below = [node_of(inner, children) for inner in node.inner]
+    conversation = children.get(str(node.part.get("toolCallId")))
+    title = [element("h3", text("Sub-agent"))] if below else []
+    return call(node.part, *title, *below, *([conversation] if conversation is not None else []))
+
+
+def part_of(part: Part) -> Safe:
+    """Return a part that is not a tool call as HTML."""
     kind = str(part.get("type", ""))
-    if is_tool(part):
-        below = children.get(str(part.get("toolCallId")))
-        return call(part, below) if below is not None else call(part)
     match kind:
         case "text":
             content = str(part.get("text", ""))
@@ -93,7 +103,7 @@ def part_of(part: Part, children: Mapping[str, Safe]) -> Safe:
         case "source-url" | "source-document":
             return _source(part)
         case "steering-message":
-            pieces = [part_of(piece, children) for piece in objects(part, "parts")]
+            pieces = [part_of(piece) for piece in objects(part, "parts")]
             return element("div", element("h3", text("Sent during the answer")), *pieces, klass="steering")
         case _:
             return _BY_TYPE.get(kind, _other)(part)
@@ -150,6 +160,11 @@ def _sub_agent(part: Part) -> Safe:
     return element("div", element("h3", text(words.agent)), inside, klass="steering") if words.text.strip() else Safe("")
 
 
+def _compaction(part: Part) -> Safe:
+    inside = element("div", rendered("\n".join(summary_lines(part))), klass="inside text", dir="auto")
+    return element("details", element("summary", element("span", text(TITLE), klass="tool")), inside, klass="reasoning")
+
+
 def _other(part: Part) -> Safe:
     inside = element("div", *values(dict(part)), klass="inside")
     return element("details", element("summary", element("span", text(part.get("type", "")), klass="tool")), inside, klass="call")
@@ -162,6 +177,7 @@ _BY_TYPE: Mapping[str, Callable[[Part], Safe]] = {
     "data-attempt": lambda _: _note("The answer was interrupted here and started again."),
     "data-plan": _plan,
     "data-subagent": _sub_agent,
+    PART: _compaction,
 }
 """Parts other than text, files and tool calls, by type."""
 
@@ -179,7 +195,7 @@ def message_of(message: Message, anchor: str, children: Mapping[str, Safe]) -> S
         moment(message.created_at),
         element("span", text(state), klass="state bad") if state else Safe(""),
     )
-    body = joined(*(part_of(part, children) for part in message.parts))
+    body = joined(*(node_of(node, children) for node in nest(message.parts)))
     if message.role == "system":
         summary = element("summary", element("span", text("Instructions"), klass="tool"))
         body = element("details", summary, element("div", body, klass="inside"), klass="reasoning")
@@ -221,8 +237,8 @@ def _footer(message: Message) -> Safe:
     for step in steps:
         usage += Usage.from_json(obj(step, "usage"))
     costs = [cost for step in steps if type(cost := step.get("cost")) is int]
-    times = [ms for step in steps if type(ms := step.get("ms")) is int]
+    ms = model_ms(message.metadata)
     facts += [words] if (words := tokens(usage)) else []
     facts += [money(sum(costs))] if costs else []
-    facts += [f"{sum(times) / 1000:,.1f} s"] if times else []
+    facts += [f"{ms / 1000:,.1f} s"] if ms is not None else []
     return element("footer", *(element("span", text(words)) for words in facts)) if facts else Safe("")

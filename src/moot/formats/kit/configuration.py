@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, cast
 
+from moot.config.schedules import check_schedule
+from moot.errors import UsageError
 from moot.formats.kit.fields import items, obj
 from moot.formats.kit.files import read_inside
 from moot.formats.kit.json import json_value
 from moot.guard.secrets import redact
 from moot.guard.terminal import visible
+from moot.plugins import TOOLS
 from moot.types.canonical import Json, JsonObject
+from moot.types.command_tool import problem_of, schema_of
 from moot.types.format import ForeignConfiguration
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
@@ -36,17 +40,19 @@ class ConfigurationBuilder:
         self._rules: list[Json] = []
         self._unsupported: JsonObject = {}
         self._notes: dict[str, None] = {}
+        self._lost: dict[str, None] = {}
 
-    def agent(self, name: str, facts: JsonObject, *, tools: Json = None, known: Mapping[str, str] | None = None) -> None:
-        """Add an agent. `tools` lists the program's own tool names, and `known` maps them to moot's."""
+    def agent(self, name: str, facts: JsonObject, *, tools: Json = None, known: Mapping[str, str] | None = None) -> str:
+        """Add an agent and return its name. `tools` lists the program's own tool names, and `known` maps them to moot's."""
         name = self._free("agents", name)
         if isinstance(tools, list):
             offered = [str(tool) for tool in tools if isinstance(tool, str)]
             ours = dict.fromkeys((known or {})[tool] for tool in offered if tool in (known or {}))
             facts = {**facts, "tools": list[Json](ours)}
             if missing := [tool for tool in offered if tool not in (known or {})]:
-                self.note(f"agent {name!r}: no equivalent for the tools {', '.join(missing)}")
+                self.lose(f"agent {name!r}", f"no equivalent for the tools {', '.join(missing)}")
         self._sections.setdefault("agents", {})[name] = {key: self._plain(value) for key, value in facts.items() if value not in ("", None)}
+        return name
 
     def server(self, name: str, facts: JsonObject) -> None:
         """Add an MCP server, disabled because it can run programs or send data. Values of `args`, `env` and `headers` may have any type."""
@@ -58,8 +64,7 @@ class ConfigurationBuilder:
             facts = {**facts, holder: plain}
         fields = {key: value for key, value in facts.items() if value not in ("", None, [], {})}
         if bool(fields.get("command")) == bool(fields.get("url")):
-            self.keep("mcp", {name: facts})
-            self.note(f"MCP server {name!r}: needs either a command or a URL; kept as a comment")
+            self.lose(f"mcp server {name!r}", "it needs either a command or a URL", facts)
             return
         for holder in ("env", "headers"):
             values = fields.get(holder)
@@ -71,6 +76,14 @@ class ConfigurationBuilder:
     def rule(self, tool: str, action: Literal["allow", "ask", "deny"], match: str = "*") -> None:
         """Add a permission rule."""
         self._rules.append({"tool": tool, **({"match": self._plain(match)} if match != "*" else {}), "action": action})
+
+    def hooks(self, event: str, groups: list[Json]) -> None:
+        """Add hooks of an event."""
+        if groups:
+            before = self._sections.setdefault("hooks", {}).setdefault(event, [])
+            assert isinstance(before, list)
+            before += [self._plain(group) for group in groups]
+            self.note("hooks run commands with your rights: review each, also for the names of tools and arguments that it expects")
 
     def setting(self, section: str, name: str, value: Json) -> None:
         """Add any other setting of a section."""
@@ -87,8 +100,27 @@ class ConfigurationBuilder:
         self.note(f"a secret was left out: set the variable {name}")
         return _Variable(f"${{{name}}}")
 
-    def keep(self, section: str, value: Json) -> None:
-        """Keep a setting that moot does not support."""
+    def change(self, section: str, name: str, key: str, *, value: Json) -> None:
+        """Set a key of an entry that was added before, also to a value that `entry` leaves out."""
+        entry = self._sections[section][name]
+        assert isinstance(entry, dict)
+        entry[key] = self._plain(value)
+
+    def entry(self, section: str, name: str, facts: JsonObject) -> str:
+        """Add an entry of any other section and return its name."""
+        free = self._free(section, name)
+        kept: JsonObject = {key: self._plain(value) for key, value in facts.items() if value not in (None, "", [], {})}
+        self._sections.setdefault(section, {})[free] = kept
+        return free
+
+    def lose(self, what: str, reason: str, value: Json = None) -> None:
+        """Report a setting as lost. Its value, if given, is kept as a comment."""
+        self._lost.setdefault(" ".join(visible(f"{what}: {reason.rstrip('.')}").split()))
+        if value is not None:
+            self._keep(what.partition(" ")[0], {what: value})
+
+    def _keep(self, section: str, value: Json) -> None:
+        """Keep the value of a setting that was lost, as a comment."""
         if value in (None, "", [], {}):
             return
         before = self._unsupported.get(section)
@@ -120,14 +152,12 @@ class ConfigurationBuilder:
         if self._rules:
             pieces["permissions"] = {**self._sections.get("permissions", {}), "rules": self._rules}
             self.note("permissions grant access: review each rule before you copy it")
-        if self._unsupported:
-            self.note(f"unsupported settings are kept as comments: {', '.join(self._unsupported)}")
-        notes = tuple(f"{self._program}: {note}" for note in self._notes)
-        return ForeignConfiguration(pieces, {self._program: self._unsupported} if self._unsupported else {}, notes)
+        notes, lost = (tuple(f"{self._program}: {line}" for line in lines) for lines in (self._notes, self._lost))
+        return ForeignConfiguration(pieces, {self._program: self._unsupported} if self._unsupported else {}, notes, lost)
 
     def _free(self, section: str, name: str) -> str:
         existing = self._sections.get(section, {})
-        base = _NAME.sub("-", name).strip("-") or "unnamed"
+        base = entry_name(name)
         free, number = base, 1
         while free in existing:
             number += 1
@@ -143,6 +173,46 @@ class ConfigurationBuilder:
         if isinstance(value, list):
             return [self._plain(item) for item in value]
         return {key: self._plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def add_job(draft: ConfigurationBuilder, name: str, facts: JsonObject) -> str:
+    """Add a cron job and return its name. A schedule or prompt that moot refuses is reported as lost."""
+    facts = {key: value for key, value in facts.items() if value not in (None, "", [], {}, False)}
+    schedule = [str(facts.get(key) or "") for key in ("cron", "at", "tz")]
+    every = facts.get("every")
+    try:
+        check_schedule(schedule[0], float(every) if isinstance(every, int | float) else 0.0, schedule[1], schedule[2] or "UTC")
+    except UsageError as error:
+        draft.lose(f"cron job {name!r}", error.message, facts)
+        return ""
+    if not str(facts.get("prompt") or "").strip():
+        draft.lose(f"cron job {name!r}", "it has no prompt", facts)
+        return ""
+    ours = draft.entry("cron", entry_name(name)[:60].lstrip("_-") or "job", facts)
+    draft.note("cron jobs run unattended: review each prompt; calls that need approval are denied")
+    return ours
+
+
+def add_custom_tool(draft: ConfigurationBuilder, name: str, facts: JsonObject) -> str:
+    """Add a custom tool and return its name, or an empty string for one whose command moot refuses."""
+    written = facts.get("command")
+    command = written if isinstance(written, str) else tuple(str(word) for word in items(written))
+    parameters = obj(facts, "parameters")
+    schema = schema_of(parameters, command)
+    if problem := problem_of(command, schema) or ("" if facts.get("description") else "it has no description"):
+        draft.lose(f"custom tool {name!r}", problem, facts)
+        return ""
+    free = _NAME.sub("_", name).strip("_-").replace("__", "_")[:60]
+    if free in TOOLS or not free[:1].isalpha():
+        renamed = f"imported_{free}"
+        draft.note(f"custom tool {name!r} is now {renamed}, because its name is taken or invalid")
+        free = renamed
+    return draft.entry("tools", free, facts)
+
+
+def entry_name(name: str) -> str:
+    """Return the name that an entry of a section gets: letters, digits, `-` and `_`."""
+    return _NAME.sub("-", name).strip("-") or "unnamed"
 
 
 def _without_markers(value: Json) -> Json:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from moot.errors import UsageError
-from moot.formats.kit.fields import items, milliseconds, obj, objects, text
+from moot.formats.kit.fields import at, items, milliseconds, obj, objects, text
 from moot.formats.kit.files import HEAD, open_regular
 from moot.formats.kit.json import ArrayItem, array_items, member, parse_json, parse_prefix, read_chunks, read_document
 from moot.types.canonical import Json, JsonObject, loads_object
@@ -184,6 +184,11 @@ def documents(path: Path) -> Iterator[Document]:
         raise UsageError(f"No messages in {str(path)!r}. Expected a JSON array of messages, an object with 'messages', or JSON Lines.")
 
 
+def missing_messages(value: JsonObject, *names: str, kind: type = list) -> list[ImportedRecord]:
+    """Return a record with a problem if a document has no array, or object, at the path where its messages are expected."""
+    return [] if isinstance(at(value, *names), kind) else [ImportedRecord(b"", problem=f"{'.'.join(names)!r} contains no messages")]
+
+
 def facts_of(about: JsonObject) -> ImportedFacts:
     """Return title, model and creation time from the fields next to the messages."""
     created = milliseconds(about, "created_at") or milliseconds(about, "created")
@@ -248,7 +253,8 @@ def _within(id: str, data: bytes, value: JsonObject) -> Document:
     span = member(data, "messages")
     about = {name: member for name, member in value.items() if name != "messages"}
     if span is None or not items(value, "messages"):
-        return Document(id, iter(()), about, data)
+        known = value.get("messages") in (None, [])
+        return Document(id, iter(() if known else [Record(data, None, "'messages' is not a list")]), about, data)
     found = map(_record, array_items([data[span.begin : span.end]]))
     return Document(id, found, about, data[: span.begin] + data[span.end :])
 

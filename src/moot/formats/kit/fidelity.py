@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from moot.formats.kit.fields import obj, objects
 from moot.types.canonical import Json, JsonObject
+from moot.types.compaction import PART
 from moot.types.format import ExportedConversation, Fidelity, FidelityLevel, ImportedMessage
 from moot.types.message import Message, Part, is_settled, is_tool
 
@@ -105,7 +106,7 @@ def things_in(message: Message | ImportedMessage) -> Iterator[str]:
 
 def _part_things(part: Part) -> Iterable[str]:
     kind = str(part.get("type", ""))
-    if kind in ("text", "step-start"):
+    if kind in ("text", "step-start", PART):
         return ()
     if kind == "reasoning":  # vendor data such as a signature or encrypted content may be attached
         return ("reasoning", "signatures") if obj(part, "providerMetadata") else ("reasoning",)

@@ -401,7 +401,10 @@ class PartialDocument:
         return text(self.value(name))
 
     def elements(self, name: str) -> Iterator[Element]:
-        """Yield the elements of an array, or nothing if the value is not an array."""
+        """Yield the elements of an array. Any other value, apart from null, is one element with a problem."""
+        if self.raw(name) not in (b"", b"null") and not self.raw(name).startswith(b"["):
+            yield Element(1, self.raw(name), b"", None, f"{name!r} is not an array")
+            return
         for piece in elements(self.data, self._spans[name][0]) if name in self._spans else ():
             value = piece.value if isinstance(piece.value, dict) else None
             problem = piece.problem or ("" if value is not None else f"element {piece.number} is not a JSON object")

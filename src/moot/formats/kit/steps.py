@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from urllib.parse import unquote_to_bytes
 
 from moot.formats.kit.fields import obj
 from moot.types.canonical import Json, JsonObject, dumps, loads
@@ -95,27 +92,6 @@ def output_text(call: Part) -> str:
         return str(obj(call, "approval").get("reason") or "denied")
     output = call.get("output")
     return output if isinstance(output, str) else dumps(output).decode()
-
-
-def decode_data_url(part: Part) -> bytes | None:
-    """Return the content of a `data:` URL, or None if the file part has another or an invalid URL."""
-    head, comma, body = str(part.get("url", "")).partition(",")
-    if not comma or not head.startswith("data:"):
-        return None
-    try:
-        return base64.b64decode(body, validate=True) if head.endswith(";base64") else unquote_to_bytes(body)
-    except (binascii.Error, ValueError):
-        return None
-
-
-def file_text(part: Part) -> str | None:
-    """Return the text of a text file part, or None."""
-    if not str(part.get("mediaType", "")).startswith("text/") or (data := decode_data_url(part)) is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def pretty_bytes(value: Json) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -135,6 +135,7 @@ def convert_capture(capture: Capture, lines: Sequence[Line], *, source_id: str, 
     builder = _CaptureBuilder(source_id, agent, f"{translator.name}/{translator.version}")
     for number, frames_of_run in enumerate(_split_runs(frames)):
         builder.add(frames_of_run, number)
+    unread = sum(line.value is None for line in lines)
     title = " ".join(builder.first.split())[:80] or name
     last = builder.messages[-1].id if builder.messages else None
     times = [frame.at // 1000 for frame in frames] or [at // 1000]
@@ -155,9 +156,7 @@ def convert_capture(capture: Capture, lines: Sequence[Line], *, source_id: str, 
         tuple(builder.runs),
         tuple(builder.exchanges),
         tuple(event._replace(seq=seq) for seq, event in enumerate(builder.events, 1)),
-        fidelity=Fidelity(
-            +builder.kept, +builder.approximated, Counter(lines=unread) if (unread := sum(line.value is None for line in lines)) else {}
-        ),
+        fidelity=Fidelity(+builder.kept, +builder.approximated, Counter(lines=unread) if unread else {}),
         notes=tuple(f"line {number}: The line is not a JSON object." for number, line in enumerate(lines, 1) if line.value is None),
     )
 
@@ -230,13 +229,65 @@ def _text_in(content: Json) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _split_runs(frames: Sequence[_Frame]) -> list[list[_Frame]]:
-    """Return the frames of each run. Each prompt starts a run; lines before the first prompt belong to the first run."""
-    found: list[list[_Frame]] = [[]]
+_CONTENT = ("agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan")
+_SAID = "user_message_chunk"
+
+
+def _update_in(frame: _Frame) -> JsonObject:
+    params = frame.message.get("params")
+    update = params.get("update") if isinstance(params, dict) and frame.message.get("method") == "session/update" else None
+    return update if isinstance(update, dict) else {}
+
+
+@dataclass(slots=True)
+class _RunFrames:
+    """The frames of one run."""
+
+    frames: list[_Frame] = field(default_factory=list[_Frame])
+    prompt: str | None = None
+    past: bool = False
+    """True if the agent repeats the run while it loads its session."""
+    loaded: bool = False
+    """True if the session existed before."""
+    answered: bool = False
+    message: Json = None
+    """The agent's id of the prompt of a past run."""
+
+    def said(self, update: JsonObject) -> None:
+        """Append a piece of a past prompt."""
+        content = update.get("content")
+        text = _text_in([content])
+        id = update.get("messageId")
+        joint = "" if self.prompt is None or id == self.message else "\n\n"
+        self.prompt, self.message, self.past = f"{self.prompt or ''}{joint}{text}", id, True
+
+
+def _split_runs(frames: Sequence[_Frame]) -> list[_RunFrames]:
+    """Return the runs. Each prompt starts a run, also the past prompts that an agent repeats while it loads a session.
+
+    Lines before the first prompt belong to the first run.
+    """
+    found = [_RunFrames()]
+    loading = False
     for frame in frames:
-        if _prompt(frame) is not None and any(_prompt(one) is not None for one in found[-1]):
-            found.append([])
-        found[-1].append(frame)
+        last, update = found[-1], _update_in(frame)
+        kind = update.get("sessionUpdate")
+        prompt = _prompt(frame)
+        if prompt is not None:
+            if last.prompt is not None or last.past:
+                found.append(_RunFrames(loaded=loading or last.past or last.loaded))
+            found[-1].prompt, loading = prompt, False
+        elif loading and kind in (_SAID, *_CONTENT):
+            if (last.prompt is not None and not last.past) or (kind == _SAID and last.answered):
+                found.append(_RunFrames())
+            found[-1].past = True
+            if kind == _SAID:
+                found[-1].said(update)
+            else:
+                found[-1].answered = True
+        if frame.message.get("method") in ("session/load", "session/resume"):
+            loading = True
+        found[-1].frames.append(frame)
     return found
 
 
@@ -255,14 +306,15 @@ class _CaptureBuilder:
         self._agent_type = agent_type
         self._converter = converter
 
-    def add(self, frames: Sequence[_Frame], number: int) -> None:
+    def add(self, part: _RunFrames, number: int) -> None:
         """Add a prompt, if the capture contains it, and the run that answers it."""
+        frames, prompt = part.frames, part.prompt
         at = frames[0].at if frames else 0
-        prompt = next((text for frame in frames if (text := _prompt(frame)) is not None), None)
         if prompt is not None:
             self._user(f"{self._source}:user-{number}", prompt, at)
         run = self._start_run(f"{self._source}:run-{number}", f"{self._source}:answer-{number}", at)
-        self._add_events(run, frames)
+        extra: JsonObject = {name: True for name, is_so in (("past", part.past), ("loaded", part.loaded)) if is_so}
+        self._add_events(run, frames, extra)
         self.kept.update(messages=1, runs=1, frames=len(frames), **({"prompts": 1} if prompt is not None else {}))
         if prompt is None:
             self.approximated["prompts"] += 1  # the capture does not contain the prompt
@@ -287,9 +339,9 @@ class _CaptureBuilder:
             id, self._source, message, agent=agent, agent_type=self._agent_type, trigger="import", status="finished", created_at=at // 1000
         )
 
-    def _add_events(self, run: Run, frames: Sequence[_Frame]) -> None:
+    def _add_events(self, run: Run, frames: Sequence[_Frame], extra: JsonObject) -> None:
         at, until = (frames[0].at, frames[-1].at) if frames else (0, 0)
-        options = ExchangeOptions("1.0", 1)
+        options = ExchangeOptions("1.0", 1, extra=extra)
         id = exchange_id(run.id, 1, 0)
         raws = [Event("raw", (), frame.line.raw, run.id, id, body=SENT if frame.sent else None, at=frame.at) for frame in frames]
         translator = translator_of(self._converter)

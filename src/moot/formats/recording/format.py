@@ -198,6 +198,10 @@ class Draft:
         found: list[Message] = []
         seen = set[str]()
         for id, row in sorted(rows.items(), key=lambda item: _place(item[1])):
+            if id not in bodies and id not in written and row.get("deleted") is not True:
+                self.lost["messages"] += 1
+                self.notes.append(f"message {id!r}: The file has no readable content of it.")
+                continue
             body, event = bodies.get(id) or (empty(), None)
             facts: JsonObject = {**row, "run": written.get(id), **({"seq": event.seq} if event is not None else {})}
             message = values.message_of(facts, self.conversation.id, {**body, "run": written.get(id)})

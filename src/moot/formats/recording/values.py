@@ -43,6 +43,7 @@ def conversation_of(value: JsonObject) -> Conversation:
         agent=read.text("agent") or "default",
         agent_type=read.text("agent_type") or "moot",
         model=read.text("model"),
+        last_model=read.text("model"),
         directory=read.text("directory"),
         head=read.text("head") or None,
         created_at=read.number("created_at"),
@@ -166,11 +167,13 @@ def frame_of(value: JsonObject, run: str | None) -> Event:
 
 
 def event_of(value: JsonObject) -> Event:
-    """Return the event. Raise ValueError if its raw bytes can't be read."""
+    """Return the event. Raise ValueError if its kind, its raw bytes or the message in it can't be read."""
     read = _Reading(value)
     phase = read.text("phase")
+    if not read.text("kind"):
+        raise ValueError("An event needs a `kind`.")
     event = Event(
-        read.text("kind") or "meta",
+        read.text("kind"),
         _chunks(value),
         raw_of(value),
         read.text("run") or None,
@@ -181,7 +184,14 @@ def event_of(value: JsonObject) -> Event:
         read.number("at"),
         read.number("seq"),
     )
+    if event.kind == "message" and not _is_message(event.body):
+        raise ValueError("The body of a message needs an `id` and a list of `parts`.")
     return from_tombstone(event)
+
+
+def _is_message(body: Json) -> bool:
+    parts = body.get("parts") if isinstance(body, dict) and isinstance(body.get("id"), str) else None
+    return isinstance(parts, list) and all(isinstance(part, dict) for part in parts)
 
 
 def raw_of(value: JsonObject) -> bytes | None:

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
-from moot.formats.agents.claude.lines import is_session_line
+from moot.formats.agents.claude.configuration import configuration
+from moot.formats.agents.claude.lines import is_session_line, is_without_message
 from moot.formats.agents.claude.reader import SessionReader, Sidechains, call_that_began
 from moot.formats.agents.claude.writer import SPACE, lines_of
 from moot.formats.kit.documents import any_line, json_lines, lines_at
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered, with_descendants
 from moot.formats.kit.files import files_below, read_head
 from moot.formats.kit.steps import approximate
-from moot.types.format import Entry, ExportedConversation, ExportFile, Fidelity, FidelityLevel, ImportedConversation
+from moot.types.canonical import JsonObject
+from moot.types.format import Entry, ExportedConversation, ExportFile, Fidelity, FidelityLevel, ForeignConfiguration, ImportedConversation
 from moot.types.format import InstallableSession as Placement
 
 AGENT = "claude-code"
@@ -31,7 +33,7 @@ _CUT = (b'"parentUuid":', b'"isSidechain":', b'"sessionId":')
 
 class ClaudeFormat:
     name = "claude"
-    version = 1
+    version = 2
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True
@@ -67,8 +69,14 @@ class ClaudeFormat:
         folders = [Path(one) for one in configured.split(",") if one.strip()] or [home / ".claude", home / ".config" / "claude"]
         return [folder / "projects" for folder in folders]
 
+    def configuration(self, path: Path) -> ForeignConfiguration:
+        return configuration(path)
+
     def sources(self, folder: Path) -> Iterator[Path]:
         return _sessions(folder)
+
+    def knows_record(self, body: JsonObject) -> bool:
+        return is_without_message(body)
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         data = b"".join(lines_of(exported, session_id_of(exported.conversation.id, SPACE)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from moot.convert.agents.claude_session import EXACTLY, part_of, user_parts
+from moot.convert.files.attachments import file_text
 from moot.formats.kit.fields import at, items, obj, objects, text
-from moot.formats.kit.steps import file_text
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.message import Part, is_tool, text_of, text_part, tool_name
 
@@ -14,6 +14,8 @@ ENTRY_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"
 """Types of lines that belong to the tree."""
 _BESIDE = frozenset({"queue-operation", "last-prompt", "mode", "permission-mode", "api-request", "api-request-shape", "custom-title"})
 """Types of lines that may begin a session."""
+_RECORDS = _BESIDE | {"ai-title", "api-request-blob", "cost-state", "file-history-snapshot", "summary"}
+"""Types of lines outside the tree that contain no message."""
 PART = "moot-part"
 """Type of lines that moot writes for parts that Claude Code can't store."""
 _DELEGATING = frozenset({"Task", "Agent"})
@@ -30,12 +32,26 @@ _COMMAND = re.compile(
 
 def is_session_line(value: JsonObject) -> bool:
     """Return whether the line can only belong to a session file. Streams use `session_id`, and other agents have no sidechains."""
-    kind = value.get("type")
+    kind = text(value, "type")
     if kind == "summary":
         return isinstance(value.get("summary"), str) and "leafUuid" in value
     if not isinstance(value.get("sessionId"), str):
         return kind == "file-history-snapshot" and "messageId" in value and "snapshot" in value
     return kind in _BESIDE or kind == PART or (kind in ENTRY_TYPES and "parentUuid" in value and "isSidechain" in value)
+
+
+def is_without_message(line: JsonObject) -> bool:
+    """Return whether the text of a line is left out on purpose: notices of the program, and outputs of calls that are unknown."""
+    kind = text(line, "type")
+    if kind not in ("user", "assistant"):
+        return kind in _RECORDS or (kind in ENTRY_TYPES and bool(text(line, "uuid")))
+    content = at(line, "message", "content")
+    typed = isinstance(content, str) or (isinstance(content, list) and all(text(block, "type") in _BLOCKS for block in content))
+    return kind == "user" and typed and bool(text(line, "uuid")) and not prompt_of(line)
+
+
+_BLOCKS = frozenset({"text", "image", "document", "tool_result"})
+"""Types of blocks in lines with the type `user`."""
 
 
 def prompt_of(line: JsonObject) -> tuple[Part, ...]:
@@ -91,7 +107,7 @@ def delegated_prompts(line: JsonObject) -> list[tuple[str, str]]:
     return [
         (str(block.get("id")), str(arguments.get("prompt")))
         for block in objects(line, "message", "content")
-        if block.get("name") in _DELEGATING and isinstance(arguments := block.get("input"), dict)
+        if text(block, "name") in _DELEGATING and isinstance(arguments := block.get("input"), dict)
     ]
 
 

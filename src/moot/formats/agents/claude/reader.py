@@ -226,7 +226,7 @@ class SessionReader:
             self._drafts.lost["records"] += 1
             yield ImportedRecord(line.raw, problem=line.problem)
             return
-        kind, uuid = value.get("type"), value.get("uuid")
+        kind, uuid = text(value, "type"), value.get("uuid")
         if self._sidechains is not None and value.get("isSidechain") is True:
             self._sidechains.take(line.offset, value)
             return
@@ -237,7 +237,7 @@ class SessionReader:
             kept = self._outside_tree(line, value)
         elif hash(uuid) in self._places:
             self._drafts.approximated["records"] += 1  # some versions repeated lines when they resumed a session
-            yield ImportedRecord(line.raw, value)
+            yield ImportedRecord(line.raw)
             return
         else:
             kept = self._in_tree(line, value, uuid)
@@ -283,7 +283,7 @@ class SessionReader:
         if not ours and draft is None and (known := self._drafts.answer_to(place)) is not None and not known.answer.begins_step(value):
             draft = known
         if draft is None or (draft.is_full() and draft.answer.begins_step(value)):
-            draft = self._drafts.begin(uuid, place, at, None, hash(value.get("parentUuid")))
+            draft = self._drafts.begin(uuid, place, at, None, hash(text(value, "parentUuid") or None))
             if ours:
                 self._written[ours] = draft.place
         draft.grow(line.raw)
@@ -299,7 +299,7 @@ class SessionReader:
         if results := results_of(value):
             return self._outputs(line, value, results, at)
         if parts := prompt_of(value):
-            draft = self._drafts.begin(uuid, place, at, parts, hash(value.get("parentUuid")))
+            draft = self._drafts.begin(uuid, place, at, parts, hash(text(value, "parentUuid") or None))
             draft.role = "system" if text(value, EXACTLY, "role") == "system" else "user"
             self._about.ask(parts if draft.role == "user" else ())
             self._about.head = uuid
@@ -354,7 +354,7 @@ class SessionReader:
 
     def _outside_tree(self, line: Line, value: JsonObject) -> bool:
         """Read a line outside the tree. Return whether it belongs to a message."""
-        if value.get("type") in _TITLES:
+        if text(value, "type") in _TITLES:
             self._about.name(value)
         total_dollars = value.get("totalCostUSD")
         if value.get("type") != "cost-state" or not isinstance(total_dollars, int | float) or isinstance(total_dollars, bool):

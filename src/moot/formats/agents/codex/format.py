@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Literal
 
 from moot.errors import UsageError
-from moot.formats.agents.codex.lines import is_rollout_line, normalize
+from moot.formats.agents.codex.configuration import configuration
+from moot.formats.agents.codex.lines import is_rollout_line, is_without_message, normalize
 from moot.formats.agents.codex.reader import SessionReader, call_that_began, parent_of
 from moot.formats.agents.codex.writer import SPACE, lines_of
 from moot.formats.kit.documents import any_line, json_lines
 from moot.formats.kit.fidelity import ALL_KEPT, fidelity_of, session_id_of, unanswered
 from moot.formats.kit.files import files_below
 from moot.types.canonical import JsonObject
-from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ImportedConversation
+from moot.types.format import ExportedConversation, ExportFile, FidelityLevel, ForeignConfiguration, ImportedConversation
 from moot.types.format import InstallableSession as Placement
 
 AGENT = "codex"
@@ -27,7 +28,7 @@ _CUT = (b'"timestamp":', b'"type":"session_meta"', b'"payload":')
 
 class CodexFormat:
     name = "codex"
-    version = 1
+    version = 2
     suffix = ".jsonl"
     agent_type = AGENT
     resumable: Literal[True] = True
@@ -53,6 +54,12 @@ class CodexFormat:
 
     def sources(self, folder: Path) -> Iterator[Path]:
         return _sessions(folder)
+
+    def configuration(self, path: Path) -> ForeignConfiguration:
+        return configuration(path)
+
+    def knows_record(self, body: JsonObject) -> bool:
+        return is_without_message(body)
 
     def write(self, exported: ExportedConversation) -> ExportFile:
         data = b"".join(lines_of(exported, session_id_of(exported.conversation.id, SPACE)))

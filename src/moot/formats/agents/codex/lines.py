@@ -6,6 +6,7 @@ import re
 
 from moot.convert.agents.codex_session import CALLS, OUTPUT_TYPES, call_input, outcome_of, reasoning_part, user_parts
 from moot.convert.agents.session import EXACTLY
+from moot.convert.files.attachments import with_texts
 from moot.formats.kit.fields import at, items, obj, objects, text
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.message import Part, is_tool, tool_name
@@ -24,22 +25,37 @@ _CONTEXT = re.compile(rf"\s*(?:<(?:{'|'.join(_TAGS.split())})[\s>]|# AGENTS\.md 
 
 def normalize(value: JsonObject) -> tuple[str, JsonObject]:
     """Return the type and body of a line. The first versions wrote only the body."""
-    kind, payload = value.get("type"), value.get("payload")
-    if isinstance(kind, str) and isinstance(payload, dict):
+    kind, payload = text(value, "type"), value.get("payload")
+    if kind and isinstance(payload, dict):
         return kind, payload
     if kind in _ITEMS:
         return "response_item", value
-    if kind is None and isinstance(value.get("id"), str) and "timestamp" in value and ("instructions" in value or "git" in value):
+    if "type" not in value and isinstance(value.get("id"), str) and "timestamp" in value and ("instructions" in value or "git" in value):
         return "session_meta", value
     return "", value
 
 
 def is_rollout_line(value: JsonObject) -> bool:
     """Return whether the line can only belong to a session of Codex."""
-    kind, payload = value.get("type"), value.get("payload")
+    kind, payload = text(value, "type"), value.get("payload")
     if isinstance(payload, dict):
         return kind in _LINES and "timestamp" in value
     return normalize(value)[0] == "session_meta" and "instructions" in value
+
+
+def is_without_message(line: JsonObject) -> bool:
+    """Return whether the text of a line is left out on purpose, repeats another line, or is a call's output, of which a part is kept."""
+    kind, item = normalize(line)
+    if kind != "response_item":
+        return kind in _LINES
+    if text(item, "type") in OUTPUT_TYPES:
+        return bool(text(item, "call_id")) and isinstance(item.get("output"), str | list | dict)
+    if text(item, "type") == "local_shell_call" and items(item, "action", "command"):
+        return True  # the command's words are joined
+    content = items(item, "content")
+    written = text(item, "role") in ("developer", "system") or (text(item, "role") == "user" and not prompt_parts(item))
+    known = bool(content) and all(text(block, "type").startswith("input_") for block in content)
+    return text(item, "type") == "message" and written and known
 
 
 def prompt_parts(item: JsonObject) -> tuple[Part, ...]:
@@ -100,7 +116,7 @@ def _call_id(part: Part) -> str:
 
 def content_of(parts: tuple[Part, ...]) -> list[Json]:
     """Return the content of a prompt. Unsupported files are replaced by a text."""
-    return [_content_item(part) for part in parts if part.get("type") in ("text", "file")]
+    return [_content_item(part) for part in with_texts(parts) if part.get("type") in ("text", "file")]
 
 
 def _content_item(part: Part) -> Json:

@@ -235,18 +235,23 @@ class SessionReader:
                 self._title = name or self._title
             case "context_compacted":
                 return self._noted("item/contextCompaction", body)
-            case "error" if draft is not None and draft.prompt is None:
-                draft.answer.error = str(body.get("message") or "Codex failed without an error message")
-                return draft
+            case "error" if draft is not None:
+                return self._failed(body, draft, at)
             case "user_message":
                 return draft if draft is not None and draft.prompt is not None else None
             case "agent_message" | "agent_reasoning" | "agent_reasoning_raw_content":
                 return draft if draft is not None and draft.prompt is None else None
-            case kind if kind in _OF_A_TURN:
-                return self._turned(str(kind), body, draft)
+            case str(kind) if kind in _OF_A_TURN:
+                return self._turned(kind, body, draft)
             case _:
                 pass
         return None
+
+    def _failed(self, body: JsonObject, draft: Draft[CodexMessage], at: int) -> Draft[CodexMessage]:
+        if draft.prompt is not None:  # the turn failed before the model answered
+            draft = self._message(f"{draft.id}:error", at, None)
+        draft.answer.error = str(body.get("message") or "Codex failed without an error message")
+        return draft
 
     def _turned(self, kind: str, body: JsonObject, draft: Draft[CodexMessage] | None) -> Draft[CodexMessage] | None:
         self._turn_active, self._turn_started = False, kind.endswith("started")

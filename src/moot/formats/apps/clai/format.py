@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
@@ -46,7 +47,8 @@ _TOOLS = {
     "go": "shell",
 }
 _PROVIDER_PREFIXES = {"ollama": "ollama", "or": "openrouter"}
-_LATER = ("use_skills", "save-reply-as-conv", "shell_context", "use_lookback")
+_LOOKBACK = "search_history"
+_SKILLS = "moot can't use skills yet"
 
 
 def configuration(home: Path) -> ForeignConfiguration:
@@ -64,30 +66,52 @@ def configuration(home: Path) -> ForeignConfiguration:
     _bans(draft, settings.get("cmd-ban"))
     for file in files_below(home / "mcpServers", ".json", depth=1):
         _server(draft, file.stem, read(file))
+    contexts = {file.stem: read(file) for file in files_below(home / "shellContexts", ".json", depth=1)}
     for file in files_below(home / "profiles", ".json", depth=1):
-        _profile(draft, file.stem, read(file))
-    draft.keep("shellContexts", {file.stem: read(file) for file in files_below(home / "shellContexts", ".json", depth=1)})
-    draft.keep("skills.json", read(home / "skills.json"))
+        _profile(draft, file.stem, read(file), contexts)
+    if skills := read(home / "skills.json"):
+        draft.lose("skills.json", _SKILLS, skills)
     return draft.found()
 
 
-def _profile(draft: ConfigurationBuilder, name: str, profile: JsonObject) -> None:
-    tools = profile.get("tools") if profile.get("use_tools") else []
+def _profile(draft: ConfigurationBuilder, name: str, profile: JsonObject, contexts: Mapping[str, JsonObject]) -> None:
+    tools: Json = profile.get("tools") if profile.get("use_tools") else []
     facts: JsonObject = {"model": _model_reference(text(profile, "model")), "instructions": profile.get("prompt")}
-    draft.agent(text(profile, "name") or name, facts, tools=None if tools == ["*"] else tools, known=_TOOLS)
+    known = dict(_TOOLS)
+    if profile.get("use_lookback") is True and isinstance(tools, list) and tools != ["*"]:
+        tools, known = [*tools, _LOOKBACK], known | {_LOOKBACK: _LOOKBACK}
+    elif profile.get("use_lookback") is True:
+        draft.lose(f"agents.{name}.use_lookback", f"add {_LOOKBACK} to a list of its tools")
+    if context := text(profile, "shell_context"):
+        facts["hooks"] = _shell_context(draft, context, contexts)
+    if profile.get("use_skills") not in (None, False, []):
+        draft.lose(f"agents.{name}.use_skills", _SKILLS, profile["use_skills"])
+    if profile.get("save-reply-as-conv") is False:
+        draft.lose(f"agents.{name}.save-reply-as-conv", "moot stores every conversation")
+    draft.agent(text(profile, "name") or name, facts, tools=None if tools == ["*"] else tools, known=known)
     _bans(draft, profile.get("cmd-ban"))
     for server, value in obj(profile, "mcp_servers").items():
         if isinstance(value, dict):
             _server(draft, server, value)
-    if rest := {key: profile[key] for key in _LATER if key in profile}:
-        draft.keep("profiles", {name: rest})
+
+
+def _shell_context(draft: ConfigurationBuilder, name: str, contexts: Mapping[str, JsonObject]) -> JsonObject:
+    """Return hooks that put the output of a shell context's commands before each prompt."""
+    commands = {key: command for key, command in obj(contexts.get(name), "vars").items() if isinstance(command, str) and command.strip()}
+    if not commands or any("{{" in command for command in commands.values()):
+        draft.lose(f"shellContexts {name!r}", "it is missing, has no commands, or one with braces", contexts.get(name))
+        return {}
+    draft.note("shell contexts are now hooks before each run, which need approval like other commands; their template was left out")
+    lines = "\n".join(f"echo {shlex.quote(f'{key}:')}\n{command}" for key, command in commands.items())
+    return {"before_run": [{"tool": "shell", "arguments": {"command": lines}}]}
 
 
 def _server(draft: ConfigurationBuilder, name: str, server: JsonObject) -> None:
     if server:
         draft.server(text(server, "name") or name, {key: server.get(key) for key in ("command", "env", "args")})
-    if rest := {key: server[key] for key in ("envfile", "timeout_seconds") if server.get(key)}:
-        draft.keep("mcpServers", {name: rest})
+    for key in ("envfile", "timeout_seconds"):
+        if server.get(key):
+            draft.lose(f"mcp server {name!r}: {key}", "moot has no such setting of MCP servers", server[key])
 
 
 def _bans(draft: ConfigurationBuilder, bans: Json) -> None:
@@ -262,7 +286,7 @@ def _content(value: JsonObject) -> list[Part]:
         if url := text(piece, "image_url", "url"):
             part: Part = {"type": "file", "mediaType": media_type_of(url, "image/*") or "image/png", "url": url}
             detail = at(piece, "image_url", "detail")
-            parts.append({**part, "providerMetadata": {"openai": {"imageDetail": detail}}} if detail else part)
+            parts.append({**part, "detail": detail} if detail else part)
         elif words := text(piece, "text"):
             parts.append(text_part(words))
     return parts
@@ -302,7 +326,7 @@ _LOOKED_AT = 20
 
 class Clai:
     name = "clai"
-    version = 1
+    version = 2
     suffix = ".json"
     words = "a chat for clai"
     holds = HOLDS

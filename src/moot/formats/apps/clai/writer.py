@@ -69,7 +69,7 @@ def _content(message: Message) -> Json:
         if part.get("type") == "text":
             content.append({"type": "text", "text": part.get("text", "")})
         elif is_picture(part):
-            content.append({"type": "image_url", "image_url": {"url": part.get("url", ""), "detail": "auto"}})
+            content.append({"type": "image_url", "image_url": {"url": part.get("url", ""), "detail": part.get("detail") or "auto"}})
     return content
 
 

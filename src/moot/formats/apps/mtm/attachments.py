@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from moot.convert.files.attachments import file_text
 from moot.formats.kit.fields import obj, objects
 from moot.formats.kit.files import read_inside
 from moot.formats.kit.records import detect_media_type, file_of, media_type_of
-from moot.formats.kit.steps import file_text
 from moot.types.canonical import Json, JsonObject
 from moot.types.message import Part, text_part
 

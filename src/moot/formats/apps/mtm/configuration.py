@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder
+from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder, entry_name
 from moot.formats.kit.fields import items, obj, objects, text
 from moot.formats.kit.files import read_inside
 from moot.formats.kit.json import json_value
@@ -44,7 +44,21 @@ _ALL: list[Json] = ["read", "deliver", "dispatch"]
 _OF_TYPES: JsonObject = {"chat": ["read"], "reviewer": ["read"], "implementer": _ALL, "orchestrator": _ALL}
 """Tool sets of the built-in agent types, which settings may omit."""
 _MODELS = {"defaultModel": "main", "titleGeneratorModel": "small", "compressModel": "compaction"}
-_LATER = ("defaultRules", "allowedChildTypes", "isEntry")
+_CHILDREN: Mapping[str, tuple[str, ...]] = {
+    "implementer": ("implementer", "reviewer"),
+    "orchestrator": ("implementer", "reviewer"),
+}
+"""Types that the built-in types may start, which settings may omit."""
+_DISPATCH = "dispatch_subagents"
+_RULES = Path(".mutsumi") / "rules"
+_RULE_BYTES = 200_000
+_SERVER_REASON = "moot has no such setting of MCP servers"
+_LOST = {
+    "httpServer": "moot has its own server; see docs/server.md",
+    "embedding": "moot searches with a model of its own",
+    "rag": "moot searches with a model of its own",
+}
+"""Why settings that begin with these words are lost."""
 
 
 def configuration(source: Path) -> ForeignConfiguration:
@@ -54,25 +68,31 @@ def configuration(source: Path) -> ForeignConfiguration:
     for place, file in _files(source):
         settings |= _read(draft, place, file)
     _models(draft, settings)
-    _agents(draft, settings.pop("agentConfig", None))
+    _agents(draft, settings.pop("agentConfig", None), _project_of(source))
     for name, server in obj(settings.pop("mcpServers", None)).items():
         if isinstance(server, dict):
             _server(draft, name, server)
     if settings.pop("autoApproveEnabled", False) is True:
         draft.note("all tool calls were approved automatically; here calls without a matching rule need approval")
-    draft.keep("settings", settings)
+    for name, value in settings.items():
+        reason = next((reason for word, reason in _LOST.items() if name.startswith(word)), "moot has no such setting")
+        draft.lose(f"settings {name}", reason, value)
     return draft.found()
 
 
 def _files(source: Path) -> Iterator[tuple[Path, Path]]:
     """Yield each settings file with the folder that must contain it. Later files take precedence."""
-    folder = source.absolute() if source.is_dir() else source.absolute().parent
-    project = folder.parent if folder.name == ".mutsumi" else folder
+    project = _project_of(source)
     for above in islice(project.parents, _ABOVE):
         for editor in EDITORS:
             for home in _HOMES:
                 yield above, above / home / editor / "User" / _SETTINGS
     yield project, project / ".vscode" / _SETTINGS
+
+
+def _project_of(source: Path) -> Path:
+    folder = source.absolute() if source.is_dir() else source.absolute().parent
+    return folder.parent if folder.name == ".mutsumi" else folder
 
 
 def _read(draft: ConfigurationBuilder, folder: Path, file: Path) -> JsonObject:
@@ -109,22 +129,48 @@ def _model(value: Json) -> str:
     return f"{model}@{provider}" if model and provider else model
 
 
-def _agents(draft: ConfigurationBuilder, value: Json) -> None:
+def _agents(draft: ConfigurationBuilder, value: Json, project: Path) -> None:
     sets: JsonObject = {**_SETS, **obj(value, "toolSets")}
-    for name, agent in obj(value, "agentTypes").items():
-        if isinstance(agent, dict):
-            named = agent.get("toolSets", _OF_TYPES.get(name))
-            tools = [tool for one in items(named) if isinstance(one, str) for tool in items(sets, one)]
-            facts: JsonObject = {"model": _model(agent.get("defaultModel"))}
-            facts |= {
-                ours: agent[theirs] for theirs, ours in (("defaultSkills", "skills"), ("defaultMcpServers", "mcp")) if agent.get(theirs)
-            }
-            draft.agent(name, facts, tools=tools if isinstance(named, list) else None, known=_TOOLS)
-            if rest := {key: agent[key] for key in _LATER if key in agent}:
-                draft.keep("agentTypes", {name: rest})
+    types = {name: agent for name, agent in obj(value, "agentTypes").items() if isinstance(agent, dict)}
+    for name, agent in types.items():
+        named = agent.get("toolSets", _OF_TYPES.get(name))
+        tools = [tool for one in items(named) if isinstance(one, str) for tool in items(sets, one)]
+        facts: JsonObject = {"model": _model(agent.get("defaultModel")), "rules": _rules(draft, name, agent, project)}
+        if agent.get("isEntry") is False:
+            facts["hidden"] = True
+        if _DISPATCH in tools:
+            facts["agents"] = _children(draft, name, agent, [*types])
+        for key, words in (("defaultSkills", "skills"), ("defaultMcpServers", "MCP servers")):
+            if agent.get(key):
+                draft.lose(f"agents.{name}.{key}", f"moot's own agents can't use {words} yet", agent[key])
+        offered: Json = [tool for tool in tools if tool not in (_DISPATCH, "get_agent_types")] if isinstance(named, list) else None
+        draft.agent(name, facts, tools=offered, known=_TOOLS)
+
+
+def _children(draft: ConfigurationBuilder, name: str, agent: JsonObject, types: list[str]) -> list[Json]:
+    """Return the agents that may be started."""
+    named: Json = agent["allowedChildTypes"] if "allowedChildTypes" in agent else list[Json](_CHILDREN.get(name, ()))
+    wanted = [one for one in items(named) if isinstance(one, str)]
+    if unknown := [one for one in wanted if one not in types]:
+        draft.lose(f"agents.{name}.allowedChildTypes", f"the settings define no agent types {', '.join(unknown)}")
+    return [entry_name(one) for one in wanted if one in types]
+
+
+def _rules(draft: ConfigurationBuilder, name: str, agent: JsonObject, project: Path) -> str:
+    """Return the texts of the agent's default rule files, as they are now."""
+    found: list[str] = []
+    for file in items(agent, "defaultRules"):
+        data = read_inside(project / _RULES / str(file), inside=project, limit=_RULE_BYTES)
+        if data is None:
+            draft.lose(f"agents.{name}.defaultRules", f"the file {str(_RULES / str(file))!r} is not in the project")
+        elif content := data.decode("utf-8", "replace").strip():
+            found.append(content)
+            draft.note("rule files are now `rules` of agents, as they are today; later changes of the files have no effect")
+    return "\n\n".join(found)
 
 
 def _server(draft: ConfigurationBuilder, name: str, server: JsonObject) -> None:
     draft.server(name, {key: server.get(key) for key in ("command", "env", "url", "args", "headers")})
-    if rest := {key: server[key] for key in ("cwd", "timeout") if server.get(key)}:
-        draft.keep("mcpServers", {name: rest})
+    for key in ("cwd", "timeout"):
+        if server.get(key):
+            draft.lose(f"mcp server {name!r}: {key}", _SERVER_REASON, server[key])

@@ -21,7 +21,7 @@ class Mtm:
     """A reader of both shapes that recognizes and writes the unversioned one."""
 
     name = "mtm"
-    version = 1
+    version = 3
     suffix = ".mtm"
     words = "a notebook for Mutsumi"
     holds: Mapping[str, FidelityLevel] = HOLDS
@@ -60,7 +60,7 @@ class MtmOne:
     """Notebooks with `formatVersion: 1`."""
 
     name = "mtm-1"
-    version = 1
+    version = 3
     suffix = ".mtm"
     words = "a notebook for the fork of Mutsumi with versioned files"
     holds: Mapping[str, FidelityLevel] = HOLDS_ONE

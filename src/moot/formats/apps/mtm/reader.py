@@ -8,7 +8,7 @@ from pathlib import Path
 from moot.errors import UsageError
 from moot.formats.apps.mtm.attachments import read_snapshots, with_pictures
 from moot.formats.kit.answers import Turns
-from moot.formats.kit.fields import at, milliseconds, money, obj, objects, text
+from moot.formats.kit.fields import at, items, milliseconds, money, obj, objects, text
 from moot.formats.kit.json import Element, PartialDocument, json_value, load_document
 from moot.formats.kit.records import media_type_of, output_value, reasoning
 from moot.formats.kit.records import tool_call as call_part
@@ -52,9 +52,10 @@ def _native_content(content: Json) -> list[Part]:
 def _shown(block: JsonObject) -> Part | None:
     if block.get("type") == "image" and isinstance(data := block.get("data"), str):
         kind = str(block.get("mimeType") or "image/png")
-        return {"type": "file", "mediaType": kind, "url": f"data:{kind};base64,{data}"}
-    text = block.get("text")
-    return text_part(text) if isinstance(text, str) and text else None
+        part: Part = {"type": "file", "mediaType": kind, "url": f"data:{kind};base64,{data}"}
+        return {**part, "detail": detail} if (detail := text(block, "detail")) else part
+    words = block.get("text")
+    return text_part(words) if isinstance(words, str) and words else None
 
 
 def _block(block: JsonObject, message: JsonObject) -> Part | None:
@@ -125,7 +126,8 @@ def _pieces(content: Json) -> list[Part]:
     parts: list[Part] = []
     for piece in objects(content):
         if isinstance(url := at(piece, "image_url", "url"), str):
-            parts.append({"type": "file", "mediaType": media_type_of(url, "image/*"), "url": url})
+            part: Part = {"type": "file", "mediaType": media_type_of(url, "image/*"), "url": url}
+            parts.append({**part, "detail": detail} if (detail := text(piece, "image_url", "detail")) else part)
         elif words := text(piece, "text"):
             parts.append(text_part(words))
     return parts
@@ -143,7 +145,12 @@ def _calls(value: JsonObject) -> Iterator[Part]:
 
 VERSION = "formatVersion"
 _KNOWN = 1
-_PLAIN = ("allowed_uris", "is_task_finished", "reasoning_effort", "activeRules", "activeSkills", "enabledMcpTools", "sub_agents_list")
+FORMATS = ("mtm", "mtm-1")
+KEPT = (
+    *("parent_agent_id", "allowed_uris", "is_task_finished", "reasoning_effort"),
+    *("activeRules", "activeSkills", "enabledMcpTools", "sub_agents_list"),
+)
+"""Metadata without a field in moot, which the writer writes back."""
 
 
 def read_file(path: Path) -> ImportedConversation:
@@ -165,6 +172,8 @@ def _entries(path: Path, found: PartialDocument, facts: JsonObject) -> Iterator[
         yield ImportedRecord(raw, facts)
     turns = Turns()
     turns.tally.kept["records"] += bool(raw)
+    if "context" not in found:
+        yield turns.broken(b"", "'context' contains no messages")
     for element in found.elements("context"):
         if element.value is None:
             yield turns.broken(element.raw, element.problem, lead=element.lead)
@@ -184,7 +193,7 @@ def _entries(path: Path, found: PartialDocument, facts: JsonObject) -> Iterator[
 def _facts(turns: Turns, facts: JsonObject, path: Path) -> ImportedFacts:
     title, model, provider, agent = (text(facts.get(name)) for name in ("name", "model", "provider", "agentType"))
     turns.tally.kept["titles"] += bool(title)
-    more: JsonObject = {name: facts[name] for name in _PLAIN if name in facts}
+    more: JsonObject = {name: facts[name] for name in KEPT if name in facts}
     return ImportedFacts(
         turns.tally.fidelity(),
         title=title,
@@ -192,5 +201,7 @@ def _facts(turns: Turns, facts: JsonObject, path: Path) -> ImportedFacts:
         agent=agent,
         model=f"{model}@{provider}" if model and provider else model,
         created_at=milliseconds(facts.get("created_at")),
+        allowed_uris=tuple(uri for uri in items(facts, "allowed_uris") if isinstance(uri, str)),
+        is_finished=facts.get("is_task_finished") is True,
         metadata=more,
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from moot.convert.files.attachments import decode_data_url
 from moot.formats.apps.mtm.attachments import write_snapshots
-from moot.formats.apps.mtm.reader import ANTHROPIC, REASONS, SIGNATURES
+from moot.formats.apps.mtm.reader import ANTHROPIC, FORMATS, KEPT, REASONS, SIGNATURES
 from moot.formats.kit.fidelity import fidelity_of, is_picture, steps_of
 from moot.formats.kit.fields import iso_of, items, obj
-from moot.formats.kit.steps import Step, approximate, counts_of, decode_data_url, function_call, model_calls, output_text, pretty_bytes
-from moot.types.canonical import Json, JsonObject
+from moot.formats.kit.steps import Step, approximate, counts_of, function_call, model_calls, output_text, pretty_bytes
+from moot.types.canonical import Json, JsonObject, empty
 from moot.types.format import ExportedConversation, ExportFile, FidelityLevel
 from moot.types.message import Message, Part, is_settled, text_of, tool_name
 
@@ -30,32 +31,42 @@ def unversioned(exported: ExportedConversation) -> ExportFile:
 
 
 def metadata_of(exported: ExportedConversation) -> JsonObject:
-    """Return the notebook's metadata. It grants access to the conversation's directory only."""
+    """Return the notebook's metadata. It grants access to the conversation's folders only. An imported notebook keeps its own."""
     conversation = exported.conversation
-    directory = conversation.directory
+    origin = conversation.origin if conversation.origin is not None and conversation.origin.get("format") in FORMATS else empty()
+    kept: JsonObject = {name: value for name, value in obj(origin, "metadata").items() if name in KEPT}
+    allowed = conversation.allowed_uris or (conversation.directory,)
     facts: JsonObject = {
-        "uuid": conversation.id,
+        "uuid": str(origin.get("source_id") or conversation.id),
         "name": conversation.title or "moot",
         "created_at": iso_of(conversation.created_at),
         "parent_agent_id": conversation.parent,
-        "allowed_uris": [Path(directory).as_uri()] if directory and Path(directory).is_absolute() else [],
+        "allowed_uris": [uri if uri.startswith("file:") else Path(uri).as_uri() for uri in allowed if uri.startswith(("file:", "/"))],
     }
+    facts |= {"agentType": origin["agent"]} if "agent" in origin else {}
+    facts |= {"is_task_finished": True} if conversation.is_task_finished else {}
     model, at, provider = conversation.model.rpartition("@")
     if at:
         facts |= {"model": model, "provider": provider}
-    return {**facts, "contextItems": [], "activeRules": []}
+    return {**facts, "contextItems": [], "activeRules": [], **kept}
 
 
 def _user(message: Message, left: list[Part]) -> Iterator[JsonObject]:
-    pieces = [
-        f"![image]({part.get('url', '')})" if is_picture(part) else str(part.get("text", ""))
-        for part in message.parts
-        if part.get("type") == "text" or is_picture(part)
-    ]
-    record: JsonObject = {"role": "user", "content": "".join(pieces)}
+    shown = [part for part in message.parts if part.get("type") == "text" or is_picture(part)]
+    linked = "".join(f"![image]({part.get('url', '')})" if is_picture(part) else str(part.get("text", "")) for part in shown)
+    # a link has no place for the detail
+    content: Json = [_piece(part) for part in shown] if any(part.get("detail") for part in shown) else linked
+    record: JsonObject = {"role": "user", "content": content}
     ghost, others = write_snapshots(message.parts, message.metadata)
     left += others
     yield {**record, "metadata": {"last_ghost_block": ghost}} if ghost is not None else record
+
+
+def _piece(part: Part) -> JsonObject:
+    if not is_picture(part):
+        return {"type": "text", "text": part.get("text", "")}
+    detail: JsonObject = {"detail": part["detail"]} if part.get("detail") else {}
+    return {"type": "image_url", "image_url": {"url": part.get("url"), **detail}}
 
 
 def _others(message: Message, left: list[Part]) -> Iterator[JsonObject]:
@@ -136,7 +147,8 @@ class _Book:
         if decode_data_url(part) is None or ";base64," not in str(part.get("url")):
             self.left.append(part)
             return None
-        return {"type": "image", "data": str(part["url"]).partition(",")[2], "mimeType": part["mediaType"]}
+        detail: JsonObject = {"detail": part["detail"]} if part.get("detail") else {}
+        return {"type": "image", "data": str(part["url"]).partition(",")[2], "mimeType": part["mediaType"], **detail}
 
     def _step(self, message: Message, step: Step, recorded: JsonObject) -> None:
         model, _, provider = str(recorded.get("model") or "").rpartition("@")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
-from moot.formats.kit.configuration import ConfigurationBuilder
+from moot.formats.kit.configuration import ConfigurationBuilder, add_job
 from moot.formats.kit.database import open_copy, row_objects, tables
-from moot.formats.kit.fields import text
+from moot.formats.kit.fields import milliseconds, obj, text
+from moot.formats.kit.hooks import add_command_hooks
 from moot.formats.kit.json import json_object, json_value
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import ForeignConfiguration
@@ -32,12 +36,20 @@ _MODELS = {
     "image_generator": "image",
     "transcription": "transcription",
 }
-_REST = ("output_format", "dynamic_enabled", "dynamic_providers", "dynamic_variables", "dynamic_provider_settings", "is_hidden")
-_LATER = {
-    "skills": "SELECT * FROM skills",
-    "scheduled_tasks": "SELECT * FROM scheduled_tasks",
-    "projects": "SELECT * FROM projects WHERE id <> 'default'",
+_PARTS = {
+    "env": "environment",
+    "agents_md": "agents_md",
+    "output_format": "output_format",
+    "skills": "skills",
+    "subagents": "sub_agents",
+    "global_memory": "memory",
+    "project_memory": "memory",
 }
+"""Providers of its dynamic prompts, as parts of moot's system prompts."""
+
+_SKILLS = "moot can't use skills yet"
+
+_PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SETTINGS = Path(".talkcody") / "settings.json"
 _ABOVE = 4
 """Number of folders above the data folder that are searched for the home folder."""
@@ -52,17 +64,21 @@ def configuration(database: Path) -> ForeignConfiguration:
         for server in row_objects(connection, "SELECT * FROM mcp_servers ORDER BY id") if "mcp_servers" in there else ():
             if server.get("is_enabled") or not server.get("is_built_in"):
                 _server(draft, server)
-        for name, query in _LATER.items():
-            if name in there:
-                draft.keep(name, list[Json](row_objects(connection, query)))
-        projects = row_objects(connection, "SELECT * FROM projects") if "projects" in there else []
+        projects = [*row_objects(connection, "SELECT * FROM projects")] if "projects" in there else []
+        for task in row_objects(connection, "SELECT * FROM scheduled_tasks ORDER BY id") if "scheduled_tasks" in there else ():
+            _job(draft, task, {str(project.get("id")): text(project, "root_path") for project in projects})
+        for skill in row_objects(connection, "SELECT * FROM skills ORDER BY id") if "skills" in there else ():
+            draft.lose(f"skills {text(skill, 'name') or skill.get('id')!r}", _SKILLS, skill)
     roots = (Path(root) for project in projects if (root := text(project, "root_path")) and Path(root).is_absolute())
     # the home folder and each project may contain settings
-    for folder in dict.fromkeys([*database.absolute().parents[1 : _ABOVE + 1], *roots]):
+    projects_of = [*roots]
+    for folder in dict.fromkeys([*database.absolute().parents[1 : _ABOVE + 1], *projects_of]):
         settings = draft.read(folder / _SETTINGS, folder)
-        if hooks := settings.get("hooks"):
-            draft.keep("hooks", {str(folder): hooks})
-    draft.note("projects: use `moot projects add FOLDER` to add each of them")
+        if folder not in projects_of:
+            add_command_hooks(draft, obj(settings, "hooks"), _TOOLS, "TALKCODY_PROJECT_DIR")
+        elif hooks := settings.get("hooks"):
+            draft.lose(f"hooks of the project {folder}", "add them to its .moot/config.yaml", hooks)
+    draft.note("projects: `moot import` adds those of imported conversations")
     return draft.found()
 
 
@@ -79,11 +95,68 @@ def _agent(draft: ConfigurationBuilder, agent: JsonObject) -> None:
         "instructions": agent.get("system_prompt"),
         "rules": agent.get("rules"),
     }
+    facts |= {"output_format": agent.get("output_format"), **({"hidden": True} if agent.get("is_hidden") else {})}
+    if agent.get("dynamic_enabled"):
+        facts |= _dynamic(draft, name, agent)
     if isinstance(skills, list) and skills:
-        facts["skills"] = [str(skill) for skill in skills]
+        draft.lose(f"agents.{name}.default_skills", _SKILLS, skills)
+    if isinstance(tools, list) and "callAgent" in tools:
+        draft.lose(f"agents.{name}.callAgent", "its agents are not named; list those that it may call in `agents`")
+        tools = [tool for tool in tools if tool != "callAgent"]
     draft.agent(name, facts, tools=tools or None, known=_TOOLS)
-    if rest := {key: agent[key] for key in _REST if agent.get(key) not in (None, "", 0, "[]", "{}")}:
-        draft.keep("agents", {name: rest})
+    if (rest := agent.get("dynamic_provider_settings")) not in (None, "", 0, "[]", "{}"):
+        draft.lose(f"agents.{name}.dynamic_provider_settings", "parts of moot's prompts have no settings", rest)
+
+
+def _job(draft: ConfigurationBuilder, task: JsonObject, folders: Mapping[str, str]) -> None:
+    """Add a scheduled task as a cron job."""
+    name = text(task, "name") or str(task.get("id"))
+    if task.get("status") not in (None, "enabled"):
+        draft.lose(f"cron job {name!r}", f"its status is {task.get('status')}, and moot's jobs are always on", task)
+        return
+    kind, every, at = text(task, "schedule_kind"), task.get("schedule_every_ms"), task.get("schedule_at")
+    facts: JsonObject = {"prompt": text(task, "payload_message"), "tz": text(task, "schedule_tz") if kind != "every" else ""}
+    if kind == "every" and isinstance(every, int | float):
+        facts["every"] = every / 1000
+    elif kind == "at":
+        facts["at"] = _moment(at)
+    else:
+        facts["cron"] = text(task, "schedule_cron_expr")
+    attempts = task.get("retry_max_attempts")
+    facts |= {
+        "model": text(task, "payload_model"),
+        "mode": "edits" if task.get("payload_auto_approve_edits") else None,
+        "directory": folders.get(str(task.get("project_id"))) or None,
+        "retries": min(attempts, 10) if type(attempts) is int and attempts > 0 else None,
+    }
+    if not (ours := add_job(draft, name, facts)):
+        return
+    if task.get("exec_catch_up") in (0, False):
+        draft.change("cron", ours, "catch_up", value=False)
+    for key, words in (("delivery_policy_json", "delivery"), ("offline_policy_json", "offline runner")):
+        if json_object(task.get(key)).get("enabled") is True:
+            draft.lose(f"cron job {name!r}", f"its {words}; answers are in its conversation, and moot serve runs it", task[key])
+    if task.get("payload_auto_approve_plan"):
+        draft.lose(f"cron job {name!r}", "moot approves no plans by itself")
+
+
+def _moment(at: Json) -> str:
+    """Return a time, in ms or as text, as ISO 8601."""
+    ms = milliseconds(at)
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat() if ms else str(at or "")
+
+
+def _dynamic(draft: ConfigurationBuilder, name: str, agent: JsonObject) -> JsonObject:
+    """Return the agent's dynamic prompt as `prompt`, and its instructions with moot's names of the parts."""
+    providers = json_value(agent.get("dynamic_providers"))
+    named = [str(provider) for provider in providers] if isinstance(providers, list) else []
+    if unknown := [provider for provider in named if provider not in _PARTS]:
+        draft.lose(f"agents.{name}.dynamic_providers", f"no equivalent for {', '.join(unknown)}")
+    parts = dict.fromkeys(["instructions", *(_PARTS[provider] for provider in named if provider in _PARTS)])
+    variables: JsonObject = {key: str(value) for key, value in json_object(agent.get("dynamic_variables")).items()}
+    prompt: JsonObject = {"parts": list[Json](parts), **({"variables": variables} if variables else {})}
+    instructions = _PLACEHOLDER.sub(lambda match: f"{{{{{_PARTS.get(match[1], match[1])}}}}}", text(agent, "system_prompt"))
+    return {"prompt": prompt, "instructions": instructions}
 
 
 def _server(draft: ConfigurationBuilder, server: JsonObject) -> None:

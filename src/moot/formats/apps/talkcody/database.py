@@ -14,7 +14,7 @@ from moot.formats.kit.json import json_object, json_value
 from moot.formats.kit.records import file_of, reasoning
 from moot.formats.kit.records import tool_call as call_part
 from moot.types.canonical import Json, JsonObject, dumps
-from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedRecord
+from moot.types.format import Entry, ImportedConversation, ImportedFacts, ImportedProject, ImportedRecord
 from moot.types.message import Part, text_part
 
 
@@ -179,6 +179,15 @@ def attached(row: JsonObject, home: Path) -> Part | None:
     return file_of(data, kind, str(row.get("filename") or name))
 
 
+def _project(row: JsonObject) -> ImportedProject | None:
+    """Return the project of a row. TalkCody's default project is ours, unless it has its own context or rules."""
+    name, context, rules = (str(row.get(key) or "") for key in ("name", "context", "rules"))
+    if not name or (row.get("id") == "default" and not context and not rules):
+        return None
+    described, root, at = str(row.get("description") or ""), str(row.get("root_path") or ""), milliseconds(row.get("created_at"))
+    return ImportedProject(str(row["id"]), name, described, root, context, rules, at)
+
+
 _CHECKPOINT = 64 << 20
 _TOTALS = ("cost", "input_token", "output_token", "request_count", "context_usage")
 
@@ -294,6 +303,7 @@ class _Task:
             more["project"] = self._project["name"]
         return ImportedFacts(
             tally.fidelity(),
+            project=_project(self._project),
             title=str(task.get("title") or ""),
             directory=str(self._project.get("root_path") or ""),
             agent=self._agent,

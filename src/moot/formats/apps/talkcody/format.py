@@ -11,6 +11,7 @@ from moot.formats.apps.talkcody.snapshots import HOLDS, read_snapshot, snapshot
 from moot.formats.kit.database import SQLITE, is_database, open_own
 from moot.formats.kit.files import read_head
 from moot.formats.kit.json import partial_document
+from moot.types.canonical import JsonObject
 from moot.types.format import ExportedConversation, ExportFile, ForeignConfiguration, ImportedConversation
 
 DATABASE = "talkcody.db"
@@ -23,7 +24,7 @@ _OWN = {
 
 class TalkCody:
     name = "talkcody"
-    version = 1
+    version = 3
     suffix = ".json"
     words = "a snapshot for TalkCody"
     holds = HOLDS
@@ -50,6 +51,9 @@ class TalkCody:
             return
         with open_own(path, "TalkCody", _OWN) as connection:
             yield from conversations(connection, path.parent)
+
+    def knows_record(self, body: JsonObject) -> bool:
+        return "todo" in body
 
     def configuration(self, path: Path) -> ForeignConfiguration:
         """Convert the database's configuration. Snapshots have none."""

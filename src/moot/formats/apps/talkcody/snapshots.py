@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import moot
+from moot.convert.files.attachments import decode_data_url
 from moot.errors import UsageError
 from moot.formats.apps.talkcody.database import Record, Rows
 from moot.formats.kit.answers import Turns
 from moot.formats.kit.fidelity import fidelity_of
 from moot.formats.kit.fields import milliseconds, objects, text
 from moot.formats.kit.json import Element, PartialDocument, load_document
-from moot.formats.kit.steps import Step, approximate, decode_data_url, model_calls, output_text, pretty_bytes
+from moot.formats.kit.steps import Step, approximate, model_calls, output_text, pretty_bytes
 from moot.types.canonical import Json, JsonObject
 from moot.types.format import Entry, ExportedConversation, ExportFile, FidelityLevel, ImportedConversation, ImportedFacts
 from moot.types.message import Message, Part, is_settled, text_of, tool_name

@@ -5,158 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
-from moot.config.document import parse
-from moot.config.tree import Place
-from moot.errors import ConfigError
+from moot.formats.apps.tai.configuration import DATABASE, configuration
 from moot.formats.kit.answers import Turns
-from moot.formats.kit.configuration import MAX_SETTINGS, ConfigurationBuilder
 from moot.formats.kit.database import (
     Connection,
     create_database,
     is_database,
-    open_copy,
     open_own,
     row_bytes,
     row_object,
-    row_objects,
     rows,
 )
 from moot.formats.kit.fidelity import Holds, fidelity_of
-from moot.formats.kit.fields import milliseconds, obj, objects, text
-from moot.formats.kit.files import read_head, read_inside
+from moot.formats.kit.fields import milliseconds, objects, text
+from moot.formats.kit.files import read_head
 from moot.formats.kit.json import parse_json
 from moot.formats.kit.records import tool_call as call_part
 from moot.formats.kit.steps import model_calls, output_text
-from moot.types.canonical import Json, JsonObject, dumps, loads
+from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.format import Entry, ExportedConversation, ExportFile, ForeignConfiguration, ImportedConversation, ImportedFacts
 from moot.types.message import Message, Part, Role, text_part, tool_name
-
-CONFIGURATION = "config.yaml"
-DATABASE = "agent.db"
-_TOOLS = {
-    "exec": "shell",
-    "read": "read_file",
-    "write": "write_file",
-    "web_fetch": "fetch_url",
-    "web_search": "web_search",
-    "ask_user": "ask_user",
-}
-_ACTIONS = {"auto": "allow", "approve": "ask", "conditional": "ask"}
-_LATER = ("cron", "webhooks", "taskWatcher", "commands", "custom_tools", "channels", "context")
-_TABLES = {
-    "projects": "SELECT * FROM projects",
-    "project_tasks": "SELECT * FROM project_tasks",
-    "task_comments": "SELECT * FROM task_comments",
-    "documents": "SELECT * FROM documents",
-    "cron_jobs": "SELECT * FROM cron_jobs",
-}
-_REST = ("hooks", "contextDir", "nudgeOnText", "nudgeMessage", "skipGlobalContext", "summarizeOnTrim")
-
-
-def configuration(home: Path) -> ForeignConfiguration:
-    draft = ConfigurationBuilder("tai")
-    settings = settings_of(home, draft)
-    if isinstance(profiles := settings.get("profiles"), dict):  # the older name of `agents`
-        settings["agents"] = {**profiles, **obj(settings, "agents")}
-    _models(draft, settings)
-    for name, agent in obj(settings, "agents").items():
-        if isinstance(agent, dict):
-            _agent(draft, name, agent)
-    _permissions(draft, obj(settings, "permissions"))
-    for section in _LATER:
-        draft.keep(section, settings.get(section))
-    draft.keep("tools", settings.get("tools"))
-    if (home / DATABASE).is_file():
-        with open_copy(home / DATABASE) as connection:
-            for name, query in _TABLES.items():
-                draft.keep(f"{name} ({DATABASE})", list[Json](row_objects(connection, query)))
-    return draft.found()
-
-
-def settings_of(home: Path, draft: ConfigurationBuilder | None = None) -> JsonObject:
-    """Return the settings, or nothing and a note if the file can't be read."""
-    data = read_inside(home / CONFIGURATION, inside=home, limit=MAX_SETTINGS)
-    if data is None:
-        return {}
-    try:
-        content = data.decode()
-        parse(content, Place("user", str(home / CONFIGURATION)))  # rejects YAML bombs, tags and duplicate keys
-        value = cast("Any", YAML(typ="safe", pure=True)).load(content)
-        found = loads(dumps(value))
-    except (ConfigError, YAMLError, ValueError) as error:
-        if draft is not None:
-            draft.note(f"{CONFIGURATION} can't be read: {error}")
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _models(draft: ConfigurationBuilder, settings: JsonObject) -> None:
-    agent, providers = obj(settings, "agent"), obj(settings, "providers")
-    for name, provider in providers.items():
-        if isinstance(provider, dict):
-            found: JsonObject = {"base_url": url} if (url := text(provider, "baseUrl")) else {}
-            if key := text(provider, "apiKey"):
-                found["api_key"] = draft.secret(f"{name}_api_key", key, "key")
-            draft.setting("providers", name, found)
-    first = text(agent.get("defaultProvider")) or ("ollama" if "ollama" in providers else "")
-    model = text(providers, first, "defaultModel")
-    if model:
-        draft.setting("models", "main", f"{model}@{first}")
-    if fallback := _models_of(agent.get("models")):
-        draft.setting("models", "fallback", list[Json](fallback))
-    facts: JsonObject = {
-        "rules": agent.get("extraInstructions"),
-        "temperature": agent.get("temperature"),
-        "max_steps": agent.get("maxToolRounds"),
-    }
-    if type(limit := agent.get("maxHistoryTokens")) is int and limit > 0:
-        facts["history"] = {"max_tokens": limit}
-    if any(value not in (None, "") for value in facts.values()):
-        draft.agent("default", facts)
-
-
-def _models_of(value: Json) -> list[str]:
-    return [f"{one['model']}@{one['provider']}" for one in objects(value) if one.get("model") and one.get("provider")]
-
-
-def _agent(draft: ConfigurationBuilder, name: str, agent: JsonObject) -> None:
-    model, provider = text(agent.get("model")), text(agent.get("provider"))
-    fallback = _models_of(agent.get("models"))
-    facts: JsonObject = {
-        "description": agent.get("description"),
-        "model": f"{model}@{provider}" if model and provider else model or (fallback[0] if fallback else None),
-        "instructions": agent.get("instructions"),
-        "temperature": agent.get("temperature"),
-        "max_steps": agent.get("maxToolRounds"),
-    }
-    if fallback[1:]:
-        facts["fallback"] = list[Json](fallback[1:])
-    draft.agent(name, facts, tools=agent.get("tools"), known=_TOOLS)
-    if rest := {key: value for key, value in agent.items() if key in _REST}:
-        draft.keep("agents", {name: rest})
-
-
-def _permissions(draft: ConfigurationBuilder, permissions: JsonObject) -> None:
-    if not permissions:
-        return
-    if permissions.get("defaultMode") == "auto":
-        draft.note("everything without a rule was allowed; here calls without a matching rule need approval")
-    timeout = permissions.get("timeoutMs")
-    if isinstance(timeout, int) and timeout >= 0:
-        draft.setting("permissions", "timeout", timeout / 1000)
-    for name, tool in obj(permissions, "tools").items():
-        rule = obj(tool)
-        mode = str(rule.get("mode"))
-        if name in _TOOLS and mode in _ACTIONS:
-            draft.rule(_TOOLS[name], "allow" if mode == "auto" else "ask")
-        if name not in _TOOLS or mode not in ("auto", "approve"):
-            draft.keep("permissions", {name: rule})  # TAI's rules are expressions over arguments, moot's are patterns over resources
-
 
 _SUMMARY = "[Conversation Summary]"
 """Prefix of the row that replaces all others after /compact."""

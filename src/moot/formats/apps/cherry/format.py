@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from moot.convert.agents.claude_session import ClaudeMessage
+from moot.convert.fold import Folder
 from moot.errors import UsageError
-from moot.formats.kit.configuration import ConfigurationBuilder
+from moot.formats.apps.cherry.configuration import configuration, model_of
 from moot.formats.kit.database import (
     Connection,
     is_database,
-    open_copy,
     open_own,
     readable_rows,
     row_bytes,
@@ -28,7 +29,7 @@ from moot.formats.kit.fields import at, flag, items, milliseconds, money, obj, o
 from moot.formats.kit.files import files_below, read_head
 from moot.formats.kit.json import json_object, json_value
 from moot.formats.kit.records import reasoning, sort_tree
-from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.canonical import JsonObject, dumps
 from moot.types.format import (
     Entry,
     ExportedConversation,
@@ -48,7 +49,7 @@ _PICTURES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", "
 
 def _block_parts(block: JsonObject) -> Iterator[Part]:
     """Yield the parts of a block. Unknown blocks are kept as data."""
-    kind, content = block.get("type"), block.get("content")
+    kind, content = text(block, "type"), block.get("content")
     match kind:
         case "main_text":
             if isinstance(content, str) and content:
@@ -65,7 +66,7 @@ def _block_parts(block: JsonObject) -> Iterator[Part]:
             return
         case _:
             data: JsonObject = {name: value for name, value in block.items() if name not in _ABOUT}
-            yield {"type": _DATA.get(str(kind), "data-block"), "data": data if kind in _DATA else block}
+            yield {"type": _DATA.get(kind, "data-block"), "data": data if kind in _DATA else block}
 
 
 def _tool(block: JsonObject) -> Part:
@@ -107,7 +108,9 @@ _COUNTS = {
 
 def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessage | ImportedRecord:
     """Return the message of a row, or the row as a record with a description of its problem."""
-    content = json_object(row.get("data")) or json_object(row.get("content"))
+    written = json_value(row.get("data")) or json_value(row.get("content"))
+    plain = text(written)  # unless it is damaged JSON
+    content: JsonObject = written if isinstance(written, dict) else {"parts": [text_part(plain)]} if plain[:1] not in ("", "{", "[") else {}
     if not content:
         return ImportedRecord(raw, row, f"row {row.get('id')!r} has no readable content")
     message = obj(content, "message")
@@ -117,7 +120,7 @@ def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessa
     held = items(content, "parts") or items(message, "data", "parts") or items(message, "parts")
     blocks = objects(content.get("blocks") or at(message, "data", "blocks"))
     parts = [part for part in held if isinstance(part, dict) and isinstance(part.get("type"), str)]
-    parts = parts or [part for block in blocks for part in _block_parts(block)]
+    parts = parts or [part for block in blocks for part in _block_parts(block)] or _streamed(content)
     if row.get("status") == "pending" and not parts:
         return ImportedRecord(raw, row, f"row {row.get('id')!r} is a pending answer without content")
     id = message.get("id") or row.get("id")
@@ -125,10 +128,43 @@ def message_of(row: JsonObject, raw: bytes, parent: str | None) -> ImportedMessa
     return ImportedMessage(role, tuple(parts), str(id), raw, parent, when, _metadata(row, message) if role == "assistant" else {})
 
 
-def model_of(value: Json) -> tuple[str, str]:
-    """Split `provider::model`, or `provider:model` of version 1, into (model, provider)."""
-    provider, found, model = text(value).partition("::" if "::" in text(value) else ":")
-    return (model, provider) if found else (provider, "")
+def _streamed(content: JsonObject) -> list[Part]:
+    """Return the parts from the stored stream: the messages of the agent, else the chunks of the AI SDK, else plain text."""
+    answer = ClaudeMessage()
+    for one in objects(content, "rawAgentMessages"):
+        if one.get("type") == "assistant":
+            answer.said(one)
+        for block in objects(one, "message", "content") if one.get("type") == "user" else ():
+            answer.output(block, one)
+    folder, begun = Folder(), set[str]()
+    for chunk in objects(content, "aiSDKChunks"):
+        for one in _chunks(chunk, begun):
+            folder.feed(one)
+    words = text(content, "content")
+    return list(answer.parts(over=True) or folder.parts()) or ([text_part(words)] if words else [])
+
+
+def _chunks(chunk: JsonObject, begun: set[str]) -> Iterator[JsonObject]:
+    """Yield a part of the AI SDK's text stream as chunks for messages. Chunks for messages are unchanged."""
+    kind, call = text(chunk, "type"), {"toolCallId": text(chunk, "toolCallId"), "dynamic": True}
+    match kind:
+        case "text-start" | "reasoning-start":
+            begun.add(text(chunk, "id"))
+            yield chunk
+        case "text-delta" | "reasoning-delta":
+            id = text(chunk, "id") or kind
+            if id not in begun:
+                begun.add(id)
+                yield {"type": kind.replace("delta", "start"), "id": id}
+            yield {"type": kind, "id": id, "delta": text(chunk, "delta") or text(chunk, "text")}
+        case "tool-call":
+            yield {**call, "type": "tool-input-available", "toolName": text(chunk, "toolName"), "input": chunk.get("input")}
+        case "tool-result":
+            yield {**call, "type": "tool-output-available", "output": chunk.get("output")}
+        case "tool-error":
+            yield {**call, "type": "tool-output-error", "errorText": text(chunk, "error") or "failed"}
+        case _:
+            yield chunk
 
 
 def _metadata(row: JsonObject, message: JsonObject) -> JsonObject:
@@ -318,69 +354,8 @@ def _topic_entries(connection: Connection, topic: JsonObject) -> Iterator[Entry]
     )
 
 
-_AGENTS = {"agent": "SELECT * FROM agent", "agents_agents": "SELECT * FROM agents_agents", "agents": "SELECT * FROM agents"}
-_LATER = {
-    "agent_task": "SELECT * FROM agent_task",
-    "scheduled_tasks": "SELECT * FROM scheduled_tasks",
-    "job_schedule": "SELECT * FROM job_schedule",
-    "channels": "SELECT * FROM channels",
-    "agent_channel": "SELECT * FROM agent_channel",
-    "skills": "SELECT * FROM skills",
-}
-_OUTSIDE = "claude-code"
-_REST = ("allowed_tools", "disabled_tools", "mcps", "slash_commands", "accessible_paths", "plan_model", "small_model")
-
-
-def configuration(database: Path) -> ForeignConfiguration:
-    draft = ConfigurationBuilder("cherry")
-    with open_copy(database) as connection:
-        there = tables(connection)
-        for name, query in _AGENTS.items():
-            for agent in _all(connection, query) if name in there else ():
-                _agent(draft, agent)
-        for server in _all(connection, "SELECT * FROM mcp_server") if "mcp_server" in there else ():
-            _server(draft, server)
-        for name, query in _LATER.items():
-            if name in there:
-                draft.keep(name, list[Json](_all(connection, query)))
-    return draft.found()
-
-
 def _all(connection: Connection, query: str) -> list[JsonObject]:
     return [one for one in row_objects(connection, query) if one.get("deleted_at") is None]
-
-
-def _agent(draft: ConfigurationBuilder, agent: JsonObject) -> None:
-    name = text(agent.get("name")) or str(agent.get("id"))
-    model, provider = model_of(agent.get("model"))
-    kind = agent.get("type") or agent.get("agent_type")
-    facts: JsonObject = {"description": agent.get("description"), "instructions": agent.get("instructions")}
-    if kind == _OUTSIDE:
-        facts |= {"agent_type": _OUTSIDE, "model": model}
-    else:
-        facts |= {"model": f"{model}@{provider}" if provider else model}
-    settings = json_value(agent.get("configuration"))
-    turns = at(settings, "max_turns")
-    if type(turns) is int and turns > 0:
-        facts["max_steps"] = turns
-    draft.agent(name, facts)
-    rest: JsonObject = {key: json_value(agent[key]) for key in _REST if agent.get(key) not in (None, "", "[]", "{}")}
-    if settings:
-        rest["configuration"] = settings
-    if rest:
-        draft.keep("agents", {name: rest})
-
-
-def _server(draft: ConfigurationBuilder, server: JsonObject) -> None:
-    if url := text(server.get("base_url")):
-        facts: JsonObject = {
-            "url": url,
-            "protocol": "sse" if server.get("type") == "sse" else "http",
-            "headers": json_value(server.get("headers")),
-        }
-    else:
-        facts = {"command": server.get("command"), "env": json_value(server.get("env")), "args": json_value(server.get("args"))}
-    draft.server(text(server.get("name")) or str(server.get("id")), facts)
 
 
 DATABASES = ("Data/cherrystudio.sqlite", "Data/agents.db", "agents.db", "cherrystudio.sqlite", "data/agents.db")
@@ -394,7 +369,7 @@ _OWN = (
 
 class Cherry:
     name = "cherry"
-    version = 1
+    version = 2
     suffix = ".sqlite"
 
     def sniff(self, path: Path, head: bytes) -> bool:

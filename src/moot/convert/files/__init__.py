@@ -1,0 +1,1 @@
+"""Files of messages: attachments, and the dimensions and copies of images."""

@@ -1,0 +1,120 @@
+"""File parts: local text files attached to a prompt, their content, and the text in which a model reads them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from functools import cache
+from mimetypes import MimeTypes
+from pathlib import PurePath
+from urllib.parse import unquote_to_bytes
+
+from moot.types.canonical import JsonObject
+from moot.types.chunk import OURS
+from moot.types.message import Part, text_of, text_part
+
+HEAD = "head"
+"""Name of the metadata that keeps the beginning of a `data:` URL that a client sent, up to its content."""
+
+
+MEDIA_TYPES = {
+    "pdf": "application/pdf",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "epub": "application/epub+zip",
+}
+"""Document formats that are not text."""
+
+
+def kind_of(name: str, media_type: str = "") -> str:
+    """Return the format of a document by its media type or its name; empty for text and unknown formats."""
+    suffix = name.rpartition(".")[2].lower()
+    return next((kind for kind, known in MEDIA_TYPES.items() if media_type == known), suffix if suffix in MEDIA_TYPES else "")
+
+
+def local_file(data: bytes, path: str, media_type: str = "", lines: tuple[int, int] | None = None) -> Part:
+    """Return a local file, or a range of its lines, as a file part with its path and its size. Without a media type it is text in UTF-8."""
+    media_type = media_type or _text_type(path)
+    about: JsonObject = {"path": path, "size": len(data), **({"lines": [*lines]} if lines is not None else {})}
+    return {
+        "type": "file",
+        "mediaType": media_type,
+        "filename": PurePath(path).name,
+        "url": f"data:{media_type};base64,{base64.b64encode(data).decode()}",
+        "providerMetadata": {OURS: about},
+    }
+
+
+def _text_type(path: str) -> str:
+    guessed = _types().guess_type(path)[0] or ""
+    return guessed if guessed.startswith("text/") else "text/plain"
+
+
+@cache
+def _types() -> MimeTypes:
+    """Return the types that Python knows, without the machine's own, so that a file has the same type everywhere."""
+    types = MimeTypes()
+    types.add_type("text/markdown", ".md")  # older versions of Python lack it
+    return types
+
+
+def with_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Return the parts as a model reads them: local text files as text that starts with the path, all others unchanged."""
+    return tuple(text_part(text) if (text := prompt_text(part)) is not None else part for part in parts)
+
+
+def prompt_text(part: Part) -> str | None:
+    """Return the text in which a model reads a local text file, or None for any other part."""
+    about = facts_of(part)
+    path, lines = about.get("path"), about.get("lines")
+    if part.get("type") != "file" or not isinstance(path, str) or (text := file_text(part)) is None:
+        return None
+    where = f", lines {lines[0]} to {lines[1]}" if isinstance(lines, list) and len(lines) == 2 else ""
+    return f"{path}{where}:\n\n{text}"
+
+
+def label_of(part: Part) -> str:
+    """Return name, media type and, if known, size of a file part, for people."""
+    about = facts_of(part)
+    lines, size = about.get("lines"), about.get("size")
+    name = str(part.get("filename") or "file")
+    if isinstance(lines, list) and len(lines) == 2:
+        name += f" (lines {lines[0]} to {lines[1]})"
+    sized = [f"{size:,} {'byte' if size == 1 else 'bytes'}"] if isinstance(size, int) else []
+    return ", ".join([name, str(part.get("mediaType") or "unknown"), *sized])
+
+
+def readable_prompt(parts: Sequence[Part]) -> str:
+    """Return a prompt as a person reads it: a line for each attached file, then the text."""
+    labels = [f"[{label_of(part)}]" for part in parts if part.get("type") == "file"]
+    return "\n".join(filter(None, [*labels, text_of([*parts])]))
+
+
+def facts_of(part: Part) -> JsonObject:
+    """Return what moot knows about a file: `path`, `size` in bytes and `lines`, as far as they are known."""
+    metadata = part.get("providerMetadata")
+    about = metadata.get(OURS) if isinstance(metadata, dict) else None
+    return about if isinstance(about, dict) else {}
+
+
+def decode_data_url(part: Part) -> bytes | None:
+    """Return the content of a `data:` URL, or None if the file part has another or an invalid URL."""
+    head, comma, body = str(part.get("url", "")).partition(",")
+    if not comma or not head.startswith("data:"):
+        return None
+    try:
+        return base64.b64decode(body, validate=True) if head.endswith(";base64") else unquote_to_bytes(body)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def file_text(part: Part) -> str | None:
+    """Return the text of a text file part, or None."""
+    if not str(part.get("mediaType", "")).startswith("text/") or (data := decode_data_url(part)) is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,1 @@
+"""TAI: its database of conversations, and its configuration."""

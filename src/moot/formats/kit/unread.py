@@ -1,0 +1,241 @@
+"""Content that a reader left out because it does not know its shape.
+
+Readers skip what they don't know. Here the strings of each record are compared with the message that was read from it, so that content
+without a place in the message is reported as lost. Fields that only describe a record, such as ids and times, are not content.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from moot.convert.files.attachments import file_text
+from moot.formats.kit.fidelity import things_in
+from moot.formats.kit.fields import obj
+from moot.types.canonical import Json, JsonObject, loads
+from moot.types.format import Entry, Fidelity, Format, ImportedConversation, ImportedFacts, ImportedMessage, ImportedRecord, NamesRecords
+
+_ABOUT = frozenset(
+    (
+        *("id", "uuid", "ID", "type", "role", "kind", "object", "status", "index", "version", "revision", "snapshot"),
+        *("model", "provider", "agent", "api", "usage", "stats", "stop_reason", "stopReason", "plan_type", "content_item_kinds"),
+        *("cwd", "gitBranch", "userType", "hash", "parent", "info", "preview", "display"),
+        *("timestamp", "created_at", "updated_at", "createdAt", "updatedAt"),
+    )
+)
+"""Names of fields that describe a record."""
+_WORDS = frozenset(("state", "source", "generationStatus"))
+"""Names of fields that describe a record if they are text. With fields of their own they may contain an output or a file."""
+_IDS = ("Id", "ID", "_id", "Uuid", "Hash", "_hash")
+_SPEECH = frozenset(("content", "text", "parts", "message", "messages", "blocks", "thinking", "output"))
+"""Names of fields with the content of a message in most programs."""
+_JSON = json.JSONDecoder(strict=False)
+_SMALL = 3
+"""Maximum number of fields of a record that is only a message, as in requests to models. Other fields may describe the record."""
+_LEAST = 3
+"""Minimum length of a string to be compared."""
+
+
+def read_checked(format: Format, conversations: Iterator[ImportedConversation]) -> Iterator[ImportedConversation]:
+    """Yield the conversations that a format reads, with everything reported that the format left out.
+
+    A message that is empty because its shape is unknown becomes a record with a problem. Other content that was left out is counted as
+    lost. A record without a problem that contains a message is counted as lost, unless the format knows it.
+    """
+    for conversation in conversations:
+        yield replace(conversation, entries=_Checked(format).entries(iter(conversation.entries)))
+
+
+@dataclass(slots=True)
+class _Checked:
+    """The state of one conversation while its entries are compared with their records."""
+
+    format: Format
+    removed: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """Id of a message that was replaced by a record → its parent."""
+
+    def entries(self, entries: Iterator[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            if isinstance(entry, ImportedMessage):
+                yield from self._message(entry)
+            elif isinstance(entry, ImportedRecord):
+                yield from self._record(entry)
+            else:
+                yield replace(entry, head=self.removed[entry.head]) if entry.head in self.removed else entry
+
+    def _message(self, message: ImportedMessage) -> Iterator[Entry]:
+        if message.parent in self.removed:
+            message = replace(message, parent=self.removed[message.parent])
+        try:
+            places = unread(message, self._is_known)
+        except RecursionError:
+            places = ["a record that is nested too deeply"]
+        if places and all(part.get("type") == "step-start" for part in message.parts):
+            self.removed[message.source_id] = message.parent
+            yield ImportedRecord(message.raw, problem=f"message {message.source_id!r} has an unknown shape")
+            taken_back = {thing: -count for thing, count in Counter(things_in(message)).items()}
+            yield ImportedFacts(Fidelity(taken_back, lost={"messages": 1}))
+            return
+        yield message
+        if places:
+            more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+            yield ImportedRecord(b"", problem=f"message {message.source_id!r}: {places[0]!r}{more} not read, because the shape is unknown")
+            yield ImportedFacts(Fidelity(lost={"other parts": len(places)}))
+
+    def _record(self, record: ImportedRecord) -> Iterator[Entry]:
+        body = record.body if isinstance(record.body, dict) else None
+        try:
+            known = record.problem or body is None or not _has_speech(body, inside=False) or self._is_known(body)
+        except RecursionError:
+            known = False
+        if known or body is None:
+            yield record
+            return
+        yield replace(record, problem=f"a record of the unknown type {body.get('type') or '(none)'!r} contains text that was not read")
+        yield ImportedFacts(Fidelity({"records": -1}, lost={"records": 1}))
+
+    def _is_known(self, body: JsonObject) -> bool:
+        return isinstance(self.format, NamesRecords) and self.format.knows_record(body)
+
+
+def unread(message: ImportedMessage, is_known: Callable[[JsonObject], bool]) -> list[str]:
+    """Return the places in a message's records whose content is not in the message: whole records of which nothing was read, and the
+    strings of blocks in lists. Records that the format knows are skipped.
+    """
+    known: _Known | None = None
+    found: list[str] = []
+    for value in _values(message.raw):
+        if isinstance(value, dict) and is_known(value):
+            continue
+        known = known or _Known(message)
+        strings = _Strings(known)
+        strings.walk(value, "", "record" if isinstance(value, dict) and "role" in value and _is_small(value) else None)
+        found += strings.places()
+    return found
+
+
+def _values(raw: bytes) -> Iterator[Json]:
+    """Yield the JSON values in raw bytes, up to the first that is not JSON."""
+    try:
+        yield from [loads(line) for line in raw.splitlines()]
+        return
+    except ValueError:
+        text, at = raw.decode("utf-8", "replace"), 0
+    while True:
+        while at < len(text) and text[at] in " \t\r\n,":
+            at += 1
+        if text[at : at + 1] not in ("{", "["):
+            return
+        try:
+            value, at = _JSON.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return
+        yield value
+
+
+class _Known:
+    """The strings of a message as it was read."""
+
+    def __init__(self, message: ImportedMessage) -> None:
+        self._strings = {message.source_id}
+        for part in message.parts:
+            _collect({name: value for name, value in part.items() if name not in ("type", "state")}, self._strings)
+        _collect(message.metadata, self._strings)
+        self._joined: str | None = None
+
+    def has(self, text: str) -> bool:
+        """Return whether the text was read, alone or within a longer text, or most of it. Short texts are only compared alone."""
+        if text in self._strings or len(text.strip()) < _LEAST:
+            return text in self._strings
+        if self._joined is None:
+            self._joined = "\0".join(self._strings)
+        return text.strip() in self._joined or 3 * sum(len(one) for one in self._strings if one in text) > 2 * len(text)
+
+
+def _collect(value: Json, into: set[str]) -> None:
+    if isinstance(value, str):
+        into.add(value)
+        if value.startswith("data:text/") and (text := file_text({"url": value, "mediaType": "text/plain"})) is not None:
+            into.add(text)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            into.add(name)
+            _collect(one, into)
+    elif isinstance(value, list):
+        for one in value:
+            _collect(one, into)
+
+
+@dataclass(slots=True)
+class _Strings:
+    """The strings of one record: in its blocks, which are the objects in lists, and outside them."""
+
+    known: _Known
+    any_read: bool = False
+    outside: list[str] = field(default_factory=list[str])
+    """Places outside of blocks that were not read."""
+    inside: list[str] = field(default_factory=list[str])
+    """Places in blocks that were not read."""
+
+    def walk(self, value: Json, place: str, block: str | None) -> None:
+        """Compare all strings in a value. `block` is the place of the innermost block."""
+        if isinstance(value, str):
+            self._compare(value, place, block)
+        elif isinstance(value, dict):
+            for name, one in value.items():
+                if not _is_about(name, one):
+                    self.walk(one, f"{place}.{name}" if place else name, block)
+        elif isinstance(value, list):
+            for at, one in enumerate(value):
+                inner = f"{place}.{at}"
+                self.walk(one, inner, inner if isinstance(one, dict) else block)
+
+    def places(self) -> list[str]:
+        """Return what was not read. Of a record's own fields, some may be unknown if others were read."""
+        return self.inside or (self.outside[:1] if not self.any_read else [])
+
+    def _compare(self, value: str, place: str, block: str | None) -> None:
+        if value[:1] in ("{", "[") and (parsed := _parsed(value)) is not None:
+            self.walk(parsed, place, place if "type" in obj(parsed) and _is_small(parsed) else block)
+        elif len(value.strip()) < _LEAST:
+            self.any_read = self.any_read or self.known.has(value)
+        elif self.known.has(value):
+            self.any_read = True
+        elif block is None:
+            self.outside.append(place)
+        else:
+            self.inside.append(place)
+
+
+def _is_small(value: Json) -> bool:
+    return isinstance(value, dict) and _fields(value) <= _SMALL
+
+
+def _fields(value: JsonObject) -> int:
+    """Return the number of fields with content, including those of inner objects."""
+    return sum(_fields(one) if isinstance(one, dict) else 1 for name, one in value.items() if not _is_about(name, one))
+
+
+def _is_about(name: str, value: Json) -> bool:
+    """Return whether a field describes a record."""
+    return name in _ABOUT or name.endswith(_IDS) or (name in _WORDS and isinstance(value, str))
+
+
+def _parsed(value: str) -> Json:
+    try:
+        return _JSON.decode(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _has_speech(value: Json, *, inside: bool) -> bool:
+    """Return whether a value has text in a field that programs use for messages."""
+    if isinstance(value, str):
+        return inside and len(value.strip()) >= _LEAST
+    if isinstance(value, list):
+        return any(_has_speech(one, inside=inside) for one in value)
+    if isinstance(value, dict):
+        return any(_has_speech(one, inside=inside or name in _SPEECH) for name, one in value.items() if not _is_about(name, one))
+    return False
