@@ -1,0 +1,25 @@
+"""Spreadsheets, in pieces of some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+
+from openpyxl import load_workbook
+
+_ROWS = 40
+
+
+def read(data: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the rows of each sheet that have values, with the number of the first row of each piece."""
+    workbook = load_workbook(BytesIO(data), read_only=True, data_only=True)
+    for sheet in workbook.worksheets:
+        lines, first = list[str](), 0
+        for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+            if any(value is not None for value in row):
+                first = first or number
+                lines.append(" | ".join("" if value is None else str(value) for value in row).rstrip(" |"))
+            if len(lines) >= _ROWS:
+                yield f"sheet {sheet.title}, row {first}", "\n".join(lines)
+                lines, first = [], 0
+        yield f"sheet {sheet.title}, row {first}", "\n".join(lines)
