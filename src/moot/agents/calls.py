@@ -11,14 +11,16 @@ import anyio
 
 from moot.agents.journal import kill_noted
 from moot.agents.position import Call
+from moot.convert.vendor import as_object
 from moot.errors import MootError, StoreError
-from moot.tools.schema import parse, subject_of
+from moot.tools.schema import subject_of, validated
 from moot.types import chunk
 from moot.types.canonical import Json, JsonObject, loads_exact
 from moot.types.chunk import Chunk
-from moot.types.context import Parked, Result, RunContext, Unknown, Verdict
+from moot.types.context import Parked, Result, RunContext, ToolHooks, Unknown, Verdict
 from moot.types.crash import point
 from moot.types.event import Event
+from moot.types.hooks import HookAnswer
 from moot.types.ids import tool_key
 from moot.types.limits import INLINE_BYTES, TAIL_BYTES, TOOL_OUTPUT_CHARACTERS
 from moot.types.served import Served
@@ -32,6 +34,10 @@ UNKNOWN = (
 )
 
 EDITED = "[The user changed the arguments before allowing the call. It ran with: {}]\n"
+
+CHANGED = "[A hook changed the arguments of the call. It ran with: {}]\n"
+
+ADDED = "[A hook adds: {}]\n"
 
 HANDED = "Passed to the calling program, which runs this call itself."
 
@@ -78,13 +84,14 @@ async def _together(context: RunContext, step: int, batch: list[tuple[int, Call]
 
 async def _parks(context: RunContext, step: int, index: int, call: Call, tools: dict[str, Tool]) -> bool:
     try:
-        await _run(context, tool_key(step, index), call, tools)
+        await run_call(context, tool_key(step, index), call, tools)
     except Parked:
         return True
     return False
 
 
-async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]) -> None:
+async def run_call(context: RunContext, key: str, call: Call, tools: dict[str, Tool]) -> None:
+    """Authorize, journal and run one call; it has its output on return. Raise Parked while an approval is pending."""
     if call.error:
         return  # its tool-input-error chunk is its output
     tool = tools.get(call.tool)
@@ -92,26 +99,70 @@ async def _run(context: RunContext, key: str, call: Call, tools: dict[str, Tool]
         known = ", ".join(sorted(tools)) or "none"
         await _refuse(context, key, call, f"Tool {call.tool!r} not found. Available tools: {known}.")
         return
-    arguments = parse(tool, call.input)
+    arguments = await validated(tool, call.input)
     if isinstance(arguments, str):
         await _refuse(context, key, call, arguments)
         return
-
-    verdict = await _decided(context, tool, key, call)
+    hooks = context.ports.hooks if context.standing(key) != "ended" else None
+    answer = await hooks.before(tool.name, key, call.id, as_object(call.input)) if hooks is not None else None
+    if answer is not None and (reason := await _objection(tool, answer)):
+        await _settle_denied(context, key, call, reason)
+        return
+    changes: list[str] = []
+    if answer is not None and answer.input is not None:
+        call = replace(call, input=answer.input)
+        changes.append(CHANGED.format(call.arguments.decode()))
+    verdict = await _decided(context, tool, key, call, answer)
     if verdict is None:
         return
-    body: JsonObject = {"tool": tool.name, "call": call.id}
-    note = ""
     if verdict.arguments is not None:
-        changed = loads_exact(verdict.arguments)
-        arguments, body["input"], note = parse(tool, changed), changed, EDITED.format(verdict.arguments.decode())
-        if isinstance(arguments, str):  # the tool has changed since the arguments were validated
-            await _refuse(context, key, call, f"The edited arguments are not valid: {arguments}")
+        call = replace(call, input=loads_exact(verdict.arguments))
+        changes.append(EDITED.format(verdict.arguments.decode()))
+        if hooks is not None and (reason := await _objection_to_edit(hooks, tool, key, call)):
+            await _settle_denied(context, key, call, reason)
             return
+    if changes and isinstance(arguments := await validated(tool, call.input), str):  # or the tool has changed since they were validated
+        await _refuse(context, key, call, f"The changed arguments are not valid: {arguments}")
+        return
+    notes = [ADDED.format(answer.context)] if answer is not None and answer.context else []
+    await _work(context, tool, key, call, arguments, verdict, changes, notes)
+
+
+async def _objection(tool: Tool, answer: HookAnswer) -> str:
+    """Return why a call must not run because of its hooks; empty if it may."""
+    if answer.blocks or answer.stop:
+        return f"A hook blocked this call: {answer.reason or answer.stop or 'no reason given'}"
+    if answer.input is not None and isinstance(problem := await validated(tool, answer.input), str):
+        return f"A hook changed the arguments, and they are not valid: {problem}"
+    return ""
+
+
+async def _objection_to_edit(hooks: ToolHooks, tool: Tool, key: str, call: Call) -> str:
+    """Return why hooks refuse arguments that a person edited, because they decided about others before; empty if they don't."""
+    answer = await hooks.before(tool.name, f"{key}:edited", call.id, as_object(call.input))
+    if answer is None:
+        return ""
+    changed = answer.input is not None and answer.input != call.input
+    return await _objection(tool, answer) or ("A hook would change the edited arguments, so the call was not run." if changed else "")
+
+
+async def _work(
+    context: RunContext,
+    tool: Tool,
+    key: str,
+    call: Call,
+    arguments: object,
+    verdict: Verdict,
+    changes: Sequence[str],
+    notes: Sequence[str],
+) -> None:
+    body: JsonObject = {"tool": tool.name, "call": call.id, **({"input": call.input} if changes else {})}
 
     async def work() -> Result:
         output = await _output(tool, arguments, context.tool_context(tool, key, call.id))
-        return await to_result(context, call, replace(output, text=note + output.text))
+        if (hooks := context.ports.hooks) is not None:
+            output = await hooks.after(tool.name, key, call.id, as_object(call.input), output)
+        return await to_result(context, call, replace(output, text="".join((*changes, *notes, output.text))))
 
     outcome = await context.once(key, idempotent=tool.idempotent, work=work, body=body, verdict=verdict)
     if isinstance(outcome, Unknown):
@@ -129,13 +180,13 @@ async def _output(tool: Tool, arguments: object, context: ToolContext) -> ToolOu
         return ToolOutput(f"The tool failed: {type(error).__name__}: {error}", error=True)
 
 
-async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Verdict | None:
+async def _decided(context: RunContext, tool: Tool, key: str, call: Call, hook: HookAnswer | None) -> Verdict | None:
     """Return the policy's approval, or None if the call was denied or already has its output."""
     if context.standing(key) == "ended":
         return None
     if context.standing(key) == "begun" and not tool.idempotent:
         return Verdict(True)  # authorized before it started, and not repeated: `once` reports that its outcome is unknown
-    verdict = await context.allow(tool, key, call.id, call.arguments, subject_of(call.input))
+    verdict = await context.allow(tool, key, call.id, call.arguments, subject_of(tool, call.input), hook)
     if verdict.allowed:
         return verdict
     reason = verdict.reason or "The call is not allowed."
@@ -144,6 +195,13 @@ async def _decided(context: RunContext, tool: Tool, key: str, call: Call) -> Ver
         chunks = (*chunks, chunk.message_metadata({"needs_approval": True}))
     await _settle(context, key, *chunks, value={"denied": reason})
     return None
+
+
+async def _settle_denied(context: RunContext, key: str, call: Call, reason: str) -> None:
+    if context.standing(key) == "begun":
+        await _refuse(context, key, call, reason)
+    else:
+        await _settle(context, key, chunk.tool_error(call.id, reason), value={"denied": reason})
 
 
 async def _refuse(context: RunContext, key: str, call: Call, reason: str) -> None:
@@ -192,4 +250,5 @@ async def to_result(context: RunContext, call: Call, output: ToolOutput) -> Resu
         value = {"type": "content", "value": [{"type": "text", "text": text}, *output.files]}
     # the structured value is for faces and stays in the journal: on the chunk it would replace the call's metadata
     shown = output.value if len(text) <= INLINE_BYTES else None
-    return Result({"error": False, "value": shown}, ({**chunk.tool_output(call.id, value), **details},))
+    nothing: JsonObject = {"empty": True} if output.empty else {}
+    return Result({"error": False, "value": shown, **nothing}, ({**chunk.tool_output(call.id, value), **details},))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from moot.convert.vendor import as_list, as_object
 from moot.guard.processes import kill_leftover
 from moot.types.canonical import Json, JsonObject
@@ -11,31 +14,61 @@ from moot.types.event import Event
 from moot.types.exchange import Ending
 from moot.types.store import HandleInbox
 
+HAND_OVER = "handover:"
+"""Key prefix of the events with which other agents continue a run."""
+
+
+def steps_before(events: Iterable[Event]) -> int:
+    """Return the number of steps or turns of the agents that worked on the run before the current one."""
+    handed = [event.body for event in events if is_hand_over(event)]
+    steps = as_object(handed[-1]).get("steps") if handed else 0
+    return steps if isinstance(steps, int) else 0
+
+
+def is_hand_over(event: Event) -> bool:
+    """Return whether another agent continues the run from this event on."""
+    return event.key is not None and event.phase == "end" and event.key.startswith(HAND_OVER)
+
+
+class Timing(NamedTuple):
+    """Times of a model's work, in µs. Waits for people are not part of it."""
+
+    began: int
+    ended: int
+    first: int
+    """Time of the first visible output; 0 = none."""
+
 
 async def take_steers(context: RunContext) -> bool:
-    """Add the messages that users sent meanwhile to the answer, in one commit. Return True if there were any."""
+    """Add the messages that users sent meanwhile to the answer, in one commit. Return True if there were any that no hook blocked."""
     items = [item for item in await context.inbox() if item.kind == "steer" and isinstance(item.body, dict)]
     if not items:
         return False
-    bodies = [(item.no, as_object(item.body)) for item in items]
-    chunks: tuple[Chunk, ...] = tuple(
-        {"type": "steering-message", "id": str(body.get("id", f"steer-{no}")), "parts": body.get("parts", [])} for no, body in bodies
-    )
-    await context.append(Event("chunks", chunks), changes=(HandleInbox(max(item.no for item in items)),), sync=True, fold=True)
-    return True
+    chunks: list[Chunk] = []
+    for item in items:
+        body = as_object(item.body)
+        id, parts = str(body.get("id", f"steer-{item.no}")), body.get("parts", [])
+        if (hooks := context.ports.hooks) is not None:
+            parts = list[Json](await hooks.steered(id, [part for part in as_list(parts) if isinstance(part, dict)]))
+            if not parts:
+                continue
+        chunks.append({"type": "steering-message", "id": id, "parts": parts})
+    event = Event("chunks", tuple(chunks)) if chunks else Event("meta", body={"blocked": len(items)})
+    await context.append(event, changes=(HandleInbox(max(item.no for item in items)),), sync=True, fold=True)
+    return bool(chunks)
 
 
 def answer_metadata(
-    context: RunContext, ending: Ending, step: JsonObject, cost: Json, *, agent: str, model: Json, provider: str, began: int, first: int
+    context: RunContext, ending: Ending, step: JsonObject, cost: Json, timing: Timing, *, agent: str, model: Json, provider: str
 ) -> JsonObject:
-    """Return the answer's metadata with the facts of one more step. `first` is the time of its first visible output; 0 = none."""
+    """Return the answer's metadata with the facts of one more step."""
     facts: JsonObject = {
         **step,
         "finish_reason": ending.finish_reason,
         "usage": ending.usage.to_json(),
         "cost": cost,
-        "ms": max(0, context.ports.now() - began) // 1000,
-        **({"first_ms": max(0, first - began) // 1000} if first else {}),
+        "ms": max(0, timing.ended - timing.began) // 1000,
+        **({"first_ms": max(0, timing.first - timing.began) // 1000} if timing.first else {}),
         **ending.metadata,
     }
     steps: list[Json] = [*as_list(context.message().metadata.get("steps")), facts]

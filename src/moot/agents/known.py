@@ -1,4 +1,4 @@
-"""Outside agents that run without configuration, and lookup of agents by name.
+"""Outside agents that run without configuration, and the catalogue of all agents by folder.
 
 Each agent service has a tuple of plain data (`KnownAgent`), named in the table `KNOWN_AGENTS` of `plugins/`. Listing agents imports this
 module, so it imports nothing that drives an agent. Agents marked *seen* are covered by moot's own tests; the others follow their
@@ -7,18 +7,27 @@ documentation.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from pathlib import Path
+from typing import get_args
 
+from moot.config.agents.builtin import BUILT_IN
+from moot.config.agents.project import ProjectAgents, project_agents
 from moot.config.settings import Settings
-from moot.plugins import KNOWN_AGENTS
+from moot.errors import MootError, UsageError
+from moot.plugins import AGENT_DEFINITIONS, KNOWN_AGENTS
 from moot.types.agent import Agent, KnownAgent
 from moot.types.canonical import JsonObject
+from moot.types.model import ModelRole
 
 __all__: list[str] = []
+
+log = logging.getLogger("moot.agents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +169,11 @@ def facts_of(name: str) -> AcpAgent:
     return next((agent for agent in ACP_AGENTS if agent.name == name), AcpAgent(name))
 
 
-CLAUDE_CODE = (KnownAgent("claude-code", "claude-code", "Claude Code, as it is", "pip install 'moot[claude]'", package="claude_agent_sdk"),)
+CLAUDE_CODE = (
+    KnownAgent("claude-code", "claude-code", "Claude Code, unmodified", "pip install 'moot[claude]'", package="claude_agent_sdk"),
+)
 
-CODEX = (KnownAgent("codex", "codex", "Codex, as it is", "npm install --global @openai/codex", programs=("codex",)),)
+CODEX = (KnownAgent("codex", "codex", "Codex, unmodified", "npm install --global @openai/codex", programs=("codex",)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,21 +198,80 @@ def known_agents() -> dict[str, KnownAgent]:
     return {known.name: known for table in tables for known in table}
 
 
-def agent_named(settings: Settings, name: str) -> Agent | None:
-    """Return the agent of that name, or None. The configuration takes precedence."""
-    if (agent := settings.agents.get(name)) is not None:
+def agents_of_project(settings: Settings, directory: str) -> ProjectAgents:
+    """Return the trusted agents of a folder and of its repository's root."""
+    return project_agents(settings.home, Path(directory)) if directory else ProjectAgents()
+
+
+def agent_named(settings: Settings, name: str, directory: str = "") -> Agent | None:
+    """Return the agent of that name, or None. The nearest wins: of the folder's project, of the home, of a package, built in.
+
+    Raise ConfigError if the project has the agent, but its file is not trusted or not valid, and UsageError for a broken package.
+    """
+    project = agents_of_project(settings, directory)
+    if (agent := project.agents.get(name) or settings.agents.get(name)) is not None:
         return agent
-    if name == "default":
-        return Agent()
+    if name in AGENT_DEFINITIONS:
+        return _of_package(name)
+    if name in BUILT_IN:
+        return BUILT_IN[name]
     known = known_agents()
     found = known.get(name) or next((entry for entry in known.values() if entry.agent_type == name), None)
+    if found is None and (error := project.refused.get(name)) is not None:
+        raise error
     return found.agent() if found is not None else None
 
 
-def available_agents(settings: Settings) -> dict[str, Agent]:
-    """Return the agents to choose from: those of the configuration, and known ones whose program is installed."""
+def fallback_agents(settings: Settings, agent: Agent, directory: str = "") -> list[str]:
+    """Return the entries of `fallback` that name agents. The others name models."""
+    names = [name for name in agent.fallback if "@" not in name and name not in get_args(ModelRole) and name != agent.name]
+    return [name for name in names if _is_agent(settings, name, directory)]
+
+
+def _is_agent(settings: Settings, name: str, directory: str) -> bool:
+    try:
+        return agent_named(settings, name, directory) is not None
+    except MootError:
+        return True  # it can't be used here
+
+
+def fallback_models(settings: Settings, agent: Agent, directory: str = "") -> tuple[str, ...]:
+    """Return the models to try after the agent's own: those of the agent, else those of the configuration."""
+    agents = {agent.name, *fallback_agents(settings, agent, directory)}
+    return tuple(name for name in agent.fallback if name not in agents) or settings.models.fallback
+
+
+def available_agents(settings: Settings, directory: str = "") -> dict[str, Agent]:
+    """Return the agents to choose from in a folder, without hidden ones. Known outside agents need an installed program."""
     known = {name: entry.agent() for name, entry in known_agents().items() if _presence(entry, ()).ready}
-    return {"default": Agent(), **settings.agents, **{name: agent for name, agent in known.items() if name not in settings.agents}}
+    packages = {name: agent for name in AGENT_DEFINITIONS.names() if (agent := _usable(name)) is not None}
+    nearest = {**known, **BUILT_IN, **packages, **settings.agents, **agents_of_project(settings, directory).agents}
+    order = dict.fromkeys(("default", *BUILT_IN, *settings.agents, *nearest))
+    return {name: nearest[name] for name in order if not nearest[name].hidden}
+
+
+def default_agent(settings: Settings, directory: str = "") -> str:
+    """Return the name of the agent for conversations that name none: the nearest one marked as default, else `default`."""
+    for agents in (agents_of_project(settings, directory).agents, settings.agents):
+        if (name := next((name for name, agent in agents.items() if agent.default), None)) is not None:
+            return name
+    return "default"
+
+
+def _of_package(name: str) -> Agent:
+    """Return the agent that a package defines. Raise UsageError if the package is broken."""
+    agent, package = AGENT_DEFINITIONS.load(name), AGENT_DEFINITIONS.package(name)
+    if not isinstance(agent, Agent):
+        raise UsageError(f"The package {package} defines the agent {name!r} as {type(agent).__name__}.", fix="Report this to its author.")
+    return replace(agent, name=name, origin=package)
+
+
+def _usable(name: str) -> Agent | None:
+    try:
+        return _of_package(name)
+    except UsageError as error:
+        log.warning("%s", error.advice())
+        return None
 
 
 def presence_of(agent: Agent, environ: Mapping[str, str] = os.environ) -> Presence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from moot.agents.calls import run_calls
-from moot.agents.journal import answer_metadata, take_steers
+from moot.agents.journal import Timing, answer_metadata, take_steers
 from moot.agents.model_call import answer
 from moot.agents.position import HANDED, Attempt, Position, locate
 from moot.types import chunk
@@ -14,8 +14,11 @@ from moot.types.context import Choice, RunContext, StepSetup
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Ending, Failure
+from moot.types.hooks import STOPPED
 from moot.types.limits import Limits
+from moot.types.message import is_tool
 from moot.types.run import RunOutcome, RunRequest
+from moot.types.store import WarnBudget
 from moot.types.tool import Tool
 
 
@@ -36,6 +39,19 @@ def over_limit(limits: Limits, position: Position, max_steps: int) -> Failure | 
     return None
 
 
+NEARLY = 0.8
+"""Share of a limit from which outgoing webhooks are warned."""
+
+
+def budget_warning(limits: Limits, position: Position) -> WarnBudget | None:
+    """Return a warning if most of the run's cost or token limit is used. It is reported once, however often it is stored."""
+    usage = position.usage
+    if limits.cost and position.spent >= limits.cost * NEARLY:
+        return WarnBudget("cost", position.spent, limits.cost)
+    tokens = (usage.input or 0) + (usage.output or 0)
+    return WarnBudget("tokens", tokens, limits.tokens) if limits.tokens and tokens >= limits.tokens * NEARLY else None
+
+
 def _limit(message: str, key: str) -> Failure:
     return Failure(message, kind="limit", fix=f"Raise the limit with {key}.")
 
@@ -45,35 +61,46 @@ class Loop:
 
     async def run(self, request: RunRequest, context: RunContext) -> RunOutcome:
         position = locate(await context.journal())
-        names: frozenset[str] | None = None
         last = position.endings[-1] if position.endings else Ending("stop")
         while True:
             await _steer(context, position)
             if position.finished:
                 return _outcome(position, last.finish_reason)
             setup = await context.setup()
-            if (failure := over_limit(request.limits, position, setup.max_steps)) is not None:
+            if (failure := over_limit(setup.limits, position, setup.max_steps)) is not None:
                 return _outcome(position, "other", failure)
             # in the last step, a small model that calls by schema gets no tools, so that it must answer
             by_schema = setup.choices[0].model.tools == "schema"
             tools = () if by_schema and 0 < setup.max_steps <= position.step else setup.tools
-            setup, names = _announce(setup, tools, names)
-            attempt, choice = await answer(context, request, position, setup, tools)
+            attempt, choice = await answer(context, request, position, _announce(setup, tools, position.tools), tools)
             last = attempt.ending or last
             if last.error is not None:
                 return _outcome(position, "error", last.error)
             await run_calls(context, position.step, attempt.calls, {tool.name: tool for tool in tools}, setup.served)
             passed = setup.served is not None and any(setup.served.takes(call.tool) for call in attempt.calls)
-            await _finish_step(context, request, position, attempt, choice, handed=passed)
+            passed = passed or _is_ended(context, tools, attempt)
+            warning = budget_warning(setup.limits, position)
+            await _finish_step(context, request, position, attempt, choice, handed=passed, warning=warning)
+            if attempt.calls and (hooks := context.ports.hooks) is not None and hooks.stopping:
+                return _outcome(position, STOPPED)
 
 
-def _announce(setup: StepSetup, tools: tuple[Tool, ...], before: frozenset[str] | None) -> tuple[StepSetup, frozenset[str]]:
-    """Tell the model, once, that a reload changed the set of tools between two steps."""
+def _announce(setup: StepSetup, tools: tuple[Tool, ...], before: frozenset[str] | None) -> StepSetup:
+    """Tell the model, once, that the set of tools has changed since it last answered."""
     names = frozenset(tool.name for tool in tools)
     if before is None or names == before or not names:
-        return setup, names
+        return setup
     line = f"The available tools have changed. They are now: {', '.join(sorted(names))}."
-    return dataclasses.replace(setup, system=f"{setup.system}\n\n{line}"), names
+    return dataclasses.replace(setup, system=f"{setup.system}\n\n{line}")
+
+
+def _is_ended(context: RunContext, tools: tuple[Tool, ...], attempt: Attempt) -> bool:
+    """Return whether a tool that ends the run was called with success."""
+    enders = {tool.name for tool in tools if getattr(tool, "ends_run", False)}
+    calls = {call.id for call in attempt.calls if call.tool in enders}
+    return bool(calls) and any(
+        part.get("toolCallId") in calls and part.get("state") == "output-available" for part in context.message().parts if is_tool(part)
+    )
 
 
 async def _steer(context: RunContext, position: Position) -> None:
@@ -84,21 +111,28 @@ async def _steer(context: RunContext, position: Position) -> None:
 
 
 async def _finish_step(
-    context: RunContext, request: RunRequest, position: Position, attempt: Attempt, choice: Choice, *, handed: bool
+    context: RunContext,
+    request: RunRequest,
+    position: Position,
+    attempt: Attempt,
+    choice: Choice,
+    *,
+    handed: bool,
+    warning: WarnBudget | None,
 ) -> None:
     ending = attempt.ending or Ending("other")
     step: JsonObject = {"step": position.step, "model": str(choice.model.id)}
     cost = position.costs[-1] if position.costs else None
     agent, model, provider = request.run.agent, choice.model.id.model, choice.provider.name
-    metadata = answer_metadata(
-        context, ending, step, cost, agent=agent, model=model, provider=provider, began=attempt.at, first=attempt.first_at
-    )
+    timing = Timing(attempt.at, attempt.ended_at, attempt.first_at)
+    metadata = answer_metadata(context, ending, step, cost, timing, agent=agent, model=model, provider=provider)
     if choice.model.note:
         metadata["note"] = choice.model.note
     if choice.model.context and ending.usage.input is not None:
         metadata["context_usage"] = round(min((ending.usage.input + (ending.usage.output or 0)) / choice.model.context, 1.0), 4)
     chunks = (chunk.message_metadata(metadata), chunk.FINISH_STEP)
-    await context.append(Event("chunks", chunks, phase="end", key=f"step:{position.step}", body=HANDED if handed else None), fold=True)
+    event = Event("chunks", chunks, phase="end", key=f"step:{position.step}", body=HANDED if handed else None)
+    await context.append(event, changes=() if warning is None else (warning,), fold=True)
     point("step.finished")
     position.finish_step(handed=handed)
 

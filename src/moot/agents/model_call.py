@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import anyio
@@ -16,7 +17,7 @@ from moot.errors import ProviderError
 from moot.providers.catalogue import price
 from moot.types import chunk
 from moot.types.canonical import JsonObject
-from moot.types.context import Choice, RunContext, StepSetup
+from moot.types.context import Choice, Parked, RunContext, StepSetup
 from moot.types.crash import point
 from moot.types.event import REFUSED, Event, Raw
 from moot.types.exchange import Ended, Ending, Exchange, ExchangeOptions, Failure, end_body, start_body
@@ -77,7 +78,7 @@ class _Live:
         attempt = self.attempt
         chunks, ending = self.translator.close(self.state, ended)
         ending, charged, body = settle_exchange(ending, ended, failure, self.choice.model, heard=self.heard)
-        attempt.ending = ending
+        attempt.ending, attempt.ended_at = ending, self.context.ports.now()
         note(self.position, attempt, chunks)
         if ending.error is not None and mark and attempt.visible:
             chunks = (*chunks, abandoned(attempt))
@@ -115,7 +116,7 @@ async def converse(
 ) -> Attempt:
     """Run one attempt to its end and store the result in its `ending`. Cancellation closes the exchange and propagates."""
     step = position.step
-    attempt = Attempt(step, number, request.exchange, at=context.ports.now())
+    attempt = Attempt(step, number, request.exchange, at=context.ports.now(), tools=frozenset(request.tools))
     first = not position.attempts
     position.attempts.append(attempt)
     translator = choice.dialect.translator
@@ -133,9 +134,9 @@ async def converse(
         request=request.manifest,
     )
     head = (chunk.START_STEP,) if first else ()
+    body = start_body(exchange, str(choice.model.id), request.tools)
     await context.append(
-        Event("exchange", head, None, run, exchange.id, "start", llm_key(step, number), start_body(exchange, str(choice.model.id))),
-        changes=(OpenExchange(exchange),),
+        Event("exchange", head, None, run, exchange.id, "start", llm_key(step, number), body), changes=(OpenExchange(exchange),)
     )
     point("exchange.started")
     spoils = translator if isinstance(translator, DetectsFailure) else None
@@ -225,6 +226,9 @@ async def answer(
             budget = min(budget, wire.tokens) // 2
             continue
         pause = None if plain and attempt.visible else _pause(chain, attempt, failure, context.ports.jitter())
+        if pause is None and not plain and (reset := _reset(position, attempt, failure, setup.limits.wait_for_reset)) is not None:
+            await context.append(Event("chunks", (_wait_note(chain.choice.provider.name, exchange, reset),)))
+            raise Parked(reset)
         if pause is None:
             return attempt, chain.choice
         await context.ports.sleep(pause)
@@ -241,6 +245,21 @@ def _pause(chain: _Chain, attempt: Attempt, failure: Failure, jitter: float) -> 
     if failure.retryable and chain.tries < TRIES and delay <= PATIENCE:
         return max(delay, _FIRST_PAUSE * 2 ** (chain.tries - 1)) + jitter * _FIRST_PAUSE
     return 0.0 if failure.kind != "content" and chain.next_model() else None
+
+
+def _reset(position: Position, attempt: Attempt, failure: Failure, limit: float) -> int | None:
+    """Return when the provider's usage limit resets, in ms, if the step may wait that long since its first attempt; else None."""
+    if not limit or failure.kind != "rate_limit" or not failure.retryable or failure.retry_after is None or attempt.visible:
+        return None
+    reset = attempt.ended_at // 1000 + round(failure.retry_after * 1000)
+    return reset if reset <= position.attempts[0].at // 1000 + round(limit * 1000) else None
+
+
+def _wait_note(provider: str, exchange: str, reset: int) -> chunk.Chunk:
+    """Return a note about a wait. Faces show a countdown to `until`, in ms."""
+    at = datetime.fromtimestamp(reset / 1000, UTC)
+    text = f"The usage limit of {provider} is reached. The run continues at {at:%H:%M:%S} UTC."
+    return chunk.data("note", {"text": text, "until": reset}, id=f"reset:{exchange}")
 
 
 async def _abandon_unended(context: RunContext, position: Position) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from moot.agents.journal import is_hand_over, steps_before
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.event import Event
@@ -49,6 +50,10 @@ class Attempt:
     """Start time in µs."""
     first_at: int = 0
     """Time of its first visible output; 0 if there is none yet."""
+    ended_at: int = 0
+    """End time in µs; 0 if it has not ended."""
+    tools: frozenset[str] | None = None
+    """Names of the tools that it offers; None = not recorded."""
 
 
 @dataclass(slots=True)
@@ -70,6 +75,8 @@ class Position:
     """Number of attempts that a crash interrupted: their usage is unknown."""
     finished: bool = False
     """True if the last finished step had no calls, so only the run's end event is missing."""
+    tools: frozenset[str] | None = None
+    """Names of the tools that the model knew when it last answered; None = it has not answered yet."""
 
     @property
     def answered(self) -> Attempt | None:
@@ -97,9 +104,16 @@ class Position:
         calls = answered.calls if answered is not None else []
         paused = answered is not None and answered.ending is not None and answered.ending.metadata.get("continue") is True
         self.signatures.extend(signature(call) for call in calls)
+        self.tools = answered.tools if answered is not None else self.tools
         self.finished = handed or (not calls and not paused)  # a vendor that paused the answer wants to be called again
         self.step += 1
         self.attempts = []
+
+    def start_after(self, step: int) -> None:
+        """Begin a new step, the work of another agent."""
+        self.step = step + 1
+        self.attempts = []
+        self.finished = False
 
 
 def locate(events: Iterable[Event]) -> Position:
@@ -109,9 +123,14 @@ def locate(events: Iterable[Event]) -> Position:
     for event in events:
         if event.kind == "exchange" and event.key is not None and event.key.startswith("llm:") and event.exchange is not None:
             _exchange(position, by_exchange, event)
+        if is_hand_over(event):
+            position.start_after(steps_before((event,)))
+            by_exchange.clear()
+            continue
         attempt = by_exchange.get(event.exchange) if event.exchange is not None else None
         if attempt is not None:
             note(position, attempt, event.chunks)
+            attempt.first_at = attempt.first_at or (event.at if attempt.visible else 0)
         elif event.phase == "end" and event.key == f"step:{position.step}":
             position.finish_step(handed=event.body == HANDED)
         elif any(piece["type"] == "steering-message" for piece in event.chunks):
@@ -141,7 +160,9 @@ def note(position: Position, attempt: Attempt, chunks: Iterable[Chunk]) -> None:
 def _exchange(position: Position, by_exchange: dict[str, Attempt], event: Event) -> None:
     step, _, number = str(event.key).removeprefix("llm:").partition(".")
     if event.phase == "start":
-        attempt = Attempt(int(step), int(number), str(event.exchange), at=event.at)
+        offered = event.body.get("tools") if isinstance(event.body, dict) else None
+        tools = frozenset(map(str, offered)) if isinstance(offered, list) else None
+        attempt = Attempt(int(step), int(number), str(event.exchange), at=event.at, tools=tools)
         by_exchange[attempt.exchange] = attempt
         position.attempts.append(attempt)
         position.cut += 1
@@ -151,6 +172,7 @@ def _exchange(position: Position, by_exchange: dict[str, Attempt], event: Event)
         position.endings.append(ending)
         # interrupted by a shutdown of the process: the step was not answered, so it is sent again
         attempt.ending = None if event.body.get("ended") == "cancelled" else ending
+        attempt.ended_at = event.at
         cost = event.body.get("charged")
         position.costs.append(cost if isinstance(cost, int) else None)
 

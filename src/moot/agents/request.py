@@ -11,31 +11,33 @@ from hashlib import blake2b
 
 from anyio import to_thread
 
-from moot.convert.fold import in_history
-from moot.convert.history import trim
-from moot.convert.image_head import Head, head_of
-from moot.errors import Refused
+from moot.agents.window import offered, request_messages
+from moot.convert.files.attachments import kind_of, prompt_text
+from moot.convert.files.head import Head, head_of
+from moot.errors import MootError, Refused
 from moot.plugins import Registry
-from moot.tools.schema import definition
 from moot.types import chunk
+from moot.types.blob import Blobs
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk
 from moot.types.context import Choice, RunContext, StepSetup
 from moot.types.crash import point
 from moot.types.event import Event
+from moot.types.knowledge import Documents
 from moot.types.message import Message, Part, is_tool, text_part
 from moot.types.model import Model
-from moot.types.provider import ModelPrompt, ModelRequest
+from moot.types.provider import ModelPrompt, ModelRequest, ToolDefinition
 from moot.types.tool import Tool
 
-_SCALERS = Registry("moot.scalers", {"pillow": "moot.convert.image_copies:fit_image"})
+_SCALERS = Registry("moot.scalers", {"pillow": "moot.convert.files.copies:fit_image"})
 
 
 class Files:
     """Converter of messages for one model, because dialects are pure and can neither fetch nor scale. Stored messages don't change."""
 
-    def __init__(self, context: RunContext, model: Model) -> None:
-        self._context = context
+    def __init__(self, blobs: Blobs, documents: Documents, model: Model) -> None:
+        self._blobs = blobs
+        self._documents = documents
         self._model = model
         self._notes: dict[str, str] = {}
 
@@ -50,6 +52,8 @@ class Files:
         return message if parts == message.parts else dataclasses.replace(message, parts=parts)
 
     async def _part(self, part: Part) -> Part:
+        if (text := prompt_text(part)) is not None:
+            return text_part(text)
         if part.get("type") == "file":
             return await self._file(part)
         if part.get("type") == "steering-message":
@@ -68,16 +72,27 @@ class Files:
         url, media_type = str(part.get("url", "")), str(part.get("mediaType", "application/octet-stream"))
         data: bytes | None = None
         if url.startswith("blob:"):
-            data = await self._context.ports.blobs.get(url.removeprefix("blob:"))
+            data = await self._blobs.get(url.removeprefix("blob:"))
             part = _with_data(part, data, media_type)
         if not media_type.startswith("image/"):
-            return part
+            return await self._document(part, data or _data_of(url), media_type)
         if "image" not in self._model.modalities:
             self._note(part, f"was not sent: {self._model.id} does not accept images")
             return part  # the dialect inserts placeholder text
         if data is None:
             data = _data_of(url)
         return part if data is None else await self._picture(part, data, media_type)
+
+    async def _document(self, part: Part, data: bytes | None, media_type: str) -> Part:
+        """Return the text of a document that the model does not take itself. The dialect inserts placeholder text for other files."""
+        kind = kind_of(str(part.get("filename") or ""), media_type)
+        if data is None or not kind or (kind == "pdf" and "pdf" in self._model.modalities):
+            return part
+        try:
+            return text_part(f"{_name(part)}:\n\n{await self._documents.text(_name(part), data, kind)}")
+        except MootError as error:
+            self._note(part, f"was not sent: {error.advice()}")
+            return text_part(f"[{_name(part)}: not shown, {error.message}]")
 
     async def _picture(self, part: Part, data: bytes, media_type: str) -> Part:
         head = head_of(data)
@@ -139,32 +154,39 @@ class Request:
     manifest: JsonObject
     tokens: int
     """Estimated tokens of its history."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that it offers."""
 
 
 async def build(context: RunContext, setup: StepSetup, choice: Choice, exchange: str, *, tools: tuple[Tool, ...], budget: int) -> Request:
     """Build the request of one attempt. The pieces of its manifest are stored before it is sent."""
-    history = [*await context.history(budget), context.message()]
-    shown = [dataclasses.replace(message, parts=in_history(message.parts)) for message in history]
-    kept = trim(tuple(message for message in shown if message.parts), budget)
-    files = Files(context, choice.model)
-    messages = tuple([await files.message(message) for message in kept])
+    definitions = offered(setup, tools)
+    kept = await request_messages(context, setup, definitions, budget)
+    files = Files(context.ports.blobs, context.ports.documents, choice.model)
+    body = await body_of(setup, choice, kept, definitions, files)
     if notes := files.notes(context.message().parts):
         await context.append(Event("chunks", notes))
         point("picture.noted")
-    prompt = ModelPrompt(
-        model=choice.model,
-        system=setup.system,
-        messages=messages,
-        tools=(*(definition(tool) for tool in tools), *(setup.served.tools if setup.served is not None else ())),
-        settings=setup.settings,
-        quirks=choice.provider.quirks,
-    )
-    body = choice.dialect.to_request(prompt)
     pieces = split(body)
     blobs = await context.ports.blobs.put_all(pieces, "application/json")
     manifest: JsonObject = {"pieces": [blob.sha256 for blob in blobs]}
     wire = ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=exchange)
-    return Request(exchange, wire, manifest, sum(len(piece) for piece in pieces) // 4)
+    return Request(exchange, wire, manifest, sum(len(piece) for piece in pieces) // 4, tuple(tool.name for tool in tools))
+
+
+async def body_of(
+    setup: StepSetup, choice: Choice, messages: Sequence[Message], tools: tuple[ToolDefinition, ...], files: Files
+) -> JsonObject:
+    """Return the body of a request in the model's dialect."""
+    prompt = ModelPrompt(
+        model=choice.model,
+        system=setup.system,
+        messages=tuple([await files.message(message) for message in messages]),
+        tools=tools,
+        settings=setup.settings,
+        quirks=choice.provider.quirks,
+    )
+    return choice.dialect.to_request(prompt)
 
 
 def split(body: JsonObject) -> list[bytes]:

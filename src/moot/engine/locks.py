@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
-from moot.errors import Busy, StoreError
+from moot.errors import Busy, StoreError, StoreFull
 from moot.types.canonical import dumps, loads_object
+
+log = logging.getLogger("moot.engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,39 +31,54 @@ class Owner:
     """The lock that marks this process as an owner of runs. A suspended process keeps it, so only dead owners are replaced."""
 
     def __init__(self, folder: Path, id: str) -> None:
-        """Acquire the lock. Raise StoreError if the folder can't be written."""
         self.id = id
         self._folder = folder
         self._path = folder / f"{id}.lock"
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file = self._acquire()
-        except OSError as error:
-            raise _not_writable(self._path, error) from error
+        self._file = -1
+
+    def hold(self) -> str:
+        """Acquire the lock if this process doesn't hold it yet, and remove the files of dead owners. Return the id to claim runs with.
+
+        A process that only reads needs no lock. Raise StoreError if the folder can't be written.
+        """
+        if self._file < 0:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._file = self._acquire()
+                self._clear()
+            except OSError as error:
+                raise _not_writable(self._path, error) from error
+        return self.id
 
     def _acquire(self) -> int:
         while True:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(file, fcntl.LOCK_EX)
-            # another process may have removed the file as stale between open and lock
-            if self._path.exists() and os.fstat(file).st_ino == self._path.stat().st_ino:
-                os.write(file, dumps({"pid": os.getpid(), "host": socket.gethostname()}))
-                return file
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                # another process may have removed the file as stale between open and lock
+                if self._path.exists() and os.fstat(file).st_ino == self._path.stat().st_ino:
+                    os.write(file, dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+                    return file
+            except OSError:
+                self._path.unlink(missing_ok=True)
+                os.close(file)
+                raise
             os.close(file)
+
+    def _clear(self) -> None:
+        for path in self._folder.glob("*.lock"):
+            if path != self._path and not _is_locked(path):
+                path.unlink(missing_ok=True)
 
     def lives(self, id: str) -> bool:
         """Return whether that owner's process is alive. Always true for this process."""
         return id == self.id or _is_locked(self._folder / f"{id}.lock")
 
-    def clear(self) -> None:
-        """Remove the files of dead owners."""
-        for path in self._folder.glob("*.lock"):
-            if path != self._path and not _is_locked(path):
-                path.unlink(missing_ok=True)
-
     def close(self) -> None:
-        self._path.unlink(missing_ok=True)
-        os.close(self._file)
+        if self._file >= 0:
+            self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = -1
 
 
 def owner_place(folder: Path, id: str) -> Place | None:
@@ -80,12 +100,14 @@ def live_owners(folder: Path) -> tuple[list[Place], int]:
 
 
 def _not_writable(path: Path, error: OSError) -> StoreError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull(f"No space left to write {str(path)!r}.", fix="Free space on that disk (or raise the quota) and try again.")
     return StoreError(f"Can't write {str(path)!r}: {error.strerror}.", fix="Check the permissions of the folder, or set MOOT_HOME.")
 
 
 def _is_locked(path: Path) -> bool:
     try:
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # enough for a shared lock, also on a read-only disk
     except FileNotFoundError:
         return False
     try:
@@ -119,12 +141,18 @@ class ServerInfo:
 
 @contextmanager
 def claim_home(home: Path) -> Generator[Callable[[ServerInfo], None]]:
-    """Claim the home for this process's server for the duration of the block. Yield a function that publishes the URL. Raise Busy."""
+    """Claim the home for this process's server for the duration of the block. Yield a function that publishes the URL. Raise Busy.
+
+    A home on a read-only disk is not claimed, because its servers change nothing.
+    """
     path = _file(home)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
+        if error.errno == errno.EROFS:
+            yield lambda _: None
+            return
         raise _not_writable(path, error) from error
     try:
         try:
@@ -138,6 +166,25 @@ def claim_home(home: Path) -> Generator[Callable[[ServerInfo], None]]:
         os.ftruncate(file, 0)
         yield lambda place: _write(file, place)
         os.ftruncate(file, 0)
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def claim_channel(home: Path, name: str) -> Generator[None]:
+    """Claim a channel for this process for the duration of the block. Raise Busy: two processes would answer everything twice."""
+    path = home / "state" / "channels" / f"{sha256(name.encode()).hexdigest()[:16]}.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise _not_writable(path, error) from error
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Busy(f"Another process serves the channel {name!r} already.", fix="Stop it first.") from error
+        yield
     finally:
         os.close(file)
 
@@ -164,7 +211,10 @@ def _file(home: Path) -> Path:
 def _write(file: int, place: ServerInfo) -> None:
     """Write everything at once, so that concurrent readers see either the old or the new content."""
     content = dumps({"url": place.url, "pid": place.pid, "built": place.built, "follows": place.follows})
-    os.pwrite(file, content.ljust(_SIZE), 0)
+    try:
+        os.pwrite(file, content.ljust(_SIZE), 0)
+    except OSError as error:  # a full disk; the server can still be read
+        log.error("other commands can't find this server: %s", error)
 
 
 def _read(file: int) -> ServerInfo | None:

@@ -147,7 +147,9 @@ async def embed_periodically(store: Store, meanings: EmbeddingModel, *, first: f
     while True:
         try:
             if meanings.here():
-                await store.meaning.read(embedder=await meanings.embedder(), seconds=EMBED_SECONDS, share=EMBED_SHARE)
+                embedder = await meanings.embedder()
+                await store.meaning.read(embedder=embedder, seconds=EMBED_SECONDS, share=EMBED_SHARE)
+                await store.knowledge.embed(embedder, seconds=EMBED_SECONDS, share=EMBED_SHARE)
         except StoreError as error:  # answers without embeddings are stored safely too
             log.warning("could not embed answers: %s", error)
         except MootError as error:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Generator
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
 
+from moot.engine.clock import Clock
 from moot.engine.locks import Owner
+from moot.engine.processes import CancelListener, ParkedRuns
 from moot.engine.submissions import continuation_of, submission_of
 from moot.errors import Busy, MootError, NotFound, StoreError, UsageError
 from moot.plugins.registry import attribute
+from moot.runtime.children import is_awaited
 from moot.runtime.runtime import Runtime, first_error, log_fields
 from moot.types.approval import Answer, Approval
 from moot.types.conversation import Conversation
-from moot.types.message import Message
-from moot.types.run import STARTED, TERMINAL, Prompt, Run, RunStatus, Submitted
+from moot.types.run import STARTED, TERMINAL, Awaits, Prompt, Run, RunStatus, Submitted
 from moot.types.store import Fence, InboxItem
 
+GOES_ON: frozenset[Awaits] = frozenset({"run", "time"})
+"""The waits after which a run continues by itself."""
 CLAIMABLE: frozenset[RunStatus] = frozenset({"waiting", "interrupted", "queued"})
-
 OWNED: frozenset[RunStatus] = frozenset({"running", "queued", "waiting"})
 """States in which a process may be working on a run, waiting for its turn, or waiting with its agent's process."""
 
@@ -33,105 +37,18 @@ MANY = 10_000
 _POLL_SECONDS = 0.25
 """Seconds between two checks for changes by other processes."""
 
+_LONGEST_PAUSE = 10.0
+"""Maximum number of seconds between two attempts to start a queued run. The more runs are ahead of it, the longer it pauses."""
+
+_NEXT = 8
+"""Number of queued runs, the oldest first, that try to start whenever something changes in this process."""
+
 # loaded by path: nothing before the first run needs them
 _DRIVE, _KILL_LEFT_BY = "moot.runtime.drive:drive", "moot.runtime.drive:kill_left_by"
-_GIVE_ANSWER = "moot.runtime.answers:give_answer"
+_GIVE_ANSWER = "moot.runtime.approvals.answers:give_answer"
 _GENERATE_TITLE = "moot.engine.titles:generate_title"
 
 log = logging.getLogger("moot.engine")
-
-
-class CancelListener:
-    """A task that exists while this process has runs and checks their inboxes whenever another process has committed.
-
-    Requests that arrived before `begin` are not reported. The code that starts a run checks for them.
-    """
-
-    def __init__(self, runtime: Runtime, group: TaskGroup, driven: Collection[str], cancel: Callable[[str], None]) -> None:
-        """`driven` are the current runs; `cancel` is called with the id of a run."""
-        self._runtime = runtime
-        self._group = group
-        self._driven = driven
-        self._cancel = cancel
-        self._scope: anyio.CancelScope | None = None
-
-    def begin(self) -> None:
-        """Start listening, unless already started."""
-        if self._scope is None:
-            self._scope = anyio.CancelScope()
-            self._group.start_soon(self._listen, self._scope)
-
-    def end(self) -> None:
-        """Stop listening until the next `begin`."""
-        if self._scope is not None:
-            self._scope.cancel()
-            self._scope = None
-
-    async def _listen(self, scope: anyio.CancelScope) -> None:
-        with scope:
-            async with aclosing(self._runtime.hub.foreign()) as commits:
-                async for _ in commits:
-                    await self._check_inboxes()
-
-    async def _check_inboxes(self) -> None:
-        try:
-            found = await self._runtime.store.records.cancelled(self._driven)
-        except MootError as error:  # the next commit triggers another check
-            log.error("can't read cancel requests of other processes: %s", error)
-            return
-        for run in found:
-            if run in self._driven:
-                self._cancel(run)
-
-
-class ParkedRuns:
-    """The runs parked in this process. Its tasks run in the given group."""
-
-    def __init__(
-        self, runtime: Runtime, group: TaskGroup, cancel: Callable[[str], Awaitable[None]], wake: Callable[[str], Awaitable[None]]
-    ) -> None:
-        self._runtime = runtime
-        self._group = group
-        self._cancel = cancel
-        self._wake = wake
-
-    async def tend(self, run: Run, answered: frozenset[str], *, cancelled: bool) -> None:
-        """Handle what arrived while the run was parking: a cancel request or answers. Otherwise wait until a request expires.
-
-        `answered` contains the approvals already answered when the run was last resumed.
-        """
-        try:
-            records = self._runtime.store.records
-            items = await records.inbox(run.id)
-            if cancelled or any(item.kind == "cancel" for item in items):
-                await self._cancel(run.id)
-            else:
-                asked = await records.approvals(run=run.id, open_only=False)
-                if frozenset(one.id for one in asked if one.answer is not None) != answered:
-                    await self._wake(run.id)
-                else:
-                    self._group.start_soon(self._expire, run.id)
-        except MootError as error:
-            about = {"run": run.id, "conversation": run.conversation}
-            log.error("run %s is waiting and may have missed an answer: %s", run.id, error, extra=about)
-
-    async def is_due(self, run: str) -> bool:
-        """Return whether a parked run can be resumed: all its requests are answered, or one has expired."""
-        now = self._runtime.now() // 1000
-        asked = await self._runtime.store.records.approvals(run=run)
-        return not asked or any(approval.expires_at is not None and approval.expires_at <= now for approval in asked)
-
-    async def _expire(self, run: str) -> None:
-        """Resume a parked run when one of its requests expires, so that the model is notified."""
-        try:
-            asked = await self._runtime.store.records.approvals(run=run)
-            times = [approval.expires_at for approval in asked if approval.expires_at is not None]
-            if times:
-                await anyio.sleep(max(0.0, min(times) / 1000 - self._runtime.now() / 1_000_000) + 0.01)
-                if await self.is_due(run):
-                    await self._wake(run)
-        except MootError as error:
-            log.error("could not resume run %s: %s", run, error, extra={"run": run})
 
 
 class LocalRuns:
@@ -143,17 +60,21 @@ class LocalRuns:
         self._group = group
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._hearing = CancelListener(runtime, group, self._scopes.keys(), self._cancel_here)
-        self._parking = ParkedRuns(runtime, group, self.cancel, self.wake)
+        self.clock = Clock(runtime.clock, group)
+        """The clock of this process."""
+        self._parking = ParkedRuns(runtime, self.clock, self, owner.lives)
+        runtime.runs = self
         self._cancelled: set[str] = set()
         """Runs to end as cancelled as soon as they are claimed here."""
         self._claiming: Counter[str] = Counter()
-        self._queued: set[str] = set()
-        """Queued runs whose turn is awaited here."""
+        self._queued: dict[str, int] = {}
+        """Queued runs whose turn is awaited here, with their `no`."""
+        self._swept = 0.0
         self._failures: dict[str, MootError] = {}
         """Errors of runs whose end could not be recorded. In the store, this process still owns them."""
         self._changed = anyio.Event()
-        self._titling = 0
-        """Number of titles being generated."""
+        self._finishing = 0
+        """Number of titles being generated, and of ended legs after which there is still something to do."""
         self.drove = False
         """True if this process drove a run, so there are messages to index."""
 
@@ -161,24 +82,41 @@ class LocalRuns:
 
     async def submit(self, prompt: Prompt) -> Submitted:
         existing = await self._existing(prompt)
-        submission = await submission_of(self._runtime, prompt, existing, self._owner.id)
+        submission = await submission_of(self._runtime, prompt, existing, self._owner.hold())
         if existing is not None and existing.follows:  # only after everything that can be rejected was checked
             prompt = await continuation_of(self._runtime, prompt, existing)
-            submission = await submission_of(self._runtime, prompt, await self._existing(prompt), self._owner.id)
+            submission = await submission_of(self._runtime, prompt, await self._existing(prompt), self._owner.hold())
+        if existing is not None:
+            submission = replace(submission, continuing=await self._continuing(submission.conversation.id))
         with self._claim_of(submission.run.id):
             accepted = await self._runtime.store.records.submit(submission)
             self._runtime.hub.touch(accepted.conversation.id, accepted.seq)
             for run in accepted.superseded:
                 await attribute(_KILL_LEFT_BY)(self._runtime.store, accepted.conversation.id, run)
+                await self._cancel_children(run)
                 self._runtime.hub.ring()
             if accepted.fence is not None:
                 self._start(accepted.fence)
         self._notify()
+        if submission.may_exist:
+            await self.revive(accepted.run.id)
+        elif existing is not None:
+            await self._resume_children(accepted.run)
         if accepted.fence is None and not accepted.steered:
             self._group.start_soon(self._queue, accepted.run)
             if accepted.interrupts is not None:
                 await self.cancel(accepted.interrupts)
         return Submitted(accepted.conversation, accepted.run, accepted.seq, accepted.steered)
+
+    async def note(self, prompt: Prompt) -> Conversation:
+        """Store the prompt in its conversation without a run. Raise as `submit` does."""
+        existing = await self._existing(prompt)
+        if existing is not None and existing.follows:
+            prompt = await continuation_of(self._runtime, prompt, existing)
+            existing = await self._existing(prompt)
+        conversation = await self._runtime.store.records.note(await submission_of(self._runtime, prompt, existing, ""))
+        self._runtime.hub.touch(conversation.id)
+        return conversation
 
     async def _existing(self, prompt: Prompt) -> Conversation | None:
         """Return the prompt's conversation, if it exists. If a dead owner has a run in it, that run is marked as interrupted first."""
@@ -203,10 +141,56 @@ class LocalRuns:
         if found.status == "running" or found.held:
             where = "in this process" if found.id in self._scopes else "in another process"
             raise Busy(f"The run {found.id!r} is already running {where}.", fix="moot chat stop ID")
-        await self._claim(found.id, CLAIMABLE)
+        if found.status == "waiting" and found.awaits in GOES_ON and await self._parking.due(found) != 0:
+            await self._parking.schedule(found)
+        else:
+            await self._claim(found.id, CLAIMABLE)
+        await self._resume_children(found)
         return await self._runtime.store.records.run(found.id)
 
+    async def revive(self, run: str) -> Run:
+        found = await self.current(run)
+        if found.status != "interrupted":
+            return found
+        with suppress(Busy):  # another process was faster, or has ended it
+            await self._claim(found.id, frozenset({"interrupted"}))
+        await self._resume_children(found)
+        return await self._runtime.store.records.run(found.id)
+
+    async def _resume_children(self, run: Run) -> None:
+        """Resume the sub-agents of a run that are interrupted or whose requests have been answered, and theirs.
+
+        Those that earlier runs of its conversation left in the background are included.
+        """
+        for child in await self._runtime.store.records.children(conversation=run.conversation):
+            if child.status in TERMINAL or (child.parent_run != run.id and not await self._is_wanted(child)):
+                continue
+            found = await self.current(child.id)
+            parked = found.status == "waiting" and not found.held
+            if found.status == "interrupted" or (parked and (found.awaits in GOES_ON or await self._parking.due(found) == 0)):
+                try:
+                    await self.resume(child.id)
+                except (Busy, UsageError):
+                    pass  # another process was faster, or it has just ended
+                except MootError as error:
+                    log.error("could not resume the sub-agent %s: %s", child.id, error, extra=log_fields(child))
+
+    async def _is_wanted(self, child: Run) -> bool:
+        """Return whether a sub-agent still has a purpose: its parent continues, or has finished and left it in the background."""
+        parent = await self._runtime.store.records.run(str(child.parent_run))
+        return parent.status not in TERMINAL or (parent.status == "finished" and not is_awaited(child))
+
     async def cancel(self, run: str) -> None:
+        await self._cancel_one(run)
+        await self._cancel_children(run)
+
+    async def _cancel_children(self, run: str) -> None:
+        """Cancel the run's sub-agents and theirs."""
+        for child in await self._runtime.store.records.children(run):
+            if child.status not in TERMINAL:
+                await self.cancel(child.id)
+
+    async def _cancel_one(self, run: str) -> None:
         records = self._runtime.store.records
         while (found := await self.current(run)).status not in TERMINAL:
             if found.id in self._scopes:
@@ -246,25 +230,63 @@ class LocalRuns:
             if run in self._failures:
                 raise self._failures[run]
             found = await self.current(run)
-            ends_here = found.status in TERMINAL and run in self._scopes  # late messages are not stored yet
-            if found.status not in ("queued", "running") and not ends_here:
+            closing = found.status in TERMINAL and run in self._scopes  # its task in this process has not ended
+            if found.status not in ("queued", "running") and not closing and not await self._goes_on(found):
                 return found
             # a run of an outside agent can wait for a person while its task continues, so there is no notification
             polls = run not in self._scopes or found.agent_type != "moot"
             with anyio.move_on_after(_POLL_SECONDS if polls else None):
                 await changed.wait()
 
+    async def _goes_on(self, run: Run) -> bool:
+        """Return whether a waiting run continues by itself: neither it nor a sub-agent waits for a person or the client."""
+        records = self._runtime.store.records
+        if run.status != "waiting" or run.awaits not in GOES_ON:
+            return False
+        asking = {approval.run for approval in await records.approvals(run=run.id, tree=True)}
+        # one that is being stopped has open requests until its end is recorded
+        if any([(await records.run(one)).status == "waiting" for one in asking]):
+            return False
+        if run.awaits == "time" or run.id in self._parking.runs or not (owners := await records.child_owners([run.id])):
+            return True
+        return self._lives(owners.values())  # otherwise no process resumes its sub-agents
+
+    async def _continuing(self, conversation: str) -> frozenset[str]:
+        """Return the waiting run of a conversation if it continues by itself in a process that is known to live."""
+        found = await self._runtime.store.records.runs(conversation=conversation, statuses=frozenset({"waiting"}))
+        return frozenset([run.id for run in found if await self._goes_on(run) and await self._is_tended(run)])
+
+    async def _is_tended(self, run: Run) -> bool:
+        if run.id in self._parking.runs:
+            return True
+        if run.awaits == "time":
+            return (run.wake_at or 0) > self._runtime.now() // 1000
+        return self._lives((await self._runtime.store.records.child_owners([run.id])).values())
+
+    def _lives(self, owners: Iterable[str | None]) -> bool:
+        """Return whether the process of one of the owners is alive."""
+        return any(owner is not None and self._owner.lives(owner) for owner in owners)
+
+    async def here(self) -> list[Run]:
+        """Return the runs that this process drives, or resumes when they can continue."""
+        found = [await self._runtime.store.records.run(run) for run in {*self._scopes, *self._parking.runs}]
+        return sorted((run for run in found if run.status not in TERMINAL), key=lambda run: run.no)
+
     async def settle(self, seconds: float) -> None:
-        """Wait at most the given time for the background work of finished runs."""
+        """Wait at most the given time for runs that are being stopped and for the background work of ended ones."""
         with anyio.move_on_after(seconds):
             while True:
                 changed = self._changed
-                if not self._titling:
-                    # callers that waited for a run may leave before its task ends
-                    statuses = [(await self._runtime.store.records.run(run)).status for run in list(self._scopes)]
-                    if TERMINAL.isdisjoint(statuses):
-                        return
+                if not self._finishing and not await self._is_ending():
+                    return
                 await changed.wait()
+
+    async def _is_ending(self) -> bool:
+        """Return whether the task of a run that was stopped or has ended still works."""
+        if any(scope.cancel_called for scope in self._scopes.values()):
+            return True
+        # callers that waited for a run may leave before its task ends
+        return not TERMINAL.isdisjoint([(await self._runtime.store.records.run(run)).status for run in list(self._scopes)])
 
     async def sweep(self, *, resume: bool) -> list[Run]:
         """Mark running and queued runs of dead owners as interrupted, and return them.
@@ -272,8 +294,8 @@ class LocalRuns:
         With `resume`, also resume all runs without an owner that allow it, including those interrupted by other processes.
         """
         found: list[Run] = []
-        for run in reversed(await self._runtime.store.records.runs(statuses=OWNED)):
-            if (await self.current(run.id)).status == "interrupted":
+        for run in reversed(await self._runtime.store.records.runs(statuses=OWNED, limit=MANY)):
+            if not self._is_driven(run) and (await self.current(run.id)).status == "interrupted":
                 found.append(run)
         if resume:
             await self._resume_all()
@@ -290,7 +312,11 @@ class LocalRuns:
         found = await records.run(run)
         if found.status not in OWNED or (found.status == "waiting" and not found.held) or self._is_driven(found):
             return found
-        await records.interrupt(found.id, owner=found.owner, fence=found.fence)
+        try:
+            await records.interrupt(found.id, owner=found.owner, fence=found.fence)
+        except StoreError as error:  # such as a full disk, on which everything can still be read
+            log.warning("can't record that run %s was interrupted: %s", found.id, error, extra=log_fields(found))
+            return replace(found, status="interrupted")
         return await records.run(found.id)
 
     def _is_driven(self, run: Run) -> bool:
@@ -313,17 +339,29 @@ class LocalRuns:
     async def _claim(self, run: str, statuses: frozenset[RunStatus], at_most: int = 0) -> None:
         """Claim and drive a run. Raise Busy if it has another owner or must wait for its turn."""
         with self._claim_of(run):
-            self._start(await self._runtime.store.records.claim(run, self._owner.id, statuses=statuses, at_most=at_most))
+            self._start(await self._runtime.store.records.claim(run, self._owner.hold(), statuses=statuses, at_most=at_most))
 
     async def _resume_all(self) -> None:
-        for run in await self._runtime.store.records.runs(statuses=CLAIMABLE):
-            if run.on_crash != "resume":
-                continue
-            if run.status == "queued":
-                self._group.start_soon(self._queue, run)
-            elif run.status == "interrupted" or await self._parking.is_due(run.id):
-                with suppress(Busy):  # another process was faster
-                    await self._claim(run.id, CLAIMABLE)
+        for run in await self._runtime.store.records.runs(statuses=CLAIMABLE, limit=MANY):
+            try:
+                await self._take_up(run)
+            except Busy:
+                pass  # another process was faster
+            except MootError as error:  # such as a full disk, on which everything can still be read
+                log.error("could not resume run %s: %s", run.id, error, extra=log_fields(run))
+
+    async def _take_up(self, run: Run) -> None:
+        """Resume a run without an owner if it allows that."""
+        if run.parent_run is not None and not await self._is_wanted(run):
+            await self.cancel(run.id)  # the process that stopped its parent died before it could stop this one
+        elif run.on_crash != "resume":
+            return
+        elif run.status == "queued":
+            self._group.start_soon(self._queue, run)
+        elif run.status == "interrupted":
+            await self._claim(run.id, CLAIMABLE)
+        elif not run.held and (run.awaits == "run" or run.id not in self._parking):  # a sub-agent may have ended elsewhere
+            await self._parking.schedule(run)
 
     # ── driving ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -345,8 +383,6 @@ class LocalRuns:
             if any(item.kind == "cancel" for item in standing.inbox):
                 self._cancel_here(fence.run)
             run = cast("Run", await attribute(_DRIVE)(self._runtime, fence, standing, scope))
-            if run.status in TERMINAL and run.status != "finished":  # a run with unread messages does not finish
-                await self._store_late_messages(run)  # before callers that wait for the run are released
         except* Exception as errors:  # noqa: BLE001  logged, and raised by `wait`
             self._fail(fence.run, run, errors)
         finally:
@@ -355,14 +391,33 @@ class LocalRuns:
             if not self._scopes:
                 self._hearing.end()
             if run is not None and run.status == "finished":
-                self._titling += 1
+                self._finishing += 1
                 self._group.start_soon(self._entitle, run)
+            self._finishing += 1
             self._notify()
-        if run is not None and run.status == "waiting":
-            await self._parking.tend(run, answered, cancelled=run.id in self._cancelled)
-        else:
+        if run is None:
             self._cancelled.discard(fence.run)
+        else:
+            await self._follow_up(run, answered)
+        self._finishing -= 1
+        self._notify()
         await self._tidy()
+
+    async def _follow_up(self, run: Run, answered: frozenset[str]) -> None:
+        """After a leg, wait for what the run waits for. After its end, stop its sub-agents unless it finished, and inform its parent."""
+        if run.status == "waiting":
+            await self._parking.tend(run, answered, cancelled=run.id in self._cancelled)
+            return
+        self._cancelled.discard(run.id)
+        if run.status not in TERMINAL:
+            return
+        try:
+            if run.status != "finished":
+                await self._cancel_children(run.id)
+            if run.parent_run is not None:
+                await self._parking.child_ended(await self._runtime.store.records.run(run.parent_run))
+        except MootError as error:  # the next check of the parent's process resumes it, or the next start of a server
+            log.error("could not resume the run that started %s: %s", run.id, error, extra=log_fields(run))
 
     async def _tidy(self) -> None:
         """Evict the in-memory objects of conversations without an active or waiting run."""
@@ -382,7 +437,7 @@ class LocalRuns:
         except Exception as error:  # noqa: BLE001  a provider may raise anything, and a title must not fail a run
             log.warning("could not generate a title: %s", error, extra=log_fields(run))
         finally:
-            self._titling -= 1
+            self._finishing -= 1
             self._notify()
 
     def _fail(self, run: str, ended: Run | None, errors: BaseExceptionGroup[Exception]) -> None:
@@ -392,18 +447,6 @@ class LocalRuns:
             self._failures[run] = error if isinstance(error, MootError) else StoreError(f"Internal error: {error!r}.")
         extra = log_fields(ended) if ended else {"run": run}
         log.error("run %s stopped: %s", run, error, exc_info=None if isinstance(error, MootError) else error, extra=extra)
-
-    async def _store_late_messages(self, run: Run) -> None:
-        """Store messages sent to a run that failed or was stopped after its answer, so that none is lost."""
-        parent = run.message
-        for item in await self._runtime.store.records.inbox(run.id):
-            body = item.body if item.kind == "steer" and isinstance(item.body, dict) else {}
-            parts = body.get("parts")
-            if isinstance(parts, list):
-                own_parts = tuple(part for part in parts if isinstance(part, dict))
-                message = Message(str(body.get("id")), "user", own_parts, conversation=run.conversation, parent=parent)
-                parent = (await self._runtime.store.conversations.add_message(message)).id
-                self._runtime.hub.touch(run.conversation)
 
     async def wake(self, run: str) -> None:
         """Resume a parked run here, unless it is not parked (yet) or has another owner."""
@@ -416,11 +459,11 @@ class LocalRuns:
         """Wait for a queued run's turn and drive it. Calls for the same run have no effect."""
         if run.id in self._queued:
             return
-        self._queued.add(run.id)
+        self._queued[run.id] = run.no
         try:
             await self._start_in_order(run)
         finally:
-            self._queued.discard(run.id)
+            del self._queued[run.id]
 
     async def _start_in_order(self, run: Run) -> None:
         while True:
@@ -432,14 +475,17 @@ class LocalRuns:
                 return
             except MootError as error:
                 log.error("could not start run %s: %s", run.id, error, extra=log_fields(run))
-            with anyio.move_on_after(_POLL_SECONDS):
-                await changed.wait()
+            ahead = sum(no < run.no for no in self._queued.values())
+            with anyio.move_on_after(min(_POLL_SECONDS * (ahead + 1), _LONGEST_PAUSE)):
+                await (changed.wait() if ahead < _NEXT else anyio.sleep_forever())
 
     async def _try_to_start(self, run: Run) -> bool:
         try:
             await self._claim(run.id, frozenset({"queued"}), self._runtime.settings.limits.runs_per_user)
         except Busy:
-            await self.sweep(resume=False)  # the owner of the run before it may have died
+            if (now := anyio.current_time()) >= self._swept + _POLL_SECONDS:
+                self._swept = now
+                await self.sweep(resume=False)  # the owner of the run before it may have died
             return (await self._runtime.store.records.run(run.id)).status != "queued"
         return True
 

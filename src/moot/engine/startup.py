@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import anyio
 
+from moot.config.loader import Loader
 from moot.config.settings import Settings
+from moot.engine.cron import CronJobs
 from moot.engine.locks import Owner
 from moot.engine.maintenance import (
     EmbeddingModel,
@@ -21,15 +23,17 @@ from moot.engine.maintenance import (
     seal_periodically,
 )
 from moot.engine.runs import LocalRuns
+from moot.engine.tasks import TaskWatchers
 from moot.errors import MootError, StoreError
 from moot.plugins import AGENTS
 from moot.providers.pool import Providers
+from moot.runtime.configuration import Configuration
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import find_agent
 from moot.store import open_store
 from moot.tools.catalogue import tools_for
 from moot.tools.schema import definition
-from moot.types.ids import new_id
+from moot.types.ids import Clock, new_id
 from moot.types.run import Tail
 from moot.types.store import Store
 
@@ -47,28 +51,41 @@ class Engine:
     """A working moot."""
 
     settings: Settings
+    """The settings at the start. Those in force are `runtime.settings`."""
     store: Store
     runtime: Runtime
     runs: LocalRuns
     tail: Tail
     providers: Providers
     meanings: EmbeddingModel
+    cron: CronJobs
+    watchers: TaskWatchers
+    configuration: Configuration | None = None
+    """Reloads `runtime.settings` when files change; None = the settings are fixed."""
 
 
 @asynccontextmanager
-async def open_engine(settings: Settings, *, resume: bool = False, seed: int | None = None) -> AsyncGenerator[Engine, None]:
+async def open_engine(
+    settings: Settings, *, loader: Loader | None = None, resume: bool = False, seed: int | None = None, clock: Clock | None = None
+) -> AsyncGenerator[Engine, None]:
     """Open an Engine for the duration of the block. Raise StoreError and its subclasses.
+
+    With a `loader`, the configuration is reloaded when its files change; `settings` are then those that it has loaded.
 
     With `resume`, runs of dead owners are resumed if they allow it, as in servers. Otherwise they are only marked as interrupted. When
     the block ends, tasks of active runs are stopped, and the runs can be resumed later.
     """
     owner = Owner(settings.owners, new_id())
     try:
-        store = await open_store(settings)
+        if resume:
+            try:
+                owner.hold()
+            except StoreError as error:  # everything can still be read; the first prompt tries again
+                log.error("no run can start: %s", error)
+        store = await open_store(settings, clock=clock)
         try:
-            async with _assembled(settings, store, owner, seed, serves=resume) as engine:
+            async with _assembled(settings, store, owner, (seed, clock), loader, serves=resume) as engine:
                 await engine.runs.sweep(resume=resume)
-                owner.clear()
                 yield engine
         finally:
             with anyio.CancelScope(shield=True):
@@ -86,10 +103,15 @@ async def _index(store: Store) -> None:
 
 
 @asynccontextmanager
-async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int | None, *, serves: bool) -> AsyncGenerator[Engine, None]:
+async def _assembled(
+    settings: Settings, store: Store, owner: Owner, ports: tuple[int | None, Clock | None], loader: Loader | None, *, serves: bool
+) -> AsyncGenerator[Engine, None]:
     providers = Providers(settings)
-    runtime = Runtime(settings, store, providers, seed=seed)
+    seed, clock = ports
+    runtime = Runtime(settings, store, providers, clock=clock, seed=seed)
     meanings = EmbeddingModel(settings.home)
+    runtime.embedders = meanings
+    configuration = Configuration(runtime, loader) if loader is not None else None
     has_driven = False
     failure: Exception | None = None
     try:
@@ -97,13 +119,16 @@ async def _assembled(settings: Settings, store: Store, owner: Owner, seed: int |
             group.start_soon(runtime.hub.poll)
             group.start_soon(seal_periodically, store, settings.storage.seal_after)
             group.start_soon(finish_interrupted, store)
+            if configuration is not None:
+                group.start_soon(configuration.watch)
             if serves:
                 group.start_soon(apply_retention, store, lambda: runtime.settings.retention)
                 group.start_soon(index_periodically, store)
                 group.start_soon(embed_periodically, store, meanings)
             runs = LocalRuns(runtime, owner, group)
+            cron, watchers = CronJobs(runtime, runs), TaskWatchers(runtime, runs)
             try:
-                yield Engine(settings, store, runtime, runs, runtime.hub, providers, meanings)
+                yield Engine(settings, store, runtime, runs, runtime.hub, providers, meanings, cron, watchers, configuration)
                 await runs.settle(SETTLING)
             except Exception as error:  # noqa: BLE001  raised again below, because the group would wrap it
                 failure = error

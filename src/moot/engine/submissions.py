@@ -5,17 +5,21 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from moot.agents.known import default_agent
+from moot.config.settings import Settings
 from moot.errors import UsageError
 from moot.guard.json_schema import check_schema
-from moot.plugins import AGENTS, TOOLS
+from moot.guard.roots import with_folders
+from moot.plugins import AGENTS
 from moot.runtime.runtime import Runtime
-from moot.runtime.setup import find_agent
+from moot.runtime.setup import find_agent, load_project_agents, options_of
 from moot.runtime.titles import first_line
+from moot.tools.catalogue import is_tool
 from moot.tools.schema import client_tools
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject
-from moot.types.conversation import Conversation, Conversations
-from moot.types.ids import new_id
+from moot.types.conversation import STEP_SETTINGS, Conversation, Conversations
+from moot.types.ids import derived_id, new_id
 from moot.types.message import Message
 from moot.types.run import Prompt, Run
 from moot.types.store import Submission
@@ -44,17 +48,21 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
         raise UsageError(f"Message {prompt.edits!r} can't be replaced by an empty one.", fix="Delete it instead.")
     if prompt.answers is not None and prompt.parts:
         raise UsageError("A prompt either has new content or requests another answer, not both.")
-    name = prompt.agent or (existing.agent if existing is not None else "default")
-    settings: JsonObject = {**prompt.settings, **({} if prompt.mode is None else {"mode": prompt.mode})}
-    agent = find_agent(runtime.settings, name, settings)
+    owner_of_folder = existing.owner if existing is not None else prompt.user or LOCAL_USER
+    directory = (existing.directory if existing is not None else "") or prompt.directory or default_directory(owner_of_folder)
+    await load_project_agents(runtime.settings, directory)
+    name = prompt.agent or (existing.agent if existing is not None else default_agent(runtime.settings, directory))
+    settings = _settings_of(prompt, existing)
+    agent = find_agent(runtime.settings, name, settings if existing is None else options_of(settings, existing), directory)
     model = prompt.model or (existing.next_model if existing is not None and prompt.agent is None else "")
     await _check(runtime, model, agent)
-    _check_client_tools(settings)
+    _check_client_tools(settings, runtime.settings)
     if isinstance(schema := settings.get("schema"), dict):
         await check_schema(schema)
-    conversation = _conversation(prompt, existing, name, agent.agent_type, model)
+    parent = None if prompt.parent_run is None else await runtime.store.records.run(prompt.parent_run)
+    conversation = _conversation(prompt, existing, agent, model, directory, parent)
     run = Run(
-        id=new_id(),
+        id=prompt.id or new_id(),
         conversation=conversation.id,
         message=new_id(),
         agent=name,
@@ -63,11 +71,13 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
         trigger=prompt.trigger,
         on_crash=prompt.on_crash,
         settings=settings,
+        parent_run=prompt.parent_run,
         user=prompt.user or LOCAL_USER,
     )
     user = None
     if prompt.parts:
-        user = Message(new_id(), "user", prompt.parts, conversation=conversation.id, parent=prompt.parent, client_id=prompt.client_id)
+        message = derived_id(int(prompt.id[:8] + prompt.id[9:13], 16), prompt.id) if prompt.id else new_id()
+        user = Message(message, "user", prompt.parts, conversation=conversation.id, parent=prompt.parent, client_id=prompt.client_id)
     return Submission(
         run,
         conversation,
@@ -78,7 +88,30 @@ async def submission_of(runtime: Runtime, prompt: Prompt, existing: Conversation
         remember=prompt.agent is not None or prompt.model is not None,
         edits=prompt.edits,
         answers=prompt.answers,
+        may_exist=bool(prompt.id),
+        children=(runtime.settings.limits.subagents_per_run, runtime.settings.limits.subagents_per_user),
+        due=prompt.due,
     )
+
+
+def default_directory(user: str) -> str:
+    """Return the directory of a new conversation that names none. Other users than the local one get no folder of this machine."""
+    return str(Path.cwd()) if user == LOCAL_USER else ""
+
+
+def first_folders(agent: Agent, user: str, directory: str, chosen: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the `allowed_uris` of a new conversation: the chosen folders, and for the local user those of the agent."""
+    return with_folders(chosen, directory, agent.allowed_uris if user == LOCAL_USER else ())
+
+
+def _settings_of(prompt: Prompt, existing: Conversation | None) -> JsonObject:
+    """Return the prompt's settings. Those of its conversation are only noted, for replays, because steps read the current ones."""
+    own = {name: value for name, value in prompt.settings.items() if name != "inherited"}  # may be the settings of an earlier run
+    if prompt.mode is not None:
+        own["mode"] = prompt.mode
+    known = {} if existing is None else existing.own_settings.to_json()
+    inherited: JsonObject = {name: known[name] for name in STEP_SETTINGS if name in known}
+    return {**own, "inherited": inherited} if inherited else own
 
 
 async def continuation_of(runtime: Runtime, prompt: Prompt, existing: Conversation) -> Prompt:
@@ -109,16 +142,20 @@ async def _check(runtime: Runtime, model: str, agent: Agent) -> None:
             runtime.check_tools(agent)
 
 
-def _check_client_tools(settings: JsonObject) -> None:
-    names = [tool.name for tool in client_tools(settings)]
-    duplicate = next((name for at, name in enumerate(names) if name in TOOLS or name in names[:at]), None)
+def _check_client_tools(options: JsonObject, settings: Settings) -> None:
+    names = [tool.name for tool in client_tools(options)]
+    duplicate = next((name for at, name in enumerate(names) if is_tool(name, settings) or name in names[:at]), None)
     if duplicate is not None:
         raise UsageError(f"A tool named {duplicate!r} already exists.", fix="Rename the client's tool.")
 
 
-def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, agent_type: str, model: str) -> Conversation:
+def _conversation(
+    prompt: Prompt, existing: Conversation | None, agent: Agent, model: str, directory: str, parent: Run | None
+) -> Conversation:
     if existing is not None:
-        return dataclasses.replace(existing, agent=agent, agent_type=agent_type, model=model)
+        changes = {"agent": agent.name, "agent_type": agent.agent_type, "model": model}
+        return dataclasses.replace(existing, **changes, directory=directory)
+    owner = prompt.user or LOCAL_USER
     title = first_line(prompt.parts)
     return Conversation(
         id=new_id(),
@@ -127,10 +164,14 @@ def _conversation(prompt: Prompt, existing: Conversation | None, agent: str, age
         client_id=prompt.conversation_client_id,
         title=title,
         title_source="first-line" if title else "none",
-        agent=agent,
-        agent_type=agent_type,
+        parent=parent.conversation if parent is not None else None,
+        parent_tool_call=prompt.parent_tool_call,
+        agent=agent.name,
+        agent_type=agent.agent_type,
         model=model,
-        directory=prompt.directory or str(Path.cwd()),
-        allowed_uris=prompt.allowed_uris,
-        owner=prompt.user or LOCAL_USER,
+        settings={"model": model} if model else {},
+        directory=directory,
+        # a sub-agent gets no folder that its parent doesn't have
+        allowed_uris=prompt.allowed_uris if parent is not None else first_folders(agent, owner, directory, prompt.allowed_uris),
+        owner=owner,
     )

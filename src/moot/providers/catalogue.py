@@ -1,7 +1,7 @@
 """Facts about models: context, modalities, prices, and each provider's name for a model.
 
 There are three sources, of which later ones take precedence: families by name, the price snapshot (`prices.py`), and
-`providers.<name>.models` in the configuration: `{context, max_output, modalities, tools, reasoning, wire_name, note,
+`providers.<name>.models` in the configuration: `{context, max_output, modalities, tools, reasoning, small, wire_name, note,
 price: {input, output, cache_read, cache_write}}`, with prices in dollars per million tokens.
 """
 
@@ -65,6 +65,9 @@ def family_of(name: str) -> Family:
 _SNAPSHOT = Registry("moot.prices", {"names": "moot.providers.prices:names", "priced": "moot.providers.prices:priced"})
 """Imported lazily by name, because it takes half a second and most commands never need a price."""
 
+SMALL_CONTEXT = 32_000
+"""A model on the user's machine with a smaller or unknown context is small: such servers use about 4,000 tokens unless configured."""
+
 _NANO_PER_TOKEN = 1000
 _FREE = Price(0, 0, 0, 0)
 
@@ -113,15 +116,17 @@ def describe(provider: str, facts: Facts, settings: ProviderSettings, name: str)
     wire_name = overlay.text("wire_name") or wire_name_of(facts, name) or name
     priced = _SNAPSHOT.load("priced")(facts.prices, _in_snapshot(facts, wire_name)) if facts.prices else None
     family = family_of(wire_name)
+    context = overlay.count("context") or (priced.context if priced else None)
     known_price = _FREE if facts.free else None if settings.plan.endswith("coding") or priced is None else priced.price
     return Model(
         ModelId(name, provider),
         wire_name,
-        context=overlay.count("context") or (priced.context if priced else None),
+        context=context,
         max_output=overlay.count("max_output") or family.max_output,
         modalities=overlay.texts("modalities") or tuple(family.modalities.split()),
         tools=overlay.tools(),
         reasoning=overlay.flag("reasoning", family.reasoning),
+        small=overlay.flag("small", facts.free and facts.open_ended and (context or 0) < SMALL_CONTEXT),
         price=overlay.price() or known_price,
         note=overlay.text("note"),
     )

@@ -89,6 +89,8 @@ class HttpProvider:
     """
 
     facts: ClassVar[Facts]
+    options: ClassVar[tuple[str, ...]] = ("proxy", "vendor_tools")
+    """Keys of the provider's entry in addition to those of every provider."""
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.name = settings.name or self.facts.name

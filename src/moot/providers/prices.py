@@ -33,7 +33,7 @@ def names(vendor: str) -> Sequence[str]:
 
 
 def priced(vendor: str | None, name: str) -> Priced | None:
-    """Return the data for a model, also by an alias or dated name, or None. Without a vendor, it is derived from the name."""
+    """Return the prices of a model, None if unknown. Aliases and dated names match too; a missing vendor is derived from the name."""
     try:
         _, model = get_snapshot().find_provider_model(name, None, vendor, None)
     except LookupError:

@@ -42,7 +42,9 @@ _CONTEXT = re.compile(
 )
 _CONTENT = re.compile(r"content[_ ](filter|policy|management)|moderation|safety system|sensitive content|responsible ?ai", re.IGNORECASE)
 _NO_MONEY = re.compile(
-    r"insufficient[_ ](quota|balance|credits?|funds)|billing|credit balance is too low|exceeded your current quota|余额不足", re.IGNORECASE
+    r"insufficient[_ ](quota|balance|credits?|funds)|billing[_ ](hard|not|limit|error|details)|credit balance is too low"
+    r"|exceeded your current quota|余额不足",
+    re.IGNORECASE,
 )
 
 _FIXES = {
@@ -59,7 +61,8 @@ def refusal_error(name: str, status: int, headers: Mapping[str, str], body: byte
     """Return the error for an unsuccessful response. `headers` must be case-insensitive; `body` may be truncated."""
     vendor_message, code = _vendor_error(body)
     kind = _kind(status, f"{code} {vendor_message}")
-    no_money = status == 402 or (status in (403, 429) and _NO_MONEY.search(f"{code} {vendor_message}") is not None)
+    no_money = status == 402 or (status in (400, 403, 429) and _NO_MONEY.search(f"{code} {vendor_message}") is not None)
+    kind = "rate_limit" if no_money else kind
     retryable = kind in _RETRYABLE and not no_money
     should_retry = headers.get("x-should-retry", "").strip().lower()
     if should_retry in ("true", "false"):
@@ -122,8 +125,6 @@ def _kind(status: int, text: str) -> str:
             return "context_too_long"
         if _CONTENT.search(text):
             return "content"
-    if status == 402:
-        return "failed"
     return _BY_STATUS.get(status, "invalid_request" if status < 500 else "overloaded")
 
 

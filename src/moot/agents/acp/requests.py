@@ -24,13 +24,15 @@ from moot.convert.vendor import as_list, as_object, count
 from moot.errors import FenceLost, MootError, NotFound
 from moot.guard.paths import Paths
 from moot.guard.processes import Child, child_environment, forbidden, spawn
-from moot.guard.roots import folders
+from moot.guard.roots import allowed_folders
+from moot.guard.sandbox.protected import Watch
 from moot.types.approval import Effect, Option, OptionKind, OutsideAnswer, OutsideCall
 from moot.types.canonical import Json, JsonObject, dumps
 from moot.types.chunk import Chunk, tool_denied, tool_error, tool_output
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import is_tool
+from moot.types.sandbox import Confinement
 
 NOT_FOUND = -32002
 LARGEST = 10_000_000
@@ -79,8 +81,9 @@ _READ = 1 << 16
 class _Terminal:
     """One command."""
 
-    def __init__(self, child: Child, keep: int) -> None:
+    def __init__(self, child: Child, keep: int, watch: Watch | None = None) -> None:
         self.child = child
+        self._watch = watch
         self.ended = anyio.Event()
         self.code: int | None = None
         self._keep = keep
@@ -97,7 +100,15 @@ class _Terminal:
                 self._dropped = True
                 del self._output[: len(self._output) - self._keep]
         self.code = await self.child.wait()
+        await self._check()
         self.ended.set()
+
+    async def _check(self) -> None:
+        """Restore protected files, and report that in the output."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            with anyio.CancelScope(shield=True):
+                self._output += "".join(f"\n{line}" for line in await to_thread.run_sync(watch.finish)).encode()
 
     def told(self) -> JsonObject:
         """Return the output so far, without incomplete characters."""
@@ -110,6 +121,7 @@ class _Terminal:
     async def kill(self) -> None:
         await self.child.kill(0)
         self.code = self.child.process.returncode
+        await self._check()
         self.ended.set()
 
     def status(self) -> JsonObject:
@@ -126,14 +138,24 @@ class Terminals:
         self._terminals: dict[str, _Terminal] = {}
         self._made = 0
 
-    async def create(self, command: str, words: Sequence[str], *, cwd: Path, env: Mapping[str, str], keep: int | None) -> str:
+    async def create(
+        self,
+        command: str,
+        words: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        keep: int | None,
+        sandbox: Confinement | None = None,
+    ) -> str:
         """Run a command and return its terminal's id. Raise Refused if it can't be started."""
         argv = [command, *words]
         variables = {**child_environment(), **{name: value for name, value in env.items() if not forbidden(name)}}
         if not words and shutil.which(command, path=variables["PATH"]) is None:
             argv = ["/bin/sh", "-c", command]  # some agents send a whole command line
-        child = await spawn(argv, cwd=cwd, env=variables, stderr="stdout")
-        terminal = _Terminal(child, min(KEPT if keep is None else keep, MOST_KEPT))
+        watch = None if sandbox is None else await to_thread.run_sync(Watch.start, sandbox)
+        child = await spawn(argv, cwd=cwd, env=variables, stderr="stdout", sandbox=sandbox)
+        terminal = _Terminal(child, min(KEPT if keep is None else keep, MOST_KEPT), watch)
         self._made += 1
         id = f"terminal-{self._made}"
         self._terminals[id] = terminal
@@ -298,7 +320,7 @@ class RequestHandler:
     def __init__(self, turn: Turn, conversation: Conversation, directory: Path, terminals: Terminals) -> None:
         self._turn = turn
         self._directory = directory
-        self._paths = Paths(folders(conversation.allowed_uris) or (directory,), directory)
+        self._paths = Paths(allowed_folders(conversation, directory), directory)
         self._terminals = terminals
         self._grants = Grants()
         self._own = 0
@@ -388,7 +410,8 @@ class RequestHandler:
         if not self._grants.has_command(self._state, line):
             own = await self._allowed("terminal", "shell", frozenset({"execute"}), line, {"command": line})
         cwd = self._paths.resolve(str(params.get("cwd") or self._directory))
-        id = await self._terminals.create(command, words, cwd=cwd, env=env, keep=count(params.get("outputByteLimit")))
+        sandbox = await self._turn.context.confinement(line, cwd)
+        id = await self._terminals.create(command, words, cwd=cwd, env=env, keep=count(params.get("outputByteLimit")), sandbox=sandbox)
         if own:
             await self._emit(tool_output(own, f"Runs as {id}."))
         return {"terminalId": id}
@@ -413,7 +436,8 @@ class RequestHandler:
         if answer.approved:
             return own
         if own:
-            await self._emit(tool_denied(own))
+            by_rule = answer.by in ("policy", "moot")
+            await self._emit(tool_error(own, answer.reason) if by_rule else tool_denied(own, approval=own, reason=answer.reason))
         raise Refuse(INTERNAL, answer.reason or "The user denied the request.")
 
     async def _emit(self, *chunks: Chunk) -> None:

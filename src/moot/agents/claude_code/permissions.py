@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from moot.convert.vendor import as_list, as_object
-from moot.tools.schema import subject_of
+from moot.tools.schema import as_called, subject_in
 from moot.types.approval import Effect, Option, OutsideAnswer, OutsideCall
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.tool import Tool
@@ -70,7 +70,7 @@ def call_of(request: JsonObject, id: str, own: Mapping[str, Tool]) -> OutsideCal
     effects: frozenset[Effect] = frozenset({"read", "write", "execute", "network"})
     subject = like = ""
     if (tool := own.get(name)) is not None:
-        effects, subject, like = tool.effects, subject_of(arguments), tool.name
+        effects, subject, like = as_called(tool, arguments).effects, subject_in(arguments), tool.name
     elif name in _TOOLS:
         effect, argument, like = _TOOLS[name]
         effects = frozenset[Effect]({effect})

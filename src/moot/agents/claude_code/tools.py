@@ -11,7 +11,7 @@ from moot.agents.claude_code.command import SERVER
 from moot.agents.claude_code.permissions import call_of
 from moot.convert.vendor import as_object
 from moot.errors import MootError
-from moot.tools.catalogue import find_tool as tool_named
+from moot.tools.catalogue import provided_tool as tool_named
 from moot.tools.schema import definition, parse
 from moot.types.agent import Agent
 from moot.types.canonical import Json, JsonObject

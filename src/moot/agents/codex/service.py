@@ -175,7 +175,7 @@ class CodexTurn:
             except RpcRefused:
                 pass  # it no longer exists or can't be forked: start a new one with the whole history
         started = await self._rpc.request("thread/start", self._plan.session(), seconds=HANDSHAKE)
-        return _id_of(started), await earlier_messages(self._context) if self._said.number == 1 else ()
+        return _id_of(started), await earlier_messages(self._context) if self._said.first else ()
 
     async def _known(self, session: Session) -> str:
         facts: JsonObject = {"threadId": session.id, "excludeTurns": True, **self._plan.session()}

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from moot.agents.journal import kill_noted, take_steers
+from moot.agents.journal import kill_noted, steps_before, take_steers
+from moot.agents.outside.prompts import work_so_far
 from moot.convert.exchanges import InterruptedExchange
+from moot.convert.files.attachments import with_texts
+from moot.convert.history import added_parts
 from moot.convert.vendor import as_list, as_object
 from moot.guard.processes import Child
 from moot.types.canonical import JsonObject
@@ -19,7 +22,7 @@ from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Ending, ExchangeOptions, Failure
 from moot.types.ids import exchange_id
-from moot.types.message import Part, text_of
+from moot.types.message import Part, text_of, text_part
 from moot.types.run import RunOutcome, RunRequest
 from moot.types.store import CloseExchange
 
@@ -34,6 +37,8 @@ class TurnInput:
     """The user's message: text and files."""
     number: int
     """Number of the turn in its run, from 1."""
+    first: bool = True
+    """True for the agent's first turn in the run."""
 
     @property
     def text(self) -> str:
@@ -51,17 +56,18 @@ def key_of(number: int) -> str:
 
 async def run_leg(request: RunRequest, context: RunContext, talk: RunTurn) -> RunOutcome:
     """Run all turns that are needed, starting at the journal's position."""
-    number = 0
+    before = number = steps_before(await context.journal())
     outcome = RunOutcome("finished")
     while True:
         number += 1
+        first = number == before + 1
         standing = context.standing(key_of(number))
-        parts = await _turn_parts(context, first=number == 1)
-        if standing == "new" and not parts and number > 1:
+        parts = await _turn_parts(context, first=first, continues=before > 0)
+        if standing == "new" and not parts and not first:
             return outcome
         if standing == "begun":
             await _close_what_was_cut(request, context, number)
-        said = TurnInput(parts, number)
+        said = TurnInput(parts, number, first)
 
         async def work(said: TurnInput = said) -> Result:
             ended = await talk(said)
@@ -91,11 +97,13 @@ def outcome_of(ending: Ending) -> RunOutcome:
     return RunOutcome("finished", ending.finish_reason)
 
 
-async def _turn_parts(context: RunContext, *, first: bool) -> tuple[Part, ...]:
-    """Return the turn's input: the prompt, or unanswered messages since the last step."""
+async def _turn_parts(context: RunContext, *, first: bool, continues: bool) -> tuple[Part, ...]:
+    """Return the turn's input: the prompt with the work of an agent that it continues, or unanswered messages since the last step."""
     if first:
         prompts = [message for message in await context.history(1) if message.role == "user"]
-        return prompts[-1].parts if prompts else ()
+        added = [text_part(f"{part['text']}\n\n") for part in added_parts(context.message().parts)]
+        begun = [text_part(f"\n\n{text}") for text in (work_so_far(context.message()),) if continues and text]
+        return with_texts((*added, *prompts[-1].parts, *begun)) if prompts else ()
     await take_steers(context)
     unanswered: list[Part] = []
     for part in reversed(context.message().parts):
@@ -103,7 +111,7 @@ async def _turn_parts(context: RunContext, *, first: bool) -> tuple[Part, ...]:
             break
         if part.get("type") == "steering-message":
             unanswered.append(part)
-    return tuple(piece for part in reversed(unanswered) for piece in as_list(part.get("parts")) if isinstance(piece, dict))
+    return with_texts([piece for part in reversed(unanswered) for piece in as_list(part.get("parts")) if isinstance(piece, dict)])
 
 
 def _outcome(value: JsonObject | None) -> RunOutcome:

@@ -52,7 +52,7 @@ def text_of(request: RunRequest, name: str) -> str:
     value = request.agent.options.get(name, "")
     if isinstance(value, str):
         return value
-    raise option_error(request, name, f"is {value!r}. Expected a text.")
+    raise option_error(request, name, f"is {value!r}. Expected text.")
 
 
 def choice_of(request: RunRequest, name: str, among: Collection[str]) -> str:

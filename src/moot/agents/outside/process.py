@@ -120,7 +120,7 @@ class Program:
                 stdin.write(line)
                 await stdin.drain()
         except (ConnectionError, RuntimeError) as error:  # uvloop raises RuntimeError for a closed transport
-            raise self.died("stopped listening") from error
+            raise self.died("stopped reading its input") from error
 
     def close_stdin(self) -> None:
         """Close stdin; most agents exit then."""

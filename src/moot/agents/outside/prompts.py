@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
+from moot.convert.files.attachments import with_texts
 from moot.convert.fold import in_history
+from moot.convert.history import for_model
 from moot.errors import MootError
 from moot.types.canonical import dumps
 from moot.types.context import RunContext
@@ -20,23 +22,28 @@ PIECE = 2_000
 
 _BEFORE = "Earlier messages of this conversation, which you have not seen yet:"
 _NOW = "End of the earlier messages. The new message:"
+_BEGUN = "Another agent started to work on this message and can't continue. Its work so far:"
+_CONTINUE = "End of its work. Continue from there. Don't repeat what is done."
 _LEFT_OUT = "[earlier messages omitted]"
 _EARLIER = 20_000
 """Maximum number of tokens of earlier messages that are read for a new session."""
 
 
-def with_history(messages: Sequence[Message], prompt: str, *, limit: int = LIMIT) -> str:
-    """Return the prompt with the earlier messages as text; the prompt alone if there are none."""
+def with_history(messages: Sequence[Message], prompt: str, *, limit: int = LIMIT, indent: str = "") -> str:
+    """Return the prompt with the earlier messages as text; the prompt alone if there are none.
+
+    With `indent`, which precedes all lines of a message but its first, no text in a message looks like the start of another one.
+    """
     texts: list[str] = []
     left = limit
     for message in reversed(messages):
         if message.role == "user":
-            body, who = text_of(message.parts), "User"
+            body, who = text_of(with_texts(message.parts)), "User"
         else:
             body = "\n".join(filter(None, map(_part, in_history(message.parts))))
             agent = message.metadata.get("agent")
             who = "System" if message.role == "system" else f"Assistant ({agent})" if isinstance(agent, str) else "Assistant"
-        text = f"{who}: {body}" if body else ""
+        text = f"{who}: {indent.join(body.splitlines(keepends=True)) if indent else body}" if body else ""
         if len(text) > left:
             texts.append(_LEFT_OUT if texts else f"{_LEFT_OUT}\n{text[-left:]}")
             break
@@ -55,6 +62,21 @@ def _part(part: Part) -> str:
     return f"[called {tool_name(part)} with {_short(part.get('input'))}: {_short(output)}]"
 
 
+def work_so_far(message: Message) -> str:
+    """Return the work of another agent on the same answer as text for the agent that continues it; empty if there is none."""
+    texts = [text for shown in for_model((message,)) for part in in_history(shown.parts) if (text := _part(part) or _said(part))]
+    work = "\n".join(texts)
+    if not work:
+        return ""
+    shown = work if len(work) <= LIMIT else f"{_LEFT_OUT}\n{work[-LIMIT:]}"
+    return f"{_BEGUN}\n\n{shown}\n\n{_CONTINUE}"
+
+
+def _said(part: Part) -> str:
+    pieces = part.get("parts") if part.get("type") == "steering-message" else None
+    return f"User: {text_of([piece for piece in pieces if isinstance(piece, dict)])}" if isinstance(pieces, list) else ""
+
+
 def _short(value: object) -> str:
     try:
         text = value if isinstance(value, str) else dumps(value).decode()
@@ -66,7 +88,7 @@ def _short(value: object) -> str:
 async def earlier_messages(context: RunContext) -> tuple[Message, ...]:
     """Return the messages that a new session needs: the conversation before the prompt."""
     history = await context.history(_EARLIER)
-    return tuple(history[:-1] if history and history[-1].role == "user" else history)
+    return tuple(for_model(history[:-1] if history and history[-1].role == "user" else history))
 
 
 TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")

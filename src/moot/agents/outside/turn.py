@@ -8,7 +8,8 @@ from typing import Any
 
 import anyio
 
-from moot.agents.journal import answer_metadata
+from moot.agents.journal import Timing, answer_metadata
+from moot.config.secrets import is_secret
 from moot.guard.secrets import HIDDEN, SHORTEST
 from moot.types import chunk
 from moot.types.agent import McpServer
@@ -32,9 +33,10 @@ def unavailable_note(name: str, why: str) -> Event:
 
 
 def redactor(servers: Sequence[McpServer]) -> Callable[[bytes], bytes]:
-    """Return a function that removes the values of variables and headers from our lines, for the log."""
-    values = {value for server in servers for value in (*server.env.values(), *server.headers.values()) if len(value) >= SHORTEST}
-    secrets = [dumps(value)[1:-1] for value in sorted(values, key=len, reverse=True)]
+    """Return a function that removes the values of headers and of variables with secret names from our lines, for the log."""
+    values = {value for server in servers for value in server.headers.values()}
+    values |= {value for server in servers for name, value in server.env.items() if is_secret(("env", name))}
+    secrets = [dumps(value)[1:-1] for value in sorted(values, key=len, reverse=True) if len(value) >= SHORTEST]
 
     def hidden(line: bytes) -> bytes:
         for secret in secrets:
@@ -65,6 +67,7 @@ class Turn:
         self._order = anyio.Lock()
         self._hidden = redactor(request.servers)
         self._began = context.ports.now()
+        self._waited = context.waited
         self._first = 0
         """Time of the turn's first visible output; 0 if there is none yet."""
 
@@ -157,9 +160,9 @@ class Turn:
         model = ending.metadata.get("model", self.exchange.model)
         step: JsonObject = {"step": self.number, "model": model}
         agent, service = self.request.run.agent, self.request.run.agent_type
-        facts = answer_metadata(
-            self.context, ending, step, ending.cost, agent=agent, model=model, provider=service, began=self._began, first=self._first
-        )
+        worked_until = self.context.ports.now() - (self.context.waited - self._waited)
+        timing = Timing(self._began, worked_until, self._first)
+        facts = answer_metadata(self.context, ending, step, ending.cost, timing, agent=agent, model=model, provider=service)
         if isinstance(used := ending.metadata.get("context_usage"), int | float):
             facts["context_usage"] = used
         return facts

@@ -17,6 +17,7 @@ class Custom(HttpProvider):
     """
 
     facts = Facts("custom", needs_key=False, priority=40, open_ended=True)
+    options = (*HttpProvider.options, "quirks")
 
     def __init__(self, settings: ProviderSettings) -> None:
         super().__init__(settings)

@@ -139,6 +139,7 @@ class Local:
     """
 
     facts = Facts("local", dialect="openai-chat-schema", needs_key=False, priority=800, main=DEFAULT, free=True)
+    options = ("path",)
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.name = settings.name or self.facts.name
@@ -248,6 +249,7 @@ def _small(provider: str, name: str, context: int, note: str) -> Model:
         context=context,
         max_output=_OUTPUT,
         tools="schema",
+        small=True,
         max_steps=STEPS,
         price=Price(0.0, 0.0, 0.0, 0.0),
         note=note,

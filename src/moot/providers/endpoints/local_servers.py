@@ -50,9 +50,10 @@ class Ollama(LocalServer):
 
     def describe(self, name: str) -> Model:
         """Return the facts about a model. The price of models that Ollama runs in its cloud is unknown."""
-        model = super().describe(name)
-        priced_here = "price" in self.settings.models.get(name, {})
-        return replace(model, price=None) if name.endswith(_CLOUD) and not priced_here else model
+        model, own = super().describe(name), self.settings.models.get(name, {})
+        if not name.endswith(_CLOUD):
+            return model
+        return replace(model, price=model.price if "price" in own else None, small=model.small if "small" in own else False)
 
     def _base_url(self) -> SplitResult:
         url = super()._base_url()

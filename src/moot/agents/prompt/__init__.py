@@ -1,0 +1,1 @@
+"""The system prompt of a step, made of named parts."""

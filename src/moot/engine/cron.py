@@ -1,0 +1,386 @@
+"""Cron jobs in a process that serves: starting them when they are due, retrying failed runs and delivering answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from datetime import UTC, datetime
+from functools import partial
+
+import anyio
+
+from moot.engine.runs import LocalRuns
+from moot.errors import Busy, MootError, NotFound, Refused, StoreError, UsageError
+from moot.plugins import DELIVERIES
+from moot.plugins.registry import attribute
+from moot.runtime.cron import OwnerJobs, job_directory, merged
+from moot.runtime.runtime import Runtime
+from moot.types.canonical import JsonObject
+from moot.types.crash import point
+from moot.types.cron import DELIVER, WEBHOOK, Delivery, Due, Job, JobReport, JobRun, JobState
+from moot.types.hooks import HOOKS, VARIABLES
+from moot.types.message import Part, text_of, text_part
+from moot.types.run import Prompt
+from moot.types.token import LOCAL_USER, expand_scopes
+from moot.types.webhook import JobAnswer
+
+GRACE = 60_000
+"""ms; a job without `catch_up` still runs if it is late by at most this."""
+
+FIRST_RETRY, LONGEST_RETRY = 30_000, 3_600_000
+"""ms between a failed run and the next attempt. The pause doubles each time."""
+
+SET_BACK = 60.0
+"""Seconds by which the clock of the machine must have been set back for all times to be computed again."""
+
+DELIVERY = 300.0
+"""Maximum number of seconds that a delivery takes."""
+LONGEST_ANSWER = 32_000
+"""Maximum number of characters of an answer that a webhook gets."""
+
+_POLL = 0.25
+"""Seconds between two checks for changed jobs and ended runs."""
+
+_SEARCHED = 20
+"""Number of earlier runs of a job to search for one that finished."""
+
+_UNDELIVERED = "The answer was not delivered: moot was stopped."
+_FAILED = "The answer could not be delivered: {}"
+
+_NEXT, _LAST = "moot.config.schedules:next_after", "moot.config.schedules:last_until"
+"""Loaded by path when there is a job."""
+
+log = logging.getLogger("moot.cron")
+
+
+class LogDelivery:
+    """`Delivery` to moot's log, see `moot logs`."""
+
+    async def deliver(self, target: str, report: JobReport) -> None:
+        text = report.text if len(report.text) <= _LONGEST else f"{report.text[:_LONGEST]}…"
+        extra = {"run": report.run, "conversation": report.conversation}
+        log.log(logging.INFO if report.status == "finished" else logging.WARNING, "%s %s: %s", report.job, report.status, text, extra=extra)
+
+
+_LONGEST = 2_000
+"""Maximum number of characters in the log. The whole answer is in the conversation."""
+
+
+class CronJobs:
+    """The jobs of all owners in this process. Each has one entry in the clock and no task."""
+
+    def __init__(self, runtime: Runtime, runs: LocalRuns) -> None:
+        self._runtime = runtime
+        self._runs = runs
+        self._store = runtime.store.jobs
+        self._scheduled: dict[str, JobState] = {}
+        self._retries: set[int] = set()
+        """Numbers of records whose next attempt is in the clock."""
+        self._offset = self._wall_offset()
+
+    def of(self, owner: str) -> OwnerJobs:
+        """Return the jobs of one owner."""
+        return OwnerJobs(lambda: self._runtime.settings, self._runtime.store, owner, clock=self._runtime.clock)
+
+    async def work(self) -> None:
+        """Start jobs when they are due, until cancelled. Changes by other processes and of the configuration apply at once."""
+        seen: object = None
+        while True:
+            try:
+                version = (await self._store.version(), self._runtime.settings.generation)
+                if version != seen:
+                    await self.refresh()
+                    seen = version
+                self.adjust()
+                await self.settle()
+            except MootError as error:  # such as a full disk; the next round tries again
+                log.error("cron jobs: %s", error)
+            await anyio.sleep(_POLL)
+
+    async def refresh(self) -> None:
+        """Put new and changed jobs into the clock, and remove others from it."""
+        await self._ensure()
+        current = {_key(state.job): state for state in merged(self._runtime.settings, await self._store.list()) if not state.error}
+        for key in self._scheduled.keys() - current.keys():
+            self._runs.clock.cancel(key)
+        for key, state in list(current.items()):
+            known = self._scheduled.get(key)
+            if known is not None and dataclasses.replace(known, seen_at=state.seen_at) == state:
+                current[key] = known
+            else:
+                self._schedule(state)
+        self._scheduled = current
+
+    def adjust(self) -> None:
+        """Compute all times again if the clock of the machine was set back. Instants that have run don't run again."""
+        before, self._offset = self._offset, self._wall_offset()
+        if self._offset < before - SET_BACK:
+            for state in self._scheduled.values():
+                self._schedule(state)
+
+    def _wall_offset(self) -> float:
+        clock = self._runtime.clock
+        return clock.now() / 1_000_000 - clock.monotonic()
+
+    async def _ensure(self) -> None:
+        states = {state.job.name: state for state in await self._store.list() if state.job.owner == LOCAL_USER}
+        configured = self._runtime.settings.cron
+        wanted = {name: job.schedule for name, job in configured.items() if name not in states or states[name].job.configured}
+        if wanted != {name: state.schedule for name, state in states.items() if state.schedule}:
+            await self._store.ensure(wanted)
+
+    def _schedule(self, state: JobState) -> None:
+        key, clock = _key(state.job), self._runs.clock
+        now = self._now
+        # the clock of the machine may have been set back since the last instant
+        due = None if state.paused_at is not None else attribute(_NEXT)(state.job, min(state.seen_at, now), state.created_at)
+        if due is None:
+            clock.cancel(key)
+        else:
+            clock.at(key, due, partial(self._fire, key, due))
+
+    async def _fire(self, key: str, first: int) -> None:
+        """Handle the last of the instants from `first` until now. The earlier ones count as missed."""
+        state = self._scheduled.get(key)
+        if state is None or state.paused_at is not None:
+            return
+        at, missed = attribute(_LAST)(state.job, first, max(self._now, first), state.created_at)
+        due = Due(state.job.owner, state.job.name, at, missed, by_clock=True)
+        handled = True
+        try:
+            if self._now - at > GRACE and not state.job.catch_up:
+                await self._store.record(dataclasses.replace(due, missed=missed + 1), "skipped", "The job could not run at this time.")
+            else:
+                await self._start(state.job, due)
+        except StoreError as error:  # such as a full disk
+            log.error("could not start the job %s: %s", state.job.name, error)
+            handled = False
+        finally:
+            if self._scheduled.get(key) is state and handled:
+                self._scheduled[key] = state = dataclasses.replace(state, seen_at=at)
+                self._schedule(state)
+            elif self._scheduled.get(key) is state:
+                self._runs.clock.at(key, self._now + FIRST_RETRY, partial(self._fire, key, first))
+
+    async def _start(self, job: Job, due: Due) -> None:
+        """Submit the job's prompt for one instant, or record why there is no run."""
+        try:
+            await self._check_owner(job)
+            await self.submit(job, due)
+        except Busy as error:
+            await self._store.record(due, "skipped", error.message)  # without effect if the instant has run
+        except StoreError:
+            raise
+        except MootError as error:
+            log.error("the job %s failed: %s", job.name, error)
+            await self._store.record(due, "failed", error.advice())
+
+    async def _check_owner(self, job: Job) -> None:
+        """Raise Refused if the job's owner may not start runs with tools any more."""
+        if job.owner == LOCAL_USER:
+            return
+        tokens = await self._runtime.store.tokens.list()
+        if not any(token.owner == job.owner and "tools" in expand_scopes(token.scopes, job.owner) for token in tokens):
+            raise Refused("The owner of this job has no valid token with the scope 'tools'.", fix="Create one with `moot tokens create`.")
+
+    async def submit(self, job: Job, due: Due) -> None:
+        """Store the prompt of a job and start its run. Raise Busy if the instant has run, or the job's last run is not over."""
+        prompt = _prompt(job, due, await self._variables(job))
+        point("cron.due")
+        if job.wake:
+            await self._runs.submit(prompt)
+        else:
+            await self._runs.note(prompt)
+
+    async def _variables(self, job: Job) -> JsonObject:
+        """Return what hooks of a job know about its last run, if that was in another conversation."""
+        if not job.fresh or not job.hooks:
+            return {}
+        for record in await self._runtime.store.of(job.owner).jobs.history(job.name, limit=_SEARCHED):
+            if record.run is not None and record.run_status == "finished":
+                run = await self._runtime.store.records.run(record.run)
+                started = datetime.fromtimestamp((run.started_at or run.created_at) / 1000, UTC)
+                text = text_of((await self._runtime.store.conversations.message(run.message)).parts)
+                return {"last_run": started.isoformat(timespec="seconds"), "last_response": text}
+        return {}
+
+    async def run_now(self, state: JobState) -> JobRun:
+        """Start a job now, even if it is paused. Return its record. Raise as `submit` does."""
+        due = Due(state.job.owner, state.job.name, self._now)
+        await self.submit(state.job, due)
+        return await self.record(due)
+
+    async def record(self, due: Due) -> JobRun:
+        """Return the record of an instant that has run. Raise NotFound."""
+        for found in await self._runtime.store.of(due.owner).jobs.history(due.job, at=due.at):
+            return found
+        raise NotFound(f"The job {due.job!r} has not run at this time.")
+
+    # ── after a run ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def settle(self) -> None:
+        """Deliver the answers of ended runs, and schedule the next attempts of failed ones."""
+        for record in await self._store.ended():
+            if record.no in self._retries:
+                continue
+            job = self._active(record)
+            if job is not None and record.run_status == "failed" and record.due.attempt <= job.retries:
+                await self._retry_later(job, record)
+            elif (report := await self._settled(record)) is not None:
+                # as a task of its own, because it may take long
+                self._runs.clock.at(f"cron-deliver:{record.no}", 0, partial(self._deliver, record, *report))
+
+    def _active(self, record: JobRun) -> Job | None:
+        """Return the job of a record, or None if it was removed or paused."""
+        state = self._scheduled.get(f"cron:{record.due.owner}:{record.due.job}")
+        return None if state is None or state.paused_at is not None else state.job
+
+    async def finish(self, record: JobRun, *, shown: bool = False) -> None:
+        """Deliver the answer of a run, unless another process does, or it was `shown` and would only be logged."""
+        if (report := await self._settled(record)) is not None:
+            if shown and report[0] == "log":
+                await self._store.note(record.no, "")
+            else:
+                await self._deliver(record, *report)
+
+    async def _settled(self, record: JobRun) -> tuple[str, JobReport] | None:
+        """Mark a record as settled. Return where to deliver what; None if another process does, or there is nothing."""
+        job: Job | None = None
+        report: JobReport | None = None
+        reason = ""
+        try:
+            job = (await self.of(record.due.owner).get(record.due.job)).job
+            report = await self._report(job, record)
+        except NotFound:
+            pass  # the job was removed, or the answer was purged
+        except MootError as error:
+            reason = _FAILED.format(error.message)
+        answer = None if job is None or report is None else _webhook_answer(job, report)
+        if report is not None and answer is None:
+            reason = _UNDELIVERED
+        if not await self._store.settle(record.no, reason, answer) or job is None or report is None or answer is not None:
+            return None
+        point("cron.settled")
+        return job.deliver, report
+
+    async def _deliver(self, record: JobRun, where: str, report: JobReport) -> None:
+        reason = ""
+        try:
+            kind, _, target = where.partition(":")
+            if kind not in DELIVERIES:
+                raise UsageError(f"There is no delivery of the kind {kind!r}.")
+            delivery: Delivery = DELIVERIES.make(kind)
+            with anyio.fail_after(DELIVERY):
+                await delivery.deliver(target, report)
+        except MootError as error:
+            reason = error.message
+        except TimeoutError:
+            reason = f"It took longer than {DELIVERY:g} seconds."
+        except Exception as error:  # noqa: BLE001  a delivery of a plugin may raise anything
+            reason = repr(error)
+        if reason:
+            log.error("could not deliver the answer of the job %s: %s", report.job, reason)
+        await self._store.note(record.no, _FAILED.format(reason) if reason else "")
+
+    async def _report(self, job: Job, record: JobRun) -> JobReport | None:
+        """Return what to deliver, or None if there is nothing."""
+        if job.delivery == "never" or record.run is None or record.run_status is None:
+            return None
+        run = await self._runtime.store.records.run(record.run)
+        parts = (await self._runtime.store.conversations.message(run.message)).parts
+        text = _delivered(parts) if job.delivery == "tool" else text_of(list(parts)).strip()
+        if run.status != "finished" and job.delivery == "always":
+            text = record.error or text or f"The run was {run.status}."
+        return JobReport(job.name, job.owner, text, run.status, run.conversation, run.id) if text else None
+
+    async def _retry_later(self, job: Job, record: JobRun) -> None:
+        run = await self._runtime.store.records.run(record.run or "")
+        pause = min(FIRST_RETRY << record.due.attempt - 1, LONGEST_RETRY)
+        self._retries.add(record.no)
+        self._runs.clock.at(f"cron-retry:{record.no}", (run.ended_at or self._now) + pause, partial(self._retry, record))
+
+    async def _retry(self, record: JobRun) -> None:
+        """Start the next attempt, unless another process has, or the job may no longer run."""
+        try:
+            if record in await self._store.ended() and not await self._try_again(record):
+                await self.finish(record)
+            self._retries.discard(record.no)
+        except (Busy, StoreError) as error:  # such as a run that was started by hand
+            log.info("the job %s will be retried later: %s", record.due.job, error)
+            self._runs.clock.at(f"cron-retry:{record.no}", self._now + FIRST_RETRY, partial(self._retry, record))
+
+    async def _try_again(self, record: JobRun) -> bool:
+        """Start the next attempt. Return False if there is none. Raise Busy and StoreError."""
+        job = self._active(record)
+        if job is None:
+            return False
+        try:
+            run = await self._runtime.store.records.run(record.run or "")
+            conversation = await self._runtime.store.conversations.get(run.conversation)
+            if conversation.head != run.message:  # someone has continued the conversation
+                return False
+            await self._check_owner(job)
+            due = dataclasses.replace(record.due, attempt=record.due.attempt + 1, by_clock=True)
+            prompt = _prompt(job, due, await self._variables(job))
+            await self._runs.submit(dataclasses.replace(prompt, parts=(), conversation=conversation.id, answers=run.message, key=None))
+        except (Busy, StoreError):
+            raise
+        except MootError as error:
+            log.error("could not retry the job %s: %s", job.name, error)
+            return False
+        return True
+
+    @property
+    def _now(self) -> int:
+        return self._runtime.now() // 1000
+
+
+def _key(job: Job) -> str:
+    return f"cron:{job.owner}:{job.name}"
+
+
+def _webhook_answer(job: Job, report: JobReport) -> JobAnswer | None:
+    """Return the answer for the outgoing webhook that the job names, or None if it names none."""
+    kind, _, target = job.deliver.partition(":")
+    return JobAnswer(target, job.name, report.text[:LONGEST_ANSWER]) if kind == WEBHOOK else None
+
+
+def _prompt(job: Job, due: Due, variables: JsonObject) -> Prompt:
+    instant = datetime.fromtimestamp(due.at / 1000, UTC).isoformat(timespec="milliseconds")
+    settings: JsonObject = {"job": job.name, **job.options}
+    if job.hooks:
+        settings[HOOKS] = job.hooks
+    if variables:
+        settings[VARIABLES] = variables
+    if job.unattended == "deny":
+        settings["unattended"] = "deny"
+    if job.delivery == "tool":
+        settings[DELIVER] = True
+    return Prompt(
+        (text_part(job.prompt),),
+        conversation=job.conversation,
+        key=None if job.conversation is not None else f"cron:{job.name}:{instant}" if job.fresh else f"cron:{job.name}",
+        client_id=f"cron:{job.name}:{instant}",
+        directory=job_directory(job),
+        project=job.project,
+        allowed_uris=job.allowed_uris,
+        agent=job.agent,
+        model=job.model,
+        mode=job.mode,
+        on_busy="queue",
+        trigger="cron",
+        on_crash="resume",
+        settings=settings,
+        user=None if job.owner == LOCAL_USER else job.owner,
+        due=due,
+    )
+
+
+def _delivered(parts: tuple[Part, ...]) -> str:
+    """Return the texts that the agent has passed to the tool `deliver`."""
+    texts: list[str] = []
+    for part in parts:
+        given = part.get("input")
+        if part["type"] == f"tool-{DELIVER}" and part.get("state") == "output-available" and isinstance(given, dict):
+            texts.append(str(given.get("text", "")))
+    return "\n\n".join(texts)
