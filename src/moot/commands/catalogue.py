@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
-from moot.commands.command import Command
+from moot.commands.command import Choose, Command, CommandContext, Notice, Reply
+from moot.engine import Engine
 from moot.errors import UsageError
 from moot.plugins import COMMANDS
+from moot.runtime.setup import find_agent
+from moot.types.conversation import Conversation
 
 ALIASES = {"clear": "new", "resume": "continue", "quit": "exit", "q": "exit", "m": "model", "?": "keys"}
 
@@ -39,3 +42,21 @@ def find(name: str) -> Command:
         raise UsageError(COMMANDS.unknown(name), fix="/help lists all commands.")
     command: Command = COMMANDS.load(known)()
     return command
+
+
+async def run_in_channel(engine: Engine, conversation: Conversation, name: str, argument: str) -> str:
+    """Run a command for a conversation of a channel and return its reply as text. What it chooses is stored in the conversation."""
+    context = CommandContext(engine, conversation.directory, conversation.id)
+    texts = [_text(reply) for reply in await find(name).run(context, argument)]
+    if (chosen := context.overrides.agent) is not None:
+        agent = find_agent(engine.runtime.settings, chosen, {}, conversation.directory)
+        await engine.store.conversations.update(conversation.id, agent=(chosen, agent.agent_type), model="")
+    return "\n".join(filter(None, texts)) or "Done."
+
+
+def _text(reply: Reply) -> str:
+    if isinstance(reply, Notice):
+        return reply.text
+    if isinstance(reply, Choose):
+        return f"{reply.title}: {', '.join(choice.value for choice in reply.choices)}"
+    return ""

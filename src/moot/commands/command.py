@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from moot.engine import Engine
 from moot.errors import NotFound, UsageError
 from moot.types.agent import Mode
-from moot.types.canonical import Json, JsonObject
+from moot.types.canonical import Json, JsonObject, empty
 from moot.types.conversation import Conversation
 from moot.types.model import Effort
 
@@ -96,6 +96,11 @@ class RunOverrides:
     tools: Sequence[str] | None = None
     """Names of the offered tools; () offers none."""
 
+    def drop(self, names: Iterable[str]) -> None:
+        """Remove the overrides of the mode, the effort and the tools that are named."""
+        for name in {"mode", "effort", "tools"}.intersection(names):
+            setattr(self, name, None)
+
     def settings(self) -> JsonObject:
         """Return the overrides in the form of `Prompt.settings`."""
         settings: JsonObject = {}
@@ -117,6 +122,17 @@ class CommandContext:
     overrides: RunOverrides = field(default_factory=RunOverrides)
     keys: str = ""
     """Description of the face's keyboard shortcuts, for /help."""
+    unstored: JsonObject = field(default_factory=empty)
+    """Settings chosen before the conversation exists; stored with the first prompt."""
+    further_folders: list[str] | None = None
+    """Folders allowed before the conversation exists, for its first prompt; None if the face doesn't keep them."""
+    stored: Callable[[Conversation], None] = lambda _: None
+    """Called with the conversation after its settings have changed."""
+
+    async def folder(self) -> str:
+        """Return the folder of the conversation, or else of the face."""
+        current = await self.current()
+        return current.directory or self.directory if current is not None else self.directory
 
     async def current(self) -> Conversation | None:
         """Return the stored conversation, or None if there is none yet."""
@@ -126,6 +142,23 @@ class CommandContext:
             return await self.engine.store.conversations.get(self.conversation)
         except NotFound:
             return None
+
+    def take_folders(self) -> tuple[str, ...]:
+        """Return the folders allowed before the conversation existed, and forget them."""
+        taken = tuple(self.further_folders or ())
+        if self.further_folders is not None:
+            self.further_folders.clear()
+        return taken
+
+    async def store_settings(self, settings: JsonObject) -> None:
+        """Store settings in the conversation, now or with its first prompt. None removes one. Stored settings need no override."""
+        if (conversation := await self.current()) is None:
+            self.unstored |= settings
+        elif changes := {**self.unstored, **settings}:
+            stored = await self.engine.store.conversations.update(conversation.id, settings=changes)
+            self.unstored = {}
+            self.overrides.drop(changes)
+            self.stored(stored)
 
     async def require_current(self) -> Conversation:
         """Return the stored conversation. Raise UsageError if nothing was sent yet."""

@@ -55,13 +55,13 @@ async def _find(context: CommandContext, reference: str) -> Conversation:
         return await conversations.get(reference)
     listed = (await conversations.list(limit=min(int(reference), _LISTED))).items
     if len(listed) < int(reference):
-        raise NotFound(f"Conversation number {reference} not found; there are {len(listed)}.", fix="/continue lists them.")
+        raise NotFound(f"Conversation number {reference} not found; the list ends with {len(listed)}.", fix="/continue lists them.")
     return listed[int(reference) - 1]
 
 
 def _description(conversation: Conversation) -> str:
     origin = f"from {conversation.came_from} · " if conversation.came_from else ""
-    return f"{origin}{conversation.message_count} messages · {conversation.directory} · {conversation.id[:13]}"
+    return f"{origin}{conversation.message_count} messages · {conversation.directory or 'no folder'} · {conversation.id[:13]}"
 
 
 class TitleCommand(WithoutChoices):

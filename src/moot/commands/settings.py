@@ -8,11 +8,15 @@ from typing import get_args
 from moot.agents.known import available_agents
 from moot.commands.command import Choice, Choose, CommandContext, Notice, Reply
 from moot.errors import UsageError
-from moot.plugins import TOOLS
+from moot.features.settings import allow_folders, chosen_folders
+from moot.guard.roots import with_folders
 from moot.runtime.setup import find_agent
-from moot.tools.catalogue import tools_for
+from moot.tools.catalogue import is_tool, tool_names, tools_for, unknown_tool
 from moot.types.agent import Mode
+from moot.types.canonical import Json
+from moot.types.conversation import Conversation
 from moot.types.model import Effort, Model
+from moot.types.token import LOCAL_USER
 
 _EFFORTS: dict[str, Effort] = {name: name for name in get_args(Effort)}
 _RECENT = 50
@@ -22,7 +26,7 @@ MODES: dict[Mode, str] = {
     "ask": "ask before everything except reading",
     "edits": "ask, but allow file edits here",
     "plan": "read only",
-    "auto": "never ask",
+    "auto": "allow everything except protected files and deny rules",
 }
 """Modes and their descriptions, in the order in which the keyboard shortcut cycles."""
 
@@ -35,13 +39,13 @@ class AgentCommand:
     argument = "[AGENT]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        agents = available_agents(context.engine.runtime.settings)
+        agents = available_agents(context.engine.runtime.settings, await context.folder())
         return [Choice(name, about=agent.description) for name, agent in agents.items()]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         if not argument:
             return [Choose("Agent", await self.choices(context))]
-        find_agent(context.engine.runtime.settings, argument, {})
+        find_agent(context.engine.runtime.settings, argument, {}, await context.folder())
         context.overrides.agent, context.overrides.model = argument, None
         return [Notice(f"Agent set to {argument}, starting with the next prompt.", "dim")]
 
@@ -51,14 +55,14 @@ class HandoffCommand:
     argument = "[AGENT]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        agents = available_agents(context.engine.runtime.settings)
+        agents = available_agents(context.engine.runtime.settings, await context.folder())
         current = await context.current()
         return [Choice(name, about=agent.description) for name, agent in agents.items() if current is None or name != current.agent]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         if not argument:
             return [Choose("Hand over to", await self.choices(context))]
-        agent = find_agent(context.engine.runtime.settings, argument, {})
+        agent = find_agent(context.engine.runtime.settings, argument, {}, await context.folder())
         current = await context.current()
         if current is None:
             raise UsageError("There is nothing to hand over yet.", fix=f"Use /agent {argument}.")
@@ -117,16 +121,17 @@ class EffortCommand:
     argument = "[EFFORT]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        return [Choice(name) for name in _EFFORTS]
+        return [*(Choice(name) for name in _EFFORTS), Choice("default", about="the model's own")]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         if not argument:
             return [Choose("Effort", await self.choices(context))]
         effort = _EFFORTS.get(argument)
-        if effort is None:
-            raise UsageError(f"Unknown effort {argument!r}.", fix=f"Choose one of: {', '.join(_EFFORTS)}.")
+        if effort is None and argument != "default":
+            raise UsageError(f"Unknown effort {argument!r}.", fix=f"Choose one of: {', '.join([*_EFFORTS, 'default'])}.")
         context.overrides.effort = effort
-        return [Notice(f"Effort set to {effort}, starting with the next prompt.", "dim")]
+        await context.store_settings({"effort": effort})
+        return [Notice(f"Effort set to {argument}, starting with the next prompt.", "dim")]
 
 
 class ModeCommand:
@@ -143,6 +148,7 @@ class ModeCommand:
         if mode is None:
             raise UsageError(f"Unknown mode {argument!r}.", fix=f"Choose one of: {', '.join(MODES)}.")
         context.overrides.mode = mode
+        await context.store_settings({"mode": mode})
         return [Notice(f"Mode set to {mode}: {MODES[mode]}.", "dim")]
 
 
@@ -152,12 +158,44 @@ def next_mode(mode: Mode) -> Mode:
     return names[(names.index(mode) + 1) % len(names)]
 
 
+class AllowCommand:
+    help = "Show the folders that tools and commands may use, or allow another one"
+    argument = "[DIR]"
+
+    async def choices(self, context: CommandContext) -> Sequence[Choice]:
+        return []
+
+    async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
+        conversation = await context.current()
+        base = conversation.directory or context.directory if conversation is not None else context.directory
+        folders = chosen_folders([argument], base) if argument and _is_own(conversation) else ()
+        if conversation is not None and argument:
+            conversation = await allow_folders(context.engine, conversation.id, folders, base)
+            context.stored(conversation)
+        elif argument:
+            if context.further_folders is None:
+                raise UsageError("The conversation is empty.", fix="Send a message first.")
+            context.further_folders.extend(folders)
+        allowed = conversation.allowed_uris if conversation is not None else ()
+        shown = with_folders(allowed, base, context.further_folders or ()) if conversation is None else allowed or (base,)
+        return [Notice("\n".join(["Tools and commands may use:", *(shown or (base,))]))]
+
+
+def _is_own(conversation: Conversation | None) -> bool:
+    # whether a folder exists is visible only to the person whose machine this is
+    return conversation is None or conversation.owner == LOCAL_USER
+
+
 class ToolsCommand:
     help = "Show the tools, or offer only some of them: names, all or none"
     argument = "[NAME …|all|none]"
 
     async def choices(self, context: CommandContext) -> Sequence[Choice]:
-        return [Choice("all", about="the agent's own tools"), Choice("none"), *(Choice(name) for name in TOOLS.names())]
+        return [
+            Choice("all", about="the agent's own tools"),
+            Choice("none"),
+            *(Choice(name) for name in tool_names(context.engine.settings)),
+        ]
 
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         names = argument.replace(",", " ").split()
@@ -166,17 +204,22 @@ class ToolsCommand:
         elif names == ["none"]:
             context.overrides.tools = ()
         elif names:
-            unknown = next((name for name in names if name not in TOOLS), None)
+            settings = context.engine.settings
+            unknown = next((name for name in names if not is_tool(name, settings)), None)
             if unknown is not None:
-                raise UsageError(TOOLS.unknown(unknown), fix="/tools lists them.")
+                raise UsageError(unknown_tool(unknown, settings), fix="/tools lists them.")
             context.overrides.tools = names
+        if names:
+            chosen = context.overrides.tools
+            await context.store_settings({"tools": None if chosen is None else list[Json](chosen)})
         return [Notice(await _offered_tools(context))]
 
 
 async def _offered_tools(context: CommandContext) -> str:
     settings, overrides = context.engine.runtime.settings, context.overrides
     conversation = await context.current()
-    agent = find_agent(settings, overrides.agent or (conversation.agent if conversation else "default"), overrides.settings())
+    options = {**(conversation.own_settings.for_run() if conversation else {}), **overrides.settings()}
+    agent = find_agent(settings, overrides.agent or (conversation.agent if conversation else "default"), options, await context.folder())
     tools = tools_for(settings, agent)
     if not tools:
         return "No tools are offered."

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moot.agents.known import agent_named
 from moot.commands.catalogue import find, names
 from moot.commands.command import Choice, CommandContext, Notice, Reply, WithoutChoices
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, ConversationSettings
 
 _NANO = 1e9
+
+
+def current_model(context: CommandContext, conversation: Conversation | None) -> str:
+    """Return the model of the next prompt; for an agent that chooses its own, the one that it used last. Empty if it is unknown."""
+    overrides, settings, known = context.overrides, context.engine.runtime.settings, conversation or Conversation("")
+    agent = agent_named(settings, overrides.agent or known.agent)
+    model = overrides.model or ("" if overrides.agent else known.next_model) or (agent.model if agent is not None else "")
+    if model not in ("", "main"):
+        return model
+    if agent is None or agent.agent_type == "moot":
+        return settings.models.main
+    return "" if overrides.agent or known.follows else known.last_model
 
 
 class StatusCommand(WithoutChoices):
@@ -18,15 +31,15 @@ class StatusCommand(WithoutChoices):
     async def run(self, context: CommandContext, argument: str) -> Sequence[Reply]:
         conversation = await context.current()
         overrides, settings = context.overrides, context.engine.runtime.settings
-        model = overrides.model or (conversation.next_model if conversation else "") or settings.models.main or "first available"
+        own = conversation.own_settings if conversation else ConversationSettings()
         rows = {
             "conversation": f"{conversation.id}  {conversation.title}" if conversation else "not started",
             **({"origin": conversation.came_from} if conversation and conversation.came_from else {}),
-            "directory": conversation.directory if conversation else context.directory,
+            "directory": conversation.directory or context.directory if conversation else context.directory,
             "agent": overrides.agent or (conversation.agent if conversation else "default"),
-            "model": model,
-            "mode": overrides.mode or settings.permissions.mode,
-            "effort": overrides.effort or "model default",
+            "model": current_model(context, conversation) or "default",
+            "mode": overrides.mode or own.mode or settings.permissions.mode,
+            "effort": overrides.effort or own.effort or "model default",
             **(_figures(conversation) if conversation else {}),
             "home": str(settings.home),
         }

@@ -1,21 +1,99 @@
-"""Previews and explanations of pending calls, for the person who decides."""
+"""Open approvals with the agents that led to them, and previews and explanations of their calls, for the person who decides."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio.to_thread
 
+from moot.config.settings import Settings
 from moot.errors import MootError
+from moot.features.family import lineage
 from moot.guard.paths import Paths
 from moot.runtime.auxiliary import auxiliary_call
 from moot.runtime.runtime import Runtime
 from moot.tools.basics import count, size_word
+from moot.tools.custom import CustomTool
 from moot.types.approval import Approval, ApprovalPart
-from moot.types.canonical import JsonObject, loads_exact
+from moot.types.canonical import Json, JsonObject, loads_exact
+from moot.types.conversation import Conversation
 from moot.types.message import Message, text_part
+from moot.types.store import OwnerStore
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An approval with the conversations of the agents that led to it, from the one that a person prompted to the one that asks."""
+
+    approval: Approval
+    path: tuple[Conversation, ...]
+    command: str = ""
+    """The shell line of a custom tool's call; empty for other tools."""
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation whose agent asks."""
+        return self.path[-1]
+
+    @property
+    def agents(self) -> str:
+        """The names of the agents on one line."""
+        return " › ".join(one.agent for one in self.path)
+
+    def to_json(self) -> JsonObject:
+        """Return the approval as scripts receive it, with the same names as the HTTP API."""
+        approval, conversation = self.approval, self.conversation
+        try:
+            parsed = loads_exact(approval.arguments)
+        except ValueError:
+            parsed = None
+        return {
+            "id": approval.id,
+            "run": approval.run,
+            "conversation": conversation.id,
+            "title": conversation.title,
+            "directory": conversation.directory,
+            "agent": conversation.agent,
+            "path": list[Json](one.agent for one in self.path),
+            "tool": approval.tool,
+            "input": parsed,
+            "arguments": approval.arguments.decode("utf-8", "replace"),
+            "command": self.command,
+            "asked_at": approval.asked_at,
+            "expires_at": approval.expires_at,
+            "questions": approval.questions,
+            "parts": list[Json](part.to_json() for part in approval.parts),
+            "lasting": list[Json](approval.lasting),
+            "always": approval.always,
+            "edits": approval.edits,
+            "options": list[Json](option.to_json() for option in approval.options),
+        }
+
+
+def command_of(settings: Settings, approval: Approval, arguments: bytes | None = None) -> str:
+    """Return the shell line that a call of a custom tool runs, with the given arguments or its own; empty for other calls."""
+    template = settings.custom_tools.get(approval.tool)
+    if template is None or approval.outside is not None or approval.questions is not None:
+        return ""
+    return CustomTool(template).line(object_of(approval.arguments if arguments is None else arguments))
+
+
+async def asked_in(store: OwnerStore, approval: Approval, settings: Settings) -> Asked:
+    """Return the approval with the conversations that led to it. Raise NotFound."""
+    run = await store.records.run(approval.run)
+    path = tuple(await lineage(store, await store.conversations.get(run.conversation)))
+    return Asked(approval, path, command_of(settings, approval))
+
+
+async def open_approvals(store: OwnerStore, settings: Settings, *, now: int) -> list[Asked]:
+    """Return the open approvals that a person can answer, oldest first. `now` is in ms; expired approvals are left out."""
+    approvals = await store.records.approvals()
+    answerable = [one for one in approvals if not one.by_client and (one.expires_at is None or one.expires_at > now)]
+    return [await asked_in(store, one, settings) for one in answerable]
+
 
 COMPARED_BYTES = 200_000
 """Maximum size of a file to compare with its new content."""
@@ -31,14 +109,31 @@ class CallPreview:
     """A note that the file is new, or on what would be replaced."""
     before: str | None = None
     """Current content of the file. None = no file, or too large to compare."""
+    command: str = ""
+    """The shell line of a custom tool's call; empty for other tools."""
 
 
-async def preview_call(arguments: bytes, parts: tuple[ApprovalPart, ...], roots: Sequence[Path], directory: Path) -> CallPreview:
+LONGEST_DIFF = 100_000
+"""Maximum length of a diff, in characters."""
+
+
+def diff_of(preview: CallPreview) -> str | None:
+    """Return the unified diff from a file's current content to the new one; None for a call that does not replace a file."""
+    content = object_of(preview.arguments).get("content")
+    if not preview.fact or not isinstance(content, str):
+        return None
+    lines = difflib.unified_diff((preview.before or "").splitlines(), content.splitlines(), "now", "then", lineterm="")
+    return "\n".join(lines)[:LONGEST_DIFF]
+
+
+async def preview_call(
+    arguments: bytes, parts: tuple[ApprovalPart, ...], roots: Sequence[Path], directory: Path, command: str = ""
+) -> CallPreview:
     """Return the arguments with the current content of the file that they name."""
     value = object_of(arguments)
     path = value.get("path")
-    if not isinstance(path, str) or not {"content", "edits"} & value.keys():
-        return CallPreview(arguments, parts)
+    if command or not isinstance(path, str) or not {"content", "edits"} & value.keys():
+        return CallPreview(arguments, parts, command=command)
     verb = "replaces" if "content" in value else "has"
     return CallPreview(arguments, parts, *await anyio.to_thread.run_sync(_before, roots, directory, path, verb))
 
@@ -84,4 +179,4 @@ async def explain(runtime: Runtime, approval: Approval, arguments: bytes) -> str
     shown = text if len(text) <= CHARACTERS else f"{text[:CHARACTERS]}\n({len(text):,} characters in total)"
     prompt = Message("explain", "user", (text_part(f"Tool: {approval.tool}\nFolder: {conversation.directory}\nArguments:\n{shown}"),))
     model = "small" if runtime.settings.models.small else run.model or conversation.model or "main"
-    return (await auxiliary_call(runtime, conversation.id, "explain", _SYSTEM, [prompt], model=model)).strip()
+    return (await auxiliary_call(runtime, conversation.id, "explain", _SYSTEM, [prompt], model=model)).text.strip()

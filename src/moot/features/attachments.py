@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from pathlib import Path
 
+from moot.convert.files.attachments import MEDIA_TYPES, kind_of, local_file
 from moot.errors import UsageError
-from moot.types.message import Part, text_part
+from moot.types.message import Part
 
 MAX_TEXT = 10 * 1024 * 1024
 MAX_MEDIA = 20 * 1024 * 1024
@@ -30,20 +30,22 @@ class Attached:
 
 
 def attach(path: Path) -> Attached:
-    """Return an image or PDF as a file part, or text as a text part that starts with its path. Raise UsageError for other files. Blocks."""
+    """Return an image, a document or a text file as a file part. Raise UsageError for other files. Blocks."""
     data = read_whole(path, MAX_MEDIA)
     media = next((media for head, media in _MEDIA if data.startswith(head)), None)
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         media = "image/webp"
     if media is not None:
-        url = f"data:{media};base64,{base64.b64encode(data).decode()}"
-        return Attached({"type": "file", "mediaType": media, "filename": path.name, "url": url})
+        return Attached(local_file(data, str(path), media))
+    if data.startswith(b"PK") and (kind := kind_of(path.name)):
+        return Attached(local_file(data, str(path), MEDIA_TYPES[kind]))
     if b"\0" in data:
-        raise UsageError(f"Cannot attach {str(path)!r}: it is neither text, an image (PNG, JPEG, GIF, WebP) nor a PDF.")
+        known = "text, an image (PNG, JPEG, GIF, WebP), or a document (PDF, DOCX, XLSX, PPTX, EPUB)"
+        raise UsageError(f"Cannot attach {str(path)!r}: it is not {known}.")
     if len(data) > MAX_TEXT:
         raise UsageError(f"{str(path)!r} has more than {MAX_TEXT >> 20} MiB of text, which is too much for any model.")
     text, note = as_text(data, str(path))
-    return Attached(text_part(f"{path}:\n\n{text}"), note)
+    return Attached(local_file(text.encode(), str(path)), note)
 
 
 def read_whole(path: Path, limit: int) -> bytes:

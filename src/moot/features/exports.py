@@ -10,18 +10,32 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Literal
 
 import anyio.to_thread
 
+from moot.convert.history import without_withheld
 from moot.errors import MootError, NotFound
-from moot.types.canonical import JsonObject, dumps, loads_object
+from moot.features.compactions import with_summaries
+from moot.runtime.history import without_unsent
+from moot.types.canonical import Json, JsonObject, dumps, loads_object
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.exchange import Exchange
-from moot.types.format import DeclaresFidelity, ExportedConversation, ExportFile, Fidelity, Format
+from moot.types.format import (
+    AgentSessions,
+    DeclaresFidelity,
+    ExportedConversation,
+    ExportFile,
+    Fidelity,
+    Format,
+    Installable,
+    Resumable,
+    TerminalReadable,
+    WriteOnly,
+)
 from moot.types.imports import Content, Recorder, Recording
 from moot.types.message import Message, Part
 from moot.types.run import Run
@@ -31,6 +45,8 @@ _EVENTS_PAGE = 512
 _CHILDREN = 200
 _DEEPEST = 8
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_PIECE = 1 << 18
+"""Bytes searched at once."""
 
 
 async def export_conversation(holdings: OwnerStore, conversation: Conversation, format: Format, *, branches: bool = True) -> ExportFile:
@@ -54,6 +70,11 @@ async def gather(
     """
     branched, nested = can_hold(format, "branches"), can_hold(format, "sub-agents")
     whole = await _whole(holdings, conversation, branches=branches and branched, depth=_DEEPEST if nested else 0)
+    if isinstance(format, TerminalReadable | WriteOnly):  # for people
+        whole = replace(whole, messages=tuple(await with_summaries(holdings.tree, whole.messages)))
+    if isinstance(format, AgentSessions | Installable | Resumable):  # an agent may continue it
+        sent = without_withheld(await without_unsent(holdings, conversation.id, whole.messages))
+        whole = replace(whole, messages=tuple(sent))
     if counted and branches and not branched:
         whole = replace(whole, others=await _others(holdings, conversation.id, whole.messages, files=False))
     if counted and not nested:
@@ -134,16 +155,31 @@ async def record_conversation(holdings: OwnerStore, conversation: Conversation) 
 async def _contents(
     holdings: OwnerStore, events: Iterable[Event], exchanges: Iterable[Exchange], runs: Iterable[Run]
 ) -> dict[str, Content]:
-    texts = [dumps(exchange.request) for exchange in exchanges] + [dumps(run.settings) for run in runs]
-    texts += [dumps([list(event.chunks), event.body]) for event in events if event.kind != "raw"]
+    values: Iterable[Json] = chain(
+        (exchange.request for exchange in exchanges),
+        (run.settings for run in runs),
+        ([list(event.chunks), event.body] for event in events if event.kind != "raw"),
+    )
     found: dict[str, Content] = {}
-    for name in dict.fromkeys(match.decode() for text in texts for match in _HASH.findall(text)):
+    for name in await anyio.to_thread.run_sync(_hashes, values):
         try:
             blob = await holdings.blobs.about(name)
             found[name] = Content(await holdings.blobs.get(name), blob.media_type)
         except NotFound:
             continue  # 64 hex digits that are not the name of a blob
     return found
+
+
+def _hashes(values: Iterable[Json]) -> list[str]:
+    """Return what may be the names of blobs, without duplicates. Long texts are searched in pieces, so that other threads can run."""
+    found: dict[bytes, None] = {}
+    for value in values:
+        text = dumps(value)
+        for start in range(0, len(text), _PIECE):
+            # overlapping by a name and the characters around it; a longer number cut here may only add a name that does not exist
+            piece = text[max(0, start - 1) : start + _PIECE + 65]
+            found.update(dict.fromkeys(_HASH.findall(piece)))
+    return [name.decode() for name in found]
 
 
 async def _with_files(holdings: OwnerStore, message: Message) -> Message:

@@ -11,6 +11,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
+from moot.agents.compaction import summary_message
+from moot.agents.journal import is_hand_over
 from moot.convert.comparison import Difference, differences
 from moot.convert.fold import Folder
 from moot.errors import MootError, NotFound, ProviderError, UsageError
@@ -18,18 +20,21 @@ from moot.plugins import AGENTS, DIALECTS
 from moot.providers.pool import Providers
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
-from moot.runtime.setup import find_agent, step_setup
+from moot.runtime.setup import find_agent, in_project, options_of, step_setup
 from moot.types import chunk
+from moot.types.blob import Blob, Blobs
 from moot.types.canonical import Json, JsonObject, dumps, loads
-from moot.types.context import AgentService, Choice, Result, RunContext, StepSetup, Verdict, Work
-from moot.types.conversation import Conversation
+from moot.types.context import AgentService, Choice, Result, RunContext, StepSetup, ToolHooks, Verdict, Work
+from moot.types.conversation import STEP_SETTINGS, Conversation, Project
 from moot.types.event import REFUSED, Event, Raw
 from moot.types.exchange import Exchange, Failure
+from moot.types.hooks import HookAnswer
+from moot.types.knowledge import Documents
 from moot.types.message import Message
 from moot.types.model import Model, ModelId, ModelRole
 from moot.types.provider import ModelRequest, Provider, Quirks
 from moot.types.run import Run, RunRequest
-from moot.types.store import Blob, Blobs, Change, InboxItem, OwnerStore
+from moot.types.store import Change, InboxItem, OwnerStore
 from moot.types.tool import Tool
 
 MOST = 20
@@ -173,7 +178,7 @@ class RecordedPool:
         except UsageError:
             first = next(iter(self._tape.exchanges.values()), None)
             if first is None:
-                raise UsageError("The run used no known model.", fix="See `moot providers list`.") from None
+                raise UsageError("The model of the recorded run is unknown.", fix="See `moot providers list`.") from None
             exchange = first.exchange  # only the recorded answers of the provider are needed
             model = Model(ModelId(exchange.model, exchange.provider), exchange.model)
             return (Choice(model, self._playback(exchange.provider, exchange.dialect, Quirks()), DIALECTS.make(exchange.dialect)),)
@@ -223,15 +228,25 @@ async def rerun(runtime: Runtime, holdings: OwnerStore, conversation: Conversati
     events: list[Event] = []
     while page := await holdings.log.read(run.conversation, after=events[-1].seq if events else 0, limit=_PAGE, run=run.id):
         events += page
+    if any(map(is_hand_over, events)):
+        return Rerun(run, False, why="several agents worked on it")
     message = await holdings.conversations.message(run.message)
     tape = await Tape.of(holdings, events)
     there = (conversation.origin or {}).get("directory")  # an imported conversation may continue elsewhere
-    placed = replace(conversation, directory=there) if isinstance(there, str) and there else conversation
-    context = _Context(runtime, holdings, placed, run, message, tape, events)
+    inherited = run.settings.get("inherited")
+    settings = {**dict.fromkeys(STEP_SETTINGS), **(inherited if isinstance(inherited, dict) else {})}
+    placed = replace(
+        conversation,
+        directory=there if isinstance(there, str) and there else conversation.directory,
+        settings={**conversation.settings, **settings},  # as they were, because they may have changed since
+    )
+    project = await holdings.projects.get(conversation.project)
+    context = _Context(runtime, holdings, placed, project, run, message, tape, events)
     try:
-        agent = find_agent(runtime.settings, run.agent, run.settings)
+        options = options_of(run.settings, placed)
+        agent = in_project(find_agent(runtime.settings, run.agent, options, placed.directory), project)
         service: AgentService = AGENTS.make(run.agent_type)
-        request = RunRequest(run, placed, agent, runtime.settings.limits, run.settings)
+        request = RunRequest(run, placed, agent, options)
         outcome = await service.run(request, cast("RunContext", context))
     except RecordingCancelled:
         outcome = None
@@ -258,6 +273,7 @@ class _Context:
         runtime: Runtime,
         holdings: OwnerStore,
         conversation: Conversation,
+        project: Project,
         run: Run,
         message: Message,
         tape: Tape,
@@ -265,16 +281,18 @@ class _Context:
     ) -> None:
         self.folder = Folder()
         self.calls = 0
-        self.ports = _Ports(_Reading(holdings.blobs), events[0].at if events else 0)
+        self.ports = _Ports(_Reading(holdings.blobs), events[0].at if events else 0, runtime.documents)
         self._runtime = runtime
         self._holdings = holdings
         self._conversation = conversation
+        self._project = project
         self._run = run
         self._message = message
         self._tape = tape
         self._recorded = Journal(events)
         self._index = Journal()
         self._steps = 0
+        self._has_compacted = False
         self._steered: list[tuple[int, JsonObject]] = []
         """Recorded steering messages, each with the number of steps completed before it. -1 marks one that was already sent."""
         steps = 0
@@ -283,8 +301,9 @@ class _Context:
                 if piece["type"] == "steering-message":
                     self._steered.append((steps, {"id": piece.get("id"), "parts": piece.get("parts")}))
             steps += event.phase == "end" and (event.key or "").startswith("step:")
-        for event in events[:1]:
-            self.folder.feed_all(event.chunks)
+        for at, event in enumerate(events):
+            if at == 0 or (event.key or "").startswith(("hook:SessionStart:", "hook:UserPromptSubmit:", "hook:before_run.")):
+                self.folder.feed_all(event.chunks)
 
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range:
         for event in events:
@@ -299,9 +318,15 @@ class _Context:
     async def journal(self) -> list[Event]:
         return []
 
-    async def history(self, tokens: int) -> list[Message]:
+    async def history(self, tokens: int, *, compact_to: int = 0) -> list[Message]:
         branch = await self._holdings.conversations.branch(self._run.conversation, head=self._message.id)
-        return [message for message in branch if message.id != self._message.id]
+        self._has_compacted = self._has_compacted or compact_to > 0
+        until = self._run.last_seq if self._has_compacted else self._run.first_seq
+        summaries = await self._holdings.tree.compactions(self._run.conversation)
+        known = {one.through: one for one in summaries if one.seq < until}
+        at = next((at for at in range(len(branch), 0, -1) if branch[at - 1].id in known), 0)
+        summary = [summary_message(known[branch[at - 1].id])] if at else []
+        return [*summary, *(message for message in branch[at:] if message.id != self._message.id)]
 
     def message(self) -> Message:
         own = self._message
@@ -309,9 +334,10 @@ class _Context:
 
     async def setup(self, role: ModelRole = "main") -> StepSetup:
         settings = self._runtime.settings
-        agent = find_agent(settings, self._run.agent, self._run.settings)
+        options = options_of(self._run.settings, self._conversation)
+        agent = find_agent(settings, self._run.agent, options, self._conversation.directory)
         pool = cast("Providers", RecordedPool(self._runtime.providers, self._tape))
-        return await step_setup(settings, pool, agent, self._run, self._conversation, role=role, now=self.ports.now())
+        return await step_setup(settings, pool, agent, self._run, self._conversation, self._project, role=role, now=self.ports.now())
 
     async def once(self, key: str, *, idempotent: bool, work: Work, body: JsonObject, verdict: Verdict | None = None) -> Result:
         """Return the recorded output. The work itself is not repeated."""
@@ -327,7 +353,7 @@ class _Context:
     def standing(self, key: str) -> Literal["new", "begun", "ended"]:
         return self._index.standing(key)
 
-    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
+    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str, hook: HookAnswer | None = None) -> Verdict:
         """Return the recorded decision."""
         started = self._recorded.starts.get(f"{key}.0")
         if started is not None:
@@ -357,6 +383,9 @@ class _Context:
 class _Ports:
     blobs: _Reading
     at: int
+    documents: Documents
+    hooks: ToolHooks | None = None
+    """Their decisions are in the recorded calls."""
 
     def now(self) -> int:
         return self.at

@@ -10,7 +10,7 @@ import pwd
 import socket
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -26,15 +26,17 @@ from moot.guard.secrets import HIDDEN
 from moot.guard.tokens import digest, new_code
 from moot.plugins import FORMATS, Registry
 from moot.types.canonical import Json, JsonObject
+from moot.types.chunk import nested
 from moot.types.conversation import Conversation
-from moot.types.format import ExportedConversation, Format
+from moot.types.format import ExportedConversation, ExportFile, Format
 from moot.types.ids import new_id
-from moot.types.imports import Recorder
+from moot.types.imports import Recorder, Recording
 from moot.types.message import Message, Part, is_tool, tool_name
+from moot.types.part_tree import linked, parent_call
 from moot.types.share import NewShare, Share, SharedPage
 from moot.types.store import OwnerStore
 
-_PICTURES = Registry("moot.pictures", {"bare": "moot.convert.image_copies:strip_metadata"})
+_PICTURES = Registry("moot.pictures", {"bare": "moot.convert.files.copies:strip_metadata"})
 
 _VENDORS = ("providerMetadata", "callProviderMetadata", "resultProviderMetadata", "toolMetadata")
 _FACTS = ("agent", "model", "provider", "finish_reason")
@@ -142,7 +144,7 @@ class _Redaction:
 
     def _message(self, message: Message, where: str) -> Message:
         where = f"{where} ({_WHO[message.role]})"
-        parts = list(message.parts)
+        parts = linked(message.parts)
         for kind in ("text", "reasoning"):
             at = [number for number, part in enumerate(parts) if part.get("type") == kind and isinstance(part.get("text"), str)]
             redacted = self._together([str(parts[number]["text"]) for number in at], f"{where}, {kind}")
@@ -167,7 +169,9 @@ class _Redaction:
         kind = str(part.get("type", ""))
         if any(name in part for name in _VENDORS):
             self.tally["vendor data", where] += 1
+            parent = parent_call(part) if is_tool(part) else ""
             part = {name: value for name, value in part.items() if name not in _VENDORS}
+            part |= {"toolMetadata": nested({}, parent)} if parent else {}
         if kind in ("file", "reasoning-file"):
             return self._file(part, where)
         if kind in ("text", "reasoning"):
@@ -326,25 +330,69 @@ class Draft:
         return sha256(self.page).hexdigest()
 
 
-async def preview_page(holdings: OwnerStore, conversation: Conversation, finder: Finder) -> Draft:
+@dataclass(frozen=True, slots=True)
+class RenderOrder:
+    """A file to be written."""
+
+    format: str
+    content: ExportedConversation | Recording
+    finder: Finder | None = None
+    """Finder of the data to redact; None = nothing is redacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedFile:
+    """A written file, the title of the conversation in it, and what was removed."""
+
+    written: ExportFile
+    title: str
+    left_out: tuple[Removal, ...] = ()
+
+
+def render(order: RenderOrder) -> RenderedFile:
+    """Write the file. This takes time proportional to the conversation. Raise UsageError for a read-only format."""
+    format: Format = FORMATS.make(order.format)
+    content = order.content
+    if isinstance(content, Recording):
+        assert isinstance(format, Recorder)
+        return RenderedFile(format.record(content), content.conversation.title)
+    if order.finder is None:
+        return RenderedFile(format.write(content), content.conversation.title)
+    shared = redact_conversation(content, order.finder)
+    return RenderedFile(format.write(shared.exported), shared.exported.conversation.title, shared.left_out)
+
+
+async def render_in_thread(order: RenderOrder) -> RenderedFile:
+    """Write the file in a thread, without a limit."""
+    return await anyio.to_thread.run_sync(render, order)
+
+
+async def preview_page(
+    holdings: OwnerStore,
+    conversation: Conversation,
+    finder: Finder,
+    render: Callable[[RenderOrder], Awaitable[RenderedFile]] = render_in_thread,
+) -> Draft:
     """Return a preview of the current branch with its sub-agents, redacted."""
     format: Format = FORMATS.make("html")
     whole = await gather(holdings, conversation, format, branches=False)
     if not whole.messages:
         raise UsageError(f"The conversation {conversation.id!r} has no messages to share.", fix="Send a message first.")
-    shared = await anyio.to_thread.run_sync(redact_conversation, whole, finder)
-    written = await anyio.to_thread.run_sync(format.write, shared.exported)
-    return Draft(conversation, shared.exported.conversation.title, written.data, shared.left_out)
+    file = await render(RenderOrder("html", whole, finder))
+    return Draft(conversation, file.title, file.written.data, file.left_out)
 
 
-async def share_page(holdings: OwnerStore, draft: Draft, *, now: int, seconds: float) -> tuple[Share, str]:
-    """Share a page and return it with the secret of its link, which is shown only once. `now` is in ms. Raise UsageError."""
+async def share_page(holdings: OwnerStore, draft: Draft, *, now: int, seconds: float, id: str = "") -> tuple[Share, str]:
+    """Share a page and return it with the secret of its link, which is shown only once. `now` is in ms. Raise UsageError.
+
+    An existing id gets a new link instead of the old one.
+    """
     if not 0 < seconds <= LONGEST:
         raise UsageError(f"A shared page must expire within {LONGEST // DAY} days.", fix="Use a duration such as 12h, 7d or 30d.")
     secret = new_code()
     policy: Callable[[], str] = _PAGES.load("policy")
     share = Share(
-        new_id(), draft.conversation.id, draft.title, now + round(seconds * 1000), tuple(removal_json(one) for one in draft.left_out)
+        id or new_id(), draft.conversation.id, draft.title, now + round(seconds * 1000), tuple(removal_json(one) for one in draft.left_out)
     )
     page = SharedPage(draft.page, f"{policy()}; frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox")
     return await holdings.shares.add(NewShare(share, page, digest(secret))), secret

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moot.convert.imports import DIGEST_SIZE, digest_of, usage_of_steps
+from moot.convert.ui_message import valid_part
 from moot.types.canonical import dumps
 from moot.types.format import ImportedMessage, ImportedRecord
 from moot.types.imports import IncomingEntry
@@ -42,7 +43,7 @@ def encode_arrival(entry: ImportedMessage | ImportedRecord, occurrence: int = 0)
         entry.raw,
         b"",
         role=entry.role,
-        parts=_encoded(entry.parts, _UNREADABLE),
+        parts=_encoded([valid_part(part) for part in entry.parts], _UNREADABLE),
         metadata=_encoded(entry.metadata, b"{}"),
         parent=None if entry.parent is None else key_of(entry.parent),
         created_at=entry.created_at,

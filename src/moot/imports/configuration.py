@@ -18,7 +18,8 @@ from moot.types.format import ForeignConfiguration, HasConfiguration
 
 _HEAD = """\
 Settings of other programs, converted to moot's configuration. moot does not read this file: review it and copy what you want
-into config.yaml. MCP servers are disabled, permissions grant access, and secrets were left out."""
+into config.yaml. MCP servers are disabled; permissions grant access; hooks, cron jobs, webhooks, task watchers and custom tools run
+commands or agents; secrets were left out."""
 
 
 def configuration_of(sources: Iterable[Source]) -> ForeignConfiguration:
@@ -26,20 +27,24 @@ def configuration_of(sources: Iterable[Source]) -> ForeignConfiguration:
     pieces: dict[str, Json] = {}
     unsupported: JsonObject = {}
     notes: dict[str, None] = {}
+    lost: dict[str, None] = {}
     for one in _each(sources):
+        lost |= dict.fromkeys(one.lost)
         for note in [*one.notes, *_merge(pieces, one.pieces)]:
             notes.setdefault(note)
         for program, kept in one.unsupported.items():
             before = unsupported.get(program)
             both: JsonObject = {**before, **kept} if isinstance(before, dict) and isinstance(kept, dict) else {}
             unsupported[program] = both or kept
-    return ForeignConfiguration(pieces, unsupported, tuple(notes))
+    return ForeignConfiguration(pieces, unsupported, tuple(notes), tuple(lost))
 
 
 def count_items(found: ForeignConfiguration) -> dict[str, int]:
     """Return the number of items of each section: `agents`, `mcp`, `permissions` …"""
     rules = found.pieces.get("permissions")
     counts = {name: len(value) for name, value in found.pieces.items() if isinstance(value, dict) and name != "permissions"}
+    if isinstance(hooks := found.pieces.get("hooks"), dict):
+        counts["hooks"] = sum(len(listed) for listed in hooks.values() if isinstance(listed, list))
     if isinstance(rules, dict):
         listed = rules.get("rules")
         counts["permissions"] = len(listed) if isinstance(listed, list) else 1
@@ -48,12 +53,12 @@ def count_items(found: ForeignConfiguration) -> dict[str, int]:
 
 def to_yaml(found: ForeignConfiguration) -> str:
     """Return the file: sections as YAML, and notes and unsupported settings as comments."""
-    notes = _comment("\n".join(f"* {note}" for note in found.notes))
+    notes = _comment("\n".join([*(f"* {note}" for note in found.notes), *(f"* lost: {line}" for line in found.lost)]))
     text = _comment(_HEAD) + ("#\n" + notes if notes else "") + "\n" + (_yaml(found.pieces) if found.pieces else "{}\n")
     if not found.unsupported:
         return text
     kept = _comment(redact(_yaml(found.unsupported)))
-    return f"{text}\n# unsupported: moot has no equivalent settings; kept unchanged, without secrets\n#\n{kept}"
+    return f"{text}\n# lost: moot has no equivalent; kept unchanged, without secrets\n#\n{kept}"
 
 
 def _each(sources: Iterable[Source]) -> Iterator[ForeignConfiguration]:
@@ -78,8 +83,8 @@ def _merge(pieces: dict[str, Json], more: JsonObject) -> Iterator[str]:
         for name, value in settings.items():
             before = there.get(name)
             if isinstance(before, list) and isinstance(value, list):
-                there[name] = [*before, *value]
-            elif section in ("agents", "mcp") and before is not None and before != value:
+                there[name] = [*before, *(item for item in value if item not in before)]
+            elif section in ("agents", "mcp", "cron", "webhooks", "tools", "task_watchers") and before is not None and before != value:
                 number = next(number for number in range(2, len(there) + 3) if f"{name}-{number}" not in there)
                 there[f"{name}-{number}"] = value
                 yield f"{section}: {name!r} exists twice; the second is now {name}-{number}"

@@ -13,7 +13,8 @@ from typing import cast
 
 import anyio.to_thread
 
-from moot.errors import NotFound
+from moot.errors import NotFound, UsageError
+from moot.guard.roots import folders
 from moot.imports.arrivals import key_of
 from moot.imports.reader import Piece
 from moot.imports.report import NOTES, ImportResult, Outcome, fidelity_json
@@ -21,7 +22,7 @@ from moot.imports.sources import Source
 from moot.runtime.titles import first_line
 from moot.types.canonical import Json, JsonObject, loads
 from moot.types.chunk import Chunk
-from moot.types.conversation import Conversation
+from moot.types.conversation import Conversation, Project
 from moot.types.event import Event
 from moot.types.exchange import Exchange
 from moot.types.format import AgentSessions, Fidelity, Format, ImportedFacts, Resumable
@@ -43,8 +44,6 @@ YOUNG = 60
 class ImportOptions:
     """Options of an import."""
 
-    directory: str = ""
-    """Directory of imported conversations whose source is not in its program's own location."""
     home: Path = field(default_factory=Path.home)
     since: int = 0
     """Time in ms; conversations whose newest message is older are skipped. 0 means all."""
@@ -110,6 +109,7 @@ class ConversationImport:
         if not self.received.is_new and not self.taken.changed and self.received.version == self.source.format.version:
             return self._result("known", await self.holdings.conversations.get(self.received.id))
         conversation = await self.holdings.imports.settle(self.received, self._settled())
+        await self._note_hidden(conversation)
         return self._result("added" if self.received.is_new else "grown" if self.taken.changed else "known", conversation)
 
     # ── entries ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,13 +132,23 @@ class ConversationImport:
     def _accept_record(self, record: IncomingEntry) -> bool:
         if not record.problem:
             return True
-        if record.raw and not record.raw.endswith(b"\n") and time.time() - self.source.mark.modified_at / 1e9 < YOUNG:
+        is_young = time.time() - self.source.mark.modified_at / 1e9 < YOUNG
+        if is_young and record.raw and not record.raw.endswith(b"\n") and not _is_json(record.raw):
             self.unfinished = True
             return False
         self.problems += 1
         if len(self.notes) < NOTES:
             self.notes.append(self.source.said(record.problem))
         return True
+
+    async def _note_hidden(self, conversation: Conversation) -> None:
+        """Note changes of the source that are not on the shown branch, because the branch was changed here since the last import."""
+        if self.received is None or not self.received.rewritten:
+            return
+        shown = {message.id for message in await self.holdings.conversations.branch(conversation.id)}
+        if shown.isdisjoint(self.received.rewritten.values()):
+            words = "messages changed in the source; they are on another branch, because the shown one was changed in moot"
+            self.notes.append(f"{words}: moot chat tree {conversation.id[:13]}")
 
     def _is_wanted(self) -> bool:
         if not self.started:
@@ -168,19 +178,34 @@ class ConversationImport:
             title=self.facts.title or self.title,
             title_source="model" if self.facts.title else "first-line" if self.title else "none",
             model=self.facts.model,
-            directory=self._directory(),
+            last_model=self.facts.model,
+            directory=self._directory(self.facts.directory),
             origin=self._origin(),
             created_at=at,
             updated_at=at,
         )
 
-    def _directory(self) -> str:
-        """Return the directory. A source's own directory is trusted only in its program's location, because tools may access it."""
-        path_text = self.facts.directory
-        if not self.source.placed or not path_text:
-            return self.wanted.directory
-        path, home = Path(path_text), self.wanted.home
-        return path_text if path.is_absolute() and path.is_dir() and path not in (home, *home.parents) else self.wanted.directory
+    def _directory(self, written: str) -> str:
+        """Return a directory of the source, or none. It is trusted only in its program's location, because tools may access it."""
+        path, home = Path(written), self.wanted.home
+        is_usable = self.source.placed and path.is_absolute() and path.is_dir() and path not in (home, *home.parents)
+        return written if is_usable else ""
+
+    def _allowed(self) -> tuple[str, ...]:
+        """Return the allowed folders inside the directory. A source may narrow what tools access, and nothing else."""
+        directory = self._directory(self.facts.directory)
+        try:
+            named = folders(self.facts.allowed_uris) if directory else ()
+        except UsageError:
+            return ()
+        return tuple(str(folder) for folder in named if folder.is_relative_to(directory) and folder.is_dir())
+
+    def _project(self) -> Project | None:
+        found = self.facts.project
+        if found is None:
+            return None
+        id, root = f"{self.source.format.name}:{found.source_id}", self._directory(found.directory) or None
+        return Project(id, found.name, found.description, root, found.context, found.rules, found.created_at)
 
     def _origin(self) -> JsonObject:
         format, facts = self.source.format, self.facts
@@ -204,6 +229,10 @@ class ConversationImport:
             facts.created_at,
             max(facts.updated_at, self.last_at),
             facts.archived,
+            self._directory(facts.directory),
+            self._allowed(),
+            facts.is_finished,
+            self._project(),
             {**self._origin(), **fidelity},
         )
 
@@ -226,6 +255,15 @@ class ConversationImport:
         )
 
 
+def _is_json(raw: bytes) -> bool:
+    """Return whether the bytes are complete JSON. A record that is still being written is not."""
+    try:
+        loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 async def import_recordings(
     holdings: OwnerStore, source: Source, format: Recorder, wanted: ImportOptions
 ) -> AsyncGenerator[ImportResult, None]:
@@ -242,7 +280,7 @@ async def _import_one(holdings: OwnerStore, source: Source, recording: Recording
         stored_events = known.origin.get("events") if known.origin is not None else None
         grown = len(recording.events) - stored_events if isinstance(stored_events, int) else 0
         return _result("known", source, recording, known, max(grown, 0))
-    renamed = _renamed(recording, wanted.directory)
+    renamed = _renamed(recording)
     origin: JsonObject = {"format": format.name, "version": format.version, "source_id": recording.source_id, "path": source.name}
     origin |= {"directory": recording.conversation.directory, "events": len(recording.events)}
     origin["fidelity"] = fidelity_json(recording.fidelity)
@@ -288,8 +326,11 @@ async def _known(holdings: OwnerStore, format: Format, recording: Recording) -> 
 # ── new ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _renamed(recording: Recording, directory: str) -> Recording:
-    """Return the recording under new ids, because the file's ids may already be used, even by another user."""
+def _renamed(recording: Recording) -> Recording:
+    """Return the recording under new ids, because the file's ids may already be used, even by another user.
+
+    It has no directory: imported data must not decide what tools may access.
+    """
     old = recording.conversation
     ids = {old.id: new_id(), **{message.id: new_id() for message in recording.messages}, **{run.id: new_id() for run in recording.runs}}
     ids |= {exchange.id: _exchange_id(exchange, ids, old.id) for exchange in recording.exchanges}
@@ -300,7 +341,7 @@ def _renamed(recording: Recording, directory: str) -> Recording:
         agent=old.agent,
         agent_type=old.agent_type,
         model=old.model,
-        directory=directory,  # not the file's: imported data must not decide what tools may access
+        last_model=old.last_model,
         head=ids.get(old.head or ""),
         created_at=old.created_at,
         updated_at=old.updated_at,

@@ -18,6 +18,7 @@ import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from moot.errors import MootError
+from moot.formats.kit.unread import read_checked
 from moot.imports.arrivals import digest_of_record, encode_arrival
 from moot.imports.sources import Source
 from moot.providers.catalogue import cost_at, listed_price
@@ -142,7 +143,7 @@ def read(source: Source, prices: Prices, take: Callable[[Piece], None]) -> str:
     """Send each piece in order. Return the problem, or an empty string. Blocks."""
     conversations = source.format.read(source.path)
     try:
-        for conversation in conversations:
+        for conversation in read_checked(source.format, conversations):
             _conversation(conversation, prices, take)
     except anyio.BrokenResourceError:
         return "The reader was cancelled."

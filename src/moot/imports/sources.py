@@ -269,7 +269,7 @@ def format_of(path: Path, name: str = "") -> Format:
     if not found:
         if packed := next((program for begins, program in _PACKERS.items() if head.startswith(begins)), ""):
             raise UsageError(
-                f"{str(path)!r} is compressed with {packed}, which no format reads.",
+                f"{str(path)!r} is compressed with {packed}, which moot can't read.",
                 fix=f"Unpack it first: {packed} -dk {shlex.quote(str(path))}",
             )
         raise UsageError(

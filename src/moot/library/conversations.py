@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
+from moot.engine import Engine
+from moot.features.settings import settings_change
 from moot.library.options import folder_of
+from moot.types.canonical import JsonObject
 from moot.types.conversation import Conversation, Page
 from moot.types.event import Event
 from moot.types.message import Message, text_part
@@ -19,8 +22,9 @@ class Conversations:
     matches.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, engine: Engine) -> None:
+        store: Store = engine.store
+        self._engine, self._store = engine, store
         self.tree: Tree = store.tree
         """The message tree of a conversation: all branches and the operations on them, by id."""
 
@@ -67,6 +71,15 @@ class Conversations:
     async def rename(self, reference: str, title: str) -> Conversation:
         """Set a title that only another rename changes."""
         return await self._store.conversations.rename((await self.get(reference)).id, title, "user")
+
+    async def change_settings(self, reference: str, changes: JsonObject) -> Conversation:
+        """Change settings that apply to every prompt of the conversation, as in `{"mode": "plan", "effort": None}`. None removes one.
+
+        Raise UsageError for an unknown setting or an invalid value. Read them with `conversation.own_settings`.
+        """
+        found = await self.get(reference)
+        change = await settings_change(self._engine, changes, found.directory)
+        return await change.store(self._store.conversations, found.id)
 
     async def delete(self, reference: str) -> Conversation:
         """Mark the conversation as deleted; it can be restored. Raise Busy while a run is active."""

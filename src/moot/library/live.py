@@ -19,8 +19,9 @@ from moot.engine import Engine
 from moot.errors import Busy, Cancelled, LimitReached, MootError, NotFound, OutputContract, ProviderError, StoreError, UsageError
 from moot.guard.json_schema import check_answer
 from moot.library.options import NANO, OnApproval, OnQuestion, Schema, answer_to
-from moot.runtime.requests import NO_ONE_AVAILABLE
+from moot.runtime.approvals.requests import NO_ONE_AVAILABLE
 from moot.types.event import Event
+from moot.types.hooks import is_withheld
 from moot.types.message import Message, Part, is_tool, text_of, text_part, tool_name
 from moot.types.run import Prompt, Run, Submitted
 from moot.types.usage import Usage
@@ -236,16 +237,16 @@ class LiveRun(Generic[T]):
 
     async def _answer(self, run: Run, directory: str) -> None:
         source = self._source
-        approvals = [one for one in await self._engine.store.records.approvals(run=run.id) if not one.by_client]
+        approvals = [one for one in await self._engine.store.records.approvals(run=run.id, tree=True) if not one.by_client]
         if source.on_approval is None and source.on_question is None:
             await anyio.sleep(_INTERVAL)  # answered elsewhere
             return
         for approval in approvals:
-            answer = await answer_to(approval, directory, source.on_approval, source.on_question)
+            answer = await answer_to(self._engine.settings, approval, directory, source.on_approval, source.on_question)
             with suppress(Busy, NotFound):  # answered elsewhere, or expired
                 await self._engine.runs.answer(approval.id, answer)
         if (await self._engine.store.records.run(run.id)).status == "waiting":
-            with suppress(Busy):  # resumed elsewhere, or waiting for more answers
+            with suppress(Busy, UsageError):  # resumed elsewhere, waiting for more answers, or ended since it was read
                 await self._engine.runs.resume(run.id)
 
     async def _end(self, run: Run) -> None:
@@ -253,7 +254,7 @@ class LiveRun(Generic[T]):
         self._message = await self._engine.store.conversations.message(run.message)
         self._run = run
         self._failure = failure_of(run)
-        if self._failure is None and self._source.schema is not None:
+        if self._failure is None and self._source.schema is not None and not is_withheld(self._message.metadata):
             try:
                 self._value = await _value(self._message, self._source.schema)
             except (OutputContract, UsageError) as error:

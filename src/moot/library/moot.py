@@ -11,14 +11,17 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from pydantic import BaseModel
 
+from moot.config.loader import Loaded
 from moot.config.settings import Settings
 from moot.engine import Engine
 from moot.engine.channels import serve
+from moot.errors import ConfigError
 from moot.features.attachments import attach
 from moot.library.conversations import Conversations
 from moot.library.live import LiveRun, RunSource
 from moot.library.options import OnApproval, OnQuestion, RunOptions, Schema, folder_of, settings_of
 from moot.providers.pool import Listing
+from moot.runtime.configuration import log_change
 from moot.runtime.setup import find_agent
 from moot.tools.catalogue import tools_for
 from moot.types.canonical import Json, JsonObject
@@ -39,7 +42,9 @@ class Moot:
         """The underlying engine, for operations that this class does not offer."""
         self.settings: Settings = engine.settings
         """The current configuration."""
-        self.conversations = Conversations(engine.store)
+        if engine.configuration is not None:
+            engine.configuration.on_change = self._configuration_changed
+        self.conversations = Conversations(engine)
         self._group = group
         self._live: WeakSet[LiveRun[Any]] = WeakSet()
 
@@ -104,15 +109,20 @@ class Moot:
         """Return the models of one provider or of all available ones, and the problems of providers that could not be listed."""
         return await self.engine.providers.models(provider)
 
-    def tools(self, agent: str = "default") -> tuple[Tool, ...]:
-        """Return the tools offered to an agent. Raise UsageError if the agent is unknown."""
-        return tools_for(self.settings, find_agent(self.settings, agent, {}))
+    def tools(self, agent: str = "default", *, directory: Path | str = "") -> tuple[Tool, ...]:
+        """Return the tools offered to an agent, which the project of the folder may define. Raise UsageError if the agent is unknown."""
+        return tools_for(self.settings, find_agent(self.settings, agent, {}, str(directory)))
 
     async def serve(self, channel: str) -> None:
         """Serve a channel, configured as `channels.<name>`, until cancelled. Raise UsageError if it is unknown, ConfigError if it is
         misconfigured.
         """
         await serve(self.engine, channel)
+
+    def _configuration_changed(self, change: Loaded | ConfigError) -> None:
+        if isinstance(change, Loaded):
+            self.settings = change.settings
+        log_change(change)
 
     def _follow(self, source: RunSource) -> LiveRun[Any]:
         live = LiveRun[Any](self.engine, self._group, source)

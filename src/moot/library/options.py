@@ -11,8 +11,9 @@ from typing import TypeAlias, TypedDict, TypeVar, cast
 import anyio.to_thread
 from pydantic import BaseModel
 
+from moot.config.settings import Settings
 from moot.errors import UsageError
-from moot.runtime.requests import NO_ONE_AVAILABLE
+from moot.runtime.approvals.requests import NO_ONE_AVAILABLE
 from moot.tools.arguments import schema_of
 from moot.tools.catalogue import find_tool as find
 from moot.tools.schema import parse
@@ -53,26 +54,28 @@ OnQuestion: TypeAlias = Callable[[Question], "Reply | Awaitable[Reply]"]
 """Function that answers one question of the agent: a string, several if `multiple` is set, None for no answer."""
 
 
-async def answer_to(approval: Approval, directory: str, on_approval: OnApproval | None, on_question: OnQuestion | None) -> Answer:
+async def answer_to(
+    settings: Settings, approval: Approval, directory: str, on_approval: OnApproval | None, on_question: OnQuestion | None
+) -> Answer:
     """Return the program's answer. Exceptions of its functions are propagated, and the run keeps waiting."""
     if approval.questions is not None:
         return await _replies(approval, on_question)
     if on_approval is None:
         return Answer(False, reason=NO_ONE_AVAILABLE, answered_by="moot")
-    answer = await _call(on_approval, asked_of(approval, directory))
+    answer = await _call(on_approval, asked_of(settings, approval, directory))
     return Answer(answer) if isinstance(answer, bool) else answer
 
 
-def asked_of(approval: Approval, directory: str) -> Asked:
+def asked_of(settings: Settings, approval: Approval, directory: str) -> Asked:
     """Return the approval in the form programs receive."""
     value = loads(approval.arguments)
-    return Asked(approval, approval.tool, value if isinstance(value, dict) else {}, directory, _view(approval, value))
+    return Asked(approval, approval.tool, value if isinstance(value, dict) else {}, directory, _view(settings, approval, value))
 
 
-def _view(approval: Approval, value: Json) -> View:
+def _view(settings: Settings, approval: Approval, value: Json) -> View:
     plain = View(approval.tool, body=approval.arguments.decode("utf-8", "replace"), language="json")
     try:
-        tool = find(approval.tool)
+        tool = find(approval.tool, settings)
     except UsageError:  # an outside agent's own tool, or one that is no longer installed
         return plain
     arguments = parse(tool, value)
@@ -132,7 +135,7 @@ class RunOptions(TypedDict, total=False):
     mode: Mode | None
     """Permission mode: ask, edits, plan or auto."""
     tools: bool | Sequence[str] | None
-    """False = no tools, a list = only these."""
+    """False = no tools, a list = only these, True = all tools of the agent, also if the conversation's settings say otherwise."""
     effort: Effort | None
     temperature: float | None
     max_steps: int | None
@@ -156,11 +159,11 @@ def settings_of(options: RunOptions, schema: Schema | None) -> JsonObject:
     """Return the settings that are stored with the run. Raise UsageError for invalid options."""
     settings: JsonObject = {}
     tools = options.get("tools")
-    if tools is False:
-        settings["tools"] = False
+    if isinstance(tools, bool):
+        settings["tools"] = tools
     elif isinstance(tools, str):
         raise UsageError(f"The option tools is {tools!r}. It must be a list of names, True or False.")
-    elif tools is not None and tools is not True:
+    elif tools is not None:
         settings["tools"] = list[Json](tools)
     names = ("effort", "temperature", "max_steps", "timeout")
     settings |= {name: cast("Json", value) for name in names if (value := options.get(name)) is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from typing import Any, TypeVar, Unpack, overload
 import anyio
 from pydantic import BaseModel
 
-from moot.config.loader import load
+from moot.config.loader import Loader
 from moot.config.settings import Settings
 from moot.engine import open_engine
 from moot.library.live import LiveRun
@@ -33,14 +34,16 @@ async def open(
     """Open moot for the duration of the block: `async with moot.open() as m:`.
 
     Use the same configuration as the command line, read from `home`, MOOT_HOME or the default location. `config` overrides it by dotted
-    keys, as in `{"models.main": "demo@demo"}`. `settings` replaces all of that. `directory` is the folder whose project
-    configuration is read (default: current directory). Runs that are still active when the block ends can be resumed later. Raise
-    ConfigError or StoreError if moot can't be opened.
+    keys, as in `{"models.main": "demo@demo"}`. `directory` is the folder whose project configuration is read (default: current
+    directory). Changed files are loaded again. `settings` replaces all of that. Runs that are still active when the block ends can be
+    resumed later. Raise ConfigError or StoreError if moot can't be opened.
     """
+    loader: Loader | None = None
     if settings is None:
-        settings = await anyio.to_thread.run_sync(_load, home, directory, config)
+        loader = await anyio.to_thread.run_sync(_loader, home, directory, config)
+        settings = loader.current.settings
     failure: Exception | None = None
-    async with open_engine(settings) as engine:
+    async with open_engine(settings, loader=loader) as engine:
         async with anyio.create_task_group() as group:
             moot = Moot(engine, group)
             try:
@@ -57,14 +60,19 @@ async def open(
 
 M = TypeVar("M", bound=BaseModel)
 
+log = logging.getLogger("moot.library")
 
-def _load(home: str | Path | None, directory: str | Path | None, config: Mapping[str, Json] | None) -> Settings:
-    return load(
+
+def _loader(home: str | Path | None, directory: str | Path | None, config: Mapping[str, Json] | None) -> Loader:
+    loader = Loader(
         home=Path(home).expanduser().absolute() if home is not None else None,
         environ=os.environ,
         flags=config,
         directory=Path(directory) if directory is not None else Path.cwd(),
-    ).settings
+    )
+    for note in loader.current.notes:
+        log.warning("%s", note)
+    return loader
 
 
 class SyncOptions(RunOptions, total=False):

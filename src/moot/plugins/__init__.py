@@ -3,12 +3,15 @@
 | registry | entries | entry-point group |
 |---|---|---|
 | `AGENTS` | agent services by `agent_type` | `moot.agents` |
+| `AGENT_DEFINITIONS` | agents defined by packages | `moot.agent_definitions` |
 | `CHANNELS` | connections to chat services | `moot.channels` |
 | `COMMANDS` | slash commands | `moot.commands` |
+| `DELIVERIES` | ways to deliver answers of cron jobs | `moot.delivery` |
 | `DIALECTS` | wire formats | `moot.convert` |
 | `FACES` | the faces: `python -m moot`, `import moot` and `moot serve` | `moot.faces` |
 | `FORMATS` | conversation files of other programs | `moot.formats` |
 | `KNOWN_AGENTS` | outside agents that can be run by name | `moot.known_agents` |
+| `PROMPT_PARTS` | parts of system prompts | `moot.prompt_parts` |
 | `PROVIDERS` | model endpoints | `moot.providers` |
 | `TOOLS` | built-in tools | `moot.tools` |
 | `TRANSLATORS` | converters without a wire format: for outside agents and recorded streams | `moot.translators` |
@@ -18,12 +21,15 @@ from moot.plugins.registry import Registry
 
 __all__ = [
     "AGENTS",
+    "AGENT_DEFINITIONS",
     "CHANNELS",
     "COMMANDS",
+    "DELIVERIES",
     "DIALECTS",
     "FACES",
     "FORMATS",
     "KNOWN_AGENTS",
+    "PROMPT_PARTS",
     "PROVIDERS",
     "TOOLS",
     "TRANSLATORS",
@@ -43,12 +49,18 @@ AGENTS = Registry(
     families=("acp",),
 )
 
-CHANNELS = Registry("moot.channels", {}, needs=("name", "serve"))
+AGENT_DEFINITIONS = Registry("moot.agent_definitions", {}, plain=True)
+"""Name → an `Agent`."""
+
+CHANNELS = Registry("moot.channels", {"discord": "moot.channels.discord:Discord"}, needs=("name", "serve"))
 
 COMMANDS = Registry(
     "moot.commands",
     {
         "agent": "moot.commands.settings:AgentCommand",
+        "allow": "moot.commands.settings:AllowCommand",
+        "compact": "moot.commands.context:CompactCommand",
+        "context": "moot.commands.context:ContextCommand",
         "continue": "moot.commands.conversation:ContinueCommand",
         "copy": "moot.commands.messages:CopyCommand",
         "cost": "moot.commands.status:CostCommand",
@@ -70,6 +82,8 @@ COMMANDS = Registry(
     },
 )
 
+DELIVERIES = Registry("moot.delivery", {"log": "moot.engine.cron:LogDelivery"}, needs=("deliver",))
+
 DIALECTS = Registry(
     "moot.convert",
     {
@@ -90,7 +104,7 @@ FORMATS = Registry(
     {
         "aichat": "moot.formats.agents.aichat:Aichat",
         "anthropic": "moot.formats.anthropic:Anthropic",
-        "cherry": "moot.formats.apps.cherry:Cherry",
+        "cherry": "moot.formats.apps.cherry.format:Cherry",
         "chatgpt": "moot.formats.apps.chatgpt:ChatGPT",
         "clai": "moot.formats.apps.clai.format:Clai",
         "claude": "moot.formats.agents.claude.format:ClaudeFormat",
@@ -114,7 +128,7 @@ FORMATS = Registry(
         "pi": "moot.formats.agents.pi:Pi",
         "qwen": "moot.formats.agents.qwen:Qwen",
         "recording": "moot.formats.recording.format:RecordingFormat",
-        "tai": "moot.formats.apps.tai:Tai",
+        "tai": "moot.formats.apps.tai.format:Tai",
         "talkcody": "moot.formats.apps.talkcody.format:TalkCody",
         "ui": "moot.formats.ui:Ui",
         "vibe": "moot.formats.agents.vibe:Vibe",
@@ -131,6 +145,21 @@ KNOWN_AGENTS = Registry(
     },
 )
 """Agent service → its table of known agents. The entries are plain data, not classes."""
+
+PROMPT_PARTS = Registry(
+    "moot.prompt_parts",
+    {
+        "agents_md": "moot.agents.prompt.guidance:agents_md",
+        "environment": "moot.agents.prompt.parts:environment",
+        "instructions": "moot.agents.prompt.parts:instructions",
+        "memory": "moot.knowledge.prompt:prompt_part",
+        "output_format": "moot.agents.prompt.parts:output_format",
+        "project": "moot.agents.prompt.parts:project",
+        "sub_agents": "moot.agents.prompt.parts:sub_agents",
+    },
+    plain=True,
+)
+"""Name → a function that returns the part's text (`PromptPartProvider` in `types/prompt.py`)."""
 
 PROVIDERS = Registry(
     "moot.providers",
@@ -161,15 +190,26 @@ TOOLS = Registry(
     "moot.tools",
     {
         "ask_user": "moot.tools.builtin.ask_user:AskUser",
+        "change_setting": "moot.tools.builtin.admin:ChangeSetting",
+        "create_agent": "moot.tools.builtin.admin:CreateAgent",
+        "cron": "moot.tools.builtin.cron:Cron",
+        "delegate": "moot.tools.builtin.delegate:Delegate",
+        "deliver": "moot.tools.builtin.cron:Deliver",
         "edit_file": "moot.tools.builtin.edit_file:EditFile",
         "fetch_url": "moot.tools.builtin.fetch_url:FetchUrl",
         "find_files": "moot.tools.builtin.find_files:FindFiles",
+        "finish_task": "moot.tools.builtin.delegate:FinishTask",
         "generate_image": "moot.tools.builtin.generate_image:GenerateImage",
+        "knowledge_search": "moot.tools.builtin.knowledge_search:KnowledgeSearchTool",
         "list_files": "moot.tools.builtin.list_files:ListFiles",
+        "memory": "moot.tools.builtin.memory:MemoryTool",
         "read_file": "moot.tools.builtin.read_file:ReadFile",
+        "read_setting": "moot.tools.builtin.admin:ReadSetting",
+        "run_status": "moot.tools.builtin.delegate:RunStatus",
         "search_files": "moot.tools.builtin.search_files:SearchFiles",
         "search_history": "moot.tools.builtin.search_history:SearchHistory",
         "shell": "moot.tools.builtin.shell:Shell",
+        "tasks": "moot.tools.builtin.tasks:Tasks",
         "todo": "moot.tools.builtin.todo:Todo",
         "transcribe_audio": "moot.tools.builtin.transcribe_audio:TranscribeAudio",
         "web_search": "moot.tools.builtin.web_search:WebSearch",
@@ -203,4 +243,4 @@ TRANSLATORS = Registry(
 
 def extensible() -> tuple[Registry, ...]:
     """Return the registries that installed packages can extend."""
-    return AGENTS, CHANNELS, COMMANDS, DIALECTS, FORMATS, PROVIDERS, TOOLS, TRANSLATORS
+    return AGENTS, AGENT_DEFINITIONS, CHANNELS, COMMANDS, DIALECTS, FORMATS, PROMPT_PARTS, PROVIDERS, TOOLS, TRANSLATORS

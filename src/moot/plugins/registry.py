@@ -19,8 +19,10 @@ def attribute(path: str) -> Any:
 class Registry:
     """A table of names. Lookups import nothing; `load` imports an entry."""
 
-    def __init__(self, group: str, built_in: Mapping[str, str], *, needs: Sequence[str] = (), families: Sequence[str] = ()) -> None:
-        """`needs` are attributes that instances of the entries must have.
+    def __init__(
+        self, group: str, built_in: Mapping[str, str], *, needs: Sequence[str] = (), families: Sequence[str] = (), plain: bool = False
+    ) -> None:
+        """`needs` are attributes that instances of the entries must have. Entries of a `plain` registry are data or functions, not classes.
 
         `families` are names that can have a suffix: `acp:opencode` is `acp` created with the argument `opencode`.
         """
@@ -28,6 +30,7 @@ class Registry:
         self._built_in = dict(built_in)
         self._needs = tuple(needs)
         self._families = frozenset(families)
+        self._plain = plain
 
     @cached_property
     def _points(self) -> list[Any]:
@@ -82,6 +85,8 @@ class Registry:
         name, member = self._split(name)
         arguments = (*member, *arguments)
         kind = self.load(name)
+        if self._plain:
+            return kind
         if name in self._built_in:
             return kind(*arguments)
         try:
@@ -100,7 +105,7 @@ class Registry:
 
     def unknown(self, name: str) -> str:
         """Return the error message for an unknown name, with a suggestion."""
-        kind = self.group.rpartition(".")[2].removesuffix("s")
+        kind = self.group.rpartition(".")[2].removesuffix("s").replace("_", " ")
         return f"{kind.capitalize()} {name!r} not found.{hint(name, self.names())} Known {kind}s: {', '.join(self.names())}."
 
     def _fault(self, name: str, what: str) -> UsageError:

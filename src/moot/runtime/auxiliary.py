@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -25,6 +26,20 @@ from moot.types.model import ModelSettings
 from moot.types.provider import ModelPrompt, ModelRequest, Translator
 from moot.types.store import Change, CloseExchange, OpenExchange, RecordUsage
 
+_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AuxiliaryAnswer:
+    text: str
+    exchange: str
+    """Id of the exchange that contains it."""
+
+
+def without_thoughts(text: str) -> str:
+    """Return an answer without the reasoning that some models write as tags into their text."""
+    return _THOUGHTS.sub("", text)
+
 
 async def auxiliary_call(
     runtime: Runtime,
@@ -35,8 +50,8 @@ async def auxiliary_call(
     *,
     model: str,
     settings: ModelSettings | None = None,
-) -> str:
-    """Return the text of a model's answer to these messages. `model` is a name or a model type.
+) -> AuxiliaryAnswer:
+    """Return a model's answer to these messages. `model` is a name or a model type.
 
     The log gets an `exchange` start, a `raw` event for each frame, and an `exchange` end with usage and cost, all without a run. The
     conversation's totals only change when a run ends, so they don't include this call; statistics read it from the end event.
@@ -48,7 +63,8 @@ async def auxiliary_call(
     request = ModelRequest(b"".join(pieces), choice.model.wire_name, idempotency_key=new_id())
     recording = await _recording(runtime, conversation, purpose, choice, pieces, choice.dialect.translator, choice.dialect.name)
     await recording.run_in_slot(lambda: choice.provider.stream(request))
-    return "".join(str(chunk.get("delta", "")) for chunk in recording.chunks if chunk["type"] == "text-delta")
+    text = "".join(str(chunk.get("delta", "")) for chunk in recording.chunks if chunk["type"] == "text-delta")
+    return AuxiliaryAnswer(text, recording.exchange.id)
 
 
 async def record_media_call(runtime: Runtime, conversation: str, choice: Choice, call: MediaCall) -> MediaResponse:

@@ -1,16 +1,19 @@
-"""The context that a leg gives to agents and tools: ports, media models, and search in earlier conversations."""
+"""The context that a leg gives to agents and tools: ports, media models, and search in earlier conversations and documents."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from moot.plugins import Registry
 from moot.runtime.auxiliary import record_media_call
 from moot.runtime.runtime import Runtime
-from moot.types.context import Choice
+from moot.types.blob import Blobs
+from moot.types.context import Choice, ToolHooks
+from moot.types.knowledge import Documents, KnowledgeHit, KnowledgeScope
 from moot.types.media import ImageRequest, Media, MediaCall, MediaResult
 from moot.types.search import Search, SearchPage
-from moot.types.store import Blobs
+from moot.types.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +22,46 @@ class OwnSearch:
 
     index: Search
     """The search index of the owner's conversations."""
+    tree: Tree
     conversation: str
     """The conversation of the current run."""
 
     async def search(self, query: str, *, limit: int, best: bool, here: bool) -> SearchPage:
-        return await self.index.search(query, limit=limit, best=best, exclude=None if here else self.conversation)
+        page = await self.index.search(query, limit=limit, best=best, exclude=None if here else self.conversation)
+        held: set[str] = set()  # prompts that no model may get
+        for conversation in {hit.conversation for hit in page.hits}:
+            held |= await self.tree.withheld(conversation, [hit.message for hit in page.hits if hit.conversation == conversation])
+        return replace(page, hits=tuple(hit for hit in page.hits if hit.message not in held)) if held else page
+
+
+@dataclass(frozen=True, slots=True)
+class OwnKnowledge:
+    """`KnowledgeSearch` for a conversation."""
+
+    runtime: Runtime
+    owner: str
+    scope: KnowledgeScope
+
+    async def search(self, query: str, *, limit: int) -> Sequence[KnowledgeHit]:
+        return await self.runtime.library(self.owner).search(query, self.scope, limit=limit)
 
 
 class LegPorts:
     """The `Ports` of a leg. Blobs are limited to those that the conversation's owner may read."""
 
-    def __init__(self, runtime: Runtime, blobs: Blobs) -> None:
+    def __init__(self, runtime: Runtime, blobs: Blobs, tool_hooks: Callable[[], ToolHooks | None]) -> None:
         self.blobs = blobs
+        self._runtime = runtime
+        self._tool_hooks = tool_hooks
         self.now, self.jitter, self.sleep, self.slot = runtime.now, runtime.jitter, runtime.sleep, runtime.slot
+
+    @property
+    def documents(self) -> Documents:
+        return self._runtime.documents
+
+    @property
+    def hooks(self) -> ToolHooks | None:
+        return self._tool_hooks() if self._runtime.settings.hooks else None
 
 
 _CALLS = Registry("moot.media", {"draw": "moot.providers.media:draw", "transcribe": "moot.providers.media:transcribe"})

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
+import re
 from collections.abc import Sequence
 
 import anyio
 
-from moot.agents.journal import kill_noted
+from moot.agents.journal import HAND_OVER, kill_noted
 from moot.convert.exchanges import close_open, settle_calls, totals
 from moot.convert.fold import Folder
-from moot.errors import Busy, FenceLost, MootError, StoreCorrupt
+from moot.errors import Busy, FenceLost, MootError, Refused, StoreCorrupt
 from moot.plugins import AGENTS
+from moot.plugins.registry import attribute
 from moot.runtime.journal import LEG, PARKED, Journal, worked
-from moot.runtime.leg import Leg, mend
+from moot.runtime.leg import Leg, mend, successor
 from moot.runtime.runtime import Runtime, first_error, log_fields
-from moot.runtime.setup import find_agent, in_project, servers_of
+from moot.runtime.setup import confined, find_agent, has_folder, in_project, load_project_agents, options_of, servers_of
 from moot.types import chunk
 from moot.types.agent import Agent
 from moot.types.canonical import JsonObject
@@ -25,8 +26,9 @@ from moot.types.context import AgentService, Parked
 from moot.types.crash import point
 from moot.types.event import Event
 from moot.types.exchange import Failure
+from moot.types.hooks import HOOKS, PROMPT, RunHooks
 from moot.types.run import Run, RunOutcome, RunRequest
-from moot.types.store import End, Fence, Fold, Park, RunSnapshot, Store
+from moot.types.store import End, Fence, Fold, HandOver, Park, RunSnapshot, Store
 
 
 async def kill_leftovers(journal: Journal) -> None:
@@ -48,6 +50,10 @@ async def kill_left_by(store: Store, conversation: str, run: str) -> None:
 CLOSING = 2.0
 """Time limit in seconds for closing a run while everything else is being cancelled."""
 
+NO_HOOKS = RunHooks()
+
+NO_FOLDER = "This agent is a program on the server's machine, and you have no folder there."
+
 log = logging.getLogger("moot.runtime")
 
 
@@ -62,17 +68,18 @@ async def drive(runtime: Runtime, fence: Fence, standing: RunSnapshot, scope: an
         with scope:
             while not ended:
                 outcome = await _within(leg)
-                if outcome.status == "parked":
+                if outcome is not None and outcome.status == "parked":
                     raise Parked
-                ended = await _ended(leg, outcome)
+                ended = outcome is not None and await _ended(leg, outcome)
                 if not ended:
                     with anyio.CancelScope(shield=True):
                         leg = await _open(runtime, fence, await runtime.store.records.standing(fence.run))
         if not ended:
             await _ended(leg, RunOutcome("cancelled", finish_reason="other"))
-    except Parked:  # an answer claims it again
+    except Parked as parked:  # an answer claims it again, or the clock
+        parking = leg.parking if parked.wake_at is None else Park("time", parked.wake_at)
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
-            await leg.append(Event("meta", body=PARKED), changes=(Park(),), sync=True, fold=True)
+            await leg.append(Event("meta", body=PARKED), changes=(parking,), sync=True, fold=True)
             point("run.parked")
     except FenceLost:
         pass  # another owner has taken the run and records its state
@@ -94,17 +101,14 @@ async def _ended(leg: Leg, outcome: RunOutcome) -> bool:
 
 async def _open(runtime: Runtime, fence: Fence, standing: RunSnapshot) -> Leg:
     run, events = standing.run, standing.events
-    limits = runtime.settings.limits
-    cost, seconds = run.settings.get("max_cost"), run.settings.get("timeout")
-    if isinstance(cost, int):
-        limits = dataclasses.replace(limits, cost=cost)
-    if isinstance(seconds, int | float):
-        limits = dataclasses.replace(limits, seconds=float(seconds))
+    options = options_of(run.settings, standing.conversation)
+    conversation = confined(standing.conversation, standing.project)
     try:
-        agent = in_project(find_agent(runtime.settings, run.agent, run.settings), standing.project)
+        await load_project_agents(runtime.settings, conversation.directory)
+        agent = in_project(find_agent(runtime.settings, run.agent, options, conversation.directory), standing.project)
     except MootError:
         agent = Agent(name=run.agent)  # removed from the configuration; the first step reports it
-    request = RunRequest(run, standing.conversation, agent, limits, run.settings, servers_of(runtime.settings, agent))
+    request = RunRequest(run, conversation, agent, options, servers_of(runtime.settings, agent))
     leg = Leg(runtime, request, fence, standing.message, events, standing.inbox, standing.project)
     if "run" not in leg.index.starts and not _damaged(events):
         facts: JsonObject = {"agent": run.agent, "agent_type": run.agent_type}
@@ -116,19 +120,24 @@ async def _open(runtime: Runtime, fence: Fence, standing: RunSnapshot) -> Leg:
     return leg
 
 
-async def _within(leg: Leg) -> RunOutcome:
-    """Return the agent service's outcome. Errors become failed outcomes; Parked and cancellation propagate."""
-    limit = leg.request.limits.seconds
+async def _within(leg: Leg) -> RunOutcome | None:
+    """Return the agent service's outcome, or None if a hook or another agent continues the run.
+
+    Errors become failed outcomes; Parked and cancellation propagate.
+    """
     if seq := _damaged(await leg.journal()):
         # it is unknown which calls were started or completed, and no call must run twice
         message = f"Event {seq} of this run is damaged in the store, so the run can't be resumed. Its readable events are kept."
         return RunOutcome("failed", "error", Failure(message, StoreCorrupt.code))
+    if leg.request.run.agent_type != "moot" and not has_folder(leg.request.conversation):
+        return RunOutcome("failed", "error", Failure(NO_FOLDER, Refused.code, fix="Ask the administrator for a project with a folder."))
     try:
-        service: AgentService = AGENTS.make(leg.request.run.agent_type)
-        with leg.deadline.limit(max(0.0, limit - worked(await leg.journal())) if limit else None) as timer:
-            return await service.run(leg.request, leg)
+        with leg.deadline.limit(leg.limits.seconds, worked(await leg.journal())) as timer:
+            return await _worked(leg)
         assert timer.cancelled_caught
-        late = Failure(f"The run stopped after {limit:g} s.", kind="deadline", fix="Raise the limit with --timeout or limits.seconds.")
+        late = Failure(
+            f"The run stopped after {leg.deadline.seconds:g} s.", kind="deadline", fix="Raise the limit with --timeout or limits.seconds."
+        )
         return RunOutcome("failed", "other", late)
     except FenceLost:
         raise
@@ -139,6 +148,50 @@ async def _within(leg: Leg) -> RunOutcome:
     except Exception as error:
         log.exception("run %s failed", leg.fence.run, extra=log_fields(leg.request.run))
         return RunOutcome("failed", "error", Failure(f"Internal error: {type(error).__name__}: {error}", "internal"))
+
+
+async def _worked(leg: Leg) -> RunOutcome | None:
+    """Run the agent service between the hooks before and after it."""
+    service: AgentService = AGENTS.make(leg.request.run.agent_type)
+    settings, run = leg.runtime.settings, leg.request.run
+    hooked = settings.hooks or leg.request.agent.hooks != NO_HOOKS or HOOKS in run.settings or PROMPT in leg.index.starts
+    if hooked and (ended := await attribute("moot.runtime.hooks.calls:before_run")(leg)) is not None:
+        return ended
+    outcome = await service.run(leg.request, leg)
+    if outcome.error is not None and _is_refused(outcome.error) and (agent := await successor(leg)) is not None:
+        await _hand_over(leg, agent, outcome.error)
+        return None
+    return await attribute("moot.runtime.hooks.calls:after_run")(leg, outcome) if hooked else outcome
+
+
+_USED_UP = re.compile(r"usage limit|limit reached|hit your limit|quota|out of credits|credit balance", re.IGNORECASE)
+"""Outside agents report a used-up account only as a message."""
+
+
+def _is_refused(failure: Failure) -> bool:
+    """Return whether a provider refuses further calls, for some time or until someone pays."""
+    return failure.kind == "rate_limit" or (failure.kind == "failed" and _USED_UP.search(failure.message) is not None)
+
+
+async def _hand_over(leg: Leg, agent: Agent, failure: Failure) -> None:
+    """Let another agent continue the run, in the same answer. The next leg is its own."""
+    run, starts = leg.request.run, leg.index.starts
+    steps = max((int(key.removeprefix("llm:").partition(".")[0]) for key in starts if key.startswith("llm:")), default=0)
+    number = sum(key.startswith(HAND_OVER) for key in leg.index.ends)
+    parts = leg.folder.parts()
+    text = f"{failure.message.rstrip('.')}. The agent {agent.name} continues."
+    chunks: tuple[Chunk, ...] = (
+        *close_open(parts),
+        *settle_calls(parts, "Not executed because another agent continues."),
+        chunk.data("note", {"text": text}, id=f"{HAND_OVER}{number}"),
+        *((chunk.FINISH_STEP,) if leg.step_open else ()),
+        chunk.message_metadata({"agent": agent.name, "agent_type": agent.agent_type}),
+    )
+    body: JsonObject = {"from": run.agent, "to": agent.name, "steps": steps}
+    event = Event("chunks", chunks, phase="end", key=f"{HAND_OVER}{number}", body=body)
+    await leg.append(event, changes=(HandOver(agent.name, agent.agent_type),), sync=True, fold=True)
+    point("run.handed")
+    log.info("the agent %s continues for %s: %s", agent.name, run.agent, failure.message, extra=log_fields(run))
 
 
 def _damaged(events: Sequence[Event]) -> int:
@@ -178,6 +231,8 @@ async def _end(leg: Leg, outcome: RunOutcome) -> None:
     conversation = leg.fence.conversation
     seqs = await leg.runtime.store.log.append(conversation, (event,), fence=leg.fence, changes=(fold, end), sync=True)
     leg.runtime.hub.publish(conversation, seqs, (event,))
+    if status != "finished":
+        leg.runtime.hub.touch(conversation)  # messages that the run did not read were stored too
     point("run.ended")
 
 
@@ -192,5 +247,9 @@ def _closing(leg: Leg, outcome: RunOutcome) -> tuple[Chunk, ...]:
     if outcome.status == "cancelled":
         chunks.append(chunk.abort("cancelled"))
     else:
-        chunks.append(chunk.finish(outcome.finish_reason, outcome.metadata or None))
+        reason = outcome.finish_reason
+        if reason not in chunk.FINISH_REASONS:
+            chunks.append(chunk.message_metadata({"finish_reason": reason}))
+            reason = "other"
+        chunks.append(chunk.finish(reason, outcome.metadata or None))
     return tuple(chunks)

@@ -206,6 +206,10 @@ class Hub:
         for watcher in self._watchers.get(conversation, ()):
             watcher.touch()
 
+    def watching(self, conversation: str) -> int:
+        """Return the number of live readers of a conversation in this process."""
+        return len(self._watchers.get(conversation, ()))
+
     def is_last(self, conversation: str, seq: int) -> bool:
         """Return whether this is the conversation's last event, as far as known for certain. Later events reach the watchers."""
         return self._last.get(conversation) == seq

@@ -3,40 +3,59 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from moot.agents.journal import is_hand_over
 from moot.convert.fold import Folder
-from moot.convert.history import estimate
-from moot.guard.roots import folders
-from moot.runtime import requests
-from moot.runtime.context import ConfiguredMedia, LegPorts, OwnSearch
-from moot.runtime.history import WHOLE, load_history, summarize_history
+from moot.convert.history import for_model, history_tokens
+from moot.convert.vendor import as_object
+from moot.errors import LimitReached
+from moot.guard.roots import allowed_folders
+from moot.plugins.registry import attribute
+from moot.runtime.approvals import requests
+from moot.runtime.children import LegChildren, with_children
+from moot.runtime.context import ConfiguredMedia, LegPorts, OwnKnowledge, OwnSearch
+from moot.runtime.cron import RunJobs
+from moot.runtime.history import WHOLE, StoredHistory, compact_for_run, load_history, stored_history, summarize_history
 from moot.runtime.journal import Journal
 from moot.runtime.outside import OutsideLeg
 from moot.runtime.runtime import Runtime
-from moot.runtime.setup import find_agent, in_project, step_setup
+from moot.runtime.services import RunAdministration, RunTasks
+from moot.runtime.setup import confined, find_agent, has_folder, limits_of, load_project_agents, options_of, step_setup, successor_of
+from moot.tools.memory import memory_folders
 from moot.types import chunk
+from moot.types.agent import Agent
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
 from moot.types.context import Result, StepSetup, Unknown, Verdict
 from moot.types.conversation import DEFAULT_PROJECT, Project
 from moot.types.crash import point
 from moot.types.event import Event
+from moot.types.hooks import HookAnswer
+from moot.types.knowledge import KnowledgeScope, knowledge_folders
+from moot.types.limits import Limits
 from moot.types.message import Message
 from moot.types.model import ModelRole
 from moot.types.run import RunRequest
+from moot.types.sandbox import Access, Confinement
 from moot.types.served import Served
-from moot.types.store import Change, Fence, Fold, InboxItem, Store, Use
-from moot.types.tool import Question, Tool, ToolContext
+from moot.types.store import Change, Fence, Fold, InboxItem, Park, Store, Use
+from moot.types.token import LOCAL_USER
+from moot.types.tool import Question, Tool, ToolContext, ToolServices
 
 T = TypeVar("T")
 
 ASKING = "tool-approval-request"
 
-HISTORY_PAGE = 64
-"""Number of messages to read first."""
+_TOOL_HOOKS = "moot.runtime.hooks.events:tool_hooks"
+"""Loaded by path, because most configurations have no hooks."""
+
+_NO_FOLDER = Path(os.devnull)
+"""Directory of conversations without a folder: nothing is below it, and no program starts in it."""
 
 _NO_PROJECT = Project(DEFAULT_PROJECT, DEFAULT_PROJECT)
 
@@ -93,19 +112,25 @@ class Leg(OutsideLeg):
         self.index = Journal(events)
         self.asked = frozenset(str(piece.get("approvalId")) for event in events for piece in event.chunks if piece["type"] == ASKING)
         holdings = runtime.store.of(request.conversation.owner)
-        self.ports = LegPorts(runtime, holdings.blobs)
-        self.past = holdings.search
+        self.ports = LegPorts(runtime, holdings.blobs, lambda: attribute(_TOOL_HOOKS)(self))
+        self.past = (holdings.search, holdings.tree)
         self._message = message
         self._events = list(events)
         self._inbox = inbox
-        self._project = project
-        self._history: list[Message] = []
-        self._history_whole = False
-        self._shortened = False
+        self.project = project
+        self._is_set_up = False
+        self._history = StoredHistory()
+        self._is_condensed = False
+        self._may_compact = True
+        """False after a compaction failed or found nothing to summarize."""
+        self._chosen_model = ""
         self.folder = folded(events)
         self.step_open = step_open(events)
         """True if the last step event in the log is a start."""
         self._order = asyncio.Lock()
+        self.children = LegChildren(self)
+        self.parking = Park()
+        """The wait of the run if this leg ends without an open request to a person or the client."""
         self.torn = False
         """True if the result of an append is unknown, so that fold and index may lack events of the log."""
 
@@ -140,23 +165,28 @@ class Leg(OutsideLeg):
         """Return the events that existed when the leg started."""
         return self._events
 
-    async def history(self, tokens: int) -> list[Message]:
-        served = Served.of(self.request.settings)
-        if served is not None and served.history and not self._history_whole:
-            self._history = await load_history(self.runtime.store, served.history)
-            self._history_whole = True
-        # in pages, so that the cost of a step does not grow with the conversation
-        before = self._message.parent
-        while before and not self._history_whole and sum(estimate(message.parts) for message in self._history) < tokens:
-            limit = max(HISTORY_PAGE, 4 * len(self._history))
-            self._history = await self.runtime.store.conversations.branch(self.fence.conversation, head=before, limit=limit)
-            self._history_whole = len(self._history) < limit
-        if self.request.run.agent_type != "moot" and tokens >= WHOLE and not self._shortened:
-            self._shortened = True  # an outside agent gets the history as one text; the loop trims it itself
-            self._history, notes = await summarize_history(self.runtime, self.fence.conversation, self._history)
+    async def history(self, tokens: int, *, compact_to: int = 0) -> list[Message]:
+        served, conversation = Served.of(self.request.settings), self.request.conversation
+        has_own = served is not None and bool(served.history)
+        if served is not None and has_own and not self._history.is_whole:
+            self._history = StoredHistory(tuple(await load_history(self.runtime.store, served.history)), is_whole=True)
+        if compact_to and not has_own and self._may_compact:
+            self._may_compact, notes = await compact_for_run(
+                self.runtime, self.request, self._message.parent, compact_to, self._chosen_model
+            )
+            self._history = StoredHistory()
+            if notes:
+                await self.append(Event("chunks", notes), fold=True)
+        if not self._history.is_whole and history_tokens(self._history.messages) < tokens:
+            head = self._message.parent
+            self._history = await stored_history(self.runtime.store, conversation.id, head, tokens, prompt=head)
+        if self.request.run.agent_type != "moot" and tokens >= WHOLE and not self._is_condensed:
+            self._is_condensed = True  # an outside agent gets the history as one text; the loop trims it itself
+            messages, notes = await summarize_history(self.runtime, conversation.id, for_model(self._history.as_sent()))
+            self._history = StoredHistory(tuple(messages), is_whole=True)
             if notes:
                 await self.append(Event("chunks", notes))
-        return self._history
+        return self._history.as_sent()
 
     def message(self) -> Message:
         own = self._message
@@ -171,12 +201,45 @@ class Leg(OutsideLeg):
             status="streaming",
         )
 
+    @property
+    def limits(self) -> Limits:
+        """The run's limits in the current configuration."""
+        return limits_of(self.runtime.settings, self.request.settings)
+
     async def setup(self, role: ModelRole = "main") -> StepSetup:
-        runtime, request = self.runtime, self.request
-        agent = in_project(find_agent(runtime.settings, request.run.agent, request.settings), self._project)
-        return await step_setup(
-            runtime.settings, runtime.providers, agent, request.run, request.conversation, role=role, now=runtime.clock.now()
+        runtime = self.runtime
+        if self._is_set_up:  # settings of the conversation may have changed since the last step
+            current = await runtime.store.conversations.get(self.fence.conversation)
+            options = options_of(self.request.run.settings, current)
+            self.request = replace(self.request, conversation=confined(current, self.project), settings=options)
+        self._is_set_up, request = True, self.request
+        directory = request.conversation.directory
+        await load_project_agents(runtime.settings, directory)
+        agent = find_agent(runtime.settings, request.run.agent, request.settings, directory)
+        self.deadline.change(self.limits.seconds)
+        setup = await step_setup(
+            runtime.settings,
+            runtime.providers,
+            agent,
+            request.run,
+            request.conversation,
+            self.project,
+            role=role,
+            now=runtime.clock.now(),
         )
+        self._chosen_model = str(setup.choices[0].model.id)
+        if setup.limits.wait_for_reset and await successor(self) is not None:
+            setup = replace(setup, limits=replace(setup.limits, wait_for_reset=0))
+        return await self._with_children(setup) if agent.agents or setup.limits.cost else setup
+
+    async def _with_children(self, setup: StepSetup) -> StepSetup:
+        """Charge the run's sub-agents to its budget, and name those in the background that have ended."""
+        limits = setup.limits
+        if limits.cost:
+            if (below := await self.children.committed()) is None:
+                raise LimitReached("The run stopped because a cost limit is set, but the cost of a sub-agent is unknown.")
+            limits = replace(limits, cost=max(1, limits.cost - below))  # 0 would be no limit
+        return replace(setup, limits=limits, system=with_children(await self.children.ended(), setup.system))
 
     async def once(
         self, key: str, *, idempotent: bool, work: Callable[[], Awaitable[Result]], body: JsonObject, verdict: Verdict | None = None
@@ -204,8 +267,8 @@ class Leg(OutsideLeg):
     def standing(self, key: str) -> Literal["new", "begun", "ended"]:
         return self.index.standing(key)
 
-    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
-        return await requests.allow(self, tool, key, tool_call, arguments, subject)
+    async def allow(self, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str, hook: HookAnswer | None = None) -> Verdict:
+        return await requests.allow(self, tool, key, tool_call, arguments, subject, hook)
 
     async def ask(self, key: str, approval: Approval) -> Answer:
         return await requests.ask(self, approval)
@@ -220,22 +283,42 @@ class Leg(OutsideLeg):
         return Tooling(self, tool, key, tool_call)
 
 
+async def successor(leg: Leg) -> Agent | None:
+    """Return the agent that continues the run if the provider of the current one refuses further calls, or None."""
+    handed = [as_object(event.body).get("from") for event in await leg.journal() if is_hand_over(event)]
+    agent = leg.request.agent
+    return await successor_of(leg.runtime.settings, agent, leg.request.conversation, {agent.name, *map(str, handed)})
+
+
 class Tooling:
     """The `ToolContext` of a call."""
 
     def __init__(self, leg: Leg, tool: Tool, key: str, tool_call: str) -> None:
         conversation = leg.request.conversation
-        self.directory = Path(conversation.directory or ".").absolute()
-        self.roots = folders(conversation.allowed_uris) or (self.directory,)
+        if has_folder(conversation):
+            self.directory = Path(conversation.directory or ".").absolute()
+            self.roots = allowed_folders(conversation, self.directory)
+        else:
+            self.directory, self.roots = _NO_FOLDER, ()
         self.settings = leg.runtime.settings.tools.get(tool.name, {})
         self.key = f"{leg.fence.run}/{key}"
         self.blobs = leg.ports.blobs
-        self.media = ConfiguredMedia(leg.runtime, conversation.id)
-        self.past = OwnSearch(leg.past, conversation.id)
+        is_local, folder = conversation.owner == LOCAL_USER, str(self.directory) if self.roots else ""
+        scope = KnowledgeScope(conversation.project, knowledge_folders(leg.project.root_path or folder))
+        self.past = OwnSearch(*leg.past, conversation.id)
+        self.memory = memory_folders(
+            leg.runtime.settings.home, leg.request.run.agent, folder, is_local=is_local, boundary=leg.project.root_path or ""
+        )
+        self.knowledge = OwnKnowledge(leg.runtime, conversation.owner, scope)
+        media, children = ConfiguredMedia(leg.runtime, conversation.id), leg.children.of_call(key, tool_call)
+        self.services = ToolServices(media, children, RunJobs(leg), RunTasks(leg), RunAdministration(leg))
         self._leg = leg
         self._tool = tool
         self._key = key
         self._tool_call = tool_call
+
+    async def confinement(self, command: str, access: Access = "sandbox") -> Confinement | None:
+        return await self._leg.confinement(command, self.directory, access)
 
     def kept(self, name: str, make: Callable[[], T]) -> T:
         return self._leg.runtime.drawers.kept(self._leg.request.conversation.id, f"{self._tool.name}:{name}", make)

@@ -7,23 +7,29 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import aclosing, contextmanager
 from math import inf
+from pathlib import Path
 
 import anyio
 
+from moot.convert.history import for_model
 from moot.convert.vendor import as_object
 from moot.errors import Busy, FenceLost, NotFound
-from moot.runtime.approvals import Ruling, rule_on
+from moot.plugins.registry import attribute
+from moot.runtime.approvals.policy import Ruling
+from moot.runtime.approvals.requests import EXPIRED, NO_ONE_AVAILABLE, answered, expiry
+from moot.runtime.approvals.sandbox import confine, rule_on_outside
+from moot.runtime.history import without_unsent
 from moot.runtime.journal import LEG, PARKED, Journal
-from moot.runtime.requests import EXPIRED, NO_ONE_AVAILABLE, answered, expiry
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
 from moot.types.agent import Mode
-from moot.types.approval import Answer, Approval, OutsideAnswer, OutsideCall, Session, bind, grants_of
+from moot.types.approval import Answer, Approval, OutsideAnswer, OutsideCall, Session, bind
 from moot.types.canonical import JsonObject
 from moot.types.chunk import Chunk, data
 from moot.types.event import Event
 from moot.types.message import Message, is_settled
 from moot.types.run import Run, RunRequest
+from moot.types.sandbox import Access, Confinement
 from moot.types.store import Ask, Change, Expire, Fence, SetSession, Store, Use
 
 
@@ -33,27 +39,46 @@ class Deadline:
     def __init__(self) -> None:
         self._scope: anyio.CancelScope | None = None
         self._waits = 0
-        self._left = inf
+        self._paused_at = 0.0
+        self.waited = 0.0
+        """Seconds of all waits."""
+        self._start = 0.0
+        """The time from which work counts; later after each wait."""
+        self.seconds = 0.0
+        """The limit; 0 = none."""
 
     @contextmanager
-    def limit(self, seconds: float | None) -> Generator[anyio.CancelScope]:
-        """Cancel the block after that many seconds of work; None = never."""
-        with anyio.move_on_after(seconds) as self._scope:
+    def limit(self, seconds: float, worked: float = 0.0) -> Generator[anyio.CancelScope]:
+        """Cancel the block when it has worked so many seconds, including those `worked` by earlier legs; 0 = never."""
+        self._start = anyio.current_time() - worked
+        with anyio.CancelScope() as self._scope:
+            self.change(seconds)
             yield self._scope
         self._scope = None
+
+    def change(self, seconds: float) -> None:
+        """Set another limit, which counts the work done so far."""
+        self.seconds = seconds
+        if self._scope is not None and not self._waits:
+            self._scope.deadline = self._start + seconds if seconds else inf
 
     @contextmanager
     def paused(self) -> Generator[None]:
         """Stop the clock during the block."""
-        if self._scope is not None and not self._waits:
-            self._left, self._scope.deadline = self._scope.deadline - anyio.current_time(), inf
+        if not self._waits:
+            self._paused_at = anyio.current_time()
+            if self._scope is not None:
+                self._scope.deadline = inf
         self._waits += 1
         try:
             yield
         finally:
             self._waits -= 1
-            if self._scope is not None and not self._waits:
-                self._scope.deadline = anyio.current_time() + self._left
+            if not self._waits:
+                pause = anyio.current_time() - self._paused_at
+                self.waited += pause
+                self._start += pause
+                self.change(self.seconds)
 
 
 _DEFINITION = b"outside"
@@ -74,7 +99,7 @@ async def decide_call(leg: OutsideLeg, call: OutsideCall) -> OutsideAnswer:
     approval = await _ask(leg, call, ruling)
     try:
         with leg.deadline.paused():
-            answer = await _wait(leg, approval)
+            answer = await _notified_wait(leg, approval)
     except BaseException:
         await _withdraw(leg, approval)
         raise
@@ -86,14 +111,10 @@ async def _ruling(leg: OutsideLeg, call: OutsideCall) -> Ruling:
         return Ruling("ask", "the agent asks a question")
     runtime, request = leg.runtime, leg.request
     # read again, because an answer to an earlier call of this run may allow this one
+    run = await runtime.store.records.run(request.run.id)
     conversation = await runtime.store.conversations.get(request.conversation.id)
-    return rule_on(
-        runtime.settings.permissions,
-        mode_of(runtime.settings, request.settings),
-        call,
-        conversation.directory,
-        grants_of(conversation.settings),
-    )
+    mode = mode_of(runtime.settings, run.settings, conversation)
+    return await rule_on_outside(runtime, request.conversation, call, mode=mode, grants=conversation.grants)
 
 
 async def _by_policy(leg: OutsideLeg, call: OutsideCall, ruling: Ruling, refused: str) -> OutsideAnswer:
@@ -132,6 +153,18 @@ async def _ask(leg: OutsideLeg, call: OutsideCall, ruling: Ruling) -> Approval:
     # after this mark the run's clock is paused, and readers that don't wait for answers stop
     await leg.append(Event("chunks", (piece,)), Event("meta", body=PARKED), changes=(Ask(approval, hold=True),), sync=True, fold=True)
     return approval
+
+
+async def _notified_wait(leg: OutsideLeg, approval: Approval) -> Answer:
+    """Wait for the answer and meanwhile run the hooks that notify a person."""
+    if "Notification" not in leg.runtime.settings.hooks:
+        return await _wait(leg, approval)
+    answers: list[Answer] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(attribute("moot.runtime.hooks.events:notify"), leg, approval)
+        answers.append(await _wait(leg, approval))
+        group.cancel_scope.cancel()
+    return answers[0]
 
 
 async def _wait(leg: OutsideLeg, approval: Approval) -> Answer:
@@ -196,7 +229,7 @@ async def session_of(store: Store, request: RunRequest, fence: Fence) -> Session
     own = await store.records.run(fence.run)
     if own.agent_session_id is not None:  # started in an earlier leg of this run
         return Session(own.agent_session_id, await store.conversations.message(fence.message))
-    branch = await _branch(store, request, fence)
+    branch = await without_unsent(store, fence.conversation, await _branch(store, request, fence))
     for index in range(len(branch) - 1, -1, -1):
         message = branch[index]
         if message.role != "assistant" or message.metadata.get("agent_type", request.run.agent_type) != request.run.agent_type:
@@ -204,9 +237,9 @@ async def session_of(store: Store, request: RunRequest, fence: Fence) -> Session
         source, run = await _origin(store, message)
         if run is not None and run.agent_session_id is not None and run.agent_type == request.run.agent_type:
             moved = run.conversation != request.conversation.id or await _moved(store, run, request.run)
-            return Session(run.agent_session_id, message, tuple(branch[index + 1 :]), moved)
+            return Session(run.agent_session_id, message, tuple(for_model(branch[index + 1 :])), moved)
         if run is None and (session := await _imported_session(store, source, request.run.agent_type)):
-            return Session(session, message, tuple(branch[index + 1 :]), moved=True)  # its agent may be using it
+            return Session(session, message, tuple(for_model(branch[index + 1 :])), moved=True)  # its agent may be using it
     return None
 
 
@@ -273,7 +306,14 @@ class OutsideLeg(ABC):
 
     @property
     def mode(self) -> Mode:
-        return mode_of(self.runtime.settings, self.request.settings)
+        return mode_of(self.runtime.settings, self.request.settings, self.request.conversation)
+
+    async def confinement(self, command: str, directory: Path, access: Access = "sandbox") -> Confinement | None:
+        return await confine(self.runtime, self.request.conversation, directory, command=command, access=access)
+
+    @property
+    def waited(self) -> int:
+        return int(self.deadline.waited * 1_000_000)
 
     async def decide(self, call: OutsideCall) -> OutsideAnswer:
         return await decide_call(self, call)

@@ -6,18 +6,26 @@ import random
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Protocol, TypeVar, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import anyio
 
 from moot.config.settings import Settings
+from moot.plugins.registry import attribute
 from moot.providers.pool import Providers
 from moot.runtime.hub import Hub
 from moot.tools.catalogue import tools_for
 from moot.types.agent import Agent
 from moot.types.ids import Clock, SystemClock
-from moot.types.run import Run
+from moot.types.run import Run, Runs
+from moot.types.sandbox import MECHANISMS
+from moot.types.search import Embedders
 from moot.types.store import Store
+
+if TYPE_CHECKING:  # most runs read and search no documents
+    from moot.knowledge.documents import DocumentReader
+    from moot.knowledge.library import Library
 
 T = TypeVar("T")
 
@@ -80,8 +88,14 @@ class Runtime:
         self.providers = providers
         self.clock = clock or SystemClock()
         self.hub = Hub(store)
+        self.mechanisms = MECHANISMS
+        """The kinds of sandbox to try for commands."""
+        self.embedders: Embedders | None = None
+        """The embedding model; None = documents are searched by words only."""
         self.drawers = Drawers(settings.limits.cached_conversations)
         self.random = random.Random(seed)
+        self.runs: Runs | None = None
+        """Starts and stops runs of this process; set by the engine."""
         self._slots: dict[tuple[str, int], anyio.Semaphore] = {}
 
     def now(self) -> int:
@@ -102,6 +116,17 @@ class Runtime:
         if not limit:
             return nullcontext()
         return self._slots.setdefault((provider, limit), anyio.Semaphore(limit))
+
+    def library(self, owner: str) -> Library:
+        """Return the documents of an owner."""
+        library: Library = attribute("moot.knowledge.library:Library")(self.store.of(owner).knowledge, self.documents, self.embedders)
+        return library
+
+    @cached_property
+    def documents(self) -> DocumentReader:
+        """The reader of documents, loaded when the first one is read."""
+        reader: DocumentReader = attribute("moot.knowledge.documents:DocumentReader")(lambda: self.settings, lambda: self.mechanisms)
+        return reader
 
     def check_tools(self, agent: Agent) -> None:
         """Raise UsageError if the agent names a tool that does not exist."""

@@ -44,7 +44,7 @@ async def test_commits_of_other_processes_wake_only_watchers_of_that_conversatio
         for number in range(5):
             await other.log.append(watched, (Event("meta", body=number),))
             found: list[Event] = []
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 while not found:
                     await anyio.sleep(0.005)
                     found = await readers[0].take() if watched in rung else []
@@ -68,7 +68,7 @@ async def test_an_up_to_date_reader_reads_the_store_only_after_commits_of_other_
     async with anyio.create_task_group() as group:
         group.start_soon(hub.poll)
         await other.log.append(id, (Event("meta", body="theirs"),))
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while not (late := hub.reader(id, lambda: None, after=1)).lags:
                 await anyio.sleep(0.005)
         assert [event.body for event in await late.take()] == ["theirs"]

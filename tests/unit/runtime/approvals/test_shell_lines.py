@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moot.config.settings import Permissions, Rule
-from moot.runtime.approvals import decide
+from moot.runtime.approvals.policy import decide
 from moot.tools.builtin.shell import Shell
 from moot.types.approval import Action
 

@@ -13,13 +13,15 @@ from moot.config.loader import FILE
 from moot.config.settings import Rule
 from moot.errors import MootError, NotFound, UsageError
 from moot.plugins import Registry
-from moot.runtime import patterns
-from moot.runtime.approvals import Ruling, decide, rule_on
+from moot.runtime.approvals import patterns
+from moot.runtime.approvals.policy import Ruling
+from moot.runtime.approvals.sandbox import rule_on_call, rule_on_outside
 from moot.runtime.runtime import Runtime
-from moot.runtime.setup import mode_of
+from moot.runtime.setup import confined_conversation, mode_of
 from moot.tools.catalogue import find_tool
-from moot.tools.schema import definition_digest, parse, subject_of
-from moot.types.approval import Answer, Approval, Grant, bind, grants_of
+from moot.tools.schema import access_of, as_called, definition_digest, subject_of, validated
+from moot.types.agent import Mode
+from moot.types.approval import Answer, Approval, Grant, bind
 from moot.types.canonical import loads_exact
 from moot.types.conversation import Conversation
 from moot.types.run import Run
@@ -28,6 +30,7 @@ _WRITERS = Registry("moot.writers", {"try": "moot.config.changes:with_rules", "a
 """Imported lazily by name, because YAML is only needed to write a rule."""
 
 ONCE = "once"
+EDITS = "edits"
 LASTING = ("conversation", "always")
 
 
@@ -48,8 +51,8 @@ async def give_answer(runtime: Runtime, approval: str, answer: Answer) -> Approv
         permissions, origin = runtime.settings.permissions, f"user {runtime.settings.home / FILE}"
         rules = (Rule(asked.tool, "allow", pattern, origin=origin) for pattern in answer.patterns)
         runtime.settings = replace(runtime.settings, permissions=replace(permissions, rules=(*permissions.rules, *rules)))
-    if answer.approved and answer.option in LASTING:
-        await _answer_covered(runtime, run)
+    if answer.approved and answer.option in (EDITS, *LASTING):
+        await _answer_covered(runtime, await records.run(run.id))
     return stored
 
 
@@ -60,25 +63,27 @@ async def check_answer(runtime: Runtime, approval: str, answer: Answer) -> tuple
     if asked is None:
         raise NotFound(f"Approval {approval!r} not found.")
     run = await records.run(asked.run)
-    conversation = await runtime.store.conversations.get(run.conversation)
-    return asked, run, _checked(runtime, asked, run, conversation, answer)
+    conversation = await confined_conversation(runtime.store, run.conversation)
+    return asked, run, await _checked(runtime, asked, run, conversation, answer)
 
 
 async def rule_on_edited(runtime: Runtime, asked: Approval, arguments: bytes) -> Ruling:
     """Return the policy's ruling on the call with the given arguments. Raise NotFound."""
     run = await runtime.store.records.run(asked.run)
-    conversation = await runtime.store.conversations.get(run.conversation)
-    return _ruling(runtime, replace(asked, arguments=arguments), run, conversation, grants_of(conversation.settings))
+    conversation = await confined_conversation(runtime.store, run.conversation)
+    return await _ruling(runtime, replace(asked, arguments=arguments), run, conversation, conversation.grants)
 
 
-def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:
+async def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:
     """Return the complete answer. Raise UsageError if it is not possible."""
     if not answer.approved or asked.questions is not None:
         return answer
     if asked.outside is not None and answer.option in {option.id for option in asked.options}:
         return replace(answer, arguments=None, patterns=())
     if answer.arguments is not None:
-        return replace(answer, option="once", patterns=(), digest=_edited(asked, conversation, answer.arguments))
+        return replace(answer, option="once", patterns=(), digest=await _edited(runtime, asked, conversation, answer.arguments))
+    if answer.option == EDITS:
+        return await _edits(runtime, asked, run, conversation, answer)
     if answer.option not in LASTING:
         if asked.outside is None or answer.option == ONCE:
             return answer
@@ -87,8 +92,8 @@ def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversa
     if not asked.lasting or (answer.option == "always" and not asked.always):
         raise UsageError(f"This call of {asked.tool} can only be allowed once.", fix="Answer with 'once'.")
     wanted = answer.patterns or asked.lasting
-    grants = (*grants_of(conversation.settings), *(Grant(asked.tool, pattern) for pattern in wanted))
-    ruling = _ruling(runtime, asked, run, conversation, grants)
+    grants = (*conversation.grants, *(Grant(asked.tool, pattern) for pattern in wanted))
+    ruling = await _ruling(runtime, asked, run, conversation, grants)
     if patterns.EVERYTHING in wanted and asked.lasting != (patterns.EVERYTHING,):
         fix = "Use a narrower pattern, or add that rule to the configuration yourself."
         raise UsageError(f"The pattern '*' would allow every call of {asked.tool}.", fix=fix)
@@ -98,16 +103,27 @@ def _checked(runtime: Runtime, asked: Approval, run: Run, conversation: Conversa
     return replace(answer, patterns=wanted)
 
 
-def _ruling(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, grants: tuple[Grant, ...]) -> Ruling:
-    settings = runtime.settings
-    mode = mode_of(settings, run.settings)
+async def _edits(runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, answer: Answer) -> Answer:
+    """Return the answer that allows all file edits. Raise UsageError if this call is not one."""
+    grants = conversation.grants
+    if not asked.edits or (await _ruling(runtime, asked, run, conversation, grants, "edits")).action != "allow":
+        raise UsageError(f"This call of {asked.tool} is not a file edit that the mode 'edits' allows.", fix="Answer with 'once'.")
+    return answer
+
+
+async def _ruling(
+    runtime: Runtime, asked: Approval, run: Run, conversation: Conversation, grants: tuple[Grant, ...], mode: Mode | None = None
+) -> Ruling:
+    mode = mode or mode_of(runtime.settings, run.settings, conversation)
     if asked.outside is not None:
-        return rule_on(settings.permissions, mode, asked.outside, conversation.directory, grants)
-    tool, subject = find_tool(asked.tool), subject_of(loads_exact(asked.arguments))
-    return decide(settings.permissions, mode, tool, subject, directory=conversation.directory, grants=grants)
+        return await rule_on_outside(runtime, conversation, asked.outside, mode=mode, grants=grants)
+    given = loads_exact(asked.arguments)
+    tool = find_tool(asked.tool, runtime.settings)
+    called, subject, access = as_called(tool, given), subject_of(tool, given), access_of(given)
+    return await rule_on_call(runtime, conversation, called, subject, access, mode=mode, grants=grants)
 
 
-def _edited(asked: Approval, conversation: Conversation, arguments: bytes) -> bytes:
+async def _edited(runtime: Runtime, asked: Approval, conversation: Conversation, arguments: bytes) -> bytes:
     """Return the digest of the edited call, to which the decision is bound. Raise UsageError if the tool rejects the arguments."""
     try:
         value = loads_exact(arguments)
@@ -117,8 +133,8 @@ def _edited(asked: Approval, conversation: Conversation, arguments: bytes) -> by
         if not asked.outside.editable:
             raise UsageError(f"The agent does not accept edited arguments for {asked.tool}.", fix="Answer yes or no.")
         return bind(asked.run, conversation.directory, asked.tool, b"outside", arguments)
-    tool = find_tool(asked.tool)
-    if isinstance(problem := parse(tool, value), str):
+    tool = find_tool(asked.tool, runtime.settings)
+    if isinstance(problem := await validated(tool, value), str):
         raise UsageError(problem, fix="Correct the arguments.")
     return bind(asked.run, conversation.directory, asked.tool, definition_digest(tool), arguments)
 
@@ -130,10 +146,10 @@ def _written(runtime: Runtime, tool: str, wanted: tuple[str, ...]) -> tuple[Path
 
 async def _answer_covered(runtime: Runtime, run: Run) -> None:
     """Answer the run's other pending approvals whose calls are now allowed."""
-    conversation = await runtime.store.conversations.get(run.conversation)
-    grants = grants_of(conversation.settings)
+    conversation = await confined_conversation(runtime.store, run.conversation)
+    grants = conversation.grants
     for other in await runtime.store.records.approvals(run=run.id):
-        if other.questions is None and _ruling(runtime, other, run, conversation, grants).action == "allow":
+        if other.questions is None and (await _ruling(runtime, other, run, conversation, grants)).action == "allow":
             try:
                 await runtime.store.records.answer(other.id, Answer(True, reason="allowed by an earlier answer", answered_by="moot"))
             except MootError:  # already answered or expired

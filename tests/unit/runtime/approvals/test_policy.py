@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.config.settings import Permissions, Rule
-from moot.guard.commands import spelled
-from moot.runtime.approvals import decide
+from moot.guard.commands.piece import spelled
+from moot.runtime.approvals.policy import decide
+from moot.tools.builtin.delegate import Delegate
 from moot.tools.builtin.edit_file import EditFile
 from moot.tools.builtin.fetch_url import FetchUrl
 from moot.tools.builtin.read_file import ReadFile
@@ -192,6 +193,7 @@ def test_a_wrapper_is_allowed_with_the_command_that_it_runs() -> None:
         "[[ -n $(rm x) ]]",
         "rm x > y",
         "A=1 rm x",
+        "~/rm",
     ],
 )
 def test_a_denied_command_is_denied_anywhere_in_a_line(command: str) -> None:
@@ -199,9 +201,7 @@ def test_a_denied_command_is_denied_anywhere_in_a_line(command: str) -> None:
     assert on(command, *allow("*"), Rule("shell", "deny", "rm *")) == "deny"
 
 
-@pytest.mark.parametrize(
-    "command", ["$X x", "r? x", "${A}m x", "sudo $X", 'sh -c "$X"', "xargs $X", "r{m,} x", "rm\u00a0x", "ls 'x", "~/rm"]
-)
+@pytest.mark.parametrize("command", ["$X x", "r? x", "${A}m x", "sudo $X", 'sh -c "$X"', "xargs $X", "r{m,} x", "rm\u00a0x", "ls 'x"])
 def test_a_command_that_may_be_denied_needs_approval(command: str) -> None:
     assert on(command, Rule("shell", "deny", "rm *"), mode="auto") == "ask"
     assert on(command, mode="auto") == "allow"
@@ -224,20 +224,24 @@ def test_each_part_has_its_own_verdict_and_the_narrowest_pattern() -> None:
         ("uv run pytest -q", "allow"),
         ("shutdown now", "deny"),
     ]
-    assert (ruling.action, ruling.parts[0].patterns, ruling.parts[0].always) == ("deny", ("rm -rf build/",), False)
+    assert (ruling.action, ruling.parts[0].patterns, ruling.parts[0].always) == (
+        "deny",
+        ("rm -rf build/ && uv run pytest -q && shutdown now",),
+        False,
+    )
 
 
 @pytest.mark.parametrize(
     ("command", "narrowest", "always"),
     [
         ("git status", "git status", True),
-        ("git status --short", "git status *", True),
-        ("uv run pytest -q", "uv run pytest *", True),
-        ("npm run build --watch", "npm run build *", True),
+        ("git status --short", "git status --short", True),
+        ("uv run pytest -q", "uv run pytest -q", True),
+        ("npm run build --watch", "npm run build --watch", True),
         ("ls -la", "ls -la", True),
         ("cat src/x.py", "cat src/x.py", True),
         ("ls *.py", "ls [*].py", True),
-        ("python x.py --all", "python x.py *", True),
+        ("python x.py --all", "python x.py --all", True),
         ("rm -rf build", "rm -rf build", False),
         ("sudo ls", "sudo ls", False),
         ("git push --force", "git push --force", False),
@@ -357,3 +361,23 @@ def test_a_denied_command_denies_the_line_in_every_order_of_rules(line: list[lis
     if any(words[0] == "rm" for words in line):
         assert action == "deny"
     assert action != "allow"
+
+
+@pytest.mark.parametrize(
+    ("subject", "rules", "mode", "action"),
+    [
+        ("explorer", (), "ask", "ask"),
+        ("explorer", (), "edits", "ask"),
+        ("explorer", (), "plan", "allow"),  # the sub-agent is in mode plan too
+        ("explorer", (), "auto", "allow"),
+        ("explorer", (Rule("delegate", "allow", "explorer"),), "ask", "allow"),
+        ("explorer, reviewer", (Rule("delegate", "allow", "explorer"),), "ask", "ask"),
+        ("explorer, reviewer", (Rule("delegate", "deny", "reviewer"),), "auto", "deny"),
+    ],
+)
+def test_rules_match_each_agent_that_a_call_starts(subject: str, rules: tuple[Rule, ...], mode: Mode, action: str) -> None:
+    ruling = decide(Permissions(rules=rules), mode, Delegate(), subject, directory="/work")
+    assert ruling.action == action
+    if action == "ask":
+        assert [part.text for part in ruling.parts] == [name for name in subject.split(", ") if rules == () or name == "reviewer"]
+        assert all("/" not in pattern for part in ruling.parts for pattern in part.patterns)

@@ -10,15 +10,20 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from moot.config.settings import Permissions, Rule
-from moot.guard.commands import Piece
+from moot.guard.commands.coverage import is_harmless
+from moot.guard.commands.piece import Piece
+from moot.guard.commands.wrappers import hides
+from moot.guard.protected import may_name_one, protection
 from moot.plugins import Registry
-from moot.runtime import patterns
+from moot.runtime.approvals import patterns
 from moot.types.agent import Mode
 from moot.types.approval import Action, ApprovalPart, Effect, Grant, OutsideCall
 from moot.types.canonical import Json, JsonObject
 
 _SPLITTERS = Registry("moot.splitters", {"bash": "moot.guard.shell:split"})
 """Imported lazily by name, because splitting a line needs a parser."""
+
+CONFIGURES = "changes moot's configuration, which is asked in every mode"
 
 _STRICTEST: tuple[Action, ...] = ("deny", "ask", "allow")
 
@@ -49,6 +54,10 @@ class _Judge:
     rules: tuple[Rule, ...]
     grants: tuple[Grant, ...]
     fallback: Ruling
+    edits: bool = False
+    """True if the mode `edits` allows what the fallback asks about."""
+    directory: str = ""
+    home: str = ""
 
     def of(self, action: Action) -> list[Rule]:
         return [rule for rule in self.rules if rule.action == action]
@@ -68,6 +77,18 @@ class _Judge:
         allowing = next((rule for rule in self.of("allow") if allows(rule.match)), None)
         return (Ruling("allow", rule_text(allowing)) if allowing else self.fallback), True
 
+    def spells(self, *texts: str) -> bool:
+        """Return whether an allow rule or a grant without wildcards spells out one of the texts."""
+        allowing = (*(rule.match for rule in self.of("allow")), *(grant.match for grant in self.grants))
+        return any(patterns.literal(pattern) in texts and patterns.is_exact(pattern) for pattern in allowing)
+
+    def protection(self, names: Iterable[str]) -> str:
+        """Return why one of the paths needs approval in every mode; empty if none does."""
+        for name in names:
+            if found := protection(name, self.directory, self.home):
+                return f"{name!r} is protected ({found})" if found.casefold() not in name.casefold() else f"{name!r} is protected"
+        return ""
+
 
 def decide(
     permissions: Permissions, mode: Mode, tool: Ruled, subject: str, *, directory: str = "", grants: Iterable[Grant] = (), like: str = ""
@@ -78,15 +99,31 @@ def decide(
     """
     names = ("*", tool.name, like or tool.name)
     beyond = {effect for effect in tool.effects if effect != "read"}
-    allowed = not beyond or mode == "auto" or (mode == "edits" and beyond == {"write"})
+    # in mode plan, sub-agents are in mode plan too
+    allowed = not beyond or mode == "auto" or (mode == "edits" and beyond == {"write"}) or (mode == "plan" and beyond == {"delegate"})
+    if "configure" in tool.effects:
+        return _configuring(_Judge(tuple(rule for rule in permissions.rules if rule.tool in names), (), Ruling("ask", CONFIGURES)), mode)
     judge = _Judge(
         tuple(rule for rule in permissions.rules if rule.tool in names),
         tuple(grant for grant in grants if grant.tool == tool.name),
         Ruling("allow" if allowed else "deny" if mode == "plan" else "ask", f"mode {mode}"),
+        mode == "ask" and beyond == {"write"},
+        directory,
+        permissions.home,
     )
     if "execute" in tool.effects:
         return _line(judge, subject)
-    return _plain(judge, subject, directory)
+    if "delegate" in tool.effects:  # each agent is a name of its own, not a path
+        return _combined([_plain(judge, agent, "", writes=False) for agent in subject.split(", ")])
+    return _plain(judge, subject, directory, writes="write" in tool.effects)
+
+
+def _configuring(judge: _Judge, mode: Mode) -> Ruling:
+    """Return the ruling on a change of moot's configuration: a person decides about each one. Allow rules don't apply."""
+    ruling, _ = judge.judge(lambda pattern: pattern == patterns.EVERYTHING, lambda _: False)
+    if ruling.action == "deny" or mode == "plan":
+        return ruling if ruling.action == "deny" else Ruling("deny", "mode plan")
+    return replace(ruling, parts=(ApprovalPart("", "ask", ruling.why),))
 
 
 def rule_on(permissions: Permissions, mode: Mode, call: OutsideCall, directory: str, grants: Iterable[Grant]) -> Ruling:
@@ -96,6 +133,11 @@ def rule_on(permissions: Permissions, mode: Mode, call: OutsideCall, directory: 
         decide(permissions, mode, call, subject, directory=directory, grants=all_grants, like=call.like)
         for subject in (call.subject, *call.more)
     ]
+    return _combined(rulings)
+
+
+def _combined(rulings: Sequence[Ruling]) -> Ruling:
+    """Return the strictest of several rulings on one call, with the parts of all of them."""
     action: Action = next(action for action in _STRICTEST if any(ruling.action == action for ruling in rulings))
     parts = tuple(part for ruling in rulings for part in ruling.parts)
     return replace(next(ruling for ruling in rulings if ruling.action == action), parts=parts)
@@ -104,18 +146,22 @@ def rule_on(permissions: Permissions, mode: Mode, call: OutsideCall, directory: 
 # ── paths, URLs, or no subject ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _plain(judge: _Judge, subject: str, directory: str) -> Ruling:
+def _plain(judge: _Judge, subject: str, directory: str, *, writes: bool) -> Ruling:
     allowed, all_spellings = patterns.spellings(subject, directory)
 
     def fits(pattern: str, texts: Sequence[str]) -> bool:
         return pattern == patterns.EVERYTHING or any(patterns.fits(text, pattern) for text in texts)
 
     ruling, lasting = judge.judge(lambda pattern: fits(pattern, all_spellings), lambda pattern: fits(pattern, allowed))
+    why = judge.protection([subject]) if writes and subject and "://" not in subject and ruling.action != "deny" else ""
+    if why and not judge.spells(*allowed):
+        return Ruling("ask", why, (ApprovalPart(subject, "ask", why, patterns.offers(subject, directory)[:1] if lasting else ()),))
     if ruling.action != "ask":
         return ruling
     wanted = patterns.offers(subject, directory) if lasting else ()
     always = bool(wanted) and ruling is judge.fallback and subject.isascii()
-    return replace(ruling, parts=(ApprovalPart(subject, "ask", ruling.why, wanted, always),))
+    edits = judge.edits and ruling is judge.fallback
+    return replace(ruling, parts=(ApprovalPart(subject, "ask", ruling.why, wanted, always, edits=edits),))
 
 
 # ── shell lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -124,19 +170,39 @@ def _plain(judge: _Judge, subject: str, directory: str) -> Ruling:
 def _line(judge: _Judge, line: str) -> Ruling:
     whole, _ = judge.judge(lambda pattern: pattern == patterns.EVERYTHING, lambda pattern: pattern == patterns.EVERYTHING)
     special = judge.grants or any(rule.match != patterns.EVERYTHING for rule in judge.rules)
-    if whole.action == "deny" or not line.strip() or (not special and whole.action != "ask"):
+    guarded = may_name_one(line, judge.home)
+    if whole.action == "deny" or not line.strip() or (not special and not guarded and whole.action != "ask"):
         return whole
     if (denied := _strict(judge, "deny", line)) is not None:
         return denied
-    pieces: tuple[Piece, ...] | None = _SPLITTERS.load("bash")(line)
+    pieces = pieces_of(line)
+    hidden = pieces is None or any(map(hides, pieces))
+    if hidden and whole.action == "allow" and (named := _named(judge, line, pieces or ())) is not None:
+        return Ruling(named.action, f"{rule_text(named)}, and what the line runs can't be determined", _unresolved(line, named))
     if pieces is None:
-        if whole.action != "ask" and not any(rule.action != "allow" and rule.match != patterns.EVERYTHING for rule in judge.rules):
+        strict = any(rule.action != "allow" and rule.match != patterns.EVERYTHING for rule in judge.rules)
+        if whole.action != "ask" and not strict and not judge.protection(patterns.tokens(line)):
             return whole
-        why = "not understood, so no rule can allow it"
+        why = "not understood, so no rule can allow it; it can only be allowed once"
         return Ruling("ask", why, (ApprovalPart(line, "ask", why),))
-    parts = tuple(_part(judge, piece) for piece in pieces)
+    parts = tuple(_part(judge, piece, line.strip(), pieces) for piece in pieces)
     met = {rule for rule in judge.of("ask") if any(patterns.forbids(rule.match, piece) for piece in pieces)}
     return _strictest(parts, _strict(replace(judge, rules=tuple(rule for rule in judge.rules if rule not in met)), "ask", line))
+
+
+def pieces_of(line: str) -> tuple[Piece, ...] | None:
+    """Return every command of a shell line; None if it isn't understood."""
+    return _SPLITTERS.load("bash")(line)
+
+
+def _named(judge: _Judge, line: str, pieces: Sequence[Piece]) -> Rule | None:
+    """Return the strictest rule whose words occur in a line that would be allowed although it can't be resolved."""
+    strict = (rule for action in _STRICTEST[:2] for rule in judge.of(action) if rule.match != patterns.EVERYTHING)
+    return next((rule for rule in strict if patterns.names_words(rule.match, line, pieces)), None)
+
+
+def _unresolved(line: str, rule: Rule) -> tuple[ApprovalPart, ...]:
+    return (ApprovalPart(line, rule.action, f"{rule_text(rule)}, and what the line runs can't be determined"),)
 
 
 def _strict(judge: _Judge, action: Action, line: str) -> Ruling | None:
@@ -145,19 +211,35 @@ def _strict(judge: _Judge, action: Action, line: str) -> Ruling | None:
     return Ruling(action, rule_text(rule)) if rule is not None else None
 
 
-def _part(judge: _Judge, piece: Piece) -> ApprovalPart:
+def _part(judge: _Judge, piece: Piece, line: str, pieces: Sequence[Piece]) -> ApprovalPart:
     if piece.within:  # run by the previous part, so only denials count here
         judge = replace(judge, fallback=Ruling("allow", "run by the part before it"))
-    ruling, lasting = judge.judge(lambda pattern: patterns.forbids(pattern, piece), lambda pattern: patterns.allows(pattern, piece))
+
+    def allows(pattern: str) -> bool:
+        return patterns.allows(pattern, piece) or patterns.allows_line(pattern, line, pieces)
+
+    ruling, lasting = judge.judge(lambda pattern: patterns.forbids(pattern, piece), allows)
     strict = (rule for rule in judge.rules if rule.action != "allow" and rule.match != patterns.EVERYTHING)
-    possible = (rule for rule in strict if patterns.could_match(rule.match, piece))
+    possible = (rule for rule in strict if patterns.could_match(rule.match, piece, line))
     if ruling.action == "allow" and (rule := next(possible, None)) is not None:
         ruling, lasting = Ruling("ask", f"may turn out to be something that {rule_text(rule)}"), False
+    why = _protection(judge, piece) if ruling.action != "deny" else ""
+    if ruling.action == "allow" and why and not judge.spells(line, piece.spelled):
+        ruling = Ruling("ask", why)
     if ruling.action != "ask":
         return ApprovalPart(piece.text, ruling.action, ruling.why, within=piece.within)
-    wanted, always = patterns.narrowest(piece) if lasting else ((), False)
-    why = "; ".join((ruling.why, *piece.leftover))
-    return ApprovalPart(piece.text, "ask", why, wanted, always and ruling is judge.fallback, piece.within)
+    wanted, always = patterns.offered(piece, line, pieces) if lasting else ((), False)
+    reasons = "; ".join((ruling.why, *piece.leftover, *(() if wanted else ("it can only be allowed once",))))
+    return ApprovalPart(piece.text, "ask", reasons, wanted, always and ruling is judge.fallback and not why, piece.within)
+
+
+def _protection(judge: _Judge, piece: Piece) -> str:
+    """Return why the piece may write to a protected file; empty if it doesn't name one or only reads."""
+    writes = [part for reason in piece.leftover if reason.startswith("writes") for part in patterns.tokens(reason.partition(": ")[2])]
+    if not writes and piece.certain and is_harmless(piece.known, piece.open_words):
+        return ""
+    words = [part for word in piece.words if word for part in (word, *patterns.tokens(word))]
+    return judge.protection([*words, *writes, *(() if piece.certain else patterns.tokens(piece.text))])
 
 
 def _strictest(parts: tuple[ApprovalPart, ...], asking: Ruling | None) -> Ruling:

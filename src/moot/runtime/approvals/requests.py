@@ -8,18 +8,23 @@ from typing import Protocol
 
 from moot.convert.vendor import as_list
 from moot.errors import Busy
-from moot.runtime.approvals import Ruling, decide
+from moot.plugins.registry import attribute
+from moot.runtime.approvals.policy import Ruled, Ruling
+from moot.runtime.approvals.sandbox import rule_on_call
 from moot.runtime.journal import Journal
 from moot.runtime.runtime import Runtime
 from moot.runtime.setup import mode_of
-from moot.tools.schema import definition_digest, subject_of
+from moot.tools.schema import access_of, as_called, definition_digest, subject_of
 from moot.types import chunk
-from moot.types.approval import BY_CLIENT, Answer, Approval, bind, grants_of
+from moot.types.agent import Mode
+from moot.types.approval import BY_CLIENT, Answer, Approval, ApprovalPart, bind
 from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.context import Parked, Verdict
 from moot.types.crash import point
 from moot.types.event import Event
+from moot.types.hooks import HookAnswer
 from moot.types.run import RunRequest
+from moot.types.sandbox import Access
 from moot.types.store import Ask, Change, Expire, Fence
 from moot.types.tool import Question, Tool
 
@@ -41,10 +46,13 @@ class Asker(Protocol):
     async def append(self, *events: Event, changes: Sequence[Change] = (), sync: bool = False, fold: bool = False) -> range: ...
 
 
-async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str) -> Verdict:
+async def allow(
+    leg: Asker, tool: Tool, key: str, tool_call: str, arguments: bytes, subject: str, hook: HookAnswer | None = None
+) -> Verdict:
     """Implement `RunContext.allow`: apply policy, then the stored answer, else ask (raises Parked)."""
     request = leg.request
-    ruling = rule_on(leg.runtime, request, tool, subject)
+    given = loads_exact(arguments)
+    ruling = await _with_hook(leg, as_called(tool, given), subject, access_of(given), hook)
     if ruling.action == "deny":
         return Verdict(False, f"Not allowed: {ruling.why}.")
     if ruling.action == "allow" and f"{request.run.id}/{key}" not in leg.asked:
@@ -54,6 +62,8 @@ async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: byt
     approval = dataclasses.replace(_request(leg, tool, key, tool_call, arguments), expires_at=expiry(leg), parts=ruling.parts)
     asked = 0
     while (stored := await leg.runtime.store.records.approval(approval.id)) is not None and _is_spent(stored, approval.asked_at):
+        if tool.idempotent and stored.used_at is not None and stored.digest == approval.digest:
+            return _repeated(stored)
         asked += 1
         approval = dataclasses.replace(approval, id=f"{request.run.id}/{key}#{asked}")
     if stored is not None and stored.digest != approval.digest:
@@ -64,8 +74,27 @@ async def allow(leg: Asker, tool: Tool, key: str, tool_call: str, arguments: byt
     if not answer.approved:
         return Verdict(False, answer.reason or "A person rejected the call.", asked=True)
     if answer.arguments is not None:
-        return _edited(leg, tool, approval.id, answer.arguments)
+        return await _edited(leg, tool, approval.id, answer.arguments)
     return Verdict(True, answer.reason, approval.id, approval.digest)
+
+
+def _repeated(approval: Approval) -> Verdict:
+    """Return the verdict on an approved call of an idempotent tool that starts again because it waited or was interrupted."""
+    return Verdict(True, arguments=approval.answer.arguments if approval.answer is not None else None)
+
+
+async def _with_hook(leg: Asker, tool: Ruled, subject: str, access: Access, hook: HookAnswer | None) -> Ruling:
+    """Return policy's ruling as a hook changes it. Denials, ask rules and protected paths stay in force."""
+    ruling = await rule_on(leg.runtime, leg.request, tool, subject, access)
+    if hook is None or ruling.action == "deny":
+        return ruling
+    if hook.permission == "ask" and ruling.action == "allow":
+        why = f"a hook asks: {hook.reason}" if hook.reason else "a hook asks"
+        return Ruling("ask", why, (ApprovalPart(subject, "ask", why),))
+    if hook.permission == "allow" and ruling.action == "ask":
+        freed = await rule_on(leg.runtime, leg.request, tool, subject, access, mode="auto")
+        return freed if freed.action == "allow" else ruling
+    return ruling
 
 
 async def _allowed_since(leg: Asker, stored: Approval) -> bool:
@@ -78,22 +107,17 @@ async def _allowed_since(leg: Asker, stored: Approval) -> bool:
     return True
 
 
-def rule_on(runtime: Runtime, request: RunRequest, tool: Tool, subject: str) -> Ruling:
-    """Return policy's ruling on a call, including the conversation's grants."""
-    settings, conversation = runtime.settings, request.conversation
-    return decide(
-        settings.permissions,
-        mode_of(settings, request.settings),
-        tool,
-        subject,
-        directory=conversation.directory,
-        grants=grants_of(conversation.settings),
-    )
+async def rule_on(runtime: Runtime, request: RunRequest, tool: Ruled, subject: str, access: Access, mode: Mode | None = None) -> Ruling:
+    """Return policy's ruling on a call, including the conversation's grants and the sandbox. `mode` replaces the run's mode."""
+    conversation = request.conversation
+    mode = mode or mode_of(runtime.settings, request.settings, conversation)
+    return await rule_on_call(runtime, conversation, tool, subject, access, mode=mode, grants=conversation.grants)
 
 
-def _edited(leg: Asker, tool: Tool, approval: str, arguments: bytes) -> Verdict:
+async def _edited(leg: Asker, tool: Tool, approval: str, arguments: bytes) -> Verdict:
     """Return the verdict on a call edited by the person. Denied calls stay denied."""
-    ruling = rule_on(leg.runtime, leg.request, tool, subject_of(loads_exact(arguments)))
+    given = loads_exact(arguments)
+    ruling = await rule_on(leg.runtime, leg.request, as_called(tool, given), subject_of(tool, given), access_of(given))
     if ruling.action == "deny":
         return Verdict(False, f"The edited call is not allowed: {ruling.why}.")
     request = leg.request
@@ -145,6 +169,7 @@ async def ask(leg: Asker, approval: Approval) -> Answer:
             return stored.answer
         if stored.expires_at is not None and stored.expires_at <= leg.runtime.clock.now() // 1000:
             return await _expired(leg, stored)
+        await _notify(leg, stored)  # unless its hooks have ended: moot may have been killed before
         raise Parked
     if approval.by_client:
         event = Event("meta", body={"awaits": approval.id})
@@ -156,7 +181,13 @@ async def ask(leg: Asker, approval: Approval) -> Answer:
         event = Event("chunks", (chunk.data("questions", value, id=approval.id),))
     await leg.append(event, changes=(Ask(approval),), sync=True, fold=True)
     point("approval.asked")
+    await _notify(leg, approval)
     raise Parked
+
+
+async def _notify(leg: Asker, approval: Approval) -> None:
+    if "Notification" in leg.runtime.settings.hooks and not approval.by_client:
+        await attribute("moot.runtime.hooks.events:notify")(leg, approval)
 
 
 async def _expired(leg: Asker, approval: Approval) -> Answer:

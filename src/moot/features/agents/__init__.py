@@ -1,0 +1,1 @@
+"""Definitions of agents: their sources, and the files of the home."""

@@ -1,0 +1,148 @@
+"""Agents in files of the home: create, change, copy and delete them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from moot.agents.known import available_agents
+from moot.config.agent_storage import create_agent, new_path, write_agent
+from moot.config.agents.files import FIELDS, FOLDER
+from moot.config.changes import set_value, with_front_matter
+from moot.config.home import lock_file, read_text
+from moot.config.loader import FILE
+from moot.config.settings import Settings
+from moot.config.tree import Node, find, plain
+from moot.errors import NotFound, UsageError
+from moot.features.agents.sources import is_in_home
+from moot.plugins.registry import attribute, hint
+from moot.types.agent import Agent
+from moot.types.canonical import Json, JsonObject
+from moot.types.hooks import SkipIf
+
+Check: TypeAlias = Callable[[str], None]
+"""A function that gets the text of a file before it is changed, and raises an error if it is not the expected one."""
+
+
+def stored_path(settings: Settings, name: str) -> Path:
+    """Return the file of an agent of the home. Raise NotFound, or UsageError if the agent is defined elsewhere."""
+    agent = settings.agents.get(name)
+    if agent is not None and is_in_home(settings, agent.origin):
+        return Path(agent.origin)
+    known = available_agents(settings)
+    if agent is None and name not in known:
+        raise NotFound(f"Agent {name!r} not found.{hint(name, list(known))}", fix="moot agents list --all")
+    where = known[name].origin if agent is None else agent.origin
+    raise UsageError(f"Agent {name!r} is not a file in {settings.home / FOLDER} ({where}).", fix=f"moot agents copy {name} NEW-NAME")
+
+
+def change_agent(settings: Settings, name: str, values: JsonObject, *, check: Check | None = None) -> Path:
+    """Set fields of an agent of the home; null removes one. Comments and other fields stay. Raise UsageError or ConfigError. Blocks."""
+    path = stored_path(settings, name)
+    with lock_file(path.parent):
+        text = read_text(path, mark=True)
+        if check is not None:
+            check(text)
+        if not text:
+            raise NotFound(f"The file {path} of agent {name!r} was deleted.", fix="moot agents list")
+        write_agent(settings, path, with_front_matter(text, values, path), name)
+    return path
+
+
+def delete_agent(settings: Settings, name: str, *, check: Check | None = None) -> Path:
+    """Delete an agent's file in the home and return its path. Raise NotFound, or UsageError if the agent is defined elsewhere. Blocks."""
+    path = stored_path(settings, name)
+    with lock_file(path.parent), suppress(FileNotFoundError):
+        if check is not None:
+            check(read_text(path, mark=True))
+        path.unlink()
+    return path
+
+
+def copy_agent(settings: Settings, root: Node, source: Agent, name: str, values: JsonObject) -> Path:
+    """Write a copy of an agent to the home, with some other values, and return its file. Blocks.
+
+    `root` is the loaded configuration. No resolved `${VAR}` gets into a file. Files of agents don't replace variables, so a copy with
+    references becomes an entry of the configuration. Raise UsageError or ConfigError.
+    """
+    merged: JsonObject = {**copied_fields(source), **values}
+    fields: JsonObject = {field: value for field, value in merged.items() if value is not None}
+    node = Node(find(root, "agents", source.name), root.place)
+    is_configured = source.name in settings.agents and settings.agents[source.name].origin == source.origin
+    resolved = [found for found in _resolved(node, ()) if found[0][0] in fields and found[0][0] not in values] if is_configured else []
+    if not resolved:
+        return create_agent(settings, name, fields)
+    new_path(settings, name)
+    entry = cast("JsonObject", _escaped(fields))
+    for path, leaf in resolved:
+        level: Any = entry
+        for step in path[:-1]:
+            level = level[step]
+        level[path[-1]] = _reference(leaf, ("agents", source.name, *path))
+    set_value(settings.home / FILE, f"agents.{name}", entry, os.environ)
+    return settings.home / FILE
+
+
+_Path: TypeAlias = tuple[str | int, ...]
+
+
+def _resolved(node: Node, path: _Path) -> Iterator[tuple[_Path, Node]]:
+    """Yield the values that contain a resolved reference or come from the environment, with their paths."""
+    if isinstance(node.value, dict | list):
+        for step, child in node.value.items() if isinstance(node.value, dict) else enumerate(node.value):
+            yield from _resolved(child, (*path, step))
+    elif node.from_variable or node.place.layer in ("environment", "flags"):
+        yield path, node
+
+
+def _reference(leaf: Node, path: _Path) -> str:
+    """Return a value as it is written in its file. Raise UsageError if it is in no file."""
+    written: Any = None
+    if leaf.from_variable:
+        value: Any = plain(attribute("moot.config.document:parse")(read_text(Path(leaf.place.source)), leaf.place))
+        for step in path:
+            value = value[step]
+        written = value
+    if not isinstance(written, str):
+        dotted = ".".join(map(str, path))
+        raise UsageError(
+            f"{dotted} is set by {leaf.place.source}, which can't be copied.", fix="Set the value in config.yaml, or copy without it."
+        )
+    return written
+
+
+def _escaped(value: Json) -> Json:
+    """Return the value with every `${` spelled so that the configuration does not replace it."""
+    if isinstance(value, dict):
+        return {key: _escaped(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_escaped(item) for item in value]
+    return value.replace("${", "$${") if isinstance(value, str) else value
+
+
+def copied_fields(agent: Agent) -> JsonObject:
+    """Return the fields of an agent that differ from the defaults, for a copy of it."""
+    found: JsonObject = {}
+    plain = Agent()
+    for field in fields(Agent):
+        value = getattr(agent, field.name)
+        if value != getattr(plain, field.name) and field.name in FIELDS:
+            found[field.name] = _json(value)
+    if agent.effort is not None or not agent.show_reasoning:
+        found["reasoning"] = {"effort": agent.effort, "show": agent.show_reasoning} if agent.effort else {"show": agent.show_reasoning}
+    found.pop("default", None)
+    return {**found, "forked_from": agent.name}
+
+
+def _json(value: Any) -> Json:
+    if isinstance(value, SkipIf):
+        return {value.kind: True if value.kind == "empty" else value.text}
+    if hasattr(value, "__dataclass_fields__"):
+        return {field.name: _json(item) for field in fields(value) if (item := getattr(value, field.name)) is not None}
+    if isinstance(value, Mapping):
+        return {key: _json(item) for key, item in cast("Mapping[str, Any]", value).items()}
+    return [_json(item) for item in cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else value

@@ -1,0 +1,138 @@
+"""The context of a conversation's next request: what fills it, the request itself, and compacting it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moot.agents.compaction import is_summary
+from moot.agents.request import Files, body_of
+from moot.agents.window import fitted, in_request, offered, room_for_history, tool_tokens
+from moot.convert.history import CHARACTERS, estimate, history_tokens
+from moot.engine import Engine
+from moot.errors import UsageError
+from moot.runtime.history import compact, stored_history
+from moot.runtime.setup import DEFAULT_CONTEXT, confined_conversation, find_agent, load_project_agents, step_setup
+from moot.types.agent import Agent
+from moot.types.canonical import Json, JsonObject
+from moot.types.compaction import Compaction
+from moot.types.conversation import Conversation
+from moot.types.message import Message, is_tool, text_part
+from moot.types.run import Run
+
+BAR = 20
+"""Characters of the bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPiece:
+    """A part of the context window."""
+
+    name: str
+    tokens: int
+    """Estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextReport:
+    """The contents of the next request. Numbers of tokens are estimates."""
+
+    model: str
+    window: int
+    """Tokens of the model's context."""
+    compact_at: int
+    """Tokens at which the history is compacted."""
+    pieces: tuple[ContextPiece, ...]
+    messages: int
+    """Number of messages, the summary included."""
+    request: JsonObject
+    """The body of the request."""
+
+    @property
+    def tokens(self) -> int:
+        return sum(piece.tokens for piece in self.pieces)
+
+    def to_json(self, *, request: bool = False) -> JsonObject:
+        """Return the report, with the request if wanted."""
+        pieces = list[Json]({"name": each.name, "tokens": each.tokens, "share": self.share(each.tokens)} for each in self.pieces)
+        totals: JsonObject = {"tokens": self.tokens, "share": self.share(self.tokens), "compact_at": self.compact_at}
+        about: JsonObject = {"model": self.model, "window": self.window, **totals, "messages": self.messages, "pieces": pieces}
+        return {**about, "request": self.request} if request else about
+
+    def share(self, tokens: int) -> float:
+        """Return the share of the window, 0 to 1 or more."""
+        return round(tokens / self.window, 4)
+
+    def lines(self) -> list[str]:
+        """Return the report as text."""
+        filled = min(round(BAR * self.tokens / self.window), BAR)
+        bar, used = "█" * filled + "░" * (BAR - filled), f"{self.tokens:,} of {self.window:,} tokens"
+        head = f"{bar}  {used} ({self.share(self.tokens):.0%}) · {self.model}"
+        rows = [f"{each.name:14}{each.tokens:>10,}  {self.share(each.tokens):>4.0%}" for each in self.pieces]
+        return [head, *rows, f"The numbers are estimates. The history is compacted at {self.compact_at:,} tokens."]
+
+
+async def context_report(
+    engine: Engine, conversation: Conversation, *, prompt: str = "", agent: str = "", model: str = ""
+) -> ContextReport:
+    """Return what the next request would contain, without sending anything.
+
+    Raise UsageError for an agent that makes its own requests.
+    """
+    store, settings = engine.store.of(conversation.owner), engine.runtime.settings
+    found = await confined_conversation(engine.store, conversation.id)
+    options = found.own_settings.for_run()
+    await load_project_agents(settings, found.directory)
+    chosen = own_agent(engine, found, agent)
+    project = await store.projects.get(found.project)
+    run = Run("", found.id, "", agent=chosen.name, model=model or ("" if agent else found.next_model), settings=options)
+    setup = await step_setup(settings, engine.providers, chosen, run, found, project, role="main", now=engine.runtime.clock.now())
+    choice, budget = setup.choices[0], setup.history_tokens
+    definitions = offered(setup, setup.tools)
+    history = await stored_history(store, found.id, found.head, budget)
+    typed = [Message("", "user", (text_part(prompt),))] if prompt else []
+    messages = fitted(in_request([*history.as_sent(), *typed]), room_for_history(setup, definitions, budget), budget)
+    return ContextReport(
+        str(choice.model.id),
+        choice.model.context or DEFAULT_CONTEXT,
+        setup.compact_at,
+        (
+            ContextPiece("system prompt", len(setup.system) // CHARACTERS),
+            ContextPiece("tools", tool_tokens(definitions)),
+            *_pieces_of(messages),
+        ),
+        len(messages),
+        await body_of(setup, choice, messages, definitions, Files(store.blobs, engine.runtime.documents, choice.model)),
+    )
+
+
+def _pieces_of(messages: Sequence[Message]) -> tuple[ContextPiece, ...]:
+    summary = history_tokens([message for message in messages if is_summary(message)])
+    calls = sum(estimate([part for part in message.parts if is_tool(part)]) for message in messages)
+    return (
+        ContextPiece("summary", summary),
+        ContextPiece("messages", history_tokens(messages) - summary - calls),
+        ContextPiece("tool outputs", calls),
+    )
+
+
+def own_agent(engine: Engine, conversation: Conversation, name: str = "") -> Agent:
+    """Return the agent of the conversation's next prompt. Raise UsageError if it is a program that manages its own context."""
+    found = find_agent(engine.runtime.settings, name or conversation.agent, conversation.own_settings.for_run(), conversation.directory)
+    if found.agent_type != "moot":
+        raise UsageError(
+            f"{found.name} manages its own context and compacts it itself.", fix="/context and /compact are for moot's agents."
+        )
+    return found
+
+
+async def compact_conversation(
+    engine: Engine, conversation: Conversation, *, focus: str = "", agent: str = "", model: str = ""
+) -> Compaction:
+    """Summarize all messages of the shown branch except the last ones. Raise UsageError if there is nothing to summarize."""
+    chosen = own_agent(engine, conversation, agent)
+    model = model or conversation.next_model or chosen.model
+    made = await compact(engine.runtime, conversation.id, conversation.head, keep=chosen.history.keep, model=model, focus=focus)
+    if made is None:
+        raise UsageError(f"There is nothing to summarize yet: the last {chosen.history.keep} messages are never summarized.")
+    return made

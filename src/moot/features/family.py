@@ -1,0 +1,114 @@
+"""Conversations and the sub-agents that they started, as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from moot.errors import NotFound, UsageError
+from moot.runtime.children import summary_of
+from moot.tools.catalogue import provided_tool
+from moot.types.approval import Approval
+from moot.types.canonical import Json, JsonObject
+from moot.types.children import ChildStatus, child_status
+from moot.types.conversation import Conversation
+from moot.types.message import Message
+from moot.types.run import TERMINAL, Run
+from moot.types.store import OwnerStore, Store
+
+PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """One conversation of a tree."""
+
+    conversation: Conversation
+    run: Run | None
+    """Its newest run; None = it has none yet."""
+    status: ChildStatus
+    files: tuple[str, ...]
+    """Files that its agent has written, each once."""
+    summary: str
+    """The result of its newest run, once that has ended."""
+    children: tuple[Relative, ...] = ()
+
+    @property
+    def cost(self) -> int | None:
+        """Nano-dollars of the conversation and everything below it; None if a part of it is unknown."""
+        costs = [self.conversation.cost if self.conversation.message_count else 0, *(child.cost for child in self.children)]
+        return None if None in costs or self.conversation.unpriced_runs else sum(cost for cost in costs if cost is not None)
+
+    def to_json(self) -> JsonObject:
+        """Return the tree as JSON. Costs are in nano-dollars; null = unknown."""
+        return {
+            "id": self.conversation.id,
+            "agent": self.conversation.agent,
+            "status": self.status,
+            "call": self.conversation.parent_tool_call,
+            "run": self.run.id if self.run is not None else None,
+            "run_status": self.run.status if self.run is not None else None,
+            "awaits": self.run.awaits if self.run is not None else None,
+            "prompt": self.conversation.title,
+            "summary": self.summary,
+            "cost": self.cost,
+            "files": list[Json](self.files),
+            "origin": (self.conversation.origin or {}).get("path"),
+            "children": list[Json](child.to_json() for child in self.children),
+        }
+
+
+async def family_of(store: OwnerStore, conversation: Conversation) -> Relative:
+    """Return the conversation with everything below it, oldest first."""
+    children = [await family_of(store, child) for child in reversed(await children_of(store, conversation.id))]
+    newest = next(iter(await store.records.runs(conversation=conversation.id, limit=1)), None)
+    branch = await store.conversations.branch(conversation.id)
+    finished = newest is None or newest.status in TERMINAL
+    status: ChildStatus = "finished" if newest is None else child_status(newest)
+    summary = summary_of(branch[-1].parts) if branch and finished and branch[-1].role == "assistant" else ""
+    return Relative(conversation, newest, status, written_files(branch), summary, tuple(children))
+
+
+async def children_of(store: OwnerStore, conversation: str) -> list[Conversation]:
+    """Return the conversations of the sub-agents that this one started, newest first."""
+    found: list[Conversation] = []
+    cursor: str | None = None
+    while True:
+        page = await store.conversations.list(parent=conversation, archived=None, limit=PAGE, cursor=cursor)
+        found += page.items
+        if (cursor := page.next_cursor) is None:
+            return sorted(found, key=lambda one: (one.created_at, one.no), reverse=True)
+
+
+async def lineage(store: OwnerStore, conversation: Conversation) -> list[Conversation]:
+    """Return the conversation and those above it, the topmost one first. One that was purged ends the list."""
+    found = [conversation]
+    with suppress(NotFound):
+        while found[0].parent is not None and len(found) < PAGE:
+            found.insert(0, await store.conversations.get(found[0].parent))
+    return found
+
+
+async def asking_conversation(store: Store, approval: Approval, run: Run) -> Conversation:
+    """Return the conversation of the run that asks: the run itself, or one of its sub-agents."""
+    asking = run if approval.run == run.id else await store.records.run(approval.run)
+    return await store.conversations.get(asking.conversation)
+
+
+def written_files(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the files that the tool calls in these messages have written, each once, in order."""
+    paths: dict[str, None] = {}
+    for part in (part for message in messages for part in message.parts):
+        name, given = str(part.get("type", "")).removeprefix("tool-"), part.get("input")
+        path = given.get("path") if isinstance(given, dict) else None
+        if isinstance(path, str) and part.get("state") == "output-available" and _writes(name):
+            paths[path] = None
+    return tuple(paths)
+
+
+def _writes(tool: str) -> bool:
+    try:
+        return "write" in provided_tool(tool).effects
+    except UsageError:  # a tool of another program
+        return False

@@ -1,0 +1,1 @@
+"""Webhooks: POST requests of other programs that start runs, and those that report runs to other programs."""

@@ -1,0 +1,217 @@
+"""Outgoing webhooks: signed POST requests about runs, three attempts each. The stored rows are the queue and the history."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from functools import partial
+from ipaddress import ip_network
+from urllib.parse import urlsplit
+
+from anyio import to_thread
+from yarl import URL
+
+from moot.config.settings import OutgoingWebhook
+from moot.engine.clock import Clock
+from moot.errors import MootError, NotFound, Refused
+from moot.features.webhooks.receiver import ID, SHORTEST_SECRET, SIGNATURE, TIMESTAMP, secret_of, signature_of
+from moot.guard.urls import Policy, fetch
+from moot.runtime.runtime import Runtime
+from moot.types.canonical import JsonObject, dumps
+from moot.types.crash import point
+from moot.types.ids import Clock as Time
+from moot.types.message import text_of
+from moot.types.store import Store
+from moot.types.webhook import Outgoing, Subscription
+
+PAUSES = (10_000, 60_000)
+"""ms after the first and the second failed attempt. There is no fourth one."""
+
+AT_ONCE = 4
+"""Maximum number of deliveries to one webhook at the same time."""
+
+LONGEST_TEXT = 32_000
+"""Maximum number of characters of an answer in a payload."""
+
+_ALL_AT_ONCE = 32
+_POLL = 500
+"""ms between two checks for events of any process and for changes of the configuration."""
+
+_ANSWER = 16 * 1024
+"""Maximum number of bytes to read of a response. Only its status matters."""
+
+_TICK = "outgoing-webhooks"
+_URL = re.compile(r"https?://\S+")
+_OWN = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+"""Programs of this machine: the URL is from the local user's configuration."""
+
+log = logging.getLogger("moot.webhooks")
+
+
+class OutgoingWebhooks:
+    """The sender of stored events. One entry in the clock looks for those that are due, and each request being sent is another one."""
+
+    def __init__(self, runtime: Runtime, clock: Clock, page: str = "") -> None:
+        """`page` is the URL of the web page, for links."""
+        self._runtime = runtime
+        self._store = runtime.store
+        self._clock = clock
+        self._page = page
+        self._sending: set[int] = set()
+        self._subscribed: object = None
+
+    async def start(self) -> None:
+        """Store events from now on, and send them until the clock stops."""
+        await self._tick()
+
+    async def _tick(self) -> None:
+        try:
+            await self._subscribe()
+            await self._start_due()
+        except MootError as error:  # such as a full disk; the next round tries again
+            log.error("outgoing webhooks: %s", error)
+        finally:
+            self._clock.at(_TICK, self._now + _POLL, self._tick)
+
+    async def _subscribe(self) -> None:
+        """Store what is configured, so that every process stores the events for it."""
+        current = {name: one for name, one in self._configured.items() if one.enabled}
+        if current != self._subscribed:
+            await self._store.webhooks.subscribe(
+                tuple(Subscription(name, one.events, one.project, one.agent, one.conversation) for name, one in current.items())
+            )
+            self._subscribed = current
+
+    async def _start_due(self) -> None:
+        for item in await self._store.webhooks.due(self._now, AT_ONCE):
+            if item.no not in self._sending and len(self._sending) < _ALL_AT_ONCE:
+                self._sending.add(item.no)
+                self._clock.at(f"{_TICK}:{item.no}", self._now, partial(self._send, item))
+
+    async def _send(self, item: Outgoing) -> None:
+        try:
+            webhook = self._configured.get(item.webhook)
+            if webhook is None or not webhook.enabled:
+                await self._store.webhooks.record(item.no, "failed", reason="The webhook is not configured, or disabled.")
+                return
+            reason = await self._attempt(webhook, item)
+            point("webhook.sent")
+            if not reason:
+                await self._store.webhooks.record(item.no, "delivered")
+            elif item.tries < len(PAUSES):
+                await self._store.webhooks.record(item.no, "pending", due_at=self._now + PAUSES[item.tries], reason=reason)
+            else:
+                log.warning("the webhook %s did not accept %s: %s", item.webhook, item.event, reason)
+                await self._store.webhooks.record(item.no, "failed", reason=reason)
+        finally:
+            self._sending.discard(item.no)
+
+    async def _attempt(self, webhook: OutgoingWebhook, item: Outgoing) -> str:
+        """Send once. Return why it failed; empty if it did not."""
+        try:
+            body = await payload_of(self._store, item, page=self._page, text=webhook.text)
+        except NotFound:
+            return "The run was deleted."
+        return await post(webhook, item.id, body, self._runtime.clock)
+
+    @property
+    def _configured(self) -> Mapping[str, OutgoingWebhook]:
+        return self._runtime.settings.outgoing_webhooks
+
+    @property
+    def _now(self) -> int:
+        return self._runtime.now() // 1000
+
+
+async def send_test(store: Store, webhooks: Mapping[str, OutgoingWebhook], name: str, clock: Time) -> Outgoing:
+    """Send the event `webhook.test` once and return the entry of the history. Raise NotFound for an unknown webhook."""
+    webhook = webhooks.get(name)
+    if webhook is None:
+        raise NotFound(f"Outgoing webhook {name!r} not found.", fix="Add it to `outgoing_webhooks` in the configuration.")
+    item = await store.webhooks.add(name, "webhook.test")
+    reason = await post(webhook, item.id, await payload_of(store, item), clock)
+    await store.webhooks.record(item.no, "failed" if reason else "delivered", reason=reason)
+    return next(one for one in await store.webhooks.history(name) if one.no == item.no)
+
+
+async def payload_of(store: Store, item: Outgoing, *, page: str = "", text: bool = False) -> JsonObject:
+    """Return the body of a delivery. Raise NotFound if its run no longer exists. `text` adds the answer and the error message."""
+    payload: JsonObject = {"event": item.event, "id": item.id, "at": item.at}
+    if item.run is not None:
+        run = await store.records.run(item.run)
+        conversation = await store.conversations.get(run.conversation)
+        payload |= {
+            "run": run.id,
+            "conversation": {"id": conversation.id, "title": conversation.title},
+            "status": run.status,
+            "agent": run.agent,
+            "model": run.model,
+            "cost": run.cost,
+            "usage": run.usage.to_json(),
+            "error": None,
+        }
+        if run.error is not None:
+            payload["error"] = {"kind": run.error.kind, "message": run.error.message if text else ""}
+        if page:
+            payload["url"] = f"{page}/c/{conversation.id}"
+        if text and item.event == "run.finished":
+            payload["text"] = text_of((await store.conversations.message(run.message)).parts).strip()[:LONGEST_TEXT]
+    return payload | item.facts
+
+
+async def post(webhook: OutgoingWebhook, id: str, payload: JsonObject, clock: Time) -> str:
+    """Sign and send a payload. Return why it was not accepted; empty if it was. The reason contains no secret and no path of the URL."""
+    secret = await to_thread.run_sync(secret_of, webhook)
+    if not secret:
+        return f"It has no secret of at least {SHORTEST_SECRET} characters."
+    body, timestamp = dumps(payload), str(clock.now() // 1_000_000)
+    headers = {"content-type": "application/json", ID: id, TIMESTAMP: timestamp, SIGNATURE: signature_of(secret, id, timestamp, body)}
+    try:
+        page = await fetch(webhook.url, headers=headers, body=body, policy=_policy(webhook))
+    except Refused as error:
+        hint = " Set private: true to allow it." if "not on the public network" in error.message else ""
+        return _without_secrets(error.message, webhook.url) + hint
+    except ValueError:
+        return "Its URL is not valid."
+    return "" if 200 <= page.status < 300 else f"It answered with the status {page.status}."
+
+
+def _policy(webhook: OutgoingWebhook) -> Policy:
+    if webhook.private:
+        return Policy(bytes=_ANSWER, seconds=webhook.timeout, anywhere=True)
+    return Policy(bytes=_ANSWER, seconds=webhook.timeout, hops=0, ports=frozenset({URL(webhook.url).port or 0}), allow=_OWN)
+
+
+def _without_secrets(message: str, url: str) -> str:
+    """Shorten URLs to their origins: their paths and queries may contain tokens."""
+    return _URL.sub(lambda match: _origin(match[0]), message.replace(repr(url), _origin(url)).replace(url, _origin(url)))
+
+
+def _origin(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.hostname or ''}"
+    except ValueError:
+        return "the URL"
+
+
+def delivery_json(item: Outgoing) -> JsonObject:
+    """Return an entry of the history."""
+    return {
+        "webhook": item.webhook,
+        "event": item.event,
+        "id": item.id,
+        "at": item.at,
+        "status": item.status,
+        "tries": item.tries,
+        "next": item.due_at,
+        "reason": item.reason,
+        "run": item.run,
+        "conversation": item.conversation,
+    }
+
+
+def state_of(webhook: OutgoingWebhook) -> str:
+    """Return whether a webhook can be used, in a few words. Blocking."""
+    return "disabled" if not webhook.enabled else "ready" if secret_of(webhook) else f"needs a secret of {SHORTEST_SECRET} characters"

@@ -1,0 +1,1 @@
+"""Approvals: policy, patterns of rules, requests to people, and their answers."""

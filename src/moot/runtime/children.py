@@ -1,0 +1,231 @@
+"""Sub-agents of a leg: runs in conversations of their own, with rights, folders, budget and depth that only narrow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from moot.convert.exchanges import totals
+from moot.errors import LimitReached, NotFound, UsageError
+from moot.guard.roots import is_below
+from moot.runtime.journal import Journal
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import find_agent, limits_of, mode_of
+from moot.tools.catalogue import tools_for
+from moot.types.agent import Agent
+from moot.types.canonical import JsonObject
+from moot.types.children import BACKGROUND, DELEGATING, FINISH, Child, ChildTask
+from moot.types.context import Parked
+from moot.types.crash import point
+from moot.types.message import Part, text_of, text_part
+from moot.types.run import TERMINAL, Prompt, Run, RunRequest
+from moot.types.store import Park
+from moot.types.token import LOCAL_USER
+
+_BEFORE = 20
+"""Number of earlier runs among which to look for one that was started."""
+
+
+def is_awaited(run: Run) -> bool:
+    """Return whether a sub-agent's parent waits for it."""
+    return run.status not in TERMINAL and run.settings.get(BACKGROUND) is not True
+
+
+def summary_of(parts: Iterable[Part]) -> str:
+    """Return a sub-agent's result: the last summary that it reported, else its last text."""
+    parts = tuple(parts)
+    for part in reversed(parts):
+        given = part.get("input") if part.get("type") == f"tool-{FINISH}" and part.get("state") == "output-available" else None
+        if isinstance(given, dict) and isinstance(summary := given.get("summary"), str):
+            return summary
+    return next((text for part in reversed(parts) if (text := text_of([part]).strip())), "")
+
+
+def committed(run: str, below: Iterable[Run]) -> int | None:
+    """Return what the sub-agents of a run have spent or may still spend, in nano-dollars; None if the cost of one that ended is unknown.
+
+    `below` are all runs below it. One that has not ended counts with its limit, which includes what is below it.
+    """
+    children: dict[str | None, list[Run]] = {}
+    for one in below:
+        children.setdefault(one.parent_run, []).append(one)
+    total, pending = 0, [run]
+    while pending:
+        for child in children.get(pending.pop(), ()):
+            if child.status not in TERMINAL:
+                promised = child.settings.get("max_cost")
+                total += promised if isinstance(promised, int) else 0
+                continue
+            if child.cost is None and child.started_at is not None:
+                return None
+            total += child.cost or 0
+            pending.append(child.id)
+    return total
+
+
+class Parent(Protocol):
+    """The part of a leg that starting sub-agents needs."""
+
+    runtime: Runtime
+    request: RunRequest
+    index: Journal
+    parking: Park
+
+
+class LegChildren:
+    """`Children` of the run that the leg belongs to, for one of its calls."""
+
+    def __init__(self, leg: Parent, order: asyncio.Lock | None = None, call: tuple[str, str] = ("", "")) -> None:
+        """`call` has the key and the id of the call."""
+        self._leg = leg
+        self._order = order or asyncio.Lock()
+        self._key, self._tool_call = call
+
+    def of_call(self, key: str, tool_call: str) -> LegChildren:
+        """Return the same sub-agents for another call."""
+        return LegChildren(self._leg, self._order, (key, tool_call))
+
+    @property
+    def _runtime(self) -> Runtime:
+        return self._leg.runtime
+
+    async def start(self, task: ChildTask, number: int = 0, *, background: bool = False) -> Child:
+        request, runs = self._leg.request, self._runtime.runs
+        if runs is None:
+            raise UsageError("Sub-agents can't be started here.")
+        name = f"delegate:{request.run.id}:{self._key}.{number}"
+        store = self._runtime.store.of(request.conversation.owner)
+        async with self._order:  # the budget of the next one depends on what is started
+            if (known := await store.conversations.by_key(name)) is not None:
+                own = await self._runtime.store.records.children(request.run.id)
+                (run,) = (run for run in own if run.conversation == known.id)
+                return await self._child(await runs.revive(run.id))
+            prompt = await self._prompt(name, task, background)
+            submitted = await runs.submit(prompt)
+        point("child.started")
+        return await self._child(submitted.run)
+
+    async def status(self) -> list[Child]:
+        runs = self._runtime.runs
+        return [
+            await self._child(run if run.status in TERMINAL or runs is None else await runs.revive(run.id)) for run in await self._known()
+        ]
+
+    async def result(self, child: Child) -> Child:
+        run = await self._runtime.store.records.run(child.run.id)
+        if run.status not in TERMINAL:
+            self._leg.parking = Park("run")
+            raise Parked
+        return await self._child(run)
+
+    async def cancel(self, run: str) -> None:
+        if all(child.id != run for child in await self._known()) or self._runtime.runs is None:
+            raise NotFound(f"This conversation has no sub-agent with the run id {run!r}.", fix="Call run_status without arguments.")
+        await self._runtime.runs.cancel(run)
+
+    async def _known(self) -> list[Run]:
+        """Return the sub-agents of the run, and those that earlier runs of its conversation started in the background."""
+        request = self._leg.request
+        found = await self._runtime.store.records.children(conversation=request.conversation.id)
+        return [run for run in found if run.parent_run == request.run.id or run.settings.get(BACKGROUND) is True]
+
+    async def _child(self, run: Run) -> Child:
+        conversations = self._runtime.store.conversations
+        title = (await conversations.get(run.conversation)).title
+        summary = summary_of((await conversations.message(run.message)).parts) if run.status in TERMINAL else ""
+        return Child(run, title, summary)
+
+    async def ended(self) -> list[Run]:
+        """Return the background sub-agents whose end the model may not know.
+
+        These are the run's own, and those of earlier runs that ended after the run before this one started.
+        """
+        request, records = self._leg.request, self._runtime.store.records
+        found = [run for run in await self._known() if run.status in TERMINAL and run.settings.get(BACKGROUND) is True]
+        own = request.run
+        if all(run.parent_run == own.id for run in found):
+            return found
+        before = await records.runs(conversation=own.conversation, before=own.no, limit=_BEFORE)
+        since = next((run.started_at for run in before if run.started_at is not None), 0)
+        return [run for run in found if run.parent_run == own.id or (run.ended_at or 0) >= since]
+
+    async def committed(self) -> int | None:
+        """Return what the run's sub-agents have spent or may still spend, see `committed`."""
+        run = self._leg.request.run.id
+        return committed(run, await self._runtime.store.records.children(run, tree=True))
+
+    # ── what a child may do ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _prompt(self, key: str, task: ChildTask, background: bool) -> Prompt:
+        """Return the prompt of a new child. Raise UsageError or LimitReached."""
+        request, settings = self._leg.request, self._runtime.settings
+        agent = self._callable(task.agent)
+        await self._check_depth(request.run, settings.limits.depth)
+        conversation = request.conversation
+        texts = [text for text in (task.context.strip(), task.prompt.strip()) if text]
+        return Prompt(
+            parts=tuple(text_part(text) for text in texts),
+            key=key,
+            directory=conversation.directory,
+            project=conversation.project,
+            allowed_uris=_folders(agent, conversation.allowed_uris, conversation.directory),
+            agent=task.agent,
+            mode=mode_of(settings, request.settings, conversation),
+            trigger="delegate",
+            on_crash="resume" if background else request.run.on_crash,  # no one follows it who could be asked
+            settings=await self._options(agent, task.left, background),
+            parent_run=request.run.id,
+            parent_tool_call=self._tool_call,
+            user=None if conversation.owner == LOCAL_USER else conversation.owner,
+        )
+
+    def _callable(self, name: str) -> Agent:
+        request, settings = self._leg.request, self._runtime.settings
+        directory = request.conversation.directory
+        allowed = find_agent(settings, request.run.agent, request.settings, directory).agents
+        if name not in allowed:
+            raise UsageError(f"The agent {name!r} can't be called from here. Available agents: {', '.join(allowed) or 'none'}.")
+        return find_agent(settings, name, {}, directory)
+
+    async def _check_depth(self, run: Run, limit: int) -> None:
+        depth = 1
+        while run.parent_run is not None:
+            run = await self._runtime.store.records.run(run.parent_run)
+            depth += 1
+        if limit and depth > limit:
+            raise LimitReached(f"Sub-agents can be nested {limit} levels deep, and this agent is at the last level.")
+
+    async def _options(self, agent: Agent, tasks: int, background: bool) -> JsonObject:
+        own = self._leg.request.settings
+        options: JsonObject = {name: own[name] for name in ("unattended", "timeout") if name in own}
+        if background:
+            options[BACKGROUND] = True
+        if isinstance(tools := own.get("tools"), list):
+            offered = {*DELEGATING, *(tool.name for tool in tools_for(self._runtime.settings, agent))}
+            options["tools"] = [name for name in tools if name in offered] or False
+        if cost := limits_of(self._runtime.settings, own).cost:
+            options["max_cost"] = await self._share(cost, tasks)
+        return options
+
+    async def _share(self, limit: int, tasks: int) -> int:
+        """Return the cost limit of the first of `tasks` that are about to start. What is left is shared among them and the run itself."""
+        index = self._leg.index
+        _, spent, _ = totals([*index.starts.values(), *index.ends.values()])
+        below = await self.committed()
+        share = (limit - (spent or 0) - (below or 0)) // (tasks + 1)
+        if below is None or share <= 0:
+            raise LimitReached("The run's cost limit leaves nothing for another sub-agent.", fix="Raise it with --max-cost or limits.cost.")
+        return share
+
+
+def _folders(agent: Agent, allowed: Sequence[str], directory: str) -> tuple[str, ...]:
+    """Return a child's folders: those of its parent, or the agent's own if it has some and the parent may use them."""
+    own = tuple(folder for folder in agent.allowed_uris if any(is_below(folder, root) for root in (*allowed, directory) if root))
+    return own or tuple(allowed)
+
+
+def with_children(ended: Iterable[Run], system: str) -> str:
+    """Return the system prompt with a line for each background sub-agent that has ended."""
+    lines = [f"The background agent {run.agent} ({run.id}) has ended: {run.status}." for run in ended]
+    return "\n".join([f"{system}\n", *lines, "Read results with run_status."]) if lines else system

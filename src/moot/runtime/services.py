@@ -1,0 +1,169 @@
+"""Services for tools: the tasks of a project, and moot's configuration within the rights of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol, cast
+
+import anyio.to_thread
+
+from moot.agents.known import agent_named, known_agents
+from moot.config.loader import FILE, load
+from moot.config.secrets import mask_secrets
+from moot.config.settings import NANO, Settings
+from moot.errors import NotFound, Refused, UsageError
+from moot.guard.roots import allowed_folders, is_below
+from moot.plugins.registry import attribute, hint
+from moot.runtime.runtime import Runtime
+from moot.runtime.setup import find_agent, has_folder
+from moot.tools.catalogue import tools_for
+from moot.types.agent import Agent
+from moot.types.canonical import Json, JsonObject
+from moot.types.conversation import Conversation
+from moot.types.ids import new_id
+from moot.types.run import RunRequest
+from moot.types.task import DEPTH, WATCHER, Author, Task, TaskComment, TaskFilter
+from moot.types.token import LOCAL_USER
+
+CHANGEABLE = (
+    *("models.main", "models.small", "models.compaction", "models.image", "models.transcription"),
+    *("ui.theme", "ui.animations", "ui.progress", "ui.title"),
+)
+"""The keys that may be set to any valid value. None of them starts a program, sends data to a new place, or decides what is allowed."""
+
+LIMITS = ("cost", "tokens", "seconds", "steps", "repeats", "depth", "runs_per_user", "subagents_per_user", "subagents_per_run")
+"""The keys of `limits` that may be lowered."""
+
+_WRITTEN = "moot.config.changes:set_value"
+"""Loaded by path, because YAML is only needed to write."""
+
+
+class Caller(Protocol):
+    """The part of a leg that calls a service."""
+
+    runtime: Runtime
+    request: RunRequest
+
+
+class RunTasks:
+    """`ProjectTasks` of a run. Changes are marked with the run and with the watcher that has started it."""
+
+    def __init__(self, leg: Caller) -> None:
+        conversation = leg.request.conversation
+        self._leg = leg
+        self._tasks = leg.runtime.store.of(conversation.owner).tasks
+        self._project = conversation.project
+
+    async def list(self, conditions: TaskFilter, *, limit: int) -> tuple[list[Task], bool]:
+        page = await self._tasks.list(self._project, conditions, limit=limit)
+        return list(page.items), page.next_cursor is not None
+
+    async def get(self, task: str) -> Task:
+        return await self._tasks.get(self._project, task)
+
+    async def comments(self, task: str, *, limit: int) -> list[TaskComment]:
+        return list((await self._tasks.comments(self._project, task, limit=limit)).items)[::-1]
+
+    async def create(self, fields: JsonObject) -> Task:
+        return await self._tasks.create(Task(new_id(), self._project, ""), await self._author(), fields)
+
+    async def update(self, task: str, fields: JsonObject) -> Task:
+        return await self._tasks.update(self._project, task, fields, await self._author())
+
+    async def comment(self, task: str, text: str) -> Task:
+        await self._tasks.comment(self._project, task, text, await self._author())
+        return await self.get(task)
+
+    async def _author(self) -> Author:
+        """Return the author of changes. A sub-agent acts for the run that has started it."""
+        run = first = self._leg.request.run
+        while first.parent_run is not None:
+            first = await self._leg.runtime.store.records.run(first.parent_run)
+        depth = first.settings.get(DEPTH)
+        return Author(run.agent, run.id, str(first.settings.get(WATCHER) or ""), depth if isinstance(depth, int) else 0)
+
+
+class RunAdministration:
+    """`Administration` for a run."""
+
+    def __init__(self, leg: Caller) -> None:
+        self._leg = leg
+
+    async def read(self, key: str) -> Json:
+        self._check_owner()
+        found: Json = mask_secrets(await anyio.to_thread.run_sync(self._configuration))
+        steps = key.split(".") if key else []
+        for step in steps:
+            if not isinstance(found, dict) or step not in found:
+                known = [*found] if isinstance(found, dict) else []
+                raise NotFound(f"The configuration has no key {key!r}.{hint(step, known)}", fix=f"Keys here: {', '.join(known) or 'none'}.")
+            found = found[step]
+        return found
+
+    def _configuration(self) -> JsonObject:
+        home = self._leg.runtime.settings.home
+        return load(home=home, environ=os.environ, directory=home).configuration
+
+    async def change(self, key: str, value: Json) -> Json:
+        self._check_owner()
+        settings = self._leg.runtime.settings
+        section, _, name = key.partition(".")
+        if section == "limits" and name in LIMITS:
+            _check_lower(settings, name, value)
+        elif key not in CHANGEABLE:
+            known = [*CHANGEABLE, *(f"limits.{name}" for name in LIMITS)]
+            raise Refused(f"The key {key!r} can't be changed by a tool.{hint(key, known)}", fix=f"Keys that can: {', '.join(known)}.")
+        if section == "models":
+            if not isinstance(value, str) or "${" in value:
+                raise UsageError(f"Expected the name of a model, got {value!r}.", fix="moot models list")
+            await self._leg.runtime.providers.choice(value)
+        before = await self.read(key)
+        await anyio.to_thread.run_sync(attribute(_WRITTEN), settings.home / FILE, key, value, os.environ)
+        return before
+
+    async def create_agent(self, name: str, values: JsonObject) -> str:
+        self._check_owner()
+        request, settings = self._leg.request, self._leg.runtime.settings
+        directory = request.conversation.directory
+        if name in known_agents() or agent_named(settings, name, directory) is not None:
+            raise UsageError(f"Agent {name!r} already exists.", fix="Choose another name.")
+        own = find_agent(settings, request.run.agent, request.settings, directory)
+        _check_rights(values, own, self._tools(own), request.conversation)
+        if own.mcp is not None:
+            values = {**values, "mcp": list[Json](own.mcp)}
+        create = attribute("moot.config.agent_storage:create_agent")
+        return str(await anyio.to_thread.run_sync(create, settings, name, values))
+
+    def _tools(self, agent: Agent) -> set[str]:
+        folder = has_folder(self._leg.request.conversation)
+        return {tool.name for tool in tools_for(self._leg.runtime.settings, agent, folder=folder)}
+
+    def _check_owner(self) -> None:
+        if self._leg.request.conversation.owner != LOCAL_USER:
+            raise Refused("Only the person whose home this is can read and change the configuration.")
+
+
+def _check_lower(settings: Settings, name: str, value: Json) -> None:
+    """Raise Refused unless the value is a limit that is not higher than the current one."""
+    wanted = attribute("moot.config.schema:seconds")(value) if name == "seconds" else value
+    if isinstance(wanted, bool) or not isinstance(wanted, int | float) or wanted <= 0:
+        raise UsageError(f"Expected a number above 0 for limits.{name}, got {value!r}.", fix="Only a person can remove a limit.")
+    current = getattr(settings.limits, name)
+    if current and wanted * (NANO if name == "cost" else 1) > current:
+        raise Refused(f"limits.{name} can only be lowered, from {current / NANO if name == 'cost' else current:g}.")
+
+
+def _check_rights(values: Mapping[str, Json], own: Agent, tools: set[str], conversation: Conversation) -> None:
+    """Raise Refused if the new agent would have a right that the calling agent lacks."""
+    wanted = {key: set(map(str, cast("list[Json]", values.get(key) or []))) for key in ("tools", "agents", "allowed_uris")}
+    if own.role == "read" and values.get("role") != "read":
+        raise Refused("This agent may only read, so the new agent needs the role 'read'.")
+    for key, allowed in (("tools", tools), ("agents", set(own.agents))):
+        if missing := sorted(wanted[key] - allowed):
+            raise Refused(f"The new agent can't have the {key} {', '.join(missing)}, which this agent doesn't have.")
+    roots = [str(folder) for folder in allowed_folders(conversation, Path(conversation.directory or "/nonexistent"))]
+    for folder in sorted(wanted["allowed_uris"]):
+        if not any(is_below(folder, root) for root in roots):
+            raise Refused(f"The new agent can't use the folder {folder!r}, which this conversation can't use.")
