@@ -41,11 +41,17 @@ class BaseTool:
     arguments: type[BaseModel]
     settings: type[BaseModel] = ToolSettings
     effects: frozenset[Effect]
+    reads: frozenset[str] = frozenset()
+    """Values of the argument `action` with which a call only reads, whatever the effects of others are."""
     concurrent: bool = False
     idempotent: bool = False
     hidden: bool = False
     beta: bool = False
     badge: str = ""
+    needs_folder: bool = True
+    """False if it neither touches files nor starts programs. Conversations without a folder get only such tools."""
+    ends_run: bool = False
+    """True if the run ends after the step that calls it."""
     examples: tuple[JsonObject, ...] = ()
 
     async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from moot.config.settings import Settings
 from moot.errors import UsageError
 from moot.plugins import TOOLS
-from moot.plugins.registry import attribute
+from moot.plugins.registry import attribute, hint
+from moot.tools.custom import CustomTool
 from moot.types.agent import Agent
 from moot.types.approval import Effect
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 FILE = Path(__file__).with_name("definitions.json")
 """Written by `python docs/generate.py`."""
 
-_FLAGS = ("concurrent", "idempotent", "hidden", "beta")
+_FLAGS = ("concurrent", "idempotent", "hidden", "beta", "needs_folder", "ends_run")
 
 
 class Placeholder:
@@ -36,9 +37,10 @@ class Placeholder:
         """The result of `moot.tools.arguments.schema_of` for its arguments."""
         self.examples = tuple(cast("list[JsonObject]", row["examples"]))
         self.effects = frozenset(cast("list[Effect]", row["effects"]))
+        self.reads = frozenset(cast("list[str]", row["reads"]))
         self.model_type = cast("ModelRole | None", row["model_type"])
         self.badge = cast("str", row["badge"])
-        self.concurrent, self.idempotent, self.hidden, self.beta = (row[flag] is True for flag in _FLAGS)
+        self.concurrent, self.idempotent, self.hidden, self.beta, self.needs_folder, self.ends_run = (row[flag] is True for flag in _FLAGS)
 
     @cached_property
     def tool(self) -> Tool:
@@ -89,6 +91,7 @@ def _row(tool: Tool) -> JsonObject:
         "schema": schema,
         "examples": list(tool.examples),
         "effects": list[Json](sorted(tool.effects)),
+        "reads": list[Json](sorted(getattr(tool, "reads", ()))),
         "badge": tool.badge,
         "model_type": tool.model_type if isinstance(tool, NeedsModel) else None,
         "configured": isinstance(tool, Available),
@@ -100,27 +103,31 @@ def _row(tool: Tool) -> JsonObject:
 log = logging.getLogger("moot.tools")
 
 
-def tools_for(settings: Settings, agent: Agent) -> tuple[Tool, ...]:
+def tools_for(settings: Settings, agent: Agent, *, folder: bool = True) -> tuple[Tool, ...]:
     """Return the agent's tools, sorted by name.
 
     Leave out hidden tools that the agent does not list, tools with effects other than reading for role `read`, tools whose configuration
-    is missing, and broken plugins that the agent does not list. Raise UsageError for an unknown name.
+    is missing, broken plugins that the agent does not list, and, without a `folder`, all tools that need one. Raise UsageError for an
+    unknown name.
     """
     named = agent.tools
     for name in named or ():
-        if name not in TOOLS:
-            raise UsageError(f"Agent {agent.name!r}: {TOOLS.unknown(name)}", fix="moot tools list")
+        if not is_tool(name, settings):
+            raise UsageError(f"Agent {agent.name!r}: {unknown_tool(name, settings)}", fix="moot tools list")
     found: list[Tool] = []
-    for name in sorted(TOOLS.names() if named is None else named):
+    for name in tool_names(settings) if named is None else sorted(named):
         try:
-            tool = find_tool(name)
+            tool = find_tool(name, settings)
         except UsageError as error:
             if named is not None:
                 raise
             _warn_once(error.message)
             continue
         hidden = tool.hidden and named is None
-        if not hidden and (agent.role != "read" or tool.effects <= {"read"}) and is_available(tool, settings):
+        if not folder and getattr(tool, "needs_folder", True):  # also tools of plugins that don't say
+            continue
+        reads = tool.effects <= {"read"} or getattr(tool, "read_only", False)
+        if not hidden and (agent.role != "read" or reads) and is_available(tool, settings):
             found.append(tool)
     return tuple(found)
 
@@ -131,9 +138,41 @@ def _warn_once(message: str) -> None:
     log.warning("%s", message)
 
 
-@cache
-def find_tool(name: str) -> Tool:
+def tool_names(settings: Settings) -> list[str]:
+    """Return the names of all tools, sorted."""
+    return sorted({*TOOLS.names(), *settings.custom_tools})
+
+
+def is_tool(name: str, settings: Settings) -> bool:
+    """Return whether a tool has this name."""
+    return name in TOOLS or name in settings.custom_tools
+
+
+def unknown_tool(name: str, settings: Settings) -> str:
+    """Return the error message for a name that no tool has."""
+    if not settings.custom_tools:
+        return TOOLS.unknown(name)
+    names = tool_names(settings)
+    return f"Tool {name!r} not found.{hint(name, names)} Known tools: {', '.join(names)}."
+
+
+def find_tool(name: str, settings: Settings) -> Tool:
     """Return a tool by name; built-in ones as placeholders. Raise UsageError for an unknown name."""
+    if name in settings.custom_tools and name not in TOOLS:
+        return cast("Tool", CustomTool(settings.custom_tools[name]))
+    if name not in TOOLS and settings.custom_tools:
+        raise UsageError(unknown_tool(name, settings))
+    return provided_tool(name)
+
+
+def configures(name: str, settings: Settings) -> bool:
+    """Return whether a tool changes moot's own configuration, so that only the person whose home this is may allow its calls."""
+    return is_tool(name, settings) and "configure" in find_tool(name, settings).effects
+
+
+@cache
+def provided_tool(name: str) -> Tool:
+    """Return a tool of moot or of an installed package. Raise UsageError for an unknown name."""
     return cast("Tool", _built_in().get(name) or TOOLS.make(name))
 
 
@@ -162,15 +201,19 @@ def _needs_settings(kind: type[Tool]) -> bool:
 def tool_facts(name: str, settings: Settings) -> JsonObject:
     """Return the facts about a tool. For a broken plugin they include the error."""
     try:
-        return tool_json(find_tool(name), settings)
+        return tool_json(find_tool(name, settings), settings)
     except UsageError as error:
         package = TOOLS.package(name)
-        facts: JsonObject = {"name": name, "description": error.message, "effects": [], "available": False}
+        facts: JsonObject = {"name": name, "description": error.message, "effects": [], "available": False, "origin": "package"}
         return {**facts, "package": package, "error": error.message}
 
 
 def tool_json(tool: Tool, settings: Settings) -> JsonObject:
     """Return the facts about a tool."""
+    command: JsonObject = {}
+    if isinstance(tool, CustomTool):
+        limits: JsonObject = {"network": tool.template.network, "read_only": tool.template.read_only, "cwd": tool.template.cwd}
+        command = {"command": tool.template.identity()["command"], "timeout": tool.template.timeout, **limits}
     return {
         "name": tool.name,
         "description": tool.description,
@@ -182,4 +225,6 @@ def tool_json(tool: Tool, settings: Settings) -> JsonObject:
         "beta": tool.beta,
         "badge": tool.badge,
         "package": TOOLS.package(tool.name),
+        "origin": "configuration" if command else "package" if TOOLS.package(tool.name) else "built-in",
+        **command,
     }

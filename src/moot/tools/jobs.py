@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import re
 import shutil
 import tempfile
 import threading
@@ -12,14 +13,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 
 from moot.guard.processes import Child, spawn
+from moot.guard.sandbox.protected import Watch
 from moot.guard.terminal import Cleaner
+from moot.types.blob import Blobs
 from moot.types.canonical import JsonObject
 from moot.types.limits import TAIL_BYTES as SHOWN_TAIL_BYTES
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
-from moot.types.store import Blobs
+from moot.types.sandbox import Confinement
 from moot.types.tool import FullOutput
 
 KEPT_BYTES = 64 << 20
@@ -28,8 +32,9 @@ MEMORY_BYTES = 1 << 20
 """Output up to this size stays in memory; more is written to an unnamed temporary file."""
 TAIL_BYTES = 200_000
 _PIECE = 1 << 18
-_HEAD_CHARACTERS = 8_000
-_TAIL_CHARACTERS = TOOL_OUTPUT_CHARACTERS - _HEAD_CHARACTERS - 1_000
+_HEAD_SHARE = 8 / 30
+_NOTE_CHARACTERS = 1_000
+"""Room for the note about what was omitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +122,13 @@ class Spool:
 class _Excerpt:
     """The beginning and end of a spool's text as shown to models and people, and its length."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
         self.characters = 0
         self.rows = 1
         self.head = ""
         self.tail = ""
+        self.head_length = int(limit * _HEAD_SHARE)
+        self.kept = limit - min(_NOTE_CHARACTERS, limit // 4)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._cleaner = Cleaner()
 
@@ -134,22 +141,22 @@ class _Excerpt:
 
     def _take(self, text: str) -> None:
         self.characters += len(text)
-        if (room := _HEAD_CHARACTERS + _TAIL_CHARACTERS - len(self.head)) > 0:
+        if (room := self.kept - len(self.head)) > 0:
             self.head += text[:room]
-        self.tail = (self.tail + text)[-_TAIL_CHARACTERS:]
+        self.tail = (self.tail + text)[-(self.kept - self.head_length) :]
 
 
-async def shown_output(spool: Spool, blobs: Blobs) -> tuple[str, FullOutput | None]:
-    """Return the output for a model, without control sequences and invalid UTF-8. Long output is stored completely in a blob."""
+async def shown_output(spool: Spool, blobs: Blobs, limit: int = TOOL_OUTPUT_CHARACTERS) -> tuple[str, FullOutput | None]:
+    """Return the output for a model, without control sequences and invalid UTF-8. Longer output is stored completely in a blob."""
     snapshot = spool.snapshot()
-    read = await to_thread.run_sync(_Excerpt().read, spool.pieces(snapshot))
-    omitted = read.characters - _HEAD_CHARACTERS - _TAIL_CHARACTERS
+    read = await to_thread.run_sync(_Excerpt(limit).read, spool.pieces(snapshot))
+    omitted = read.characters - read.kept
     if omitted <= 0:
         return read.head, None
     blob = await blobs.put_from(_threaded(spool.pieces(snapshot)), "text/plain")
     middle = f"\n[… {omitted:,} characters omitted; read_file shows everything with path blob:{blob.sha256} …]\n"
     tail = read.tail[-SHOWN_TAIL_BYTES:].encode()[-SHOWN_TAIL_BYTES:].decode("utf-8", "ignore")
-    return read.head[:_HEAD_CHARACTERS] + middle + read.tail, FullOutput(blob.sha256, blob.size, read.rows, tail)
+    return read.head[: read.head_length] + middle + read.tail, FullOutput(blob.sha256, blob.size, read.rows, tail)
 
 
 async def _threaded(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
@@ -175,6 +182,10 @@ class Job:
     stop_reason: str = ""
     """Why moot killed it; empty if it exited by itself."""
     task: asyncio.Task[None] | None = None
+    sandbox: Confinement | None = None
+    watch: Watch | None = None
+    findings: tuple[str, ...] = ()
+    """Sentences about protected files that the command changed."""
 
     @property
     def state(self) -> str:
@@ -215,19 +226,53 @@ class Jobs:
 
 
 async def start(
-    command: str, *, cwd: Path, env: Mapping[str, str], note: Callable[[JsonObject], Awaitable[None]], kept_bytes: int = KEPT_BYTES
+    command: str,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    note: Callable[[JsonObject], Awaitable[None]],
+    kept_bytes: int = KEPT_BYTES,
+    sandbox: Confinement | None = None,
 ) -> Job:
     """Start a command. Its process group is recorded in the journal before it runs. `kept_bytes` of its output are kept completely."""
-    child = await spawn(
-        [shutil.which("bash", path="/bin:/usr/bin") or "/bin/sh", "-c", command], cwd=cwd, env=env, stderr="stdout", gated=True
-    )
+    argv = [shutil.which("bash", path="/bin:/usr/bin") or "/bin/sh", "-c", command]
+    watch = None if sandbox is None else await to_thread.run_sync(Watch.start, sandbox)
+    child = await spawn(argv, cwd=cwd, env=env, stderr="stdout", gated=True, sandbox=sandbox)
     try:
         await note({"pgid": child.group, "started": child.started})
         await child.release()
     except BaseException:
         await child.kill(0)
         raise
-    return Job(command, child, Spool(kept_bytes))
+    return Job(command, child, Spool(kept_bytes), sandbox=sandbox, watch=watch)
+
+
+_BLOCKED = (
+    *("Permission denied", "Read-only file system", "Operation not permitted", "Network is unreachable", "Name or service not known"),
+    *(
+        "Temporary failure in name resolution",
+        "Could not resolve",
+        "EAI_AGAIN",
+        "ENETUNREACH",
+        "EROFS",
+        "EACCES",
+        "No such file or directory",
+    ),
+    *("No such file or directory", "Connection refused", "Device or resource busy", "not a git repository"),
+)
+_GIT_SETTINGS = re.compile(r"could not lock config file|\.git/(config|hooks)\b|could not write config file")
+
+
+def hint_of(text: str, sandbox: Confinement, advice: str) -> str:
+    """Return the advice for a command that may have failed because of its sandbox; empty if its output doesn't look like it."""
+    if _GIT_SETTINGS.search(text):
+        return f"[sandbox: .git/config and .git/hooks are read-only. To change them, {advice}.]"
+    if not any(words in text for words in _BLOCKED):
+        return ""
+    folders = ", ".join(str(folder) for folder in sandbox.writable)
+    network = "can use the network" if sandbox.network else "has no network"
+    reach = f"sees the system and {folders}" if folders else "can change nothing"
+    return f"[sandbox: the command {reach}, and {network}. If that is why it failed, {advice}.]"
 
 
 async def drain(job: Job) -> None:
@@ -244,6 +289,9 @@ async def drain(job: Job) -> None:
         reading.cancel()
         await job.child.kill(2.0 if job.code is None else 0)
         await asyncio.gather(reading, waiting, return_exceptions=True)
+        if job.watch is not None:
+            with anyio.CancelScope(shield=True):  # also after a cancelled command
+                job.findings = tuple(await to_thread.run_sync(job.watch.finish))
 
 
 async def _read(job: Job) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, cast
 
@@ -10,9 +11,11 @@ from moot.errors import UsageError
 from moot.guard.json_schema import find_problem
 from moot.plugins.registry import attribute
 from moot.tools.catalogue import Placeholder
+from moot.tools.custom import CustomTool
 from moot.types.approval import Effect
-from moot.types.canonical import Json, JsonObject, dumps
+from moot.types.canonical import Json, JsonObject, dumps, loads_exact
 from moot.types.provider import ToolDefinition
+from moot.types.sandbox import Access
 from moot.types.tool import Tool, ToolContext, ToolOutput, View
 
 if TYPE_CHECKING:
@@ -85,8 +88,10 @@ def definition(tool: Tool) -> ToolDefinition:
 
 
 def definition_digest(tool: Tool) -> bytes:
-    """Return a 32-byte hash of the definition."""
+    """Return a 32-byte hash of the definition, and of the command of a custom tool."""
     definition_: JsonObject = {"name": tool.name, "description": tool.description, "schema": _schema(tool)}
+    if isinstance(tool, CustomTool):
+        definition_["command"] = tool.template.identity()
     return blake2b(dumps(definition_), digest_size=32).digest()
 
 
@@ -96,13 +101,61 @@ def parse(tool: Tool, input: Json) -> BaseModel | str:
     return attribute("moot.tools.arguments:parse")(tool, input)
 
 
-def subject_of(input: Json) -> str:
-    """Return the part of a call that permission rules match: its command, path or URL. Empty if there is none."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A tool in a call that only reads, as policy sees it."""
+
+    name: str
+    effects: frozenset[Effect] = frozenset({"read"})
+
+
+def as_called(tool: Tool, input: Json) -> Tool | Reading:
+    """Return the tool as policy sees it in this call: only reading, if the tool's `reads` contains its `action`."""
+    reads: frozenset[str] = getattr(tool, "reads", frozenset())
+    action = input.get("action") if isinstance(input, dict) else None
+    return Reading(tool.name) if isinstance(action, str) and action in reads else tool
+
+
+async def validated(tool: Tool, input: Json) -> BaseModel | str:
+    """Return the validated arguments as `parse` does. Also checks the arguments of custom tools against their schema."""
+    arguments = parse(tool, input)
+    if isinstance(tool, CustomTool) and isinstance(input, dict) and not isinstance(arguments, str):
+        return await tool.find_problem(input) or arguments
+    return arguments
+
+
+def subject_of(tool: Tool, input: Json) -> str:
+    """Return the part of a call that permission rules match: its command, path, URL or agents. Empty if there is none."""
+    if isinstance(tool, CustomTool):
+        return tool.line(input)
+    return subject_in(input)
+
+
+def subject_in(input: Json) -> str:
+    """Return the argument that permission rules match."""
     found = (input.get(name) for name in ("command", "path", "url")) if isinstance(input, dict) else ()
-    return next((value for value in found if isinstance(value, str)), "")
+    return next((value for value in found if isinstance(value, str)), _agents_of(input))
+
+
+def _agents_of(input: Json) -> str:
+    """Return the names of the agents to start, without duplicates."""
+    if not isinstance(input, dict):
+        return ""
+    more = input.get("more")
+    if isinstance(more, str):  # `parse` accepts a list that a small model wrote as JSON text
+        with suppress(ValueError):
+            more = loads_exact(more)
+    calls = (input, *(more if isinstance(more, list) else ()))
+    return ", ".join(dict.fromkeys(str(call["agent"]) for call in calls if isinstance(call, dict) and "agent" in call))
+
+
+def access_of(input: Json) -> Access:
+    """Return what a command asks for. Other calls, and unknown values, which the tool refuses, get the sandbox."""
+    wanted = input.get("access") if isinstance(input, dict) else None
+    return "network" if wanted == "network" else "outside" if wanted == "outside" else "sandbox"
 
 
 def _schema(tool: Tool) -> JsonObject:
-    if isinstance(tool, Placeholder | ClientTool):
+    if isinstance(tool, Placeholder | ClientTool | CustomTool):
         return tool.schema
     return cast("JsonObject", attribute("moot.tools.arguments:schema_of")(tool.arguments))

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from moot.errors import NotFound
+from moot.types.blob import Blob
 from moot.types.canonical import Json, JsonObject
-from moot.types.store import Blob
+from moot.types.memory import MemoryFolder
 from moot.types.tool import Question
 
 
@@ -46,6 +47,10 @@ class Surroundings:
     reported: list[Json] = field(default_factory=list)
     noted: list[JsonObject] = field(default_factory=list)
     drawer: dict[str, Any] = field(default_factory=dict)
+    memory: tuple[MemoryFolder, ...] = ()
+
+    async def confinement(self, command: str, access: str = "sandbox") -> Any:
+        return None
 
     def kept(self, name: str, make: Callable[[], Any]) -> Any:
         if name not in self.drawer:

@@ -105,11 +105,11 @@ def test_arbitrary_patterns_never_raise(pattern: str, path: str):
 
 
 def test_a_malicious_pattern_is_matched_quickly():
-    begun = time.monotonic()
+    begun = time.process_time()
     assert not Glob("*a" * 50 + "b")("a" * 250)
     assert not Glob("**/a/" * 100 + "b")("a/" * 100 + "c")
     assert Glob("{a,b}" * 100)("{a,b}" * 100)
-    assert time.monotonic() - begun < 1
+    assert time.process_time() - begun < 30
 
 
 LINES = [
@@ -180,9 +180,9 @@ def test_a_malicious_ignore_pattern_does_not_slow_the_walk(tmp_path: Path) -> No
     folder.mkdir(parents=True)
     (folder / ("a" * 250)).touch()
     (tmp_path / ".gitignore").write_text("*a" * 60 + "*b\n" + "**/a/" * 30 + "**/b\n" + "**/*a*a/" * 10 + "b\n")
-    started = time.monotonic()
+    started = time.process_time()
     assert [path for path, entry in walk(Paths([tmp_path], tmp_path), ".") if entry.kind == "file"] == [
         ".gitignore",
         f"{'a/' * 60}{'a' * 250}",
     ]
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 30

@@ -5,7 +5,7 @@ import pytest
 from moot.config.settings import Models, Settings
 from moot.errors import UsageError
 from moot.plugins import TOOLS
-from moot.tools.catalogue import find_tool, tools_for
+from moot.tools.catalogue import provided_tool, tools_for
 from moot.types.agent import Agent
 
 SEARCHING = {"web_search": {"provider": "searxng", "base_url": "http://127.0.0.1:1"}}
@@ -18,7 +18,10 @@ def names(agent: Agent, **settings: object) -> list[str]:
 NEEDY = ("generate_image", "transcribe_audio", "web_search")
 """Tools that are absent until they are configured."""
 
-HIDDEN = ("search_history",)
+HIDDEN = (
+    *("change_setting", "create_agent", "cron", "delegate", "deliver", "finish_task", "knowledge_search", "memory", "read_setting"),
+    *("run_status", "search_history", "tasks"),
+)
 """Tools that an agent has to name."""
 
 
@@ -48,6 +51,6 @@ def test_unconfigured_tools_are_absent_even_if_listed():
 
 
 def test_a_tool_is_found_by_name():
-    assert find_tool("shell").name == "shell"
+    assert provided_tool("shell").name == "shell"
     with pytest.raises(UsageError):
-        find_tool("shel")
+        provided_tool("shel")

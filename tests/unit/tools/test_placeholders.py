@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from moot.plugins import TOOLS
-from moot.tools.catalogue import FILE, Placeholder, find_tool, generated_table, placeholders
+from moot.tools.catalogue import FILE, Placeholder, generated_table, placeholders, provided_tool
 from moot.tools.schema import definition, definition_digest, parse
 from moot.types.canonical import dumps, loads_object
 
@@ -21,7 +21,7 @@ def test_the_table_matches_the_tools() -> None:
 @pytest.mark.parametrize("name", built_in())
 def test_a_placeholder_has_the_definition_of_its_tool(name: str) -> None:
     real: Any = TOOLS.make(name)
-    told = find_tool(name)
+    told = provided_tool(name)
     assert isinstance(told, Placeholder)
     assert {one: getattr(told, one) for one in TOLD} == {one: getattr(real, one) for one in TOLD}
     assert definition(told) == definition(real)

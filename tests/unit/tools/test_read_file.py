@@ -38,7 +38,7 @@ async def test_a_start_past_the_end_is_an_error_that_shows_the_length(context: A
 
 async def test_an_empty_file_is_reported_as_empty(context: Any, folder: Path):
     (folder / "a.txt").touch()
-    assert await read(context, "a.txt") == ToolOutput("a.txt is empty.")
+    assert await read(context, "a.txt") == ToolOutput("a.txt is empty.", empty=True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from pydantic import BaseModel, Field
 
 from moot.plugins import TOOLS
 from moot.tools.basics import BaseTool
-from moot.tools.schema import definition, definition_digest, parse
+from moot.tools.builtin.delegate import Delegate
+from moot.tools.schema import definition, definition_digest, parse, subject_of
 from moot.types.tool import ToolOutput, View
 
 
@@ -135,3 +136,11 @@ def test_the_digest_changes_with_the_definition():
 
 def test_names_of_tools_are_known():
     assert "read_file" in TOOLS
+
+
+def test_permission_rules_see_agents_in_a_list_written_as_json_text():
+    call: Any = {"agent": "explorer", "prompt": "a", "more": '[{"agent": "reviewer", "prompt": "b"}]'}
+    parsed: Any = parse(Delegate(), call)
+    started = [parsed.agent, *(one.agent for one in parsed.more)]
+    assert subject_of(Delegate(), call) == ", ".join(started) == "explorer, reviewer"
+    assert subject_of(Delegate(), {**call, "more": "no list"}) == "explorer"

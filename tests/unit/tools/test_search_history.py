@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moot.config.settings import Settings
-from moot.runtime.context import OwnSearch
+from moot.runtime.leg import OwnSearch
 from moot.store import SqliteStore, open_store
 from moot.tools.builtin.search_history import SearchHistory, SearchHistoryArguments
 from moot.types.conversation import Conversation
@@ -27,7 +27,7 @@ class Surroundings:
     """A ToolContext with the parts that this tool needs."""
 
     def __init__(self, store: SqliteStore, owner: str, conversation: str) -> None:
-        self.past = OwnSearch(store.of(owner).search, conversation)
+        self.past = OwnSearch(store.of(owner).search, store.of(owner).tree, conversation)
 
 
 async def said(store: SqliteStore, owner: str, id: str, text: str, title: str = "") -> None:

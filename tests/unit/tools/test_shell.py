@@ -1,7 +1,8 @@
 import asyncio
 import hashlib
+import os
 import resource
-import time
+import signal
 import tracemalloc
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import closing
@@ -14,8 +15,8 @@ from moot.guard.processes import process_started
 from moot.tools import jobs as room
 from moot.tools.builtin.shell import Shell, ShellArguments
 from moot.tools.jobs import TAIL_BYTES, Spool
+from moot.types.blob import Blob
 from moot.types.limits import TOOL_OUTPUT_CHARACTERS
-from moot.types.store import Blob
 from moot.types.tool import ToolOutput
 
 pytestmark = pytest.mark.anyio
@@ -123,18 +124,19 @@ ZOO = {
 
 @pytest.mark.parametrize("command", ZOO.values(), ids=ZOO.keys())
 async def test_a_timeout_kills_all_that_was_started(context: Any, folder: Path, command: str):
-    begun = time.monotonic()
     output = await shell(context, command, timeout=0.5)
-    assert time.monotonic() - begun < 5
     assert output.error
     assert "killed after 0.5 seconds" in output.text
     assert not alive(await pid_in(folder / "pid"))
 
 
 async def test_a_process_that_keeps_the_pipe_open_does_not_block_the_call(context: Any, folder: Path):
-    begun = time.monotonic()
-    output = await shell(context, "echo first; (sleep 60; echo late) & echo $! > pid; env -i setsid sleep 3 & echo last", timeout=30)
-    assert time.monotonic() - begun < 3
+    escaped = "env -i setsid sh -c 'echo $$ > escaped; exec sleep 600'"
+    command = f"echo first; (sleep 60; echo late) & echo $! > pid; {escaped} & while ! [ -s escaped ]; do sleep 0.01; done; echo last"
+    output = await shell(context, command, timeout=100)
+    left = await pid_in(folder / "escaped")
+    assert alive(left)
+    os.kill(left, signal.SIGKILL)
     assert output.text == "first\nlast\n"
     assert not alive(await pid_in(folder / "pid"))
 

@@ -34,6 +34,7 @@ class AskUser(BaseTool):
     description = "Ask the user when you can't continue without an answer."
     arguments = AskUserArguments
     idempotent = True
+    needs_folder = False
     effects = frozenset({"read"})
     examples = (
         {"user": "Delete the old file", "arguments": {"questions": [{"question": "Which file do you mean?"}]}},

@@ -39,6 +39,7 @@ class FetchUrl(LookupTool):
     arguments = FetchUrlArguments
     settings = FetchUrlSettings
     effects = frozenset({"network"})
+    needs_folder = False
 
     def __init__(self, resolver: AbstractResolver | None = None) -> None:
         self._resolver = resolver

@@ -49,4 +49,4 @@ def _find(paths: Paths, arguments: FindFilesArguments) -> ToolOutput:
             found.append(printable(str(PurePosixPath(base) / path)))
         if len(found) > FILES:
             return ToolOutput("\n".join([*found[:FILES], f"(There are more than {FILES} files. Narrow the pattern or the path.)"]))
-    return ToolOutput("\n".join(found) or f"No file matches {arguments.pattern!r} in {base!r}.")
+    return ToolOutput("\n".join(found) or f"No file matches {arguments.pattern!r} in {base!r}.", empty=not found)

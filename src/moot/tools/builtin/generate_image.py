@@ -48,7 +48,7 @@ class GenerateImage(BaseTool):
                 raise Refused(f"{path!r} is not an image.")
             sources.append(Media(source, media_type, path.rpartition("/")[2]))
         await anyio.to_thread.run_sync(_check, paths_of(context), arguments.path, abandon_on_cancel=True)  # before the call costs anything
-        made = await context.media.draw(ImageRequest(arguments.prompt, arguments.size, tuple(sources)))
+        made = await context.services.media.draw(ImageRequest(arguments.prompt, arguments.size, tuple(sources)))
         return await _shown(made, arguments.path, context)
 
     def doing(self, arguments: GenerateImageArguments) -> View:

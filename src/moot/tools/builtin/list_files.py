@@ -39,7 +39,7 @@ class ListFiles(LookupTool):
 def _list(paths: Paths, path: str) -> ToolOutput:
     entries = paths.listdir(path, ENTRIES + 1)
     if not entries:
-        return ToolOutput(f"{path} is empty.")
+        return ToolOutput(f"{path} is empty.", empty=True)
     lines = [_line(entry) for entry in entries[:ENTRIES]]
     if len(entries) > ENTRIES:
         lines.append(f"(There are more than {ENTRIES} entries. Use find_files to search by name.)")

@@ -197,7 +197,7 @@ def _text(stream: IO[bytes], head: bytes, size: int, arguments: ReadFileArgument
     page = read_page(reader, arguments.start_line, arguments.line_count, arguments.start_character)
     reader.detach()
     if not page.total:
-        return ToolOutput(f"{arguments.path} is empty.")
+        return ToolOutput(f"{arguments.path} is empty.", empty=True)
     if not page.shown:
         raise Refused(f"{arguments.path!r} has only {count(page.total, 'line')}: start_line={arguments.start_line} is past its end.")
     closing = "; ".join(piece for piece in (page.where, texts.note(encoding, mark)) if piece)

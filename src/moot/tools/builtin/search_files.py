@@ -145,7 +145,7 @@ def _output(request: Request, matches: list[Match], complete: bool) -> ToolOutpu
         lines.append(f"(The search was stopped after {limits}. Narrow the pattern, the path or the glob.)")
     if not is_expression(request.pattern):
         lines.append(f"({request.pattern!r} is not a valid regular expression and was searched as plain text.)")
-    return ToolOutput("\n".join(lines) or f"No matches for {request.pattern!r} in {request.path!r}.")
+    return ToolOutput("\n".join(lines) or f"No matches for {request.pattern!r} in {request.path!r}.", empty=not lines)
 
 
 def _short(text: str) -> str:

@@ -40,6 +40,7 @@ class SearchHistory(LookupTool):
     description = "Search earlier conversations. Shows short quotes with time and title."
     arguments = SearchHistoryArguments
     hidden = True
+    needs_folder = False
     effects = frozenset({"read"})
     examples = (
         {"user": "What did we decide about the database last week?", "arguments": {"query": "database after:14d"}},
@@ -51,7 +52,7 @@ class SearchHistory(LookupTool):
         page = await context.past.search(arguments.query, limit=arguments.limit, best=best, here=arguments.here)
         quotes = [line for number, hit in enumerate(page.hits, 1) for line in _quoted(number, hit)]
         value: list[Json] = [{"conversation": hit.conversation, "message": hit.message} for hit in page.hits]
-        return ToolOutput("\n".join([*([_FRAME, *quotes] if quotes else ["No matches."]), *_notes(page)]), value)
+        return ToolOutput("\n".join([*([_FRAME, *quotes] if quotes else ["No matches."]), *_notes(page)]), value, empty=not quotes)
 
     def doing(self, arguments: SearchHistoryArguments) -> View:
         return View(title("Search earlier conversations for", arguments.query))

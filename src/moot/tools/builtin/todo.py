@@ -35,6 +35,7 @@ class Todo(BaseTool):
     description = "Keep a list of the steps of a longer task. Send the whole list each time, one step in_progress."
     arguments = TodoArguments
     idempotent = True
+    needs_folder = False
     effects = frozenset({"read"})
 
     async def call(self, arguments: TodoArguments, context: ToolContext) -> ToolOutput:
@@ -42,7 +43,7 @@ class Todo(BaseTool):
         if arguments.todos is not None:
             todo.items = tuple(arguments.todos)
         value = cast("list[Json]", [item.model_dump() for item in todo.items])
-        return ToolOutput(_shown(todo.items) or "The list is empty.", value)
+        return ToolOutput(_shown(todo.items) or "The list is empty.", value, empty=not todo.items)
 
     def doing(self, arguments: TodoArguments) -> View:
         items = tuple(arguments.todos or ())

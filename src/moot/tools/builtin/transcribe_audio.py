@@ -47,7 +47,7 @@ class TranscribeAudio(LookupTool):
         kind = next(((media_type, end) for at, magic, media_type, end in _SOUNDS if data[at : at + len(magic)] == magic), None)
         if kind is None:
             raise Refused(f"{arguments.path!r} is not a recording in a supported format: mp3, wav, ogg, flac, m4a, webm.")
-        made = await context.media.transcribe(Media(data, kind[0], f"sound.{kind[1]}"), arguments.language)
+        made = await context.services.media.transcribe(Media(data, kind[0], f"sound.{kind[1]}"), arguments.language)
         value: Json = {"text": made.text, "model": made.model, "usage": made.usage.to_json(), "cost": made.cost}
         return ToolOutput(made.text or "The recording contains no speech.", value)
 

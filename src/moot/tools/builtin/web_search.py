@@ -60,6 +60,7 @@ class WebSearch(LookupTool):
     arguments = WebSearchArguments
     settings = WebSearchSettings
     effects = frozenset({"network"})
+    needs_folder = False
 
     def available(self, settings: JsonObject) -> bool:
         """Return whether a search engine is configured completely."""
@@ -86,7 +87,7 @@ class WebSearch(LookupTool):
             message = error_text(error)
             return ToolOutput(redact(message.replace(key, "***") if key else message), error=True)
         lines = [f"{number}. {item['title']}\n   {item['url']}\n   {item['snippet']}" for number, item in enumerate(results, 1)]
-        return ToolOutput("\n".join(lines) or f"No results for {arguments.query!r}.", cast("Json", results))
+        return ToolOutput("\n".join(lines) or f"No results for {arguments.query!r}.", cast("Json", results), empty=not lines)
 
     def doing(self, arguments: WebSearchArguments) -> View:
         return View(title("Search the web for", arguments.query))
