@@ -88,6 +88,8 @@ class Recorded:
     """Number of body bytes written."""
     hung_up: bool = False
     """True if the client disconnected before the end of the response."""
+    released: bool = False
+    """True if the response may not hang any more."""
     done: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     """Set when the request is finished."""
 
@@ -173,6 +175,7 @@ class Server:
         for path in ("/v1/models", "/v1beta/models", "/api/tags"):
             app.router.add_route("GET", path, self._list)
         app.router.add_route("GET", "/_requests", self._show)
+        app.router.add_route("POST", "/_release", self._let_go)
         app.router.add_route("POST", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -227,12 +230,19 @@ class Server:
         values: dict[str, Any] = {"api_key": "scripted-key", "models": {model: {} for model in self.models}, **more}
         return ProviderSettings(name, dialect=dialect, base_url=base_url, **values)
 
-    async def hang(self, recorded: Recorded, request: web.Request) -> None:
-        """Wait until the client disconnects. Stopping the server breaks the connection."""
+    def release(self) -> None:
+        """Let the responses to the requests so far continue if they hang, now or later."""
+        for recorded in self.requests:
+            recorded.released = True
+
+    async def hang(self, recorded: Recorded, request: web.Request) -> bool:
+        """Wait until `release`, or until the client disconnects; return False then. Stopping the server breaks the connection."""
         while not self._stopping.is_set():
+            if recorded.released:
+                return True
             if request.transport is None or request.transport.is_closing():
                 recorded.hung_up = True
-                return
+                return False
             await asyncio.sleep(_POLL)
         raise BrokenPipeError
 
@@ -259,6 +269,10 @@ class Server:
                 more = {"object": "model", "type": "model", "owned_by": "moot"}
                 rows = [{"id": name, "display_name": name, **more} for name in self.models]
                 return web.json_response({"object": "list", "data": rows, "has_more": False})
+
+    async def _let_go(self, _: web.Request) -> web.Response:
+        self.release()
+        return web.Response(status=204)
 
     async def _show(self, request: web.Request) -> web.Response:
         rows = [

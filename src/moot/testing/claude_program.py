@@ -1,9 +1,9 @@
 """A double of the Claude Code program, run as a script. It speaks Claude Code's line format and control protocol.
 
 Its first argument determines how it answers each prompt, whatever the prompt says: `answer` says hello, `linger` does so slowly, `slow`
-continues until it is interrupted, `hang` ignores interrupts, `crash` dies in the middle, `silent` exits without output, `noise` adds lines
-that are not JSON, `flood` writes a lot, `newer` sends unknown messages, `older` does not support MCP servers, `ask` asks to run a command,
-`withdraw` asks and withdraws the request.
+continues until it is interrupted, `hang` ignores interrupts, `limited` reports a used-up account after some work, `crash` dies in the
+middle, `silent` exits without output, `noise` adds lines that are not JSON, `flood` writes a lot, `newer` sends unknown messages, `older`
+does not support MCP servers, `ask` asks to run a command, `withdraw` asks and withdraws the request.
 """
 
 from __future__ import annotations
@@ -162,7 +162,13 @@ def withdraw(double: _Double) -> None:
     double.ends()
 
 
-_ALL = (answer, ask, crash, flood, hang, linger, newer, noise, older, slow, withdraw)
+def limited(double: _Double) -> None:
+    double.begins()
+    double.says("m1", _text("I have counted to two."))
+    double.write(type="result", subtype="success", is_error=True, result="You have reached your usage limit.", usage={"input_tokens": 3})
+
+
+_ALL = (answer, ask, crash, flood, hang, limited, linger, newer, noise, older, slow, withdraw)
 BEHAVIOURS: dict[str, Callable[[_Double], None]] = {**{behave.__name__: behave for behave in _ALL}, "silent": lambda _: os._exit(0)}
 
 

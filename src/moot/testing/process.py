@@ -66,6 +66,11 @@ class ScriptedProcess:
         with _TO_ITSELF.open(f"{self.url}/_requests", timeout=_SECONDS) as answer:
             return cast("list[dict[str, Any]]", json.load(answer))
 
+    def release(self) -> None:
+        """Let the responses to the requests so far continue if they hang, now or later."""
+        with _TO_ITSELF.open(urllib.request.Request(f"{self.url}/_release", method="POST"), timeout=_SECONDS):
+            return
+
     def _stop(self) -> None:
         process, self._process = self._process, None
         if process is None:

@@ -60,7 +60,7 @@ class Reply:
     wait: float = 0.0
     """Seconds before the response, including the status line."""
     hang_at: int | None = None
-    """Number of writes after which nothing is sent until the client disconnects; 0 = after the headers."""
+    """Number of writes after which nothing is sent until the server's `release`, or until the client disconnects; 0 = after the headers."""
     cut_at_byte: int | None = None
     """Number of body bytes after which the connection breaks."""
     end_at_byte: int | None = None

@@ -14,7 +14,8 @@ of times. Failures are replies too: `Reply(status=429, retry_after=1)`, `Reply(t
 With `obey=True`, the model follows any instruction it reads, in user texts and tool outputs alike: a line `call NAME {json}` becomes a tool
 call, `say TEXT` becomes the answer. This is the worst possible model, to test the damage that a model can do.
 
-It can run as a process that prints its URL on the first line; `GET /_requests` returns the received requests (see `moot.testing.process`):
+It can run as a process that prints its URL on the first line; `GET /_requests` returns the received requests, and `POST /_release` lets the
+responses so far continue if they hang (see `moot.testing.process`):
 
     python -m moot.testing.scripted --port 0 --script replies.json        # [{"text": "Hello."}, {"status": 529}]
 """
@@ -87,15 +88,14 @@ class ScriptedServer(Server):
         ends = list(itertools.accumulate(map(len, pieces)))
         writes = [piece[: end - (stop - len(piece))] for piece, stop in zip(pieces, ends, strict=True) if stop - len(piece) < end]
         for number, data in enumerate(writes):
-            if number == reply.hang_at:
-                await self.hang(recorded, request)
+            if number == reply.hang_at and not await self.hang(recorded, request):
                 return
             if reply.delay:
                 await asyncio.sleep(reply.delay)
             yield data
         if reply.cut_at_byte is not None:
             raise BrokenPipeError
-        if reply.hang_at is not None:
+        if reply.hang_at is not None and reply.hang_at >= len(writes):
             await self.hang(recorded, request)
 
 

@@ -1,0 +1,111 @@
+"""Answers and questions as messages of limited length, which are edited at a limited rate."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+from hashlib import blake2b
+
+import anyio
+
+from moot.types.approval import Approval
+from moot.types.run import Run
+
+_FENCE = re.compile(r" {0,3}(`{3,})(.*)")
+_CLOSING = "\n```"
+_LONGEST_OPENING = 40
+
+
+def split(text: str, limit: int) -> list[str]:
+    """Split Markdown into pieces of at most `limit` characters, at lines or words if possible. None for an empty text.
+
+    A code block that is cut is closed, and opened again in the next piece. All pieces but the last stay the same if the text grows.
+    """
+    pieces: list[str] = []
+    opening, rest = "", text
+    while rest.strip():
+        head = f"{opening}\n" if opening else ""
+        room = limit - len(head) - len(_CLOSING)
+        cut = len(rest) if len(rest) <= room else _cut(rest[:room])
+        piece = head + rest[:cut].rstrip("\n")
+        opening = _open_fence(piece)
+        pieces.append(piece + _CLOSING if opening else piece)
+        rest = rest[cut:].removeprefix("\n")
+    return pieces
+
+
+def _cut(text: str) -> int:
+    """Return where to cut: after the last line or word of the second half, else at the end."""
+    for separator in ("\n", " "):
+        if (at := text.rfind(separator)) > len(text) // 2:
+            return at
+    return len(text)
+
+
+def _open_fence(text: str) -> str:
+    """Return the first line of the code block in which the text ends, or an empty string."""
+    opening = ""
+    for line in text.split("\n"):
+        if (match := _FENCE.match(line)) is None:
+            continue
+        if not opening:
+            opening = f"```{match[2].strip()}"[:_LONGEST_OPENING]
+        elif not match[2].strip():
+            opening = ""
+    return opening
+
+
+class Pace:
+    """A limit on the rate of edits: at least `interval` seconds pass between two turns."""
+
+    def __init__(
+        self, interval: float, *, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    ) -> None:
+        self._interval = interval
+        self._now = now
+        self._sleep = sleep
+        self._next = 0.0
+
+    async def turn(self) -> None:
+        """Wait until it is time for the next edit."""
+        while (left := self._next - self._now()) > 0:
+            await self._sleep(left)
+        self._next = self._now() + self._interval
+
+
+def with_ending(text: str, run: Run) -> str:
+    """Return the answer of an ended run, and why it is not complete."""
+    if run.status == "finished":
+        return text or "(no text)"
+    why = run.error.advice() if run.error is not None else "The answer was stopped."
+    return f"{text}\n\n{why}".strip()
+
+
+def question_text(approval: Approval) -> str:
+    """Return the whole question: the exact call, or the agent's questions and their options."""
+    if not isinstance(approval.questions, list):
+        # a fence in the call must not end the code block early
+        call = approval.arguments.decode("utf-8", "replace").replace("```", "`\u200b``")
+        return f"**{approval.tool}** needs your approval:\n```json\n{call}\n```"
+    lines: list[str] = []
+    for question in approval.questions:
+        if isinstance(question, dict):
+            options = question.get("options")
+            lines += [str(question.get("text", ""))]
+            lines += (
+                [f"* {option.get('label', '') if isinstance(option, dict) else option}" for option in options or []]
+                if isinstance(options, list)
+                else []
+            )
+    return "\n".join([*lines, "Reply with your answer."])
+
+
+def digest_of(id: str) -> str:
+    """Return a short name for an id, for buttons."""
+    return blake2b(id.encode(), digest_size=12).hexdigest()
+
+
+def nonce_of(subject: str, at: object) -> str:
+    """Return a name for a message. Discord returns the first message for a repeated one, so that none appears twice."""
+    return digest_of(f"{subject}:{at}")
