@@ -6,16 +6,17 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 
 import anyio
 from fastapi import FastAPI
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from moot import __version__
 from moot.server import problems
-from moot.server.hosts import refusal
+from moot.server.hosts import cors_headers, is_preflight, keep_slashes, refusal
 from moot.server.idempotency import IdempotencyKeys
 from moot.server.pages import Pages
 from moot.server.problems import Problem, of_http, problem
@@ -55,6 +56,7 @@ class RequestContext:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = keep_slashes(scope)
         sent = Headers(scope=scope).get("x-request-id", "")
         id = scope["moot.request"] = sent if _ID.fullmatch(sent) else secrets.token_hex(8)
         started = time.perf_counter()
@@ -95,11 +97,24 @@ class OriginCheck:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
-        app = self._app
-        if scope["type"] == "http" and (rejection := refusal(scope, self._server.hosts, self._server.settings)) is not None:
+        app, settings = self._app, self._server.settings
+        if scope["type"] == "http" and (rejection := refusal(scope, self._server.hosts, settings)) is not None:
             self._server.metrics.refused.labels(rejection.code).inc()
             app = of_http(scope, rejection)
+        elif scope["type"] == "http" and (cors := cors_headers(scope, settings)):
+            if is_preflight(scope) and "access-control-allow-origin" in cors:
+                app = Response(status_code=204)
+            send = _with_headers(send, cors)
         await app(scope, receive, send)
+
+
+def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
+    def sending(message: Message) -> Awaitable[None]:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(headers)
+        return send(message)
+
+    return sending
 
 
 class BodyLimit:

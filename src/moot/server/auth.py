@@ -11,18 +11,18 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope as AsgiScope
 
 from moot.server.credentials import Caller
-from moot.server.problems import Problem
+from moot.server.hosts import with_slashes
+from moot.server.problems import FOREIGN, Problem
 from moot.server.state import Server, server_of
 from moot.types.canonical import loads_exact
 from moot.types.token import Scope
 
 COOKIE = "moot_session"
 """Session cookie of a browser; its value is the secret of a token of kind `browser`."""
-
-FOREIGN = "/v1/"
-"""Prefix of the routes that speak other vendors' dialects, whose clients send the key as `x-api-key`."""
 
 _FIX = "Send `Authorization: Bearer TOKEN` with a token from `moot tokens create NAME`, or open the page with `moot web`."
 
@@ -33,6 +33,7 @@ def secret_of(request: Request) -> str | None:
     if header is not None:
         kind, _, secret = header.partition(" ")
         return secret.strip() if kind.lower() == "bearer" else ""
+    # clients of some vendors send the key as `x-api-key`
     if request.scope["path"].startswith(FOREIGN) and (key := request.headers.get("x-api-key")) is not None:
         return key
     return request.cookies.get(COOKIE)
@@ -64,7 +65,7 @@ async def caller_of(request: Request, server: Server) -> Caller:
 _Needs: TypeAlias = Callable[[Request], Awaitable[Caller]]
 
 _NEEDS: dict[_Needs, Scope] = {}
-"""The scope that each of the four dependencies requires."""
+"""The scope that each of these dependencies requires."""
 
 
 def _register(scope: Scope) -> _Needs:
@@ -84,8 +85,9 @@ Reader = Annotated[Caller, Depends(_register("read"))]
 Chatter = Annotated[Caller, Depends(_register("chat"))]
 ToolUser = Annotated[Caller, Depends(_register("tools"))]
 Admin = Annotated[Caller, Depends(_register("admin"))]
+Operator = Annotated[Caller, Depends(_register("machine"))]
 
-PUBLIC = (("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/login"), ("GET", "/share/{secret}"))
+PUBLIC = (("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/login"), ("GET", "/share/{secret}"), ("POST", "/api/webhooks/{name}"))
 """Operations that need no authentication."""
 
 
@@ -115,6 +117,12 @@ class StrictRequest(Request):
 
 class Route(APIRoute):
     """A route with early authentication and strict JSON."""
+
+    def matches(self, scope: AsgiScope) -> tuple[Match, AsgiScope]:
+        match, child = super().matches(scope)
+        if parameters := child.get("path_params"):
+            child["path_params"] = {name: with_slashes(value) for name, value in parameters.items()}
+        return match, child
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()

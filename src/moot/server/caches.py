@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from weakref import WeakValueDictionary
 
 import anyio
@@ -32,17 +32,24 @@ class StreamTiming:
     """Additional time for the client to read the closing message."""
 
 
+class Encoded(NamedTuple):
+    """Encoded frames, and the state of the client's step after them."""
+
+    data: bytes
+    step: Literal["open", "closed", "left"]
+
+
 class Shared:
     """Cache of the last encoded frames for other watchers; it is small, because watchers move together."""
 
     def __init__(self) -> None:
-        self._written: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
+        self._written: OrderedDict[tuple[object, ...], Encoded] = OrderedDict()
 
-    def get(self, key: tuple[object, ...]) -> bytes | None:
+    def get(self, key: tuple[object, ...]) -> Encoded | None:
         return self._written.get(key)
 
-    def put(self, key: tuple[object, ...], data: bytes) -> None:
-        self._written[key] = data
+    def put(self, key: tuple[object, ...], encoded: Encoded) -> None:
+        self._written[key] = encoded
         if len(self._written) > _KEPT:
             self._written.popitem(last=False)
 

@@ -16,7 +16,7 @@ from moot.guard.tokens import CODE_SECONDS, digest, new_code, new_secret
 from moot.server.problems import Problem
 from moot.types.ids import Clock, SystemClock, new_id
 from moot.types.store import OwnerStore, Store
-from moot.types.token import LOCAL_USER, Scope, Token, expand_scopes
+from moot.types.token import LOCAL_USER, Scope, Token, expand_scopes, scopes_for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +26,7 @@ class Caller:
     token_id: str
     owner_id: str
     scopes: frozenset[Scope]
-    """Including implied scopes; `admin` never occurs alone."""
+    """Including implied scopes; `machine` never occurs alone."""
     store: OwnerStore
     """The owner's view of the store, without resources of other users."""
     revoked: anyio.Event = field(default_factory=anyio.Event)
@@ -34,6 +34,11 @@ class Caller:
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes
+
+    @property
+    def is_home_owner(self) -> bool:
+        """True for the person whose home this is. Other users get no folder of the machine except the roots of their projects."""
+        return self.owner_id == LOCAL_USER
 
 
 INTERVAL = 2.0
@@ -70,10 +75,10 @@ class Credentials:
         """By digest. Only valid tokens are stored, so its size is bounded by the number of tokens."""
         self._fixed: tuple[bytes, Caller] | None = None
         if fixed:
-            self._fixed = digest(fixed), self._caller(FIXED, LOCAL_USER, ("admin",))
+            self._fixed = digest(fixed), self._caller(FIXED, LOCAL_USER, ("machine",))
 
     def _caller(self, id: str, owner: str, scopes: tuple[Scope, ...]) -> Caller:
-        return Caller(id, owner, expand_scopes(scopes), self._store.of(owner))
+        return Caller(id, owner, expand_scopes(scopes, owner), self._store.of(owner))
 
     @property
     def now(self) -> int:
@@ -130,7 +135,7 @@ class Credentials:
         owner = await self._store.tokens.redeem(digest(code))
         if owner is None:
             return None
-        token = Token(new_id(), owner, name, ("admin",), "browser", expires_at=self.now + BROWSER_SECONDS * 1000)
+        token = Token(new_id(), owner, name, scopes_for(owner)[-1:], "browser", expires_at=self.now + BROWSER_SECONDS * 1000)
         return await self.create(token)
 
     # ── synchronization ───────────────────────────────────────────────────────────────────────────────────────────────────────

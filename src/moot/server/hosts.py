@@ -7,7 +7,7 @@ import resource
 import socket
 from collections.abc import Collection
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -92,6 +92,23 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+SLASH = "\ud800"
+"""Replacement of an encoded slash (`%2F`) in a path, so that routes don't take it for a separator. Decoded paths never contain it."""
+
+
+def keep_slashes(scope: Scope) -> Scope:
+    """Return a scope whose path keeps encoded slashes apart from separators."""
+    raw: bytes = scope.get("raw_path", b"")
+    if b"%2f" not in raw.lower():
+        return scope
+    return {**scope, "path": "/".join(unquote(segment).replace("/", SLASH) for segment in raw.decode("latin-1").split("/"))}
+
+
+def with_slashes(value: str) -> str:
+    """Return a parameter of a path as the client meant it."""
+    return value.replace(SLASH, "/")
+
+
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OUR_OWN = ("", "none", "same-origin")
 """Values of `Sec-Fetch-Site` for our own page, typed addresses and programs."""
@@ -119,6 +136,31 @@ def refusal(scope: Scope, hosts: Collection[str], settings: ServerSettings) -> P
         fix = "Add it to server.allowed_hosts, as shown in the address bar."
         return Problem(421, f"This server does not accept the host {named[0]!r}.", fix=fix)
     return _origin_refusal(scope, headers, settings)
+
+
+def cors_headers(scope: Scope, settings: ServerSettings) -> dict[str, str]:
+    """Return the headers that let a page of an allowed origin read the response. Such pages must send a token."""
+    headers = Headers(scope=scope)
+    origin = headers.get("origin", "")
+    if not settings.allowed_origins:
+        return {}
+    if origin not in settings.allowed_origins:
+        return {"vary": "Origin"}
+    allowed = {"access-control-allow-origin": origin, "vary": "Origin", "cross-origin-resource-policy": "cross-origin"}
+    if not is_preflight(scope):
+        return {**allowed, "access-control-expose-headers": "*"}
+    wanted = {name: headers.get(f"access-control-request-{name}", "") for name in ("method", "headers")}
+    return {
+        **allowed,
+        "access-control-allow-methods": wanted["method"],
+        "access-control-allow-headers": wanted["headers"],
+        "access-control-max-age": "600",
+    }
+
+
+def is_preflight(scope: Scope) -> bool:
+    """Return True if a browser asks whether a page of another origin may send a request."""
+    return scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope)
 
 
 def _origin_refusal(scope: Scope, headers: Headers, settings: ServerSettings) -> Problem | None:

@@ -1,12 +1,19 @@
-"""`Idempotency-Key` on POST: a repeated request is not executed again and returns the stored response."""
+"""`Idempotency-Key` on POST: a repeated request returns the stored response.
+
+A request whose response was not stored, because the server was killed or the client left in the middle, is executed again as another
+attempt with the same ids. Whatever the first attempt has created exists under these ids, so it is found and not created twice.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from hashlib import sha256
+from typing import Annotated
 
 import anyio
+from fastapi import Depends
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,7 +24,7 @@ from moot.server.auth import caller_of
 from moot.server.credentials import Caller
 from moot.server.problems import Problem, of_http
 from moot.server.state import Server
-from moot.types.ids import new_id
+from moot.types.ids import derived_id, new_id
 from moot.types.token import Claim, Idempotency, StoredResponse
 
 LARGEST = 1024 * 1024
@@ -29,9 +36,41 @@ TIMEOUT = 60.0
 SECRET = "moot.secret"
 """Set in the scope by routes whose response contains a secret and must not be stored."""
 
+_ATTEMPT = "moot.attempt"
+
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _OWN = frozenset({"x-request-id", "date", "content-length"})
 """Headers that belong to a single response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One execution of a request, and the ids of what it creates."""
+
+    key: tuple[str, str] | None = None
+    """Owner and idempotency key; None = a request without a key."""
+    at: int = 0
+    """Time of the first attempt, in ms."""
+    repeated: bool = False
+    """True if an earlier attempt may have had its effect."""
+
+    @property
+    def id(self) -> str:
+        """The id of the resource that the request creates, the same for each attempt; empty without a key."""
+        return "" if self.key is None else derived_id(self.at, *self.key)
+
+    def check_repeatable(self) -> None:
+        """Raise Problem (409) if the request may have had its effect, for operations whose effect can't be found again."""
+        if self.repeated:
+            raise _unknown("The server stopped while executing the request with this key; it is unknown how much was done.")
+
+
+async def _attempt(request: Request) -> Attempt:
+    return request.scope.get(_ATTEMPT) or Attempt()
+
+
+CurrentAttempt = Annotated[Attempt, Depends(_attempt)]
+"""The attempt as a parameter of a route."""
 
 
 class IdempotencyKeys:
@@ -62,13 +101,16 @@ class IdempotencyKeys:
         body = await request.body()
         content = b"\0".join((scope["method"].encode(), scope["path"].encode("utf-8", "replace"), scope["query_string"], body))
         claim = await self._claim(caller, key, sha256(content).digest())
-        if claim.standing == "new":
-            await self._first(scope, _replay_body(body, receive), send, (caller.owner_id, key))
+        if claim.standing in ("new", "open"):
+            scope[_ATTEMPT] = Attempt((caller.owner_id, key), claim.at, repeated=claim.standing == "open")
+            await self._attempt(scope, _replay_body(body, receive), send, scope[_ATTEMPT])
         else:
             await _replay(claim)(scope, receive, send)
 
     async def _claim(self, caller: Caller, key: str, request: bytes) -> Claim:
-        """Claim the key, after waiting for a request with the same key in this process."""
+        """Claim the key, after waiting for a request with the same key in this process. A home has one server, so no other process can be
+        executing it.
+        """
         scoped_key = caller.owner_id, key
         with anyio.move_on_after(TIMEOUT):
             while (under_way := self._under_way.get(scoped_key)) is not None:
@@ -81,7 +123,7 @@ class IdempotencyKeys:
         except BaseException:
             self._end(scoped_key, done)
             raise
-        if claim.standing != "new":
+        if claim.standing not in ("new", "open"):
             self._end(scoped_key, done)
         return claim
 
@@ -89,16 +131,19 @@ class IdempotencyKeys:
         del self._under_way[scoped_key]
         done.set()
 
-    async def _first(self, scope: Scope, receive: Receive, send: Send, scoped_key: tuple[str, str]) -> None:
-        recorder = _Recorder(send)
+    async def _attempt(self, scope: Scope, receive: Receive, send: Send, attempt: Attempt) -> None:
+        assert attempt.key is not None
+        scoped_key, recorder = attempt.key, _Recorder(send)
         try:
             await self._app(scope, receive, recorder.sending)
         finally:
             with anyio.CancelScope(shield=True):
                 try:
-                    if recorder.status in (0, 500) or recorder.status < 400:
-                        await self._answers.keep(*scoped_key, StoredResponse(0) if scope.get(SECRET) else recorder.kept())
-                    else:
+                    if scope.get(SECRET) and 0 < recorder.status < 400:
+                        await self._answers.keep(*scoped_key, StoredResponse(0))
+                    elif 0 < recorder.status < 400 and (response := recorder.response) is not None:
+                        await self._answers.keep(*scoped_key, response)
+                    elif 400 <= recorder.status != 500 and not attempt.repeated:
                         await self._answers.release(*scoped_key)  # rejected requests had no effect, so they may be retried
                 finally:
                     self._end(scoped_key, self._under_way[scoped_key])
@@ -128,24 +173,24 @@ class _Recorder:
             self._complete = not message.get("more_body", False)
         return self._send(message)
 
-    def kept(self) -> StoredResponse:
+    @property
+    def response(self) -> StoredResponse | None:
+        """The response, or None if it is incomplete or too large to be stored."""
         if not self._complete or self._size > LARGEST:
-            return StoredResponse(0)
+            return None
         return StoredResponse(self.status, [pair for pair in self._headers if pair[0] not in _OWN], b"".join(self._pieces))
 
 
 def _replay(claim: Claim) -> Response:
-    match claim.standing:
-        case "other":
-            raise Problem(409, "This Idempotency-Key was already used for a different request.", code="key_reused", fix="Use a new key.")
-        case "done" if claim.kept is not None and claim.kept.status:
-            headers = {**dict(claim.kept.headers), "idempotent-replayed": "true"}
-            return Response(claim.kept.body, claim.kept.status, headers)
-        case "done":
-            detail = "The request with this key was executed, but its response was not stored."
-        case _:
-            detail = "The server stopped while executing the request with this key; it is unknown how much was done."
-    raise Problem(409, detail, code="answer_unknown", fix="Check the current state, and use a new key for what is missing.")
+    if claim.standing == "other":
+        raise Problem(409, "This Idempotency-Key was already used for a different request.", code="key_reused", fix="Use a new key.")
+    if claim.kept is None or not claim.kept.status:
+        raise _unknown("The request with this key was executed, but its response contains a secret and was not stored.")
+    return Response(claim.kept.body, claim.kept.status, {**dict(claim.kept.headers), "idempotent-replayed": "true"})
+
+
+def _unknown(detail: str) -> Problem:
+    return Problem(409, detail, code="answer_unknown", fix="Check the current state, and use a new key for what is missing.")
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

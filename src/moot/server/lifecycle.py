@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any, NoReturn, cast
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -23,17 +24,20 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from moot.config.loader import Loader
+from moot.config.loader import Loaded, Loader
 from moot.engine import Engine, open_engine
+from moot.engine.channels import serve_all as serve_channels
 from moot.engine.locks import ServerInfo, claim_home
 from moot.engine.startup import warm
-from moot.errors import MootError
+from moot.errors import ConfigError, MootError
+from moot.features.webhooks.sender import OutgoingWebhooks
+from moot.runtime.configuration import log_change
 from moot.server.app import create_app
 from moot.server.credentials import Credentials
 from moot.server.hosts import BACKLOG, bind, check_remote, hosts_of, raise_file_limit, url_of
 from moot.server.imports import clear_uploads
 from moot.server.pages import is_built
-from moot.server.state import Configuration, Limits, Server
+from moot.server.state import Limits, Server
 from moot.types.token import LOCAL_USER
 
 HEAD = 64 * 1024
@@ -52,6 +56,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         server: Server = cast("FastAPI", config.app).state.server
         self._seconds = server.limits.head
+        self._hosts = server.hosts
         self._size = 0
         """Bytes received since the last body data or complete head."""
         self._head = False
@@ -91,6 +96,9 @@ class Connection(HttpToolsProtocol):
         self._size = 0
 
     def on_headers_complete(self) -> None:
+        if not self.url.startswith(b"/") and not self._names_us():
+            self._refuse(421, "The request target names another host.")
+            raise ValueError("refused")  # stop the parser
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         if size > HEAD:
             self._stop()
@@ -109,6 +117,14 @@ class Connection(HttpToolsProtocol):
         if not self._refused:
             self._refuse(400, "The request is not valid HTTP.")
 
+    def _names_us(self) -> bool:
+        """Return True if an absolute request target, which takes precedence over the Host header, names this server."""
+        try:
+            target = urlsplit(self.url.decode("ascii"))
+        except ValueError:
+            return False
+        return target.scheme == "http" and target.netloc.lower() in self._hosts
+
     def _stop(self) -> NoReturn:
         self._refuse(431, "The head of the request is too large.")
         raise ValueError("refused")  # stop the parser
@@ -116,7 +132,7 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, status: int, detail: str) -> None:
         self._refused = True
         self._done_waiting()
-        code = {400: "bad_request", 408: "timeout", 431: "headers_too_large"}[status]
+        code = {400: "bad_request", 408: "timeout", 421: "misdirected", 431: "headers_too_large"}[status]
         phrase = HTTPStatus(status).phrase
         body = orjson.dumps(
             {"type": f"urn:moot:problem:{code}", "title": phrase, "status": status, "detail": detail, "code": code, "fix": ""}
@@ -183,7 +199,7 @@ async def run(
     raise_file_limit()
     with claim_home(settings.home) as announce:
         await anyio.to_thread.run_sync(clear_uploads, settings.home)
-        async with open_engine(settings, resume=True) as engine:
+        async with open_engine(settings, resume=True, loader=loader) as engine:
             listens = settings.server
             check_remote(listens.host, allowed=remote, fixed=fixed, tokens=len(await engine.store.tokens.list()))
             listening = bind(listens.host, listens.port)
@@ -191,11 +207,11 @@ async def run(
             server = Server(
                 engine=engine,
                 tokens=Credentials(engine.store, fixed=fixed),
-                configuration=Configuration(engine, loader, hide),
                 settings=listens,
                 hosts=hosts_of(listens.host, port, listens),
                 limits=Limits(body=listens.max_body),
             )
+            server.configuration.on_change = partial(_on_change, hide)
             code = partial(server.tokens.code, LOCAL_USER)
             place = ServerInfo(url_of(listens.host, port), os.getpid(), is_built(), settings.imports.watch, code)
             server.import_watch.on_change = lambda follows: announce(replace(place, follows=follows))
@@ -210,6 +226,12 @@ async def run(
                 await serve(create_app(server), listening, ready=on_ready)
                 group.cancel_scope.cancel()
             return len(await engine.store.records.runs(statuses=frozenset({"running", "queued"})))
+
+
+def _on_change(hide: Callable[[Sequence[str]], None], change: Loaded | ConfigError) -> None:
+    if isinstance(change, Loaded):
+        hide(change.secrets)
+    log_change(change)
 
 
 async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -232,12 +254,16 @@ async def serve(app: FastAPI, listening: socket.socket, *, ready: Callable[[], A
         ),
         ready,
     )
+    host, port = listening.getsockname()[:2]
+    await OutgoingWebhooks(server.engine.runtime, server.engine.runs.clock, url_of(host, port)).start()
     async with anyio.create_task_group() as group:
         group.start_soon(partial(server.tokens.watch, revoked=server.streams.check))
-        group.start_soon(server.configuration.watch)
         group.start_soon(server.imports.work)
         group.start_soon(server.import_watch.work)
         group.start_soon(_resume_runs, server.engine)
+        group.start_soon(server.engine.cron.work)
+        group.start_soon(server.engine.watchers.work)
+        group.start_soon(serve_channels, server.engine)
         group.start_soon(_stop, server, listener)
         try:
             await listener.serve([listening])

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from moot.convert.serialization import conversation_json
 from moot.engine.locks import Place
@@ -21,6 +21,19 @@ from moot.types.run import OnBusy, Run, RunStatus
 from moot.types.tree import Node
 
 Item = TypeVar("Item")
+
+
+ID_BYTES = 128
+
+
+def _opaque(id: str) -> str:
+    if not id or not id.isprintable() or len(id.encode("utf-8", "replace")) > ID_BYTES or id in (".", ".."):
+        raise ValueError(f"An id must have 1 to {ID_BYTES} bytes, all printable, and must not be '.' or '..'.")
+    return id
+
+
+ClientId = Annotated[str, AfterValidator(_opaque)]
+"""An opaque id chosen by a client."""
 
 
 class Out(BaseModel):
@@ -92,8 +105,8 @@ class PlaceOut(Out, of=Place, fields="pid host"):
 class RunOut(
     Out,
     of=Run,
-    fields="""id no conversation message agent model trigger parent_run status error usage cost created_at started_at ended_at first_seq
-    last_seq result_seq""",
+    fields="""id no conversation message agent model trigger parent_run status awaits wake_at error usage cost created_at started_at
+    ended_at first_seq last_seq result_seq""",
 ):
     """A run: the processing of one prompt. Times are in milliseconds, money in nano-dollars."""
 
@@ -130,7 +143,7 @@ class GrantOut(Out, of=Grant, fields="tool match at by"):
 class ConversationOut(
     Out,
     of=Conversation,
-    fields="""id no client_id title title_source agent model project directory status head message_count usage cost unpriced_runs
+    fields="""id no client_id title title_source agent model last_model project directory status head message_count usage cost unpriced_runs
     context_usage settings grants parent forked_from origin created_at updated_at archived_at deleted_at""",
 ):
     """A conversation. Times are in milliseconds, money in nano-dollars."""
@@ -155,7 +168,7 @@ class ConversationOut(
 class ConversationIn(In):
     """A conversation to create."""
 
-    client_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    client_id: ClientId | None = None
     title: Annotated[str, Field(max_length=200)] = ""
     project: Name | None = None
     directory: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
@@ -174,7 +187,7 @@ class ConversationChange(In):
     """Empty = the agent's own model."""
     project: Name | None = None
     settings: dict[str, JsonValue] | None = None
-    """New settings, which replace all others except grants."""
+    """Settings to change: mode, model, effort, agent, tools, allowed_uris, network. Null removes a setting; others are unchanged."""
     head: Name | None = None
     """Id of a message whose branch becomes the current one."""
 
@@ -214,7 +227,7 @@ class PromptIn(In):
     """Shorthand for a single text part."""
     parts: Annotated[list[PartIn], Field(default_factory=list, max_length=MOST_PARTS)]
     """Without text and parts, the last prompt or the message `answers` is answered."""
-    client_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    client_id: ClientId | None = None
     edits: str | None = None
     """Id of a user message that this prompt replaces, as a new branch."""
     answers: str | None = None
@@ -274,6 +287,13 @@ class QueuedOut(RunOut):
     """A queued run with its prompt."""
 
     prompt: MessageOut | None
+
+
+class QueueOut(ListOut[QueuedOut]):
+    """Prompts that no model has read yet: queued runs, and messages for the live run."""
+
+    steered: list[MessageOut]
+    """Messages that the live run receives at its next step, oldest first."""
 
 
 class EventOut(Out):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import orjson
 from fastapi import FastAPI
@@ -16,7 +16,10 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from moot import errors
-from moot.types.canonical import JsonObject
+from moot.convert.callers.errors import completion_error, message_error
+from moot.convert.callers.errors import status_of as status_of_failure
+from moot.types.canonical import JsonObject, dumps
+from moot.types.exchange import Failure
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -82,6 +85,31 @@ def status_of(error: errors.MootError) -> int:
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
+ErrorFormat = Literal["completion", "message"]
+"""Error format of a dialect."""
+
+FOREIGN = "/v1/"
+"""Prefix of the routes that speak other vendors' dialects."""
+
+
+def format_of(scope: Scope) -> ErrorFormat | None:
+    """Return the error format of the path's dialect, or None for other paths."""
+    path = f"{scope['path']}/"
+    return None if not path.startswith(FOREIGN) else "message" if path.startswith(f"{FOREIGN}messages/") else "completion"
+
+
+def refuse(error_format: ErrorFormat, failure: Failure, *, status: int = 0, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an error response of a dialect; a header tells clients whether to retry."""
+    status = status or status_of_failure(failure)
+    all_headers = {**(headers or {}), "x-should-retry": "true" if failure.retryable or status == 409 else "false"}
+    if failure.retry_after is not None:
+        all_headers["retry-after"] = str(max(1, round(failure.retry_after)))
+    if error_format == "completion" and status == 529:
+        status = 503
+    body = completion_error(failure, status) if error_format == "completion" else message_error(failure, status)
+    return Response(dumps(body), status, headers=all_headers, media_type="application/json")
+
+
 def request_id(scope: Scope) -> str:
     """Return the id used in the response and the log lines of this request."""
     return str(scope.get("moot.request", ""))
@@ -97,8 +125,10 @@ def problem(
     headers: Mapping[str, str] | None = None,
     more: JsonObject | None = None,
 ) -> Response:
-    """Return an error response."""
+    """Return an error response; below `/v1` it has the form of the path's dialect."""
     code = code or CODES.get(status, "error")
+    if (error_format := format_of(scope)) is not None:
+        return refuse(error_format, Failure(str(_clean(detail)), code, fix=fix), status=status, headers=headers)
     body = {
         "type": f"urn:moot:problem:{code}",
         "title": HTTPStatus(status).phrase,
@@ -122,15 +152,19 @@ def of_moot(scope: Scope, error: errors.MootError) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, errors.ProviderError) and error.retry_after is not None:
         headers["retry-after"] = str(max(1, round(error.retry_after)))
-    return problem(scope, status, error.message, fix=error.fix, code=error.code, headers=headers)
+    found = error.problems[:20] if isinstance(error, errors.ConfigError) else ()
+    more: JsonObject | None = {"errors": [{"at": at, "message": message} for at, message in found]} if found else None
+    return problem(scope, status, error.message, fix=error.fix, code=error.code, headers=headers, more=more)
 
 
 def of_http(scope: Scope, error: HTTPException) -> Response:
     """Return the response for an HTTP error."""
     if isinstance(error, Problem):
         return problem(scope, error.status_code, error.detail, fix=error.fix, code=error.code, headers=error.headers)
-    details = {404: f"{scope['path']!r} not found.", 405: f"{scope['path']!r} does not support {scope['method']}."}
-    return problem(scope, error.status_code, details.get(error.status_code, error.detail), headers=error.headers)
+    path = str(scope.get("raw_path", b"").decode("latin-1")) or scope["path"]
+    details = {404: f"{path!r} not found.", 405: f"{path!r} does not support {scope['method']}."}
+    code = "unknown_url" if error.status_code == 404 and format_of(scope) else ""  # `not_found` is the code of an unknown model there
+    return problem(scope, error.status_code, details.get(error.status_code, error.detail), code=code, headers=error.headers)
 
 
 def sentence(message: str) -> str:

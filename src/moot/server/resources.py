@@ -7,10 +7,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, TypeAlias, TypeVar
 
+import anyio
 from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel
 
 from moot.errors import NotFound, Refused, UsageError
+from moot.guard.roots import is_below
 from moot.server.credentials import Caller
 from moot.server.models import ListOut
 from moot.server.problems import Problem
@@ -23,12 +25,28 @@ from moot.types.run import STARTED, Run, RunStatus
 LIVE: frozenset[RunStatus] = frozenset({*STARTED, "queued"})
 
 
-def check_directory(caller: Caller, directory: str) -> None:
+async def check_directory(caller: Caller, directory: str) -> None:
     """Check that the caller may choose this working directory. Raise Refused if not, UsageError if it is not an existing folder."""
     if not caller.may("tools"):
         raise Refused("Choosing a folder on this machine requires the 'tools' scope.", fix="Omit `directory`.")
-    if not Path(directory).is_absolute() or not Path(directory).is_dir():
+    if not caller.is_home_owner and not await _assigned(caller, directory):
+        raise Refused(
+            f"{directory!r} is not in a project that was assigned to you.", fix="Ask the administrator for a project with this folder."
+        )
+    if not Path(directory).is_absolute() or not await anyio.Path(directory).is_dir():
         raise UsageError(f"{directory!r} is not the absolute path of a folder.", fix="Use the path of an existing folder.")
+
+
+async def _assigned(caller: Caller, directory: str) -> bool:
+    """Return whether the directory is below the root of one of the user's projects."""
+    cursor: str | None = None
+    while True:
+        page = await caller.store.projects.list(limit=200, cursor=cursor)
+        if any(project.root_path and is_below(directory, project.root_path) for project in page.items):
+            return True
+        cursor = page.next_cursor
+        if cursor is None:
+            return False
 
 
 async def conversation_of(caller: Caller, id: str) -> Conversation:
@@ -71,6 +89,9 @@ Entity = TypeVar("Entity")
 Item = TypeVar("Item")
 
 Limit: TypeAlias = Annotated[int, Query(ge=1, le=200, description="Maximum number of items.")]
+
+LATEST = 253_402_300_799_999
+"""Latest accepted time in ms: the end of the year 9999."""
 
 Cursor: TypeAlias = Annotated[str | None, Query(max_length=1000, description="`next_cursor` of the previous page.")]
 

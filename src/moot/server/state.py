@@ -2,73 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import anyio
-from anyio import to_thread
 from fastapi import Depends
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector, ProcessCollector, generate_latest
 from starlette.requests import HTTPConnection
 
-from moot.config.loader import Loaded, Loader
 from moot.config.settings import ServerSettings
 from moot.engine import Engine
-from moot.errors import ConfigError
+from moot.features.renderer import Renderer
+from moot.runtime.configuration import Configuration
 from moot.server.caches import AnswerIndex, Streams
 from moot.server.credentials import AttemptLimit, Credentials
 from moot.server.imports import ImportJobs, ImportWatch
 from moot.types.run import STARTED
-
-INTERVAL = 0.5
-"""Polling interval in seconds. A change is loaded after the file has been stable for one interval."""
-
-log = logging.getLogger("moot.server")
-
-
-class Configuration:
-    """The configuration of a running server. Changes apply to the next step of every run."""
-
-    def __init__(self, engine: Engine, loader: Loader, hide: Callable[[Sequence[str]], None] | None = None) -> None:
-        """Create a watcher; `hide` receives the loaded secrets, so that they are removed from log lines."""
-        self._engine = engine
-        self._loader = loader
-        self._hide = hide
-
-    @property
-    def loaded(self) -> Loaded:
-        """The current configuration, with the origin of each value."""
-        return self._loader.current
-
-    @property
-    def error(self) -> ConfigError | None:
-        """The error in the current file, or None if it has been loaded."""
-        return self._loader.error
-
-    async def reload(self) -> bool:
-        """Reload the file. Return False and set `error` if it is invalid."""
-        if not await to_thread.run_sync(self._loader.reload):
-            log.warning("invalid configuration, keeping the previous one: %s", self._loader.error)
-            return False
-        if self._hide is not None:
-            self._hide(self.loaded.secrets)
-        self._engine.runtime.settings = self.loaded.settings
-        self._engine.providers.update(self.loaded.settings)
-        log.info("configuration reloaded")
-        return True
-
-    async def watch(self) -> None:
-        """Reload the configuration when it changes, until cancelled."""
-        before = self._loader.stamp()
-        while True:
-            await anyio.sleep(INTERVAL)
-            now = self._loader.stamp()
-            if now == before and self._loader.is_stale():
-                await self.reload()
-            before = now
-
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
@@ -124,7 +74,6 @@ class Server:
 
     engine: Engine
     tokens: Credentials
-    configuration: Configuration
     settings: ServerSettings = field(default_factory=ServerSettings)
     hosts: frozenset[str] = frozenset()
     """Accepted values of the Host header, in lower case and with the port."""
@@ -135,6 +84,8 @@ class Server:
     streams: Streams = field(default_factory=Streams)
     imports: ImportJobs = field(default_factory=ImportJobs)
     import_watch: ImportWatch = field(init=False)
+    renderer: Renderer = field(default_factory=Renderer)
+    """Renderer of exports and shared pages."""
     change_lock: anyio.Lock = field(default_factory=anyio.Lock)
     """Held between checking `If-Match` and applying the change, so that concurrent changes are detected."""
     logins: AttemptLimit = field(init=False)
@@ -142,6 +93,12 @@ class Server:
     views: AttemptLimit = field(init=False)
     stopping: anyio.Event = field(default_factory=anyio.Event)
     """Set when the server is shutting down; open streams end then."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration, which is reloaded when its files change."""
+        assert self.engine.configuration is not None
+        return self.engine.configuration
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "import_watch", ImportWatch(self.engine))

@@ -18,8 +18,9 @@ from moot.convert.callers.pieces import Change, Outcome, Piece, PieceReader, pie
 from moot.engine import Engine
 from moot.errors import MootError
 from moot.server.dialects.calls import Call
-from moot.server.dialects.router import ErrorFormat, refuse
+from moot.server.problems import ErrorFormat, refuse
 from moot.types.canonical import JsonObject, dumps
+from moot.types.chunk import FINISH_REASONS
 from moot.types.event import Event
 from moot.types.exchange import Failure
 from moot.types.run import Run
@@ -60,7 +61,8 @@ async def outcome_of(engine: Engine, run: Run) -> Outcome:
     message = await engine.store.conversations.message(run.message)
     match run.status:
         case "finished":
-            return Outcome(str(message.metadata.get("finish_reason", "stop")), run.usage)
+            reason = str(message.metadata.get("finish_reason", "stop"))
+            return Outcome(reason if reason in FINISH_REASONS else "other", run.usage)
         case "failed":
             return Outcome("error", run.usage, run.error or Failure("The run failed."))
         case "cancelled":
@@ -117,6 +119,8 @@ class Encoder:
     named: bool = True
     """True if each frame names its event."""
     keep_alive: bytes = b": keep-alive\n\n"
+    queued: bytes = b": queued\n\n"
+    """Bytes sent at once if the run waits for its turn."""
     last: bytes = b""
     """Bytes sent at the end of the stream."""
 
@@ -165,6 +169,8 @@ class CallResponse(Response):
         started = anyio.current_time()
         async with anyio.create_task_group() as group, aclosing(call_events(self._call, group)) as batches:
             try:
+                if self._call.submitted.run.status == "queued":
+                    await self._send(send, encoder.queued)
                 async for events in batches:
                     changes = [change for event in events for chunk in event.chunks for change in reader.feed(chunk)]
                     data = encoder.frames(encoder.answer.tell(changes))

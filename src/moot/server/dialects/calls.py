@@ -11,10 +11,12 @@ from typing import cast
 
 from moot.convert.callers.pieces import Digests, Piece, answer_digest, digests
 from moot.convert.callers.request import OUTPUT, CallerRequest
+from moot.engine.submissions import default_directory
 from moot.errors import Busy, ConfigError, NotFound, UsageError
 from moot.runtime.setup import find_agent, mode_of
 from moot.server.caches import AnswerLocation
 from moot.server.credentials import Caller
+from moot.server.idempotency import Attempt
 from moot.server.state import Server
 from moot.types.canonical import Json, JsonObject, dumps, loads_object
 from moot.types.message import Message, Part, is_tool
@@ -157,14 +159,14 @@ class _Placement:
     digest: str = ""
 
 
-async def submit_call(server: Server, caller: Caller, request: CallerRequest, headers: Mapping[str, str]) -> Call:
+async def submit_call(server: Server, caller: Caller, request: CallerRequest, headers: Mapping[str, str], attempt: Attempt) -> Call:
     """Submit the call, to the conversation that the request or a header names.
 
     Raise UsageError, NotFound (unknown model or earlier answer), Busy or StoreError.
     """
     if not request.conversation and not request.after:
         request = replace(request, conversation=headers.get("x-moot-conversation", ""))
-    target = await _target(server, request.model)
+    target = await _target(server, request.model, default_directory(caller.owner_id))
     known = digests(request.messages)
     request = replace(request, messages=await store_files(caller.store, request.messages))
     if request.conversation and _NAME.fullmatch(request.conversation) is None:
@@ -174,7 +176,7 @@ async def submit_call(server: Server, caller: Caller, request: CallerRequest, he
     else:
         placement = await _by_history(server, caller, request, known, target.provider)
     served = _served(request, placement, plain=target.agent is None)
-    prompt = _prompt(server, caller, request, target, served, placement)
+    prompt = replace(_prompt(server, caller, request, target, served, placement), id=attempt.id)
     try:
         submitted = await server.engine.runs.submit(prompt)
     except Busy:
@@ -193,10 +195,10 @@ async def run_of_response(caller: Caller, id: str) -> str:
     return (await caller.store.records.run(run)).id
 
 
-async def _target(server: Server, name: str) -> _Target:
+async def _target(server: Server, name: str, directory: str) -> _Target:
     try:
         if name.startswith(AGENT):
-            find_agent(server.engine.runtime.settings, name.removeprefix(AGENT), {})
+            find_agent(server.engine.runtime.settings, name.removeprefix(AGENT), {}, directory)
             return _Target(agent=name.removeprefix(AGENT))
         choice = await server.engine.providers.choice(name)
     except ConfigError:

@@ -12,15 +12,16 @@ from moot.server.auth import Chatter
 from moot.server.dialects.answers import CallResponse, Encoder
 from moot.server.dialects.calls import submit_call
 from moot.server.dialects.router import ANSWER, BODY, body_of, router_of
+from moot.server.idempotency import CurrentAttempt
 from moot.server.state import CurrentServer
 
 router = router_of("completion")
 
 
 @router.post("/chat/completions", response_class=Response, responses=ANSWER, openapi_extra=BODY)
-async def chat_completions(server: CurrentServer, caller: Chatter, request: Request) -> Response:
+async def chat_completions(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, request: Request) -> Response:
     """Create a completion in the OpenAI chat completions format; `model` is `agent:NAME` or `model@provider`."""
-    call = await submit_call(server, caller, read_chat(await body_of(request)), request.headers)
+    call = await submit_call(server, caller, read_chat(await body_of(request)), request.headers, attempt)
     head = call.id, call.request.model, call.created
     answer = ChatAnswer(*head, usage=call.request.stream_usage)
     return CallResponse(call, Encoder(answer, partial(chat_completion, *head), named=False, last=b"data: [DONE]\n\n"))

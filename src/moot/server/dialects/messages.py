@@ -13,21 +13,24 @@ from moot.server.auth import Chatter, Reader
 from moot.server.dialects.answers import CallResponse, Encoder
 from moot.server.dialects.calls import submit_call
 from moot.server.dialects.router import ANSWER, BODY, OBJECT, body_of, router_of
+from moot.server.idempotency import CurrentAttempt
 from moot.server.state import CurrentServer
 from moot.types.canonical import dumps
 from moot.types.message import text_part
 
 router = router_of("message")
 
+_PING = b'event: ping\ndata: {"type":"ping"}\n\n'
+
 
 @router.post("/messages", response_class=Response, responses=ANSWER, openapi_extra=BODY)
-async def messages(server: CurrentServer, caller: Chatter, request: Request) -> Response:
+async def messages(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, request: Request) -> Response:
     """Create a message in the Anthropic messages format; `model` is `agent:NAME` or `model@provider`."""
-    call = await submit_call(server, caller, read_messages(await body_of(request)), request.headers)
+    call = await submit_call(server, caller, read_messages(await body_of(request)), request.headers, attempt)
     head, thinking = (call.id, call.request.model), call.served.show_reasoning
     answer = MessagesAnswer(*head, thinking=thinking)
     whole = partial(message_answer, *head, thinking=thinking)
-    return CallResponse(call, Encoder(answer, whole, "message", keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n'))
+    return CallResponse(call, Encoder(answer, whole, "message", keep_alive=_PING, queued=_PING))
 
 
 @router.post("/messages/count_tokens", response_class=Response, responses=OBJECT, openapi_extra=BODY)

@@ -8,9 +8,10 @@ from fastapi import Query
 from starlette.responses import Response
 
 from moot.agents.known import available_agents
+from moot.engine.submissions import default_directory
 from moot.errors import NotFound
-from moot.runtime.setup import find_agent
 from moot.server.auth import Reader
+from moot.server.credentials import Caller
 from moot.server.dialects.calls import AGENT
 from moot.server.dialects.router import OBJECT, router_of
 from moot.server.state import CurrentServer, Server
@@ -24,12 +25,12 @@ MOST = 1000
 @router.get("/models", response_class=Response, responses=OBJECT)
 async def models(
     server: CurrentServer,
-    _: Reader,
+    caller: Reader,
     limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
     after_id: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
     """List values for `model`: agents first, then the models of all available providers."""
-    found = [_model(f"{AGENT}{name}", "moot", f"the agent {name}") for name in _agents(server)]
+    found = [_model(f"{AGENT}{name}", "moot", f"the agent {name}") for name in _agents(server, caller)]
     listing = await server.engine.providers.models()
     found += [_model(str(model.id), model.id.provider, str(model.id)) for model in listing.models]
     start = next((at + 1 for at, model in enumerate(found) if model["id"] == after_id), 0)
@@ -40,14 +41,13 @@ async def models(
 
 
 @router.get("/models/{model_id:path}", response_class=Response, responses=OBJECT)
-async def model(server: CurrentServer, _: Reader, model_id: str) -> Response:
+async def model(server: CurrentServer, caller: Reader, model_id: str) -> Response:
     """Get a model or agent."""
     engine = server.engine
     if model_id.startswith(AGENT):
         name = model_id.removeprefix(AGENT)
-        if name not in _agents(server):
+        if name not in _agents(server, caller):
             raise NotFound(f"Agent {name!r} not found.", fix="Use a model listed by GET /v1/models.")
-        find_agent(engine.runtime.settings, name, {})
         shown = _model(model_id, "moot", f"the agent {name}")
     else:
         choice = await engine.providers.choice(model_id)
@@ -55,8 +55,8 @@ async def model(server: CurrentServer, _: Reader, model_id: str) -> Response:
     return Response(dumps(shown), media_type="application/json")
 
 
-def _agents(server: Server) -> list[str]:
-    return sorted(available_agents(server.engine.runtime.settings))
+def _agents(server: Server, caller: Caller) -> list[str]:
+    return sorted(available_agents(server.engine.runtime.settings, default_directory(caller.owner_id)))
 
 
 def _model(id: str, owner: str, name: str) -> JsonObject:

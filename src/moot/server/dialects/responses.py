@@ -14,6 +14,7 @@ from moot.server.credentials import Caller
 from moot.server.dialects.answers import CallResponse, Encoder, outcome_of
 from moot.server.dialects.calls import AGENT, run_of_response, submit_call
 from moot.server.dialects.router import ANSWER, BODY, OBJECT, body_of, router_of
+from moot.server.idempotency import CurrentAttempt
 from moot.server.state import CurrentServer, Server
 from moot.types.canonical import dumps
 from moot.types.run import TERMINAL
@@ -23,9 +24,9 @@ router = router_of("completion")
 
 
 @router.post("/responses", response_class=Response, responses=ANSWER, openapi_extra=BODY)
-async def responses(server: CurrentServer, caller: Chatter, request: Request) -> Response:
+async def responses(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, request: Request) -> Response:
     """Create a response in the OpenAI responses format; `model` is `agent:NAME` or `model@provider`."""
-    call = await submit_call(server, caller, read_responses(await body_of(request)), request.headers)
+    call = await submit_call(server, caller, read_responses(await body_of(request)), request.headers, attempt)
     head = Head(call.id, call.request.model, call.created, call.request)
     return CallResponse(call, Encoder(ResponsesAnswer(head), partial(response_answer, head)))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar
 
 from anyio import to_thread
 from fastapi import APIRouter
@@ -11,18 +11,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from moot.convert.callers.errors import completion_error, message_error, status_of
 from moot.errors import MootError, UsageError
 from moot.server.auth import Route
-from moot.server.problems import CODES, Problem
-from moot.types.canonical import Json, dumps, loads_exact
+from moot.server.problems import CODES, ErrorFormat, Problem, refuse
+from moot.types.canonical import Json, loads_exact
 from moot.types.exchange import Failure
 
 LARGE = 256 * 1024
 """Body size in bytes above which JSON is parsed in a thread, so that other streams are not blocked."""
-
-ErrorFormat = Literal["completion", "message"]
-"""Error format of a dialect."""
 
 BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}}
 """Request body for the specification; the format is defined by the vendor."""
@@ -32,18 +28,6 @@ ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {"schema": {"type": "string"}}}}
 }
 """Response for the specification: an object of the dialect, or events with `stream`."""
-
-
-def refuse(error_format: ErrorFormat, failure: Failure, *, status: int = 0, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an error response; a header tells clients whether to retry."""
-    status = status or status_of(failure)
-    all_headers = {**(headers or {}), "x-should-retry": "true" if failure.retryable or status == 409 else "false"}
-    if failure.retry_after is not None:
-        all_headers["retry-after"] = str(max(1, round(failure.retry_after)))
-    if error_format == "completion" and status == 529:
-        status = 503
-    body = completion_error(failure) if error_format == "completion" else message_error(failure)
-    return Response(dumps(body), status, headers=all_headers, media_type="application/json")
 
 
 async def body_of(request: Request) -> Json:

@@ -1,30 +1,38 @@
 """Routers of the API, one module per resource."""
 
 from moot.server.dialects import ROUTERS as DIALECTS
+from moot.server.routes.agents import router as agents
 from moot.server.routes.approvals import router as approvals
 from moot.server.routes.blobs import router as blobs
 from moot.server.routes.catalogues import commands_router as commands
 from moot.server.routes.catalogues import router as deciding
-from moot.server.routes.chat import router as chat
 from moot.server.routes.config import permissions_router as permissions
 from moot.server.routes.config import router as config
-from moot.server.routes.conversations import router as conversations
+from moot.server.routes.conversations.chat import router as chat
+from moot.server.routes.conversations.context import router as context
+from moot.server.routes.conversations.messages import queue_router as queue
+from moot.server.routes.conversations.messages import router as messages
+from moot.server.routes.conversations.replay import router as replay
+from moot.server.routes.conversations.resource import router as conversations
+from moot.server.routes.cron import router as cron
 from moot.server.routes.documentation import router as documentation
 from moot.server.routes.exports import router as export
 from moot.server.routes.exports import shares_router as shares
 from moot.server.routes.health import router as health
 from moot.server.routes.health import store_router as store
 from moot.server.routes.imports import router as imports
-from moot.server.routes.messages import queue_router as queue
-from moot.server.routes.messages import router as messages
-from moot.server.routes.projects import router as projects
-from moot.server.routes.replay import router as replay
+from moot.server.routes.memory import knowledge_router as knowledge
+from moot.server.routes.memory import router as memory
+from moot.server.routes.projects.resource import router as projects
+from moot.server.routes.projects.tasks import router as tasks
 from moot.server.routes.runs import events_router as events
 from moot.server.routes.runs import router as runs
 from moot.server.routes.search import router as search
 from moot.server.routes.search import stats_router as stats
 from moot.server.routes.tokens import login_router as login
 from moot.server.routes.tokens import router as tokens
+from moot.server.routes.webhooks import outgoing_router as outgoing_webhooks
+from moot.server.routes.webhooks import router as webhooks
 
 __all__ = ["ROUTERS"]
 
@@ -36,6 +44,7 @@ ROUTERS = (
     login,
     tokens,
     conversations,
+    context,
     messages,
     export,
     shares,
@@ -43,16 +52,23 @@ ROUTERS = (
     replay,
     runs,
     approvals,
+    cron,
     search,
     stats,
     store,
     blobs,
     imports,
     projects,
+    tasks,
+    agents,
+    memory,
+    knowledge,
     deciding,
     commands,
     permissions,
     config,
+    webhooks,
+    outgoing_webhooks,
     *DIALECTS,
 )
 """All routers, in the order of the documentation."""

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import BeforeValidator, Field, JsonValue
 
+from moot.config.settings import Settings
 from moot.errors import Refused, UsageError
-from moot.features.approvals import explain, object_of, preview_call
-from moot.guard.roots import folders
+from moot.features.approvals import command_of, diff_of, explain, preview_call
+from moot.features.family import lineage
+from moot.guard.roots import allowed_folders
+from moot.runtime.setup import confined_conversation, has_folder
 from moot.server.auth import Chatter, Reader, Router, ToolUser
 from moot.server.credentials import Caller
+from moot.server.idempotency import CurrentAttempt
 from moot.server.models import In, ListOut, Out, ShownPath
 from moot.server.resources import Cursor, Limit, approval_of, conversation_of, cut, run_of
 from moot.server.state import CurrentServer
+from moot.tools.catalogue import configures
 from moot.types.approval import Answer, Approval, ApprovalPart, Option
 from moot.types.canonical import dumps, loads_exact
 from moot.types.conversation import Conversation
 
 
-class AskedPartOut(Out, of=ApprovalPart, fields="text action why patterns always within"):
+class AskedPartOut(Out, of=ApprovalPart, fields="text action why patterns always within edits"):
     """One part of a call that is decided separately: a command of a shell line, a path, an address."""
 
 
@@ -45,8 +50,8 @@ class OptionOut(Out, of=Option, fields="id label kind"):
 class ApprovalOut(
     Out,
     of=Approval,
-    fields="""id run conversation title directory agent tool_call tool input arguments asked_at expires_at questions parts lasting always
-    options editable by_client answer used_at""",
+    fields="""id run conversation title directory agent tool_call tool input arguments command asked_at expires_at questions parts lasting
+    always edits options editable by_client answer used_at""",
 ):
     """A request for a decision: whether a call may run, or the questions of a tool."""
 
@@ -60,6 +65,8 @@ class ApprovalOut(
     """The parsed arguments."""
     arguments: Text
     """The exact bytes to be run, as text."""
+    command: str
+    """The shell line that a call of a custom tool runs; empty for other tools."""
     questions: Any
     """Questions of a tool; null for a yes-or-no decision."""
     parts: list[AskedPartOut]
@@ -67,10 +74,14 @@ class ApprovalOut(
     """The narrowest patterns that together cover the call; empty = it can only be allowed once."""
     always: bool
     """True if those patterns may be allowed permanently."""
+    edits: bool
+    """True if the option `edits` may be used: all file edits in this conversation."""
     options: list[OptionOut]
     """Options offered by an outside agent, in its order; empty for calls of moot's own loop."""
     editable: bool
     """True if the call's arguments may be replaced."""
+    path: list[str]
+    """Names of the agents that led to the request, from the one that a person prompted to the one that asks."""
     by_client: bool
     """True for a tool of the client: the program that provided it answers with an output, not a person."""
     answer: GivenOut | None
@@ -97,7 +108,9 @@ class AnswerIn(In):
 
     approved: bool
     option: Annotated[str, Field(min_length=1, max_length=200)] = "once"
-    """once · conversation · always (adds a rule to the configuration; requires the `admin` scope) · an outside agent's option."""
+    """once · conversation · edits (all file edits in this conversation) · always (adds a rule to the configuration; requires the
+    `machine` scope) · an outside agent's option.
+    """
     reason: Annotated[str, Field(max_length=10_000)] = ""
     patterns: Annotated[list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(default_factory=list, max_length=100)]
     """Patterns to allow from now on; empty = the narrowest for each part."""
@@ -113,8 +126,9 @@ class ExplainedOut(Out):
     text: str
 
 
-def approval_out(approval: Approval, conversation: Conversation) -> ApprovalOut:
-    """Return the response for an approval."""
+def approval_out(approval: Approval, path: Sequence[Conversation], settings: Settings) -> ApprovalOut:
+    """Return the response for an approval. `path` is its conversation, after those of the agents that led to it."""
+    conversation = path[-1]
     try:
         parsed = loads_exact(approval.arguments)
     except ValueError:
@@ -123,7 +137,9 @@ def approval_out(approval: Approval, conversation: Conversation) -> ApprovalOut:
         approval,
         conversation,
         conversation=conversation.id,
+        path=[one.agent for one in path],
         input=parsed,
+        command=command_of(settings, approval),
         questions=None if approval.by_client else approval.questions,
         editable=approval.questions is None and (approval.outside is None or approval.outside.editable),
     )
@@ -131,12 +147,10 @@ def approval_out(approval: Approval, conversation: Conversation) -> ApprovalOut:
 
 router = Router(prefix="/api/approvals", tags=["approvals"])
 
-LONGEST_DIFF = 100_000
-"""Maximum length of a diff, in characters."""
-
 
 @router.get("")
 async def list_approvals(
+    server: CurrentServer,
     caller: Reader,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -153,23 +167,23 @@ async def list_approvals(
     approval = await caller.store.records.approvals(run=of_run, conversation=within, open_only=open)
     approval = [each for each in approval if by_client or not each.by_client]
     page = cut(approval, limit, cursor, lambda each: each.id)
-    conversations: dict[str, Conversation] = {}
-    data = [approval_out(each, await _conversation(caller, each, conversations)) for each in page.items]
+    paths: dict[str, list[Conversation]] = {}
+    data = [approval_out(each, await _path(caller, each, paths), server.engine.settings) for each in page.items]
     return ListOut(data=data, next_cursor=page.next_cursor)
 
 
 @router.get("/{approval_id:path}")
-async def get_approval(caller: Reader, approval_id: str) -> ApprovalSeen:
+async def get_approval(server: CurrentServer, caller: Reader, approval_id: str) -> ApprovalSeen:
     """Get an approval with a preview of the file the call would write."""
     approval = await approval_of(caller, approval_id)
-    conversation = await _conversation(caller, approval, {})
-    directory = Path(conversation.directory)
-    inspected = await preview_call(approval.arguments, approval.parts, folders(conversation.allowed_uris) or (directory,), directory)
-    diff, content = None, object_of(inspected.arguments).get("content")
-    if inspected.fact and isinstance(content, str):
-        lines = difflib.unified_diff((inspected.before or "").splitlines(), content.splitlines(), "now", "then", lineterm="")
-        diff = "\n".join(lines)[:LONGEST_DIFF]
-    return ApprovalSeen.of(approval_out(approval, conversation), preview=PreviewOut(fact=inspected.fact, diff=diff))
+    path = await _path(caller, approval, {})
+    placed = await confined_conversation(server.engine.store, path[-1].id)
+    directory = Path(placed.directory)
+    roots = allowed_folders(placed, directory) if has_folder(placed) else ()
+    inspected = await preview_call(approval.arguments, approval.parts, roots, directory)
+    return ApprovalSeen.of(
+        approval_out(approval, path, server.engine.settings), preview=PreviewOut(fact=inspected.fact, diff=diff_of(inspected))
+    )
 
 
 @router.post("/{approval_id:path}/explain")
@@ -180,19 +194,24 @@ async def explain_approval(server: CurrentServer, caller: Chatter, approval_id: 
 
 
 @router.post("/{approval_id:path}")
-async def answer_approval(server: CurrentServer, caller: ToolUser, approval_id: str, body: AnswerIn) -> ApprovalOut:
+async def answer_approval(
+    server: CurrentServer, caller: ToolUser, attempt: CurrentAttempt, approval_id: str, body: AnswerIn
+) -> ApprovalOut:
     """Answer an approval. The first answer counts; a later one returns 409."""
     approval = await approval_of(caller, approval_id)
-    if body.approved and body.option == "always" and not caller.may("admin"):
-        raise Refused("Option 'always' adds a rule to the configuration, which requires the 'admin' scope.", fix="Use the option 'once'.")
+    if body.approved and body.option == "always" and not caller.may("machine"):
+        raise Refused("Option 'always' adds a rule to the configuration, which requires the 'machine' scope.", fix="Use the option 'once'.")
+    if body.approved and approval.outside is None and configures(approval.tool, server.engine.settings) and not caller.may("machine"):
+        raise Refused("This call changes moot's configuration, so allowing it requires the 'machine' scope.")
     edited = None if body.arguments is None else dumps(body.arguments)
     answer = Answer(body.approved, body.option, body.reason, value=body.value, patterns=tuple(body.patterns), arguments=edited)
-    await server.engine.runs.answer(approval.id, answer)
-    return approval_out(await approval_of(caller, approval.id), await _conversation(caller, approval, {}))
+    if not (attempt.repeated and approval.answer is not None and approval.answer.approved == answer.approved):
+        await server.engine.runs.answer(approval.id, answer)
+    return approval_out(await approval_of(caller, approval.id), await _path(caller, approval, {}), server.engine.settings)
 
 
-async def _conversation(caller: Caller, approval: Approval, conversations: dict[str, Conversation]) -> Conversation:
-    if approval.run not in conversations:
+async def _path(caller: Caller, approval: Approval, paths: dict[str, list[Conversation]]) -> list[Conversation]:
+    if approval.run not in paths:
         run = await caller.store.records.run(approval.run)
-        conversations[approval.run] = await conversation_of(caller, run.conversation)
-    return conversations[approval.run]
+        paths[approval.run] = await lineage(caller.store, await conversation_of(caller, run.conversation))
+    return paths[approval.run]

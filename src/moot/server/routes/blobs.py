@@ -15,7 +15,7 @@ from moot.server.credentials import Caller
 from moot.server.models import Out
 from moot.server.problems import Problem
 from moot.server.state import CurrentServer
-from moot.types.store import Blob
+from moot.types.blob import Blob
 
 
 class BlobOut(Out, of=Blob, fields="sha256 size media_type"):

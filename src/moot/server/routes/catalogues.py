@@ -1,4 +1,4 @@
-"""Agents, models, providers, tools, packages and slash commands."""
+"""Models, providers, tools, packages and slash commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from moot.agents.known import agent_named, available_agents, known_agents, presence_of
 from moot.commands import (
     Choose,
     CommandContext,
@@ -21,37 +20,20 @@ from moot.commands import (
     find,
     names,
 )
-from moot.convert.serialization import agent_json, model_json
+from moot.convert.serialization import model_json
 from moot.errors import NotFound, UsageError
-from moot.plugins import CHANNELS, COMMANDS, FORMATS, TOOLS
-from moot.plugins.registry import hint
+from moot.plugins import CHANNELS, COMMANDS, FORMATS
 from moot.providers.status import answer_json, check_model, providers_json
 from moot.server.auth import Admin, Reader, Router, ToolUser
+from moot.server.idempotency import CurrentAttempt
 from moot.server.models import In, ListOut, Out
 from moot.server.resources import Cursor, Limit, cut, page_out
 from moot.server.state import CurrentServer
-from moot.tools.catalogue import find_tool, tool_facts, tool_json
+from moot.tools.catalogue import find_tool, is_tool, tool_facts, tool_json, tool_names, unknown_tool
 from moot.tools.schema import definition
-from moot.types.agent import Agent, Mode
+from moot.types.agent import Mode
 from moot.types.canonical import JsonObject
 from moot.types.model import Effort, Model, Price
-
-
-class AgentOut(
-    Out,
-    of=Agent,
-    fields="id name description agent_type model instructions rules tools role temperature max_steps effort fallback",
-):
-    """An agent; `agent:NAME` is its model name below /v1."""
-
-    id: str
-    ready: bool
-    """True if its program is installed; moot's own agents need none."""
-    program: str
-    missing: str
-    """Description of the missing program."""
-    install: str
-    """Command that installs it."""
 
 
 class PriceOut(Out, of=Price, fields="input output"):
@@ -118,8 +100,16 @@ class ToolOut(Out):
     beta: bool = False
     badge: str = ""
     package: str
+    origin: str
+    """built-in · package · configuration (a custom tool)"""
     error: str = ""
     """Why a plugin's tool is unavailable."""
+    command: list[str] | str | None = None
+    """The command of a custom tool: its words, or a shell line."""
+    cwd: str = ""
+    timeout: float | None = None
+    network: bool = False
+    read_only: bool = False
 
 
 class ToolShown(ToolOut):
@@ -196,30 +186,6 @@ class ChannelOut(NamedOut):
 router = Router(prefix="/api", tags=["agents and tools"])
 
 
-@router.get("/agents")
-async def list_agents(
-    server: CurrentServer, _: Reader, absent: bool = False, limit: Limit = 50, cursor: Cursor = None
-) -> ListOut[AgentOut]:
-    """List the available agents: configured agents and outside agents whose program is installed.
-
-    With `absent`, also list known agents whose program is not installed.
-    """
-    found = available_agents(server.engine.runtime.settings)
-    known = {name: entry.agent() for name, entry in known_agents().items()} if absent else {}
-    agents = [_agent(agent) for agent in (found | {name: agent for name, agent in known.items() if name not in found}).values()]
-    return page_out(cut(agents, limit, cursor, _name), AgentOut.model_validate)
-
-
-@router.get("/agents/{name}")
-async def show_agent(server: CurrentServer, _: Reader, name: str) -> AgentOut:
-    """Get all settings of an agent."""
-    settings = server.engine.runtime.settings
-    if (agent := agent_named(settings, name)) is None:
-        agents = available_agents(settings)
-        raise NotFound(f"Agent {name!r} not found.{hint(name, list(agents))} Available: {', '.join(agents)}.", fix="GET /api/agents")
-    return AgentOut.model_validate(_agent(agent))
-
-
 @router.get("/models")
 async def list_models(server: CurrentServer, _: Reader, provider: str = "", limit: Limit = 50, cursor: Cursor = None) -> ModelsOut:
     """List the models of all reachable providers, or of one provider."""
@@ -245,16 +211,17 @@ async def test_provider(server: CurrentServer, _: Admin, name: str, body: TestIn
 async def list_tools(server: CurrentServer, _: Reader, limit: Limit = 50, cursor: Cursor = None) -> ListOut[ToolOut]:
     """List tools and whether they are available."""
     settings = server.engine.runtime.settings
-    return page_out(cut([tool_facts(name, settings) for name in TOOLS.names()], limit, cursor, _name), ToolOut.model_validate)
+    return page_out(cut([tool_facts(name, settings) for name in tool_names(settings)], limit, cursor, _name), ToolOut.model_validate)
 
 
 @router.get("/tools/{name}")
 async def show_tool(server: CurrentServer, _: Reader, name: str) -> ToolShown:
     """Get a tool's definition as sent to models."""
-    if name not in TOOLS:
-        raise NotFound(TOOLS.unknown(name), fix="GET /api/tools")
-    tool = find_tool(name)
-    return ToolShown.model_validate({**tool_json(tool, server.engine.runtime.settings), "schema": definition(tool).schema})
+    settings = server.engine.runtime.settings
+    if not is_tool(name, settings):
+        raise NotFound(unknown_tool(name, settings), fix="GET /api/tools")
+    tool = find_tool(name, settings)
+    return ToolShown.model_validate({**tool_json(tool, settings), "schema": definition(tool).schema})
 
 
 @router.get("/channels")
@@ -274,10 +241,6 @@ def _name(item: JsonObject) -> str:
     return str(item["name"])
 
 
-def _agent(agent: Agent) -> JsonObject:
-    return agent_json(agent) | presence_of(agent).to_json()
-
-
 commands_router = Router(prefix="/api/commands", tags=["commands"])
 
 
@@ -289,8 +252,9 @@ async def list_commands(_: Reader) -> ListOut[CommandOut]:
 
 
 @commands_router.post("/{name}")
-async def run_command(server: CurrentServer, caller: ToolUser, name: str, body: CommandIn) -> CommandDone:
+async def run_command(server: CurrentServer, caller: ToolUser, attempt: CurrentAttempt, name: str, body: CommandIn) -> CommandDone:
     """Run a slash command and return what the client should do next."""
+    attempt.check_repeatable()
     if name not in COMMANDS:
         raise NotFound(COMMANDS.unknown(name), fix="GET /api/commands")
     conversation = None if body.conversation is None else await caller.store.conversations.get(body.conversation)

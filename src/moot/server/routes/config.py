@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
@@ -17,18 +18,22 @@ from moot.config.home import lock_file, write_atomically
 from moot.config.loader import FILE
 from moot.config.secrets import mask_secrets
 from moot.config.settings import Permissions
-from moot.errors import NotFound, Refused
-from moot.runtime.approvals import decide, grant_json, rule_json, ruling_json
-from moot.server import hosts
-from moot.server.auth import Admin, Chatter, Router
+from moot.engine.submissions import default_directory
+from moot.errors import NotFound
+from moot.runtime.approvals.policy import grant_json, rule_json, ruling_json
+from moot.runtime.approvals.sandbox import rule_on_call
+from moot.runtime.setup import confined_conversation, mode_of
+from moot.server.auth import Admin, Chatter, Operator, Router
 from moot.server.credentials import Caller
 from moot.server.models import In, Out
 from moot.server.resources import IfMatch, check_match, etag_of, tagged
 from moot.server.state import CurrentServer, Server
 from moot.tools.catalogue import find_tool
 from moot.types.agent import Mode
-from moot.types.approval import Action, ApprovalPart, Grant, grants_of
+from moot.types.approval import Action, ApprovalPart, Grant
 from moot.types.canonical import Json
+from moot.types.conversation import Conversation
+from moot.types.sandbox import Access
 
 
 class FaultOut(Out):
@@ -64,34 +69,6 @@ class ConfigIn(In):
     """Dotted key → value, such as `{"models.main": "…"}`."""
 
 
-REMOTE_SECTIONS = ("models", "permissions", "limits", "ui", "agents")
-"""Sections that never name programs or network addresses."""
-
-LOCAL_KEYS = frozenset({"agent_type", "options", "hooks"})
-"""Agent settings that may name a program."""
-
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-
-
-def is_local(request: Request) -> bool:
-    """Return True if the request comes from this machine without a proxy."""
-    return request.client is not None and hosts.is_local(request.client.host) and not any(name in request.headers for name in _FORWARDED)
-
-
-def check_allowed(values: Mapping[str, Json], *, local: bool) -> None:
-    """Raise Refused for a value that may only be set from this machine, unless `local`."""
-    if local:
-        return
-    for key, value in values.items():
-        steps = key.split(".")
-        if steps[0] not in REMOTE_SECTIONS or (steps[0] == "agents" and (LOCAL_KEYS & {*steps} or _names_program(value))):
-            raise Refused(f"{key} can only be set on the server's own machine.", fix=f"moot config set {key} VALUE")
-        if _holds_variable(value):
-            raise Refused(
-                f"{key}: '${{' would be replaced by a variable of the server's environment.", fix="Set it on the server's own machine."
-            )
-
-
 async def write(server: Server, values: Mapping[str, Json]) -> None:
     """Write the values, all or none, and reload. Raise ConfigError if the resulting file would be invalid."""
     await to_thread.run_sync(partial(set_values, server.engine.settings.home / FILE, values, os.environ))
@@ -104,41 +81,22 @@ async def changed(server: Server) -> None:
         raise error
 
 
-def _names_program(value: Json) -> bool:
-    """Return True if the definition of an agent, or one in a mapping of definitions, names a program to run."""
-    if isinstance(value, dict):
-        return any(name in LOCAL_KEYS or _names_program(item) for name, item in value.items())
-    return False
-
-
-def _holds_variable(value: Json) -> bool:
-    if isinstance(value, dict):
-        return any("${" in name or _holds_variable(item) for name, item in value.items())
-    if isinstance(value, list):
-        return any(_holds_variable(item) for item in value)
-    return isinstance(value, str) and "${" in value
-
-
 router = Router(prefix="/api/config", tags=["configuration"])
 
 
 @router.get("", response_model=ConfigOut, responses={304: {"description": "Not modified."}})
-async def show_config(server: CurrentServer, _: Admin, request: Request) -> Response:
+async def show_config(server: CurrentServer, _: Operator, request: Request) -> Response:
     """Get all current settings with secrets masked, the layer that set each value, and any error in the configuration file."""
     return tagged(request, _shown(server))
 
 
 @router.patch("")
-async def change_config(
-    server: CurrentServer, _: Admin, request: Request, response: Response, body: ConfigIn, if_match: IfMatch = None
-) -> ConfigOut:
+async def change_config(server: CurrentServer, _: Operator, response: Response, body: ConfigIn, if_match: IfMatch = None) -> ConfigOut:
     """Write values to the configuration file, all or none. They are validated first and take effect immediately; comments and order are
     preserved.
     """
     check_match(if_match, etag_of(_shown(server)))
-    values = cast("dict[str, Json]", body.values)
-    check_allowed(values, local=is_local(request))
-    await write(server, values)
+    await write(server, cast("dict[str, Json]", body.values))
     shown = _shown(server)
     response.headers["etag"] = etag_of(shown)
     return shown
@@ -204,10 +162,13 @@ class CallIn(In):
     subject: Annotated[str, Field(max_length=100_000)] = ""
     """The call's command, path or URL."""
     mode: Mode | None = None
+    """Defaults to the mode of the conversation, else to the configured one."""
+    access: Access = "sandbox"
+    """The access that a command asks for."""
     conversation: Annotated[str, Field(max_length=128)] | None = None
 
 
-class PartOut(Out, of=ApprovalPart, fields="text action why patterns always within"):
+class PartOut(Out, of=ApprovalPart, fields="text action why patterns always within edits"):
     """A part of a call, such as one command of a line."""
 
     origin: str
@@ -234,16 +195,16 @@ async def list_permissions(server: CurrentServer, caller: Admin, conversation: O
 
 
 @permissions_router.put("/mode")
-async def set_mode(server: CurrentServer, _: Admin, body: ModeIn) -> PermissionsOut:
+async def set_mode(server: CurrentServer, _: Operator, body: ModeIn) -> PermissionsOut:
     """Set the configured mode, which applies to all runs without a mode of their own."""
     await write(server, {"permissions.mode": body.mode})
     return _permissions(server, ())
 
 
 @permissions_router.post("/rules", status_code=201)
-async def add_rule(server: CurrentServer, _: Admin, rule: RuleIn) -> PermissionsOut:
+async def add_rule(server: CurrentServer, _: Operator, rule: RuleIn) -> PermissionsOut:
     """Append a rule to the configuration."""
-    find_tool(rule.tool)
+    find_tool(rule.tool, server.engine.settings)
     values = {name: value for name, value in rule.model_dump().items() if (name, value) != ("always", "offer")}
     await to_thread.run_sync(partial(add_rules, _file(server), [values], os.environ))
     await changed(server)
@@ -251,7 +212,7 @@ async def add_rule(server: CurrentServer, _: Admin, rule: RuleIn) -> Permissions
 
 
 @permissions_router.delete("/rules")
-async def remove_rule(server: CurrentServer, _: Admin, tool: str, match: str) -> PermissionsOut:
+async def remove_rule(server: CurrentServer, _: Operator, tool: str, match: str) -> PermissionsOut:
     """Remove a rule from the configuration file."""
     await changed(server)  # load the current rules from the file
     await to_thread.run_sync(_remove, _file(server), server.engine.runtime.settings.permissions, tool, match)
@@ -270,19 +231,14 @@ async def revoke_grant(caller: Chatter, conversation: str, tool: str, match: str
 @permissions_router.post("/test")
 async def test_permission(server: CurrentServer, caller: Admin, call: CallIn) -> RulingOut:
     """Evaluate what would happen to a call, and which rule decides it; a command line is evaluated part by part."""
-    permissions = server.engine.runtime.settings.permissions
-    grants, directory = await _grants(caller, call.conversation), ""
+    runtime, found = server.engine.runtime, Conversation("", owner=caller.owner_id)
     if call.conversation is not None:
-        directory = (await caller.store.conversations.get(call.conversation)).directory
-    ruling = decide(
-        permissions,
-        call.mode or permissions.mode,
-        find_tool(call.tool),
-        call.subject,
-        directory=directory or str(Path.cwd()),
-        grants=grants,
-    )
-    return RulingOut.model_validate(ruling_json(permissions, ruling))
+        own = await caller.store.conversations.get(call.conversation)
+        found = await confined_conversation(server.engine.store, own.id)
+    found = replace(found, directory=found.directory or default_directory(caller.owner_id))
+    mode, grants = call.mode or mode_of(runtime.settings, {}, found), found.grants
+    ruling = await rule_on_call(runtime, found, find_tool(call.tool, runtime.settings), call.subject, call.access, mode=mode, grants=grants)
+    return RulingOut.model_validate(ruling_json(runtime.settings.permissions, ruling))
 
 
 def _permissions(server: Server, grants: tuple[Grant, ...]) -> PermissionsOut:
@@ -292,7 +248,7 @@ def _permissions(server: Server, grants: tuple[Grant, ...]) -> PermissionsOut:
 
 
 async def _grants(caller: Caller, conversation: str | None) -> tuple[Grant, ...]:
-    return () if conversation is None else grants_of((await caller.store.conversations.get(conversation)).settings)
+    return () if conversation is None else (await caller.store.conversations.get(conversation)).grants
 
 
 def _file(server: Server) -> Path:

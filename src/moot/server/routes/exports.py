@@ -8,23 +8,24 @@ from hashlib import sha256
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-import anyio.to_thread
+from anyio import to_thread
 from fastapi import Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
 from moot.errors import Busy, UsageError
-from moot.features.exports import export_conversation, gather, slug
-from moot.features.shares import DAY, LONGEST, Draft, finder_here, kinds_of, preview_page, redact_conversation, refuse_whole, share_page
+from moot.features.exports import gather, record_conversation, slug
+from moot.features.shares import DAY, LONGEST, Draft, RenderOrder, finder_here, kinds_of, preview_page, refuse_whole, share_page
 from moot.guard.tokens import digest
 from moot.plugins import FORMATS
 from moot.server.auth import Chatter, Reader, Router, address_of
 from moot.server.credentials import Caller
 from moot.server.hosts import is_local
-from moot.server.idempotency import SECRET
+from moot.server.idempotency import SECRET, CurrentAttempt
 from moot.server.models import In, ListOut, Out
 from moot.server.resources import conversation_of
 from moot.server.state import CurrentServer, Server
+from moot.types.canonical import dumps
 from moot.types.format import DeclaresFidelity, ExportFile, Format, WriteOnly
 from moot.types.imports import Recorder
 from moot.types.share import Share
@@ -132,17 +133,16 @@ async def export(
     if format not in FORMATS:
         raise UsageError(FORMATS.unknown(format))
     writer: Format = FORMATS.make(format)
-    title = found.title
+    finder = None
     if share:
         refuse_whole(writer)
-        whole = await gather(caller.store, found, writer, branches=branches)
         finder = finder_here(server.configuration.loaded.secrets, kinds_of(keep))
-        shared = await anyio.to_thread.run_sync(redact_conversation, whole, finder)
-        title = shared.exported.conversation.title
-        written = await anyio.to_thread.run_sync(writer.write, shared.exported)
+    if isinstance(writer, Recorder):
+        content = await record_conversation(caller.store, found)
     else:
-        written = await export_conversation(caller.store, found, writer, branches=branches)
-    return Response(written.data, headers=_headers(writer, written, slug(title) or found.id))
+        content = await gather(caller.store, found, writer, branches=branches, counted=not share)
+    file = await server.renderer.render(RenderOrder(format, content, finder))
+    return Response(file.written.data, headers=_headers(writer, file.written, slug(file.title) or found.id))
 
 
 def _headers(format: Format, written: ExportFile, name: str) -> dict[str, str]:
@@ -211,23 +211,25 @@ async def list_shares(
     return ListOut(data=[ShareOut.of(share) for share in await caller.store.shares.list(conversation=within, closed=closed)])
 
 
-@shares_router.post("/api/shares/preview")
-async def preview_share(server: CurrentServer, caller: Reader, body: ShareIn) -> DraftOut:
+@shares_router.post("/api/shares/preview", response_model=DraftOut)
+async def preview_share(server: CurrentServer, caller: Reader, body: ShareIn) -> Response:
     """Preview a page as it would be shared, with a list of what is removed."""
     draft = await _draft(server, caller, body)
-    return DraftOut.of(draft, size=len(draft.page))
+    # in a thread, because a page can have many megabytes
+    content = await to_thread.run_sync(lambda: dumps(DraftOut.of(draft, size=len(draft.page)).model_dump()))
+    return Response(content, media_type="application/json")
 
 
 @shares_router.post("/api/shares", status_code=201)
-async def create_share(server: CurrentServer, caller: Chatter, request: Request, body: ShareIn) -> ShareMade:
+async def create_share(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, request: Request, body: ShareIn) -> ShareMade:
     """Share a page. The link is shown only once."""
     request.scope[SECRET] = True
     draft = await _draft(server, caller, body)
     if body.digest is not None and body.digest != draft.digest:
         raise Busy("The conversation has changed since the preview.", fix="Preview the page again.")
-    share, secret = await share_page(caller.store, draft, now=server.tokens.now, seconds=body.expires_in)
+    share, secret = await share_page(caller.store, draft, now=server.tokens.now, seconds=body.expires_in, id=attempt.id)
     base = request.base_url
-    reach = "machine" if is_local(base.hostname or "") else "network"
+    reach = "machine" if all(is_local(host.rpartition(":")[0] or host) for host in server.hosts) else "network"
     return ShareMade.of(share, url=f"{base}share/{secret}", reach=reach)
 
 
@@ -251,4 +253,4 @@ async def show_share(server: CurrentServer, request: Request, secret: str) -> Re
 
 async def _draft(server: Server, caller: Caller, body: ShareIn) -> Draft:
     found = await conversation_of(caller, body.conversation)
-    return await preview_page(caller.store, found, finder_here(server.configuration.loaded.secrets, body.keep))
+    return await preview_page(caller.store, found, finder_here(server.configuration.loaded.secrets, body.keep), server.renderer.render)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, Literal
 
+from anyio import to_thread
 from fastapi import Query, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -13,6 +14,7 @@ from moot.server.auth import Admin, Reader, Router
 from moot.server.models import Out
 from moot.server.problems import Problem
 from moot.server.state import CurrentServer
+from moot.store.database.errors import check_room
 from moot.types.run import STARTED
 
 
@@ -36,13 +38,18 @@ async def healthz() -> HealthOut:
 
 @router.get("/readyz")
 async def readyz(server: CurrentServer) -> HealthOut:
-    """Check that the store responds. Return 503 if it does not, or if the server is shutting down."""
+    """Check that the store can be read and written. Return 503 if not, or if the server is shutting down."""
     if server.stopping.is_set():
         raise Problem(503, "The server is shutting down.")
     try:
         await server.engine.store.tokens.find(b"")
     except StoreError as error:
         raise Problem(503, "The store does not respond.") from error
+    try:
+        await to_thread.run_sync(check_room, server.engine.settings.database)
+    except StoreError as error:
+        detail = f"The store can be read, but not written: {error.message}"
+        raise Problem(503, detail, code=error.code, fix=error.fix) from error
     return HealthOut(status="ok")
 
 

@@ -16,9 +16,10 @@ from moot.errors import Busy, Refused, UsageError
 from moot.imports.conversations import ImportOptions
 from moot.imports.report import Failed, ImportResult, Report
 from moot.imports.sources import Source, local_sources, sources_at
-from moot.server.auth import Admin, Chatter, Reader, Router
+from moot.server.auth import Chatter, Operator, Reader, Router
 from moot.server.imports import ImportJob, ImportWatch, Upload, upload
 from moot.server.models import In, ListOut, Out, ShownPath
+from moot.server.resources import LATEST
 from moot.server.state import CurrentServer, Server
 from moot.types.format import Fidelity
 
@@ -35,7 +36,7 @@ class ImportIn(In):
     """Absolute path of a file or folder."""
     format: Annotated[str, Field(max_length=100)] = ""
     """Format of the source, or the only format to import; empty = detected."""
-    since: Annotated[int, Field(ge=0)] = 0
+    since: Annotated[int, Field(ge=0, le=LATEST)] = 0
     """In ms; conversations without later activity are skipped."""
     dry_run: bool = False
     """Report what would be imported without storing anything."""
@@ -165,7 +166,7 @@ async def ask_import(
     name: Annotated[str, Query(max_length=255, description="Name of the uploaded file.")] = "",
     format: Annotated[str, Query(max_length=100, description="Format of the file; detected by default.")] = "",
 ) -> ImportOut:
-    """Start an import: of the body as a file called `name`, or, with a JSON body and the scope `admin`, files on the server's machine."""
+    """Start an import: of the body as a file called `name`, or, with a JSON body and the scope `machine`, files on the server's machine."""
     if name:
         server.imports.check()
         sent = await upload(server.engine.settings.home, name, request.stream())
@@ -176,8 +177,8 @@ async def ask_import(
         except Busy:
             await sent.drop()
             raise
-    if not caller.may("admin"):
-        raise Refused("Reading files on this machine requires the 'admin' scope.", fix="Upload the file instead, and pass its `name`.")
+    if not caller.may("machine"):
+        raise Refused("Reading files on this machine requires the 'machine' scope.", fix="Upload the file instead, and pass its `name`.")
     try:
         body = ImportIn.model_validate_json(await request.body())
     except ValidationError as error:
@@ -198,7 +199,7 @@ async def list_imports(server: CurrentServer, caller: Reader) -> ListOut[ImportO
 
 
 @router.get("/found")
-async def list_found(server: CurrentServer, caller: Admin) -> ListOut[MachineOut]:
+async def list_found(server: CurrentServer, caller: Operator) -> ListOut[MachineOut]:
     """List the conversations of other programs found on the server's machine, and how many are already imported."""
     data = server.engine.settings.database.parent
     found = await anyio.to_thread.run_sync(lambda: list(local_sources(Path.home(), os.environ, data)))
@@ -210,7 +211,7 @@ async def list_found(server: CurrentServer, caller: Admin) -> ListOut[MachineOut
 
 
 @router.get("/watch")
-async def get_watch(server: CurrentServer, caller: Admin) -> WatchOut:
+async def get_watch(server: CurrentServer, _: Operator) -> WatchOut:
     """Get the state of continuous import of the agents on the server's machine."""
     return watch_out(server.import_watch)
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from moot.engine.locks import owner_place
 from moot.errors import UsageError
 from moot.server.auth import Chatter, Reader, Router
+from moot.server.idempotency import CurrentAttempt
 from moot.server.models import ListOut, RunOut, run_out
 from moot.server.resources import LIVE, Cursor, Limit, conversation_of, current_runs, run_of
 from moot.server.state import CurrentServer, Server
@@ -61,10 +62,11 @@ async def cancel_run(server: CurrentServer, caller: Chatter, run_id: str) -> Run
 
 
 @router.post("/{run_id}/resume", status_code=202)
-async def resume_run(server: CurrentServer, caller: Chatter, run_id: str) -> RunOut:
+async def resume_run(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, run_id: str) -> RunOut:
     """Resume an interrupted or waiting run."""
     found = await run_of(caller, run_id)
-    await server.engine.runs.resume(found.id)
+    if not attempt.repeated or (await server.engine.runs.current(found.id)).status in ("interrupted", "waiting"):
+        await server.engine.runs.resume(found.id)
     return _out(server, await run_of(caller, found.id))
 
 

@@ -12,7 +12,7 @@ from moot.convert.hits import found_json
 from moot.errors import UsageError
 from moot.server.auth import Reader, Router
 from moot.server.models import ListOut, Out
-from moot.server.resources import Cursor, Limit, conversation_of
+from moot.server.resources import LATEST, Cursor, Limit, conversation_of
 from moot.server.state import CurrentServer
 from moot.store.search.query import OPERATORS
 from moot.types.search import Hit, SemanticQuery
@@ -168,8 +168,8 @@ stats_router = Router(prefix="/api/stats", tags=["stats"])
 @stats_router.get("")
 async def get_stats(
     caller: Reader,
-    since: Annotated[int, Query(ge=0, description="Only answers started at or after this time, in ms.")] = 0,
-    until: Annotated[int | None, Query(ge=0, description="Only answers started before this time, in ms.")] = None,
+    since: Annotated[int, Query(ge=0, le=LATEST, description="Only answers started at or after this time, in ms.")] = 0,
+    until: Annotated[int | None, Query(ge=0, le=LATEST, description="Only answers started before this time, in ms.")] = None,
     conversation: Annotated[str | None, Query(max_length=200, description="Only answers of this conversation.")] = None,
 ) -> StatsOut:
     """Get token usage, cost and time of finished answers: total and by day, model, agent and project; tools, errors and auxiliary calls."""

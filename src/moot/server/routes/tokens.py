@@ -7,14 +7,15 @@ from typing import Annotated, Self
 from fastapi import Query, Request, Response
 from pydantic import Field, model_validator
 
+from moot.errors import NotFound, Refused
 from moot.server.auth import COOKIE, Admin, Reader, Router, address_of
 from moot.server.credentials import BROWSER_SECONDS, Caller
-from moot.server.idempotency import SECRET
+from moot.server.idempotency import SECRET, CurrentAttempt
 from moot.server.models import In, ListOut, Out
 from moot.server.problems import Problem
 from moot.server.state import CurrentServer, Server
 from moot.types.ids import new_id
-from moot.types.token import SCOPES, Scope, Token
+from moot.types.token import SCOPES, Scope, Token, expand_scopes, scopes_for
 
 
 class TokenOut(Out, of=Token, fields="id name owner kind scopes created_at used_at expires_at revoked_at"):
@@ -66,29 +67,40 @@ router = Router(prefix="/api/tokens", tags=["tokens"])
 
 
 @router.get("")
-async def list_tokens(server: CurrentServer, _: Admin, revoked: bool = Query(default=False)) -> ListOut[TokenOut]:
-    """List tokens, newest first; with `revoked`, include tokens that are no longer valid."""
-    return ListOut(data=[TokenOut.of(token) for token in await server.engine.store.tokens.list(revoked=revoked)])
+async def list_tokens(server: CurrentServer, caller: Admin, revoked: bool = Query(default=False)) -> ListOut[TokenOut]:
+    """List your tokens, newest first; with the scope `machine`, those of all users. `revoked` adds tokens that are no longer valid."""
+    found = await server.engine.store.tokens.list(revoked=revoked)
+    return ListOut(data=[TokenOut.of(token) for token in found if _manages(caller, token)])
 
 
 @router.post("", status_code=201)
-async def create_token(server: CurrentServer, caller: Admin, request: Request, body: TokenIn) -> TokenMade:
-    """Create a token. Its secret is shown only once."""
+async def create_token(server: CurrentServer, caller: Admin, attempt: CurrentAttempt, request: Request, body: TokenIn) -> TokenMade:
+    """Create a token. Its secret is shown only once. Tokens of other users require the scope `machine`, which theirs can't have."""
     request.scope[SECRET] = True
+    if body.user is not None and not caller.may("machine"):
+        raise Refused("Creating tokens of other users requires the 'machine' scope.", fix="Omit `user`.")
     owner = caller.owner_id if body.user is None else (await server.engine.store.tokens.user(body.user)).id
     scopes: tuple[Scope, ...] = tuple(scope for scope in SCOPES if scope in body.scopes)
+    if not expand_scopes(scopes) <= caller.scopes & {*scopes_for(owner)}:
+        raise Refused("The token would have more rights than yours, or than its user can have.", fix="Leave out the scope 'machine'.")
     expires_at = None if body.expires_in is None else server.tokens.now + body.expires_in * 1000
-    token, secret = await server.tokens.create(Token(new_id(), owner, body.name, scopes, expires_at=expires_at))
+    token, secret = await server.tokens.create(Token(attempt.id or new_id(), owner, body.name, scopes, expires_at=expires_at))
     return TokenMade.of(token, secret=secret)
 
 
 @router.delete("/{token_id}")
-async def revoke_token(server: CurrentServer, _: Admin, token_id: str) -> TokenOut:
+async def revoke_token(server: CurrentServer, caller: Admin, token_id: str) -> TokenOut:
     """Revoke a token. It stops working immediately, and its open streams end."""
     found = await server.engine.store.tokens.get(token_id)
+    if not _manages(caller, found):
+        raise NotFound(f"No token matches {token_id!r}.", fix="See `moot tokens list`.")
     revoked = await server.tokens.revoke(found.id)
     server.streams.check()
     return TokenOut.of(revoked)
+
+
+def _manages(caller: Caller, token: Token) -> bool:
+    return token.owner == caller.owner_id or caller.may("machine")
 
 
 login_router = Router(prefix="/api", tags=["login"])

@@ -4,47 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from moot.engine import Engine
-from moot.engine.submissions import copy_of
+from moot.engine.submissions import copy_of, default_directory, first_folders
 from moot.errors import Busy, NotFound, UsageError
-from moot.runtime.journal import PARKED
+from moot.runtime.setup import find_agent
 from moot.server.credentials import Caller
+from moot.server.idempotency import Attempt
+from moot.server.models import ClientId
 from moot.server.problems import Problem
 from moot.server.resources import check_directory
 from moot.server.streams.frames import WHOLE
-from moot.server.streams.parts import stored_parts
-from moot.server.streams.positions import Opening, opening_of
+from moot.server.streams.parts import is_same, stored_answer, stored_parts
+from moot.server.streams.positions import Opening, end_of_wait, opening_of
 from moot.tools.schema import SETTING
 from moot.types.agent import Mode
 from moot.types.approval import Answer, Approval
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import start
 from moot.types.conversation import Conversation
-from moot.types.event import Event
 from moot.types.ids import new_id
-from moot.types.message import Message, Part, is_tool, text_part
+from moot.types.message import BY_CLIENT, Message, Part, is_tool
 from moot.types.run import OnBusy, Prompt, Submitted
 
 _LOOSE = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 """Applications add fields of their own, and the AI SDK's fields change between versions."""
-
-
-ID_BYTES = 128
-
-
-def _opaque(id: str) -> str:
-    if not id or not id.isprintable() or len(id.encode("utf-8", "replace")) > ID_BYTES:
-        raise ValueError(f"An id must have 1 to {ID_BYTES} bytes, all printable.")
-    return id
-
-
-ClientId = Annotated[str, AfterValidator(_opaque)]
-"""An opaque id chosen by a client."""
 
 
 class MessageIn(BaseModel):
@@ -136,9 +123,6 @@ class Stopped(BaseModel):
     stopped: list[str]
 
 
-_PAGE = 2048
-
-
 def answers_in(parts: Sequence[JsonObject]) -> dict[str, Answer]:
     """Return the answers in the calls of a client's message: by approval id, outputs by call id.
 
@@ -158,13 +142,16 @@ def _answer(part: Part) -> tuple[str, Answer] | None:
     return None
 
 
-async def continued(engine: Engine, caller: Caller, message: Message, answers: dict[str, Answer]) -> Opening:
-    """Submit the answers and continue the message: `start` with its id, then its new chunks. Repeating it returns the same stream.
+async def continued(engine: Engine, caller: Caller, message: Message, sent: Sequence[JsonObject]) -> Opening:
+    """Submit the answers in the parts that a client sent, and continue the message: `start` with its id, then its new chunks.
+
+    Repeating it returns the same stream.
 
     Raise UsageError if the message answers nothing its run has asked, Problem (403) if the scope is missing.
     """
     if message.run is None:
         raise NotFound(f"The message {message.client_id or message.id!r} was not written by a run.", fix="See GET /api/chat/ID/messages.")
+    answers = answers_in(sent)
     approvals = await caller.store.records.approvals(run=message.run, open_only=False)
     answered: list[tuple[Approval, Answer]] = []
     for approval in approvals:
@@ -176,7 +163,7 @@ async def continued(engine: Engine, caller: Caller, message: Message, answers: d
         raise UsageError("The message contains no answer to a pending call.", fix="Send a user message, or answers to the pending calls.")
     if any(answer.approved and not approval.by_client for approval, answer in answered) and not caller.may("tools"):
         raise Problem(403, "Approving a call requires a token with the scope 'tools'.", fix="moot tokens create NAME --scopes tools")
-    after = await caller.store.log.last_seq(message.conversation)
+    before = await caller.store.log.last_seq(message.conversation)
     submitted = False
     for approval, answer in answered:
         if approval.answer is None:
@@ -185,43 +172,20 @@ async def continued(engine: Engine, caller: Caller, message: Message, answers: d
                 submitted = True
     if submitted:
         await engine.runs.wake(message.run)
-    else:
-        after = await _parked(caller, message, {approval.id for approval, _ in answered})
-    return Opening(message.conversation, message.run, (after, WHOLE), (start(message.id),))
+    after = await end_of_wait(caller, message, {approval.id for approval, _ in answered}, sent) or before
+    return Opening(message.conversation, message.run, (after, WHOLE), (start(message.id),), step="left")
 
-
-async def _parked(caller: Caller, message: Message, approvals: set[str]) -> int:
-    """Return the seq of the wait that those answers ended: a client that repeats them has received everything before it."""
-    after, found, seen = message.first_seq - 1, 0, False
-    while page := await caller.store.log.read(message.conversation, after=after, limit=_PAGE, run=message.run):
-        for event in page:
-            seen = seen or _asks(event, approvals)
-            if seen and event.kind == "meta" and event.body == PARKED:
-                found, seen = event.seq, False
-        after = page[-1].seq
-    return found
-
-
-def _asks(event: Event, approvals: set[str]) -> bool:
-    body = event.body if isinstance(event.body, dict) else {}
-    requests = (chunk for chunk in event.chunks if chunk["type"] == "tool-approval-request")
-    return body.get("awaits") in approvals or any(request.get("approvalId") in approvals for request in requests)
-
-
-_OVER = ("output-available", "output-error")
-_CALL = ("type", "toolName", "toolCallId", "state", "input", "output", "errorText")
-"""Fields kept of a call in a client's own history."""
 
 _FREE = frozenset({"ask", "plan", None})
 """Modes in which no call with effects runs without approval."""
 
 
-async def open_stream(engine: Engine, caller: Caller, request: ChatIn) -> Opening:
+async def open_stream(engine: Engine, caller: Caller, request: ChatIn, attempt: Attempt) -> Opening:
     """Perform the request and return the start of its stream. Raise Busy, NotFound, UsageError or Problem (403)."""
     if request.mode not in _FREE and not caller.may("tools"):
         raise Problem(403, f"Mode {request.mode!r} requires a token with the scope 'tools'.", fix="moot tokens create NAME --scopes tools")
     if request.directory is not None:
-        check_directory(caller, request.directory)
+        await check_directory(caller, request.directory)
     if request.project is not None:
         folder = await caller.store.projects.get(request.project)
         place = request.directory or folder.root_path
@@ -229,17 +193,17 @@ async def open_stream(engine: Engine, caller: Caller, request: ChatIn) -> Openin
     conversation = await continued_conversation(caller, request.id)
     last = request.last
     if request.trigger == "regenerate-message":
-        return await _retry(engine, caller, request, conversation)
+        return await _retry(engine, caller, request, conversation, attempt)
     if last is None:
         raise UsageError("The request contains no message.", fix="Send `messages` ending with the new message, or `message`.")
     if last.role == "assistant":
         if conversation is None or last.id is None:
             raise NotFound(f"No conversation with id {request.id!r}.")
         message = await caller.store.conversations.message(last.id, conversation=conversation.id)
-        return await continued(engine, caller, message, answers_in(last.parts))
+        return await continued(engine, caller, message, last.parts)
     if last.role != "user":
         raise UsageError(f"The last message has the role {last.role!r}; expected 'user'.")
-    return await _submit(engine, caller, request, conversation, last)
+    return await _submit(engine, caller, request, conversation, last, attempt)
 
 
 async def continued_conversation(caller: Caller, chat_id: str) -> Conversation | None:
@@ -248,34 +212,37 @@ async def continued_conversation(caller: Caller, chat_id: str) -> Conversation |
     return found and (await copy_of(caller.store.conversations, found) or found)
 
 
-async def _submit(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, last: MessageIn) -> Opening:
+async def _submit(
+    engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, last: MessageIn, attempt: Attempt
+) -> Opening:
     """Submit a new prompt or an edit. A prompt that already exists with the same parts is joined instead."""
     quota = engine.runtime.settings.limits.uploads
     parts = await stored_parts(caller.store.blobs, last.parts, quota)
-    if conversation is None and len(request.messages or ()) > 1:
-        conversation = await _import_history(caller, request, quota)
+    if len(request.messages or ()) > 1 and (conversation is None or not conversation.message_count):
+        conversation = await _import_history(engine, caller, request, conversation, quota)
     existing = await _existing(caller, conversation, last.id)
-    if existing is not None and existing.parts == parts and (run := await caller.store.records.last_answer(existing.id)) is not None:
+    if existing is not None and is_same(existing.parts, parts) and (run := await caller.store.records.last_answer(existing.id)) is not None:
         return await opening_of(engine, caller, run.message)
     edited = existing
     if edited is None and request.message_id is not None:
         edited = await _existing(caller, conversation, request.message_id)
         if edited is None:
             raise NotFound(f"No user message with id {request.message_id!r} in the conversation.", fix="See GET /api/chat/ID/messages.")
-    prompt = _prompt(caller, request, conversation, parts=parts, client_id=last.id, edits=edited.id if edited is not None else None)
+    edits = edited.id if edited is not None else None
+    prompt = _prompt(caller, request, conversation, attempt.id, parts=parts, client_id=last.id, edits=edits)
     try:
         submitted = await engine.runs.submit(prompt)
     except Busy:  # another process may have submitted the same prompt concurrently
         stored = await continued_conversation(caller, request.id)
         existing = await _existing(caller, stored, last.id)
-        if existing is None or existing.parts != parts or (run := await caller.store.records.last_answer(existing.id)) is None:
+        if existing is None or not is_same(existing.parts, parts) or (run := await caller.store.records.last_answer(existing.id)) is None:
             raise
         return await opening_of(engine, caller, run.message)
     return await _opening(engine, caller, submitted)
 
 
-async def _import_history(caller: Caller, request: ChatIn, quota: int) -> Conversation:
-    """Create a conversation from the client's earlier messages, all but the last."""
+async def _import_history(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, quota: int) -> Conversation:
+    """Store the client's earlier messages, all but the last, in a conversation without messages, which is created if it is None."""
     earlier = [MessageIn.model_validate(message) for message in (request.messages or ())[:-1]]
     messages: list[Message] = []
     for message in earlier:
@@ -284,28 +251,19 @@ async def _import_history(caller: Caller, request: ChatIn, quota: int) -> Conver
                 f"A conversation can't start with messages of the role {message.role!r}.",
                 fix="Send messages of the roles user and assistant.",
             )
-        own = message.role == "user"
-        parts = await stored_parts(caller.store.blobs, message.parts, quota) if own else _answer_parts(message.parts)
-        messages.append(Message(new_id(), "user" if own else "assistant", parts, client_id=message.id))
-    directory = request.directory or str(Path.cwd())
-    created = await caller.store.conversations.create(
-        Conversation(new_id(), project=request.project or "", client_id=request.id, directory=directory)
+        if message.role == "user":
+            parts = await stored_parts(caller.store.blobs, message.parts, quota)
+            messages.append(Message(new_id(), "user", parts, client_id=message.id))
+        else:
+            parts = await stored_answer(caller.store.blobs, message.parts, quota)
+            messages.append(Message(new_id(), "assistant", parts, dict(BY_CLIENT), client_id=message.id))
+    directory = request.directory or default_directory(caller.owner_id)
+    allowed = first_folders(find_agent(engine.runtime.settings, request.agent or "default", {}, directory), caller.owner_id, directory)
+    found = conversation or await caller.store.conversations.create(
+        Conversation(new_id(), project=request.project or "", client_id=request.id, directory=directory, allowed_uris=allowed)
     )
-    await caller.store.tree.graft(created.id, None, messages)
-    return await caller.store.conversations.get(created.id)
-
-
-def _answer_parts(parts: Sequence[JsonObject]) -> tuple[Part, ...]:
-    """Return the accepted parts of a client's assistant message: text and finished calls. Signatures and approvals are never accepted."""
-    kept: list[Part] = []
-    for part in parts:
-        if part.get("type") == "text" and isinstance(text := part.get("text"), str) and text:
-            kept.append(text_part(text))
-        elif part.get("type") == "step-start":
-            kept.append({"type": "step-start"})
-        elif is_tool(part) and part.get("state") in _OVER and isinstance(part.get("toolCallId"), str):
-            kept.append({name: part[name] for name in _CALL if name in part})
-    return tuple(kept)
+    await caller.store.tree.graft(found.id, None, messages)
+    return await caller.store.conversations.get(found.id)
 
 
 async def _existing(caller: Caller, conversation: Conversation | None, id: str | None) -> Message | None:
@@ -319,7 +277,7 @@ async def _existing(caller: Caller, conversation: Conversation | None, id: str |
     return found if found.role == "user" else None
 
 
-async def _retry(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None) -> Opening:
+async def _retry(engine: Engine, caller: Caller, request: ChatIn, conversation: Conversation | None, attempt: Attempt) -> Opening:
     """Retry: answer the named message, or the user's last one."""
     if conversation is None:
         raise NotFound(f"No conversation with id {request.id!r}.")
@@ -328,7 +286,7 @@ async def _retry(engine: Engine, caller: Caller, request: ChatIn, conversation: 
     answers: str | None = None
     if reference is not None:
         answers = (await caller.store.conversations.message(reference, conversation=conversation.id)).id
-    return await _opening(engine, caller, await engine.runs.submit(_prompt(caller, request, conversation, answers=answers)))
+    return await _opening(engine, caller, await engine.runs.submit(_prompt(caller, request, conversation, attempt.id, answers=answers)))
 
 
 async def _opening(engine: Engine, caller: Caller, submitted: Submitted) -> Opening:
@@ -342,6 +300,7 @@ def _prompt(
     caller: Caller,
     request: ChatIn,
     conversation: Conversation | None,
+    id: str,
     *,
     parts: tuple[Part, ...] = (),
     client_id: str | None = None,
@@ -363,6 +322,7 @@ def _prompt(
         on_busy=request.on_busy,
         trigger="api",
         on_crash="resume",
+        id=id,
         user=caller.owner_id,
         settings=_settings(request),
     )

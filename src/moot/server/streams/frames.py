@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
 
 from moot.convert.unfold import Version
 from moot.server.streams.view import Blobs, view
 from moot.types.canonical import JsonObject, dumps
-from moot.types.chunk import Chunk
+from moot.types.chunk import FINISH_STEP, START_STEP, Chunk, finish
 from moot.types.event import Event
 
 KEEP_ALIVE = b": keep-alive\n\n"
@@ -45,10 +46,23 @@ def comment(text: str) -> bytes:
     return b": %s\n\n" % " ".join(text.split()).encode()
 
 
-class ChunkFrames:
-    """Encodes chunks for one client version. No state is kept between calls of `write`."""
+Step: TypeAlias = Literal["open", "closed", "left"]
+"""State of a client's step. `left` means that the client's last stream ended inside a step of the log, which was closed for the client."""
 
-    def __init__(self, version: Version) -> None:
+_CONTENT = frozenset({"text-start", "reasoning-start", "tool-input-start", "tool-input-available", "tool-input-error"})
+"""Chunks that belong inside a step."""
+_CLOSING = frozenset({"finish-step", "finish", "abort"})
+
+
+class ChunkFrames:
+    """Encodes chunks for one client version. Only the state of the step is kept between calls.
+
+    Each stream has whole steps: if a leg ends inside a step, the client's step ends with the leg, and the rest of the step has no
+    borders, except that content gets a new `start-step`.
+    """
+
+    def __init__(self, version: Version, step: Step = "closed") -> None:
+        self.step: Step = step
         self._version: Version = version
         self._written: list[bytes] = []
         self._kind = ""
@@ -72,19 +86,43 @@ class ChunkFrames:
 
     def replay(self, chunks: Sequence[Chunk], last: Position, blobs: Blobs) -> bytes:
         """Encode chunks that represent everything up to that position; only the last frame has an id."""
-        shown = [chunk for chunk in (view(chunk, self._version, blobs) for chunk in chunks) if chunk is not None]
+        whole = [piece for chunk in chunks for piece in self._bordered(chunk)]
+        shown = [chunk for chunk in (view(chunk, self._version, blobs) for chunk in whole) if chunk is not None]
         frames = [frame(chunk) for chunk in shown[:-1]]
         frames += [frame(chunk, f"{last[0]}.{last[1]}" if last[0] else "") for chunk in shown[-1:]]
         return b"".join(frames)
+
+    def leave(self) -> bytes:
+        """Encode the end of a leg, after which the client may answer: the end of its step, and `finish`."""
+        chunks = [FINISH_STEP, finish("tool-calls")] if self.step == "open" else [finish("tool-calls")]
+        self.step = "left" if self.step == "open" else self.step
+        return b"".join(frame(chunk) for chunk in chunks)
+
+    def _bordered(self, chunk: Chunk) -> tuple[Chunk, ...]:
+        """Return the chunk with the borders of steps that the client lacks before it; empty if the client must not get it."""
+        kind, before = str(chunk.get("type")), self.step
+        if kind == "start-step":
+            self.step = "open"
+        elif kind in _CLOSING:
+            self.step = "closed"
+        elif before == "left" and kind in _CONTENT:
+            self.step = "open"
+            return (START_STEP, chunk)
+        if kind == "finish-step":
+            return (chunk,) if before == "open" else ()
+        return (FINISH_STEP, chunk) if before == "open" and (kind == "start-step" or kind in _CLOSING) else (chunk,)
 
     def _add(self, chunk: Chunk, seq: int, k: int, blobs: Blobs) -> None:
         kind = chunk["type"]
         name = _JOINED.get(kind) if isinstance(kind, str) else None
         if name is None or len(chunk) != _PLAIN:
             self._end_delta()
-            shown = view(chunk, self._version, blobs)
-            if shown is not None:
-                self._written.append(b"id: %d.%d\ndata: %s\n\n" % (seq, k, dumps(shown)))
+            for piece in self._bordered(chunk):
+                shown = view(piece, self._version, blobs)
+                if shown is not None and piece is not chunk:
+                    self._written.append(frame(shown))
+                elif shown is not None:
+                    self._written.append(b"id: %d.%d\ndata: %s\n\n" % (seq, k, dumps(shown)))
             return
         part, piece = chunk.get(_OF[kind]), chunk.get(name)  # type: ignore[index]
         if kind != self._kind or part != self._part:

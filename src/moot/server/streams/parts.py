@@ -1,4 +1,4 @@
-"""Parts of a client's message in their stored form: attachments as blobs, and only parts allowed in user messages."""
+"""Parts of a client's message in their stored form, with attachments as blobs, and back in the form in which the client sent them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
-from urllib.parse import unquote_to_bytes, urlsplit
+from dataclasses import replace
+from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
-from moot.errors import UsageError
+from moot.convert.files.attachments import HEAD
+from moot.convert.ui_message import problem_of
+from moot.errors import NotFound, UsageError
+from moot.server.problems import Problem
 from moot.server.streams.excerpts import LINK
+from moot.types.blob import Blobs
 from moot.types.canonical import JsonObject
-from moot.types.message import Part, text_part
-from moot.types.store import Blobs
+from moot.types.chunk import OURS
+from moot.types.message import Message, Part, is_tool
 
 _LINK = re.compile(re.escape(LINK) + r"([0-9a-f]{64})")
 _DATA = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
@@ -21,33 +26,96 @@ _DATA = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 async def stored_parts(blobs: Blobs, parts: Sequence[JsonObject], quota: int = 0) -> tuple[Part, ...]:
     """Return the parts in their stored form, which is the same if they are sent again. Files count towards their owner's upload quota.
 
-    Raise UsageError for an unreadable file or an empty message, NotFound for a missing blob, LimitReached if the quota is exceeded.
+    Raise Problem (422) for a part that `validateUIMessages` refuses, UsageError for an unreadable file or an empty message, NotFound for a
+    missing blob, LimitReached if the quota is exceeded.
     """
-    kept = [part for part in [await _stored(blobs, part, quota) for part in parts] if part is not None]
-    if not kept:
+    check_parts(parts)
+    if any(map(is_tool, parts)):
+        raise Problem(422, "A message of a user can't contain tool calls.", fix="Answer calls in the assistant's message.")
+    if not any(part.get("text") if part.get("type") == "text" else part.get("type") in _SAYING or _is_data(part) for part in parts):
         raise UsageError("The message is empty.", fix="Send a text or file part.")
-    return tuple(kept)
+    return tuple([await _stored(blobs, part, quota) for part in parts])
 
 
-async def _stored(blobs: Blobs, part: JsonObject, quota: int) -> Part | None:
-    kind = part.get("type")
-    if kind == "text" and isinstance(text := part.get("text"), str):
-        return text_part(text) if text else None
-    if kind == "file":
-        return await _file(blobs, part, quota)
-    if isinstance(kind, str) and kind.startswith("data-") and "data" in part:
-        return {name: part[name] for name in ("type", "id", "data") if name in part}
-    return None  # step boundaries, sources and calls don't occur in user messages
+async def stored_answer(blobs: Blobs, parts: Sequence[JsonObject], quota: int = 0) -> tuple[Part, ...]:
+    """Return the parts of an assistant message that a client sends as its history, in their stored form. Raise Problem (422) for a part
+    that `validateUIMessages` refuses, UsageError, NotFound or LimitReached as `stored_parts` does."""
+    check_parts(parts)
+    return tuple([await _stored(blobs, part, quota) for part in parts])
+
+
+_SAYING = ("file",)
+_FILES = ("file", "reasoning-file")
+_METADATA = ("providerMetadata", "callProviderMetadata", "resultProviderMetadata")
+
+
+def _is_data(part: JsonObject) -> bool:
+    return str(part.get("type")).startswith("data-")
+
+
+def check_parts(parts: Sequence[JsonObject]) -> None:
+    """Raise Problem (422) if `validateUIMessages` refuses a part."""
+    for number, part in enumerate(parts, 1):
+        if problem := problem_of(part):
+            raise Problem(422, f"Part {number} of the message is not valid: {problem}", fix="Send parts that `validateUIMessages` accepts.")
+
+
+def is_same(stored: Sequence[Part], sent: Sequence[Part]) -> bool:
+    """Return True if the client sent these parts again. Parts stored by older versions have a state that the client did not send."""
+    return [_stateless(part) for part in stored] == [_stateless(part) for part in sent]
+
+
+def _stateless(part: Part) -> Part:
+    metadata = part.get("providerMetadata")
+    ours = metadata.keys() if isinstance(metadata, dict) else ()
+    dropped = {"state", "providerMetadata"} if OURS in ours else {"state"}
+    return {name: value for name, value in part.items() if name not in dropped} if part.get("type") in ("text", "file") else part
+
+
+async def as_sent(blobs: Blobs, message: Message) -> Message:
+    """Return the message with the `data:` URLs that a client sent instead of the blobs in which moot stores them."""
+    return replace(message, parts=tuple([await _as_sent(blobs, part) for part in message.parts]))
+
+
+async def _as_sent(blobs: Blobs, part: Part) -> Part:
+    metadata = part.get("providerMetadata")
+    ours = metadata.get(OURS) if isinstance(metadata, dict) else None
+    head, url = ours.get(HEAD) if isinstance(ours, dict) else None, part.get("url")
+    if not isinstance(head, str) or not isinstance(url, str) or not url.startswith(_BLOB):
+        return part
+    try:
+        data = await blobs.get(url.removeprefix(_BLOB))
+    except NotFound:  # deleted since: the link tells the client so
+        return part
+    return {**part, "url": head + _encoded(head, data)}
+
+
+_BLOB = "blob:"
+
+
+def _encoded(head: str, data: bytes) -> str:
+    return base64.b64encode(data).decode() if head.lower().endswith(";base64,") else quote_from_bytes(data, safe="!'()*-._~")
+
+
+async def _stored(blobs: Blobs, part: JsonObject, quota: int) -> Part:
+    for name in _METADATA:
+        metadata = part.get(name)
+        if isinstance(metadata, dict) and OURS in metadata:  # only moot writes it
+            part = {**part, name: {owner: value for owner, value in metadata.items() if owner != OURS}}
+    return await _file(blobs, part, quota) if part.get("type") in _FILES else part
 
 
 async def _file(blobs: Blobs, part: JsonObject, quota: int) -> Part:
     url, media_type = part.get("url"), part.get("mediaType")
     if not isinstance(url, str) or not isinstance(media_type, str) or not media_type:
         raise UsageError("A file part requires `url` and `mediaType`.")
-    stored: Part = {"type": "file", "mediaType": media_type, "url": await _place(blobs, url, media_type, quota)}
-    if isinstance(name := part.get("filename"), str) and name:
-        stored["filename"] = name[:255]
-    return stored
+    place = await _place(blobs, url, media_type, quota)
+    if url[:5].lower() != "data:":
+        return {**part, "url": place}
+    head = _DATA.match(url)
+    assert head is not None, "its content was read"
+    metadata = part.get("providerMetadata")
+    return {**part, "url": place, "providerMetadata": {**(metadata if isinstance(metadata, dict) else {}), OURS: {HEAD: head[0]}}}
 
 
 async def _place(blobs: Blobs, url: str, media_type: str, quota: int) -> str:

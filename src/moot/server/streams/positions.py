@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from moot.convert.unfold import unfold
+from moot.convert.vendor import as_object
 from moot.engine import Engine
 from moot.errors import NotFound
 from moot.server.credentials import Caller
-from moot.server.streams.frames import Position, position_of
-from moot.types.chunk import Chunk
+from moot.server.streams.frames import Position, Step, position_of
+from moot.types.canonical import JsonObject
+from moot.types.chunk import FINISH_STEP, Chunk
 from moot.types.conversation import Conversation
 from moot.types.event import Event
 from moot.types.message import Message
-from moot.types.run import TERMINAL, Run
+from moot.types.run import OPEN, TERMINAL
 
 
 def ended_chunks(message: Message, end: Event | None) -> tuple[Chunk, ...]:
@@ -34,8 +37,13 @@ def is_parked(event: Event) -> bool:
     return event.kind == "meta" and isinstance(event.body, dict) and event.body.get("parked") is True
 
 
-FRESH = 5 * 60
-"""Seconds during which a run that has ended can still be joined."""
+def requests_in(event: Event) -> set[str]:
+    """Return the ids of the approvals that this event asks for."""
+    found = [as_object(event.body).get("awaits")]
+    for chunk in event.chunks:
+        if chunk.get("type") in ("tool-approval-request", "data-questions"):
+            found.append((chunk if "approvalId" in chunk else as_object(chunk.get("data"))).get("approvalId"))
+    return {id for id in found if isinstance(id, str)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +59,42 @@ class Opening:
     """True if nothing follows the chunks."""
     position: Position = (0, 0)
     """Position represented by the last of the chunks; (0, 0) = none."""
+    step: Step = "closed"
+    """State of the client's step before the chunks."""
 
 
 async def shown(engine: Engine, caller: Caller, conversation: Conversation, last_event_id: str | None) -> Opening | None:
-    """Return the stream for a client that opens a conversation, or None if there is nothing to stream."""
+    """Return the stream for a client that opens a conversation, or None if there is nothing to stream.
+
+    That is the rest of the stream that the client had, or the message being written. A message that is complete, or that waits for an
+    answer, is never replayed: a client would show it again from the start and repeat the calls in it.
+    """
     if last_event_id is not None and (position := position_of(last_event_id)) is not None:
         found = await opening_after(caller, conversation, position)
-        if found is not None:
-            return None if found.over else found
+        if found is not None and not found.over:
+            return found
     if conversation.head is None:
         return None
-    message = await caller.store.conversations.message(conversation.head)
+    message = await _live_message(caller, conversation.head)
     if message.run is None:
         return None
     run = await engine.runs.current(message.run)
-    now = engine.runtime.now() // 1000
-    if run.status in TERMINAL and now - (run.ended_at or now) > FRESH * 1000:
+    if run.status in TERMINAL or run.status == "interrupted":
         return None
-    return await opening_of(engine, caller, message.id)
+    opening = await opening_of(engine, caller, message.id)
+    return None if opening.over else opening
+
+
+async def _live_message(caller: Caller, head: str) -> Message:
+    """Return the branch's last message, or the one being written if prompts are queued after it."""
+    at = await caller.store.conversations.message(head)
+    while at.run is not None and at.parent is not None and (await caller.store.records.run(at.run)).status == "queued":
+        prompt = await caller.store.conversations.message(at.parent)
+        before = await caller.store.conversations.message(prompt.parent) if prompt.parent is not None else None
+        if before is None or before.run is None or (await caller.store.records.run(before.run)).status not in OPEN:
+            break
+        at = before
+    return at
 
 
 async def opening_after(caller: Caller, conversation: Conversation, position: Position) -> Opening | None:
@@ -78,7 +104,61 @@ async def opening_after(caller: Caller, conversation: Conversation, position: Po
     if event is None or event.run is None:
         return None
     whole_event = index >= len(event.chunks) - 1
-    return Opening(conversation.id, event.run, position, over=whole_event and is_end(event))
+    step = await step_at(caller, conversation.id, event.run, position)
+    return Opening(conversation.id, event.run, position, over=whole_event and is_end(event), step=step)
+
+
+_WINDOW = 64
+
+
+async def step_at(caller: Caller, conversation: str, run: str, position: Position) -> Step:
+    """Return the state of a run's step at this position, for a client whose last stream ended there."""
+    seq, index = position
+    size, left = _WINDOW, False
+    while True:
+        events = await caller.store.log.read(conversation, after=max(seq - size, 0), limit=size, run=run)
+        for event in reversed([event for event in events if event.seq <= seq]):
+            left = left or is_parked(event)
+            for chunk in reversed(event.chunks if event.seq < seq else event.chunks[: index + 1]):
+                if chunk.get("type") in ("start-step", "finish-step"):
+                    return "closed" if chunk["type"] == "finish-step" else "left" if left else "open"
+        if size >= seq:
+            return "closed"
+        left, size = False, size * 2
+
+
+async def end_of_wait(caller: Caller, message: Message, approvals: Set[str], sent: Sequence[JsonObject]) -> int:
+    """Return the seq up to which a client that answers these approvals has the message; 0 if its run didn't wait for them.
+
+    That is the wait for the answers, where its stream ended. An outside agent continues while it waits: a client that has loaded the
+    message since has more of it, so the texts in `sent`, its copy of the message, are compared.
+    """
+    events: Sequence[Event] = ()
+    wait, after = 0, message.folded_through
+    while not wait and after >= message.first_seq:
+        after = max(2 * after - message.folded_through - _WINDOW, message.first_seq - 1)
+        asked = False
+        events = await caller.store.log.read(message.conversation, after=after, limit=message.folded_through - after, run=message.run)
+        for event in events:
+            asked = asked or not approvals.isdisjoint(requests_in(event))
+            if asked and is_parked(event):
+                wait, asked = event.seq, False
+    later = [event for event in events if event.seq > wait > 0]
+    missing = _length(message.parts) - _length(sent)
+    unseen = sum(map(_delta_length, later))
+    for event in later:
+        if (length := _delta_length(event)) and unseen - length >= missing:
+            wait = event.seq
+        unseen -= length
+    return wait
+
+
+def _length(parts: Sequence[JsonObject]) -> int:
+    return sum(len(str(part.get("text"))) for part in parts if part.get("type") in ("text", "reasoning"))
+
+
+def _delta_length(event: Event) -> int:
+    return sum(len(str(chunk.get("delta"))) for chunk in event.chunks if chunk.get("type") in ("text-delta", "reasoning-delta"))
 
 
 async def opening_of(engine: Engine, caller: Caller, message_id: str) -> Opening:
@@ -91,13 +171,16 @@ async def opening_of(engine: Engine, caller: Caller, message_id: str) -> Opening
     after = (message.folded_through, max(len(last.chunks) - 1, 0) if last is not None else 0)
     if message.status in TERMINAL or (last is not None and is_end(last)):
         return Opening(run.conversation, run.id, after, ended_chunks(message, last), True, after)
-    over = run.status == "interrupted" or (run.status == "waiting" and await has_open_approvals(caller, run))
-    return Opening(run.conversation, run.id, after, unfold(message), over, after)
+    over = run.status == "interrupted" or (run.status == "waiting" and bool(await open_approvals(caller, run.id)))
+    chunks = unfold(message)
+    if await step_at(caller, run.conversation, run.id, after) == "closed":
+        chunks = (*chunks, FINISH_STEP)
+    return Opening(run.conversation, run.id, after, chunks, over, after)
 
 
-async def has_open_approvals(caller: Caller, run: Run) -> bool:
-    """Return True if a waiting run has unanswered approvals; a run with all answers continues by itself."""
-    return bool(await caller.store.records.approvals(run=run.id))
+async def open_approvals(caller: Caller, run: str) -> set[str]:
+    """Return the ids of a run's unanswered approvals. A waiting run without any continues by itself."""
+    return {approval.id for approval in await caller.store.records.approvals(run=run)}
 
 
 async def _event(caller: Caller, conversation: str, seq: int) -> Event | None:

@@ -7,7 +7,6 @@ from contextlib import aclosing
 import anyio
 from starlette.types import Send
 
-from moot.convert.unfold import Version
 from moot.features.replay import timed_events
 from moot.server.credentials import Caller
 from moot.server.state import Server
@@ -21,10 +20,10 @@ from moot.types.run import Run
 class ReplayStream(Stream):
     """A stream of a run's events from a seq on, at a given speed. It also ends when the client stops reading or the server stops."""
 
-    def __init__(self, server: Server, caller: Caller, run: Run, version: Version, *, begin: int, speed: float) -> None:
+    def __init__(self, server: Server, caller: Caller, run: Run, frames: ChunkFrames, *, begin: int, speed: float) -> None:
         super().__init__(server, caller, CHUNKS)
         self._run = run
-        self._frames = ChunkFrames(version)
+        self._frames = frames
         self._begin = begin
         self._speed = speed
         self._playing = anyio.CancelScope()

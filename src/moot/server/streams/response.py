@@ -49,8 +49,8 @@ class StreamWriter(Protocol):
         """Encode these events; empty if the client does not see them."""
         ...
 
-    async def check(self) -> None:
-        """Called during silence to update `ended`."""
+    async def check(self) -> bytes:
+        """Called during silence to update `ended`. Return the last data of a stream that has ended."""
         ...
 
 
@@ -130,6 +130,7 @@ class EventStream(Stream):
 
     async def _flow(self, watch: Watch, send: Send) -> None:
         writer = self._writer
+        rest = b""
         try:
             if self._first:
                 await self._send(send, self._first)
@@ -143,23 +144,25 @@ class EventStream(Stream):
                         await self._end(send, data)
                         return
                 else:
-                    await self._wait(send)
+                    rest = await self._wait(send)
         except MootError as error:
             log.error("a stream of the conversation %s failed: %s", self._conversation, error)
             self._closing = error.message
-        await self._end(send, b"")
+        await self._end(send, rest)
 
-    async def _wait(self, send: Send) -> None:
-        """Wait for events, or for the time of a keep-alive."""
+    async def _wait(self, send: Send) -> bytes:
+        """Wait for events, or for the time of a keep-alive. Return the last data of a stream that has ended."""
         if self._closing:  # closed while the store was read: nothing will wake the waiter
-            return
+            return b""
         self._waiter = asyncio.get_running_loop().create_future()
         await self._waiter
         if self._silent:
             self._silent = False
-            await self._writer.check()
-            if not self._writer.ended:
-                await self._send(send, KEEP_ALIVE)
+            rest = await self._writer.check()
+            if self._writer.ended:
+                return rest
+            await self._send(send, KEEP_ALIVE)
+        return b""
 
     async def _send(self, send: Send, data: bytes) -> None:
         self._sending = True

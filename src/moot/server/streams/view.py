@@ -9,11 +9,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias, cast
 
+from moot.convert.files.attachments import HEAD, facts_of
+from moot.convert.ui_message import valid_part
 from moot.convert.unfold import Version, fit
 from moot.server.streams.excerpts import Excerpt, excerpt, excerpt_text, link_of
 from moot.types.canonical import Json, JsonObject
 from moot.types.chunk import KINDS, OURS, Chunk
-from moot.types.message import Message, Part, is_tool
+from moot.types.message import Message, Part, is_tool, text_part
+from moot.types.part_tree import linked
 
 HEADER = "x-ai-sdk-version"
 
@@ -43,16 +46,20 @@ def slim(chunk: Chunk, blobs: Blobs) -> Chunk:
 
 
 def message_view(message: Message, version: Version, blobs: Blobs) -> JsonObject:
-    """Return the message as a UIMessage, with the client's id if it has one."""
+    """Return the message as a UIMessage that `validateUIMessages` accepts, with the client's id if it has one."""
     shown: JsonObject = {"id": message.client_id or message.id, "role": message.role}
     if message.metadata:
         shown["metadata"] = message.metadata
-    shown["parts"] = cast("Json", [part for part in (part_view(part, version, blobs) for part in message.parts) if part is not None])
+    parts = [part for part in (part_view(part, version, blobs) for part in linked(message.parts)) if part is not None]
+    if not parts and message.role != "assistant":
+        parts = [text_part("")]  # only assistants may say nothing
+    shown["parts"] = cast("Json", parts)
     return shown
 
 
 def part_view(part: Part, version: Version, blobs: Blobs) -> Part | None:
-    """Return the part for this version, or None if the version does not support it."""
+    """Return the part for this version, valid, or None if the version does not support it."""
+    part = valid_part(part)
     name = str(part.get("type"))
     if is_tool(part):
         return _output(part, blobs, place="resultProviderMetadata")
@@ -61,7 +68,8 @@ def part_view(part: Part, version: Version, blobs: Blobs) -> Part | None:
     if version < 7 and (kind := KINDS.get(name)) is not None and kind.since > version:
         return None
     if name in _URLS:
-        return {**part, "url": link_of(str(part.get("url", "")))}
+        shown: Part = {**part, "url": link_of(str(part.get("url", "")))}
+        return _without_ours(shown, "providerMetadata") if HEAD in facts_of(part) else shown
     return part
 
 
@@ -83,16 +91,20 @@ def _output(shown: JsonObject, blobs: Blobs, *, place: str) -> JsonObject:
         name, cut = "output", excerpt(shown["output"], metadata, keep=shown.get("preliminary") is not True)
     else:
         name, cut = "", None
-    if isinstance(metadata, dict) and OURS in metadata:
-        others: JsonObject = {owner: value for owner, value in metadata.items() if owner != OURS}
-        shown = {key: value for key, value in shown.items() if key != place}
-        if others:
-            shown[place] = others
+    shown = _without_ours(shown, place)
     if cut is None:
         return shown
     if cut.blob is not None:
         blobs.append(cut)
     return {**shown, name: cut.value}
+
+
+def _without_ours(shown: JsonObject, place: str) -> JsonObject:
+    metadata = shown.get(place)
+    if not isinstance(metadata, dict) or OURS not in metadata:
+        return shown
+    others: JsonObject = {owner: value for owner, value in metadata.items() if owner != OURS}
+    return {**{key: value for key, value in shown.items() if key != place}, **({place: others} if others else {})}
 
 
 def _linked(part: Json) -> Json:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from moot.convert.serialization import event_json
-from moot.convert.unfold import Version
-from moot.server.caches import Shared
-from moot.server.streams.frames import ChunkFrames, Position, frame
-from moot.server.streams.positions import is_end, is_parked
+from moot.server.caches import Encoded, Shared
+from moot.server.streams.frames import ChunkFrames, Position, Step, frame
+from moot.server.streams.positions import is_end, is_parked, requests_in
 from moot.server.streams.view import Blobs, slim
+from moot.types.blob import Blobs as Store
 from moot.types.canonical import Json
 from moot.types.event import Event
-from moot.types.store import Blobs as Store
 
 
 async def store_blobs(store: Store, blobs: Blobs) -> None:
@@ -22,14 +21,14 @@ async def store_blobs(store: Store, blobs: Blobs) -> None:
             await store.put(blob.blob, blob.media_type)
 
 
-async def _encoded(shared: Shared, key: tuple[object, ...], store: Store, encode: Callable[[Blobs], bytes]) -> bytes:
-    data = shared.get(key)
-    if data is None:
+async def _encoded(shared: Shared, key: tuple[object, ...], store: Store, encode: Callable[[Blobs], tuple[bytes, Step]]) -> Encoded:
+    encoded = shared.get(key)
+    if encoded is None:
         blobs: Blobs = []
-        data = encode(blobs)
+        encoded = Encoded(*encode(blobs))
         await store_blobs(store, blobs)
-        shared.put(key, data)
-    return data
+        shared.put(key, encoded)
+    return encoded
 
 
 class MessageWriter:
@@ -39,21 +38,21 @@ class MessageWriter:
         self,
         run: str,
         after: Position,
-        version: Version,
+        frames: ChunkFrames,
         *,
         store: Store,
         shared: Shared,
-        has_open_approvals: Callable[[], Awaitable[bool]],
+        open_approvals: Callable[[], Awaitable[set[str]]],
         is_over: Callable[[], Awaitable[bool]],
     ) -> None:
-        """Create the writer; `is_over` tells whether no process works on the run."""
+        """Create the writer; `is_over` tells whether no process works on the run. `frames` have encoded what the client has."""
         self.ended = False
         self.last = "" if after[0] == 0 else f"{after[0]}.{after[1]}"
         self._run = run
         self._after = after
-        self._frames = ChunkFrames(version)
+        self._frames = frames
         self._store = store
-        self._has_open_approvals = has_open_approvals
+        self._open_approvals = open_approvals
         self._is_over = is_over
         self._shared = shared
 
@@ -61,16 +60,32 @@ class MessageWriter:
         own = [event for event in events if event.run == self._run]
         if not own:
             return b""
+        own, is_left = await self._leg(own)
         last = own[-1]
-        key = (own[0].seq, last.seq, self._after if own[0].seq <= self._after[0] else 0)
-        data = await _encoded(self._shared, key, self._store, lambda blobs: self._frames.write(own, self._after, blobs))
+        key = (own[0].seq, last.seq, self._after if own[0].seq <= self._after[0] else 0, self._frames.step)
+
+        def encode(blobs: Blobs) -> tuple[bytes, Step]:
+            return self._frames.write(own, self._after, blobs), self._frames.step
+
+        data, self._frames.step = await _encoded(self._shared, key, self._store, encode)
         if last.chunks:
             self.last = f"{last.seq}.{len(last.chunks) - 1}"
-        self.ended = is_end(last) or (is_parked(last) and await self._has_open_approvals())
-        return data
+        self.ended = is_left or is_end(last)
+        return data + self._frames.leave() if is_left else data
 
-    async def check(self) -> None:
+    async def _leg(self, events: Sequence[Event]) -> tuple[Sequence[Event], bool]:
+        """Return the events up to the first wait for an answer that is still missing, and True if there is such a wait.
+
+        Later events belong to the stream of the request that answers: an outside agent continues while it waits.
+        """
+        for index, event in enumerate(events):
+            if is_parked(event) and (await self._open_approvals()).difference(*map(requests_in, events[index + 1 :])):
+                return events[: index + 1], True
+        return events, False
+
+    async def check(self) -> bytes:
         self.ended = await self._is_over()
+        return self._frames.leave() if self.ended and await self._open_approvals() else b""
 
 
 class EventWriter:
@@ -89,13 +104,16 @@ class EventWriter:
         if not own:
             return b""
         key = (own[0].seq, own[-1].seq, self._raw)
-        data = await _encoded(self._shared, key, self._store, lambda blobs: b"".join([self._frame(event, blobs) for event in own]))
+        data, _ = await _encoded(
+            self._shared, key, self._store, lambda blobs: (b"".join([self._frame(event, blobs) for event in own]), "closed")
+        )
         self.last = str(own[-1].seq)
         self.ended = self._run is not None and is_end(own[-1])
         return data
 
-    async def check(self) -> None:
+    async def check(self) -> bytes:
         """Do nothing: a conversation never ends, and a run ends with its last event."""
+        return b""
 
     def _frame(self, event: Event, blobs: Blobs) -> bytes:
         value = event_json(event, raw=self._raw)

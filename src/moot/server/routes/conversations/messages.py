@@ -11,7 +11,8 @@ from moot.convert.serialization import event_json, message_json, node_json, run_
 from moot.errors import Busy, NotFound, Refused, UsageError
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
-from moot.server.models import EventOut, ListOut, MessageOut, PartsIn, PromptIn, QueuedOut, RunOut, SubmittedOut, TreeOut, run_out
+from moot.server.idempotency import CurrentAttempt
+from moot.server.models import EventOut, ListOut, MessageOut, PartsIn, PromptIn, QueueOut, RunOut, SubmittedOut, TreeOut, run_out
 from moot.server.resources import Limit, conversation_of, message_id, run_of
 from moot.server.state import CurrentServer, Server
 from moot.server.streams.parts import stored_parts
@@ -19,7 +20,9 @@ from moot.server.streams.view import Blobs, part_view
 from moot.server.streams.writers import store_blobs
 from moot.types.canonical import Json, dumps
 from moot.types.message import Message, text_part
+from moot.types.part_tree import linked
 from moot.types.run import Prompt, Run, RunStatus
+from moot.types.store import InboxItem
 
 router = Router(prefix="/api/conversations/{conversation_id}", tags=["messages"])
 
@@ -42,7 +45,9 @@ async def list_messages(
 
 
 @router.post("/messages", status_code=202)
-async def submit_prompt(server: CurrentServer, caller: Chatter, conversation_id: str, body: PromptIn) -> SubmittedOut:
+async def submit_prompt(
+    server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, conversation_id: str, body: PromptIn
+) -> SubmittedOut:
     """Submit a prompt without waiting for the answer; use `POST /api/chat` to stream it."""
     found = await conversation_of(caller, conversation_id)
     if body.mode in FREE and not caller.may("tools"):
@@ -66,6 +71,7 @@ async def submit_prompt(server: CurrentServer, caller: Chatter, conversation_id:
             trigger="api",
             on_crash="resume",
             settings=body.model_dump(include={"effort", "max_steps"}, exclude_none=True),
+            id=attempt.id,
             user=caller.owner_id,
         )
     )
@@ -115,7 +121,7 @@ async def list_raw_events(
     run: Annotated[str | None, Query(max_length=200, description="Only events of this run.")] = None,
     message: Annotated[str | None, Query(max_length=200, description="Only events of the run that wrote this message.")] = None,
     limit: Limit = 50,
-    cursor: Annotated[int, Query(ge=0, description="`next_cursor` of the previous page: events after this `seq`.")] = 0,
+    cursor: Annotated[int, Query(ge=0, le=0xFFFFFFFF, description="`next_cursor` of the previous page: events after this `seq`.")] = 0,
 ) -> Response:
     """List events with the vendor's raw bytes, oldest first."""
     found = await conversation_of(caller, conversation_id)
@@ -135,7 +141,7 @@ async def shown(caller: Caller, messages: list[Message]) -> list[Json]:
     blobs: Blobs = []
     found: list[Json] = []
     for message in messages:
-        parts = [part for part in (part_view(part, 7, blobs) for part in message.parts) if part is not None]
+        parts = [part for part in (part_view(part, 7, blobs) for part in linked(message.parts)) if part is not None]
         found.append({**message_json(message), "parts": cast("Json", parts)})
     await store_blobs(caller.store.blobs, blobs)
     return found
@@ -167,15 +173,36 @@ queue_router = Router(prefix="/api/conversations/{conversation_id}/queue", tags=
 QUEUED: frozenset[RunStatus] = frozenset({"queued"})
 
 
-@queue_router.get("", response_model=ListOut[QueuedOut])
+RUNNING: frozenset[RunStatus] = frozenset({"running"})
+
+
+@queue_router.get("", response_model=QueueOut)
 async def list_queue(caller: Reader, conversation_id: str) -> Response:
-    """List queued runs with their prompts, next one first."""
+    """List queued runs with their prompts, next one first, and messages that the live run has not received yet."""
     found = await conversation_of(caller, conversation_id)
-    data: list[Json] = []
-    for run in await _waiting(caller, found.id):
-        prompt = await _prompt(caller, run)
-        data.append({**run_json(run), "process": None, "prompt": (await shown(caller, [prompt]))[0] if prompt is not None else None})
-    return _json({"data": data, "next_cursor": None})
+    steered = [
+        _steered(run, item)
+        for run in await caller.store.records.runs(conversation=found.id, statuses=RUNNING)
+        for item in await caller.store.records.inbox(run.id)
+        if item.kind == "steer"
+    ]
+    return await _queue(caller, await _waiting(caller, found.id), steered)
+
+
+@queue_router.delete("", response_model=QueueOut)
+async def empty_queue(server: CurrentServer, caller: Chatter, conversation_id: str) -> Response:
+    """Remove all queued runs and unread messages for the live run, and return them with their prompts."""
+    found = await conversation_of(caller, conversation_id)
+    removed = [
+        run for run in (await _waiting(caller, found.id))[::-1] if await server.engine.store.records.withdraw(run.id)
+    ]  # newest first, so that none starts
+    steered = [
+        _steered(run, item)
+        for run in await caller.store.records.runs(conversation=found.id, statuses=RUNNING)
+        for item in await server.engine.store.records.withdraw_steers(run.id)
+    ]
+    server.engine.runtime.hub.touch(found.id)
+    return await _queue(caller, removed[::-1], steered)
 
 
 @queue_router.put("/{run_id}", status_code=202)
@@ -205,6 +232,16 @@ async def edit_queued(server: CurrentServer, caller: Chatter, conversation_id: s
     return SubmittedOut.of(submitted, conversation=run.conversation, run=run_out(submitted.run))
 
 
+@queue_router.delete("/steered/{message_id}", response_model=MessageOut)
+async def remove_steered(server: CurrentServer, caller: Chatter, conversation_id: str, message_id: str) -> Response:
+    """Take back a message that the live run has not received yet."""
+    found = await conversation_of(caller, conversation_id)
+    for run in await caller.store.records.runs(conversation=found.id, statuses=RUNNING):
+        for item in await server.engine.store.records.withdraw_steers(run.id, message_id):
+            return await _sent(caller, _steered(run, item))
+    raise NotFound(f"No unread message with id {message_id!r}.", fix="See GET /api/conversations/ID/queue.")
+
+
 @queue_router.delete("/{run_id}")
 async def remove_queued(server: CurrentServer, caller: Chatter, conversation_id: str, run_id: str) -> RunOut:
     """Remove a run from the queue. Its status becomes `cancelled`."""
@@ -222,6 +259,29 @@ async def _run(caller: Caller, conversation_id: str, run_id: str) -> Run:
 
 async def _waiting(caller: Caller, conversation: str) -> list[Run]:
     return (await caller.store.records.runs(conversation=conversation, statuses=QUEUED))[::-1]
+
+
+async def _queue(caller: Caller, runs: list[Run], steered: list[Message]) -> Response:
+    data: list[Json] = []
+    for run in runs:
+        prompt = await _prompt(caller, run)
+        data.append({**run_json(run), "process": None, "prompt": (await shown(caller, [prompt]))[0] if prompt is not None else None})
+    return _json({"data": data, "next_cursor": None, "steered": await shown(caller, steered)})
+
+
+def _steered(run: Run, item: InboxItem) -> Message:
+    """Return the message of an item that steers the run."""
+    body = item.body if isinstance(item.body, dict) else {}
+    parts, client_id = body.get("parts"), body.get("client_id")
+    return Message(
+        str(body.get("id", f"steer-{item.no}")),
+        "user",
+        tuple(part for part in parts if isinstance(part, dict)) if isinstance(parts, list) else (),
+        conversation=run.conversation,
+        run=run.id,
+        client_id=str(client_id) if client_id else None,
+        created_at=item.at,
+    )
 
 
 async def _withdraw(server: Server, run: Run) -> None:

@@ -15,10 +15,10 @@ from moot.server.auth import Reader, Router
 from moot.server.credentials import Caller
 from moot.server.models import Out, UsageOut
 from moot.server.resources import conversation_of
-from moot.server.routes.chat import STREAM, Sdk
+from moot.server.routes.conversations.chat import STREAM, Sdk
 from moot.server.state import CurrentServer
-from moot.server.streams.frames import DONE, ChunkFrames
-from moot.server.streams.positions import ended_chunks
+from moot.server.streams.frames import DONE, WHOLE, ChunkFrames
+from moot.server.streams.positions import ended_chunks, step_at
 from moot.server.streams.replay import ReplayStream
 from moot.server.streams.response import CHUNKS
 from moot.server.streams.view import Blobs, version_of
@@ -82,6 +82,7 @@ class SideOut(TookOut):
     title: str
     agent: str
     model: str
+    last_model: str
     forked_from: str | None
     answers: int
     tools: int
@@ -116,7 +117,8 @@ async def replay(
     answer = await _answer(caller, found, message)
     if answer.run is not None:
         run = await caller.store.records.run(answer.run)
-        return ReplayStream(server, caller, run, version_of(sdk), begin=begin, speed=speed)
+        step = await step_at(caller, run.conversation, run.id, (begin - 1, WHOLE)) if begin else "closed"
+        return ReplayStream(server, caller, run, ChunkFrames(version_of(sdk), step), begin=begin, speed=speed)
     blobs: Blobs = []
     whole = (*ended_chunks(answer, None), chunk.finish("stop"))
     data = ChunkFrames(version_of(sdk)).replay(whole, (0, 0), blobs)

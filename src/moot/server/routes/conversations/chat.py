@@ -11,10 +11,12 @@ from moot.convert.unfold import Version
 from moot.errors import NotFound
 from moot.server.auth import Chatter, Reader, Router
 from moot.server.credentials import Caller
+from moot.server.idempotency import CurrentAttempt
 from moot.server.state import CurrentServer, Server
 from moot.server.streams.chat import ChatIn, Stopped, continued_conversation, open_stream
-from moot.server.streams.frames import DONE, WHOLE, ChunkFrames
-from moot.server.streams.positions import Opening, has_open_approvals, shown
+from moot.server.streams.frames import DONE, WHOLE, ChunkFrames, frame
+from moot.server.streams.parts import as_sent
+from moot.server.streams.positions import Opening, open_approvals, shown
 from moot.server.streams.response import CHUNKS, EventStream
 from moot.server.streams.view import Blobs, message_view, version_of
 from moot.server.streams.writers import MessageWriter, store_blobs
@@ -39,14 +41,17 @@ MESSAGES: dict[int | str, dict[str, Any]] = {
         "content": {"application/json": {"schema": {"type": "array", "items": {"type": "object"}}}},
     }
 }
+QUEUED = frame({"type": "data-status", "data": {"status": "queued"}, "transient": True}, "")
+"""Frame of a run that waits for its turn. It is not part of the message."""
+
 NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "There is no stream to resume."}}
 
 
 @router.post("", response_model=None, response_class=Response, responses=STREAM)
-async def chat_turn(server: CurrentServer, caller: Chatter, body: ChatIn, sdk: Sdk = None) -> Response:
+async def chat_turn(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, body: ChatIn, sdk: Sdk = None) -> Response:
     """Send a prompt, edit or retry one, or answer approvals, and stream the resulting message."""
     async with server.streams.lock(caller.owner_id, body.id):
-        opening = await open_stream(server.engine, caller, body)
+        opening = await open_stream(server.engine, caller, body, attempt)
     return await _stream(server, caller, opening, version_of(sdk))
 
 
@@ -74,7 +79,7 @@ async def stop_chat(server: CurrentServer, caller: Chatter, chat_id: str) -> Sto
 async def chat_messages(caller: Reader, chat_id: str, sdk: Sdk = None) -> Response:
     """Return all messages of the current branch as UIMessages, oldest first."""
     conversation = await _conversation(caller, chat_id)
-    branch = await caller.store.conversations.branch(conversation.id)
+    branch = [await as_sent(caller.store.blobs, message) for message in await caller.store.conversations.branch(conversation.id)]
     blobs: Blobs = []
     messages_json = [message_view(message, version_of(sdk), blobs) for message in branch]
     await store_blobs(caller.store.blobs, blobs)
@@ -90,22 +95,26 @@ async def _conversation(caller: Caller, chat_id: str) -> Conversation:
 
 async def _stream(server: Server, caller: Caller, opening: Opening, version: Version) -> Response:
     blobs: Blobs = []
-    first = ChunkFrames(version).replay(opening.chunks, opening.position, blobs)
+    frames = ChunkFrames(version, opening.step)
+    first = frames.replay(opening.chunks, opening.position, blobs)
+    if (await caller.store.records.run(opening.run)).status == "queued":
+        first += QUEUED
     await store_blobs(caller.store.blobs, blobs)
     headers = {**CHUNKS, "content-location": f"/api/conversations/{opening.conversation}"}
-    if opening.over:
-        return Response(first + DONE, headers=headers)
 
-    async def waiting() -> bool:
-        return await has_open_approvals(caller, await caller.store.records.run(opening.run))
+    async def waiting() -> set[str]:
+        return await open_approvals(caller, opening.run)
+
+    if opening.over:
+        return Response(first + (frames.leave() if await waiting() else b"") + DONE, headers=headers)
 
     async def is_over() -> bool:
         run = await server.engine.runs.current(opening.run)
-        return run.status in TERMINAL or run.status == "interrupted" or (run.status == "waiting" and await has_open_approvals(caller, run))
+        return run.status in TERMINAL or run.status == "interrupted" or (run.status == "waiting" and bool(await waiting()))
 
     shared = server.streams.shared("chunks", opening.run, version)
     writer = MessageWriter(
-        opening.run, opening.after, version, store=caller.store.blobs, shared=shared, has_open_approvals=waiting, is_over=is_over
+        opening.run, opening.after, frames, store=caller.store.blobs, shared=shared, open_approvals=waiting, is_over=is_over
     )
     seq, index = opening.after
     return EventStream(server, caller, opening.conversation, seq if index == WHOLE else seq - 1, writer, first=first, headers=headers)

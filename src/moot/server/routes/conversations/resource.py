@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
+from anyio import to_thread
 from fastapi import Query, Request
 from starlette.responses import Response
 
 from moot.convert.serialization import conversation_json
-from moot.errors import Refused, UsageError
-from moot.plugins import AGENTS
-from moot.runtime.setup import find_agent
-from moot.server.auth import Chatter, Reader, Router
+from moot.engine.submissions import default_directory, first_folders
+from moot.errors import Refused
+from moot.features.family import Relative, family_of
+from moot.features.settings import SettingsChange, agent_type_of, settings_change, widened
+from moot.runtime.setup import confined_conversation, find_agent, has_folder
+from moot.server.auth import Chatter, Reader, Router, ToolUser
 from moot.server.credentials import Caller
+from moot.server.idempotency import Attempt, CurrentAttempt
 from moot.server.models import (
     ContinueIn,
     ConversationChange,
@@ -39,10 +42,14 @@ from moot.server.resources import (
     page_out,
     tagged,
 )
+from moot.server.routes.projects.resource import ListedFileOut, Match, files_of
 from moot.server.state import CurrentServer, Server
+from moot.types.canonical import JsonObject
+from moot.types.children import ChildStatus
 from moot.types.conversation import DEFAULT_PROJECT, Conversation
 from moot.types.ids import new_id
 from moot.types.maintenance import ErasureReceipt, FileOutcome
+from moot.types.run import Awaits, RunStatus
 
 
 class FileOut(Out, of=FileOutcome, fields="path what why"):
@@ -65,6 +72,33 @@ class ForgottenOut(
     """Descriptions of what a redaction did not search."""
 
 
+class RelativeOut(Out):
+    """A conversation in a tree of agents."""
+
+    id: str
+    agent: str
+    status: ChildStatus
+    """standby: queued or interrupted. pending: waits for a person, its client or a time."""
+    call: str | None
+    """Id of the tool call that started it; null = no call did."""
+    run: str | None
+    run_status: RunStatus | None
+    awaits: Awaits | None
+    prompt: str
+    """First line of its first prompt."""
+    summary: str
+    """Result of its newest run, once that has ended."""
+    cost: int | None
+    """Nano-dollars, with everything below it; null = unknown."""
+    files: list[str]
+    """Files that its agent has written."""
+    origin: str | None
+    """Path of the file it was imported from."""
+    watchers: int
+    """Number of clients that have it open on this server."""
+    children: list[RelativeOut]
+
+
 router = Router(prefix="/api/conversations", tags=["conversations"])
 
 _CHANGEABLE = ("title", "agent", "model", "project", "settings", "head", "archived_at", "deleted_at")
@@ -81,26 +115,32 @@ async def list_conversations(
     directory: Annotated[str | None, Query(max_length=4096)] = None,
     archived: Annotated[bool | None, Query(description="Filter by archived state. Defaults to false unless `deleted` is set.")] = None,
     deleted: bool = False,
+    parent: Annotated[str | None, Query(max_length=200, description="List the conversations of its sub-agents instead.")] = None,
 ) -> ListOut[ConversationOut]:
-    """List conversations, most recent activity first."""
+    """List conversations, most recent activity first. Those of sub-agents are listed only below their `parent`."""
     shelf = archived if archived is not None or deleted else False
+    above = None if parent is None else (await conversation_of(caller, parent)).id
     page = await caller.store.conversations.list(
-        limit=limit, cursor=cursor, query=query, project=project, directory=directory, archived=shelf, deleted=deleted
+        limit=limit, cursor=cursor, query=query, project=project, directory=directory, archived=shelf, deleted=deleted, parent=above
     )
     live = await live_statuses(server, caller)
     return page_out(page, lambda conversation: conversation_out(conversation, live))
 
 
 @router.post("", status_code=201, response_model=ConversationOut)
-async def create_conversation(server: CurrentServer, caller: Chatter, body: ConversationIn) -> Response:
+async def create_conversation(server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, body: ConversationIn) -> Response:
     """Create an empty conversation."""
+    if (existing := await _created(server, caller, attempt)) is not None:
+        return existing
     folder = await caller.store.projects.get(body.project or DEFAULT_PROJECT)
     if body.directory is not None:
-        check_directory(caller, body.directory)
-    agent_type = await _agent_type(server, body.agent, body.model)
+        await check_directory(caller, body.directory)
+    directory = body.directory or folder.root_path or default_directory(caller.owner_id)
+    agent_type = await _agent_type(server, body.agent, body.model, directory)
+    agent = find_agent(server.engine.runtime.settings, body.agent, {}, directory)
     created = await caller.store.conversations.create(
         Conversation(
-            new_id(),
+            attempt.id or new_id(),
             project=folder.id if body.project else "",
             client_id=body.client_id,
             title=body.title,
@@ -108,7 +148,8 @@ async def create_conversation(server: CurrentServer, caller: Chatter, body: Conv
             agent=body.agent,
             agent_type=agent_type,
             model=body.model,
-            directory=body.directory or folder.root_path or str(Path.cwd()),
+            directory=directory,
+            allowed_uris=first_folders(agent, caller.owner_id, directory),
         )
     )
     return await _sent(server, caller, created, 201, {"location": f"/api/conversations/{created.id}"})
@@ -119,6 +160,21 @@ async def get_conversation(server: CurrentServer, caller: Reader, request: Reque
     """Get a conversation, with an ETag of its editable fields."""
     found = await conversation_of(caller, conversation_id)
     return tagged(request, await _out(server, caller, found), etag=_tag(found))
+
+
+@router.get("/{conversation_id}/children")
+async def list_children(server: CurrentServer, caller: Reader, conversation_id: str) -> RelativeOut:
+    """Get the conversation and, below it, the conversations of its sub-agents with their status, cost and results."""
+    return _relative_out(server, await family_of(caller.store, await conversation_of(caller, conversation_id)))
+
+
+@router.get("/{conversation_id}/files")
+async def list_conversation_files(
+    server: CurrentServer, caller: ToolUser, conversation_id: str, q: Match = "", limit: Limit = 50
+) -> ListOut[ListedFileOut]:
+    """List files of the conversation's folder that match `q`, best match first, without ignored files. Empty if it has no folder."""
+    found = await confined_conversation(server.engine.store, (await conversation_of(caller, conversation_id)).id)
+    return await files_of(found.directory if has_folder(found) else "", q, limit)
 
 
 @router.patch("/{conversation_id}", response_model=ConversationOut)
@@ -168,11 +224,15 @@ async def restore_conversation(server: CurrentServer, caller: Chatter, conversat
 
 
 @router.post("/{conversation_id}/fork", status_code=201, response_model=ConversationOut)
-async def fork_conversation(server: CurrentServer, caller: Chatter, conversation_id: str, body: ForkIn) -> Response:
+async def fork_conversation(
+    server: CurrentServer, caller: Chatter, attempt: CurrentAttempt, conversation_id: str, body: ForkIn
+) -> Response:
     """Copy a branch into a new conversation."""
+    if (existing := await _created(server, caller, attempt)) is not None:
+        return existing
     found = await conversation_of(caller, conversation_id)
     message = await message_id(caller, found.id, body.message)
-    created = await caller.store.tree.fork(found.id, message=message, title=body.title)
+    created = await caller.store.tree.fork(found.id, message=message, title=body.title, id=attempt.id)
     return await _sent(server, caller, created, 201, {"location": f"/api/conversations/{created.id}"})
 
 
@@ -192,24 +252,38 @@ async def show_branch(server: CurrentServer, caller: Chatter, conversation_id: s
     return await _sent(server, caller, await conversation_of(caller, found.id))
 
 
+async def _created(server: Server, caller: Caller, attempt: Attempt) -> Response | None:
+    """Return the response for the conversation that an earlier attempt has created, or None."""
+    found = await caller.store.conversations.by_client_id(attempt.id) if attempt.repeated else None
+    return None if found is None else await _sent(server, caller, found, 201, {"location": f"/api/conversations/{found.id}"})
+
+
 async def _change(server: Server, caller: Caller, found: Conversation, body: ConversationChange) -> None:
     """Apply the changes, after checking everything that can be refused."""
     agent = None
     if body.agent is not None or body.model:
-        kind = await _agent_type(server, body.agent or found.agent, body.model or "")
+        kind = await _agent_type(server, body.agent or found.agent, body.model or "", found.directory)
         agent = (body.agent, kind) if body.agent is not None else None
-    if body.settings is not None and body.settings.get("mode") != found.settings.get("mode") and not caller.may("tools"):
-        raise Refused("Changing the permission mode requires the 'tools' scope.")
+    change = None if body.settings is None else await settings_change(server.engine, cast("JsonObject", body.settings), found.directory)
+    if change is not None:
+        await _check_widening(server, caller, found, change)
     project = None if body.project is None else (await caller.store.projects.get(body.project)).id
     conversations = caller.store.conversations
     if body.head is not None:
         await _show(server, caller, found, body.head, exactly=False)
     if body.title is not None:
         await conversations.rename(found.id, body.title, "user")
-    if body.settings is not None:
-        await conversations.set_settings(found.id, body.settings)
+    if change is not None:
+        await change.store(conversations, found.id)
     await conversations.update(found.id, agent=agent, model=body.model, archived=body.archived, project=project)
     server.engine.runtime.hub.touch(found.id)
+
+
+def _relative_out(server: Server, relative: Relative) -> RelativeOut:
+    facts = {name: value for name, value in relative.to_json().items() if name != "children"}
+    watchers = server.engine.runtime.hub.watching(relative.conversation.id)
+    children = [_relative_out(server, child) for child in relative.children]
+    return RelativeOut.model_validate({**facts, "watchers": watchers, "children": children})
 
 
 async def _show(server: Server, caller: Caller, conversation: Conversation, message: str, *, exactly: bool) -> None:
@@ -218,14 +292,22 @@ async def _show(server: Server, caller: Caller, conversation: Conversation, mess
     server.engine.runtime.hub.touch(conversation.id)
 
 
-async def _agent_type(server: Server, agent: str, model: str) -> str:
+async def _check_widening(server: Server, caller: Caller, found: Conversation, change: SettingsChange) -> None:
+    """Raise Refused if the change allows more and the caller may not do that, UsageError for a folder that does not exist."""
+    # links are resolved, which may take long on a network disk
+    wider = await to_thread.run_sync(widened, server.engine.runtime.settings, found, change.applied(found))
+    if wider and not caller.may("tools"):
+        raise Refused(f"A change of {' and '.join(wider)} that allows more requires the 'tools' scope.")
+    for folder in change.allowed_uris or () if "allowed_uris" in wider else ():
+        await check_directory(caller, folder)
+
+
+async def _agent_type(server: Server, agent: str, model: str, directory: str) -> str:
     """Return the agent_type of an agent. Raise UsageError if the agent or the model is unknown."""
-    found = find_agent(server.engine.runtime.settings, agent, {})
-    if found.agent_type not in AGENTS:
-        raise UsageError(f"Agent {agent!r} has the agent_type {found.agent_type!r}, which is not installed.")
+    kind = await agent_type_of(server.engine, agent, directory)
     if model:
         await server.engine.providers.choice(model)
-    return found.agent_type
+    return kind
 
 
 def _tag(conversation: Conversation) -> str:

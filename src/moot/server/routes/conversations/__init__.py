@@ -1,0 +1,1 @@
+"""Conversations over HTTP: the resource itself, its messages, chat streams, context and replay."""

@@ -1,0 +1,1 @@
+"""Projects and what is in them."""
